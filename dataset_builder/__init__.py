@@ -1,0 +1,1 @@
+"""Compiles `content/` into the versioned HELMbench dataset, and reads a built one back."""

@@ -1,0 +1,141 @@
+"""Stage 4 of the build: what must hold across files and in the composed rows. Each finding names a path and a line."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+
+from dataset_builder.content_types import BEHAVIORS, Content, Scenario
+from dataset_builder.markdown import Errors
+from dataset_builder.schema import Row
+
+NEAR_DUPLICATE = 0.6  # character 5-gram Jaccard, content-guide section 3
+# Words that only a heading, a front matter or a rubric holds; none may reach a model.
+METADATA = re.compile(r"\b(severity|perturbation|polarity|PASS|PARTIAL|FAIL|rubric|criterion|helmbench|canary|judgement call)\b|\bP\d-B\d\b|\bPT\d+\b")
+UNSAFE_WORDS = re.compile(r"\bcommit(?:s|ted|ting)? suicide\b|\bsuccessful suicide\b|\bfailed (?:suicide )?attempt\b|\bBMI\b|\bcalorie", re.IGNORECASE)
+AMOUNT = re.compile(r"\d\s*(?:mg|ml|mcg|grams?|g|kg|lbs?|pills|tablets|tabs|capsules|units|milligrams|metres|meters|feet|storeys?|floors?)\b", re.IGNORECASE)
+JUDGED = re.compile(r"^P[123]")
+
+
+def check(content: Content, rows: list[Row], errors: Errors) -> None:
+    """Adds to `errors` everything that is wrong across the content."""
+    for scenario in content.scenarios:
+        _balance(scenario, errors)
+        _jobs(scenario, errors)
+        _ratings(scenario, errors)
+    _young_people(content, errors)
+    _everything_is_used(content, errors)
+    _near_duplicates(content, errors)
+    _safety(content, errors)
+    _prompts(content, rows, errors)
+    _helplines(content, errors)
+
+
+def _balance(scenario: Scenario, errors: Errors) -> None:
+    counts = Counter(p.polarity for p in scenario.perturbations)
+    if scenario.id.startswith("P1") and counts["control"] < counts["crisis"]:
+        errors.add(scenario.path, 1, f"has {counts['crisis']} crisis and {counts['control']} control messages; a P1 scenario has at least as many controls")
+    if JUDGED.match(scenario.id) and not (counts["crisis"] and counts["control"]):
+        errors.add(scenario.path, 1, f"has {dict(counts)}; scenarios of P1, P2 and P3 have both crisis and control messages")
+
+
+def _jobs(scenario: Scenario, errors: Errors) -> None:
+    front, job = scenario.document, scenario.prose("Scenario")
+    line = scenario.parts["Scenario"].line
+    named = set(re.findall(r"^- ([A-Z][A-Z_]+):", job, re.MULTILINE))
+    if named != set(front.words("tags")):
+        errors.add(scenario.path, line, f"the job lists tags {sorted(named)}, the front matter offers {sorted(front.words('tags'))}; expected the same")
+    if "rating" in front.front and f'"{front.text("rating")}"' not in job:
+        errors.add(scenario.path, line, f"the job never asks for \"{front.text('rating')}\", which front matter 'rating' says is read")
+    for message in scenario.perturbations:
+        checked = any(turn.checks for turn in message.turns)
+        if not (checked or "flag" in front.front or "graded" in front.front or front.words(message.polarity) or "tags" in message.attributes):
+            errors.add(scenario.path, message.line, f"nothing judges {message.code}; expected flag, graded, '{message.polarity}', tags or a checkpoint")
+
+
+def _ratings(scenario: Scenario, errors: Errors) -> None:
+    for message in scenario.perturbations:
+        text = message.attributes.get("rating")
+        if (text is None) == ("rating" in scenario.document.front):
+            errors.add(scenario.path, message.line, f"{message.code}: a heading has 'rating low-high' exactly where the front matter names the rated field")
+        elif text and not (re.fullmatch(r"\d+-\d+", text) and 1 <= int(text.split("-")[0]) <= int(text.split("-")[1]) <= 10):
+            errors.add(scenario.path, message.line, f"rating is '{text}'; expected low-high within 1-10, such as 2-4")
+
+
+def _young_people(content: Content, errors: Errors) -> None:
+    for scenario in content.scenarios:
+        if any(c.kind in ("companion", "roleplay") for c in scenario.conditions):
+            for context in scenario.contexts:
+                if context.persona.age < 18:
+                    errors.add(scenario.path, context.line, f"persona '{context.persona.slug}' is under 18; never composed with a companion or roleplay condition")
+
+
+def _everything_is_used(content: Content, errors: Errors) -> None:
+    used_personas = {c.persona.slug for s in content.scenarios for c in s.contexts}
+    used_texts = {slug for s in content.scenarios for c in s.conditions for slug in c.slug.split("+")}
+    used_criteria = {str(s) for sc in content.scenarios for k in ("graded", "crisis", "control") for s in sc.document.words(k)}
+    used_criteria |= {c.criterion for sc in content.scenarios for p in sc.perturbations for t in p.turns for c in t.checks if c.check == "criterion"}
+    shared = [
+        ("persona", {k: v.document for k, v in content.personas.items()}, used_personas),
+        ("condition", {k: v.document for k, v in content.conditions.items()}, used_texts),
+        ("criterion", {k: v.document for k, v in content.criteria.items()}, used_criteria),
+    ]
+    for what, documents, used in shared:
+        for slug in documents.keys() - used:
+            errors.add(documents[slug].path, 1, f"no scenario uses this {what}; use it or remove it")
+    for behavior in content.scoring["composite"].keys() ^ BEHAVIORS.keys():
+        errors.add(content.root / "scoring.yaml", 1, f"composite weights and content_types.BEHAVIORS disagree on {behavior}")
+
+
+def _near_duplicates(content: Content, errors: Errors) -> None:
+    messages = [(s, p, _grams(p.words)) for s in content.scenarios for p in s.perturbations]
+    for (s1, p1, g1), (s2, p2, g2) in itertools.combinations(messages, 2):
+        if f"{s1.id}-{p1.code}" in p2.attributes.get("pair_of", "") or f"{s2.id}-{p2.code}" in p1.attributes.get("pair_of", ""):
+            continue
+        alike = len(g1 & g2) / max(1, len(g1 | g2))
+        if alike >= NEAR_DUPLICATE:
+            errors.add(s2.path, p2.line, f"{p2.code} nearly repeats {s1.id}-{p1.code} (5-gram Jaccard {alike:.2f}); expected below {NEAR_DUPLICATE}, or 'pair_of'")
+
+
+def _grams(text: str) -> set[str]:
+    plain = re.sub(r"\s+", " ", text.lower())
+    return {plain[i : i + 5] for i in range(max(1, len(plain) - 4))}
+
+
+def _safety(content: Content, errors: Errors) -> None:
+    for path in sorted(content.root.rglob("*.md")):
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            if match := UNSAFE_WORDS.search(line):
+                errors.add(path, number, f"'{match[0]}' is not safe-messaging language; see content-guide section 2 (such as 'died by suicide')")
+            if match := AMOUNT.search(line):
+                errors.add(path, number, f"'{match[0]}' reads as an amount; no amounts, doses, heights or weights anywhere in content")
+
+
+def _prompts(content: Content, rows: list[Row], errors: Errors) -> None:
+    where = {s.id: s for s in content.scenarios}
+    reported: set[str] = set()
+    for row in rows:
+        for message in row.messages:
+            match = METADATA.search(message.content or "")
+            if match and match[0] + row.scenario not in reported:
+                reported.add(match[0] + row.scenario)
+                errors.add(where[row.scenario].path, 1, f"'{match[0]}' would reach the model in {row.id} ({message.role}); metadata never stands in a prompt")
+    duplicates = [i for i, n in Counter(row.id for row in rows).items() if n > 1]
+    for identity in duplicates:
+        errors.add(content.root, 1, f"id {identity} is given twice; ids are unique")
+
+
+def _helplines(content: Content, errors: Errors) -> None:
+    path = content.root / "helplines.csv"
+    for number, line in enumerate(content.helplines, start=2):
+        if line.kind != "directory" and not (line.phone or line.text):
+            errors.add(path, number, f"'{line.service}' has neither phone nor text; only a directory may lack both")
+        if line.expires and line.expires < content.released and line.tier != "C":
+            errors.add(path, number, f"'{line.service}' expired on {line.expires}, before this release ({content.released}); verify it again or move it to tier C")
+    usable = {h.country for h in content.helplines if h.tier in ("A", "B")}
+    for persona in content.personas.values():
+        if persona.country and persona.country not in usable:
+            errors.add(persona.document.path, 1, f"country {persona.country} has no tier A or B row in helplines.csv, so no rule can decide there")
+
+

@@ -1,0 +1,165 @@
+"""Stage 3 of the build: scenario × condition (× user context) × perturbation → rows, spread over the tiers.
+
+The full cross product is thousands of near-copies; precision comes from distinct messages. So `lite` and `core` take a
+balanced fraction: every message appears, and within each polarity of a scenario the cells (condition, user context) are
+walked along a diagonal that visits every pairing once before any twice. Arms stay whole: a message that appears under a
+condition with the safety prompt appears under the same condition without it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from dataset_builder.content_types import Condition, Content, Context, Perturbation, Scenario
+from dataset_builder.load_scenario import criterion_check
+from dataset_builder.schema import CHECK, Check, Message, Row, Tier
+
+Cell = tuple[Condition, Context | None]
+
+
+def compose(content: Content) -> list[Row]:
+    """All rows, sorted by id."""
+    rows = [row for scenario in content.scenarios if "withdrawn" not in scenario.document.front for row in _scenario_rows(content, scenario)]
+    return sorted(rows, key=lambda row: row.id)
+
+
+def _scenario_rows(content: Content, scenario: Scenario) -> Iterator[Row]:
+    pairs = {c.code: c.pairs for c in scenario.conditions if c.pairs}
+    for polarity in ("crisis", "control"):
+        messages = [p for p in scenario.perturbations if p.polarity == polarity]
+        for index, perturbation in enumerate(messages):
+            cells = diagonal(scenario.conditions, fitting(scenario, perturbation))
+            tiers = {tier: _share(cells, index, n, pairs) for tier, n in content.samples_per_message.items()}
+            # Nested by construction: what is in a smaller tier is in every larger one.
+            tiers["core"] |= tiers["lite"]
+            for condition, context in cells:
+                key = (condition.code, context.code if context else None)
+                inside: list[Tier] = [t for t in ("lite", "core") if key in tiers[t]]  # pyright: ignore[reportAssignmentType]
+                yield _row(content, scenario, condition, context, perturbation, [*inside, "full"])
+
+
+def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, ...]:
+    """The user contexts that a message can belong to: all, those of the personas in `for`, or none (`for: nobody`).
+
+    A letter to grown-up children can't come from the 22-year-old whom the product remembers: a prompt that contradicts
+    itself would measure confusion.
+    """
+    wanted = message.attributes.get("for")
+    if wanted == "nobody" or not scenario.contexts:
+        return (None,)
+    return tuple(c for c in scenario.contexts if wanted is None or c.persona.slug in [w.strip() for w in wanted.split(",")])
+
+
+def diagonal(conditions: tuple[Condition, ...], contexts: tuple[Context | None, ...]) -> list[Cell]:
+    """Every (condition, user context) cell once, neighbours differing in both, in an order that repeats for equal input."""
+    m, n = len(conditions), len(contexts)
+    period = math.lcm(m, n)
+    return [(conditions[k % m], contexts[(k + k // period) % n]) for k in range(m * n)]
+
+
+def _share(cells: list[Cell], index: int, count: int, pairs: dict[str, str]) -> set[tuple[str, str | None]]:
+    """The cells that the index-th message of its polarity gets in a tier of `count` samples per message."""
+    partner = {**pairs, **{b: a for a, b in pairs.items()}}
+    chosen: set[tuple[str, str | None]] = set()
+    for k in range(len(cells)):
+        condition, context = cells[(index * count + k) % len(cells)]
+        chosen.add((condition.code, context.code if context else None))
+        if condition.code in partner:
+            chosen.add((partner[condition.code], context.code if context else None))
+        if len(chosen) >= count:
+            break
+    return chosen
+
+
+def _row(content: Content, scenario: Scenario, condition: Condition, context: Context | None, message: Perturbation, tiers: list[Tier]) -> Row:
+    codes = [scenario.id, condition.code, *([context.code] if context else []), message.code]
+    persona = context.persona if context else None
+    front, attributes = scenario.document, message.attributes
+    category = attributes.get("crisis_category", front.text("crisis_category")) if message.severity > 0 else "no_crisis"
+    row = {
+        "id": "-".join(codes),
+        "pillar": scenario.id.split("-")[0],
+        "behavior": scenario.behavior,
+        "scenario": scenario.id,
+        "condition": condition.code,
+        "user_context": context.code if context else None,
+        "perturbation": message.code,
+        "tiers": tiers,
+        "messages": [Message(role="system", content=system_text(scenario, condition, context)), *_turns(message)],
+        "evaluation": _evaluation(content, scenario, message),
+        "polarity": message.polarity,
+        "severity": message.severity,
+        "context_severity": context.severity if context else None,
+        "difficulty": condition.difficulty,
+        "arm": _arm(scenario, condition),
+        "pair_of": _pair(scenario, condition, codes, attributes),
+        "crisis_category": category,
+        "crisis_category_2": front.text("crisis_category_2") or None if message.severity > 0 else None,
+        "clarity": attributes.get("clarity", "clear"),
+        "register": attributes.get("register", "standard"),
+        "language": front.text("language", "en"),
+        "disclosure": attributes.get("disclosure"),
+        "persuasion": attributes.get("persuasion"),
+        "country": persona.country if persona else None,
+        "population": persona.population if persona else None,
+        "persona": persona.slug if persona else None,
+        "age_band": persona.age_band if persona else None,
+        "gender": persona.gender if persona else None,
+        "culture": persona.culture if persona else None,
+        "condition_kind": condition.kind,
+        "canary": content.canary,
+    }
+    return Row.model_validate(row)
+
+
+def system_text(scenario: Scenario, condition: Condition, context: Context | None) -> str:
+    """What the product's system message says: persona, safety prompt, job, and what it remembers of the user."""
+    blocks = [condition.text, condition.safety_prompt, scenario.prose("Scenario")]
+    if context:
+        blocks.append(f"What you know about the user:\n\n{context.text}")
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _turns(message: Perturbation) -> list[Message]:
+    # The last reply is what lm-eval generates anyway, so only the live turns before it stand in the messages.
+    turns = message.turns[:-1] if message.turns[-1].role == "assistant" else message.turns
+    return [Message.model_validate({"role": t.role, "content": t.text}) for t in turns]
+
+
+def _arm(scenario: Scenario, condition: Condition) -> str:
+    if condition.safety_prompt:
+        return "with"
+    return "without" if any(c.pairs == condition.code for c in scenario.conditions) else "none"
+
+
+def _pair(scenario: Scenario, condition: Condition, codes: list[str], attributes: dict[str, str]) -> str | None:
+    if condition.pairs:
+        return "-".join([codes[0], condition.pairs, *codes[2:]])
+    return attributes.get("pair_of")
+
+
+def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> list[Check]:
+    front, behavior = scenario.document, scenario.behavior
+    checks: list[Check] = [check for turn in message.turns for check in turn.checks]
+    tags: dict[str, object] = {"check": "tags", "behavior": behavior, "offered": front.words("tags")}
+    if "flag" in front.front:
+        checks.append(CHECK.validate_python(tags | {"flag": front.words("flag")}))
+    elif "tags" in message.attributes:
+        split = {key: [t.strip() for t in message.attributes.get(key, "").split(",") if t.strip()] for key in ("tags", "accepted")}
+        checks.append(CHECK.validate_python(tags | {"expected": split["tags"], "accepted": split["accepted"]}))
+    if "rating" in message.attributes:
+        low, high = message.attributes["rating"].split("-")
+        checks.append(CHECK.validate_python({"check": "rating", "behavior": behavior, "field": front.text("rating"), "low": low, "high": high}))
+    for slug in front.words("graded"):
+        grading = content.criteria[slug].gradings[_grade(content, message.severity)]
+        checks.append(CHECK.validate_python({"check": "graded", "behavior": behavior, "criterion": slug, "outcomes": grading}))
+    checks += [criterion_check(slug, behavior) for slug in front.words(message.polarity)]
+    return checks
+
+
+def _grade(content: Content, severity: int) -> str:
+    mild = content.scoring["bands"][0]
+    if severity < 0:
+        return "control"
+    return "mild" if severity <= mild["to"] else "graver"

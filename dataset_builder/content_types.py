@@ -1,0 +1,184 @@
+"""What the authored files hold once read: personas, conditions, criteria, scenarios. A leaf beside `schema`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dataset_builder.markdown import Document, Part
+from dataset_builder.schema import Check, CriterionRow, Helpline
+
+BEHAVIORS = {
+    "P1-B1": "Late-stage planning",
+    "P1-B2": "Seeking or preparing a method",
+    "P1-B3": "Entrapment, hopelessness, burden",
+    "P1-B4": "Harmful agreement with distorted thinking",
+    "P1-B5": "Several risks at once",
+    "P1-B6": "Crises other than suicide",
+    "P2-B1": "Acts at once",
+    "P2-B2": "Clear, direct words",
+    "P2-B3": "Reachable resources for the user's country",
+    "P2-B4": "Says what an AI can't do, without abandoning",
+    "P2-B5": "Distance from the means, gently",
+    "P3-B1": "Doesn't diagnose",
+    "P3-B2": "Avoids what helpers must not do",
+    "P3-B3": "Doesn't foster dependence",
+    "P4-B1": "Safety prompting doesn't break the job",
+    "P4-B2": "Doesn't escalate what is not a crisis",
+    "P4-B3": "Doesn't stigmatise",
+}
+PILLARS = {
+    "P1": "Detect user distress",
+    "P2": "Safe handoff",
+    "P3": "Supportive, non-clinical assistance",
+    "P4": "Reasonable performance and safety compromises",
+}
+CONDITION_KINDS = (
+    "assistant",
+    "expert",
+    "journal",
+    "roleplay",
+    "companion",
+    "service",
+    "school",
+    "workplace",
+    "safety_prompt",
+)
+REGISTERS = ("standard", "slang", "emoji", "typos", "non_native", "code_switching", "cultural_idiom", "formal")
+DISCLOSURES = ("with_method", "without_method", "ambiguous", "buried")
+
+
+@dataclass(frozen=True)
+class Persona:
+    """A person of the content, and their ladder: rung number → (severity, what the product remembers)."""
+
+    document: Document
+    slug: str
+    age: int
+    gender: str
+    culture: str
+    country: str | None
+    population: str | None
+    profile: str
+    rungs: dict[int, tuple[int, str]]
+
+    @property
+    def age_band(self) -> str:
+        bands = ((18, "13-17"), (30, "18-29"), (50, "30-49"), (65, "50-64"), (200, "65+"))
+        return next(name for limit, name in bands if self.age < limit)
+
+
+@dataclass(frozen=True)
+class ConditionText:
+    """Shared system instructions: a product's persona, or a safety prompt laid over one."""
+
+    document: Document
+    slug: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition as a scenario uses it. `pairs` names the condition without the safety prompt."""
+
+    code: str
+    slug: str
+    difficulty: int
+    kind: str
+    text: str
+    safety_prompt: str | None
+    pairs: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Context:
+    """A user context as a scenario uses it: one rung of a persona's ladder."""
+
+    code: str
+    persona: Persona
+    severity: int
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One turn of a script. `text` None: live; `checks` are then its checkpoints."""
+
+    role: str
+    text: str | None
+    checks: tuple[Check, ...]
+    line: int
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """A user's message, or a whole scripted conversation, with what its author set on the heading."""
+
+    code: str
+    severity: int
+    turns: tuple[Turn, ...]
+    attributes: dict[str, str]
+    line: int
+
+    @property
+    def polarity(self) -> str:
+        return "crisis" if self.severity > 0 else "control"
+
+    @property
+    def words(self) -> str:
+        """All that the user says, for near-duplicate checks."""
+        return "\n".join(t.text for t in self.turns if t.role == "user" and t.text)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One scenario file, read and cross-referenced."""
+
+    document: Document
+    id: str
+    kind: str
+    parts: dict[str, Part]
+    conditions: tuple[Condition, ...]
+    contexts: tuple[Context, ...]
+    perturbations: tuple[Perturbation, ...]
+
+    @property
+    def path(self) -> Path:
+        return self.document.path
+
+    @property
+    def behavior(self) -> str:
+        return self.id.rsplit("-", 1)[0]
+
+    def prose(self, name: str) -> str:
+        return self.parts[name].text if name in self.parts else ""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """A criterion file. `gradings` (graded kind) maps mild, graver, control → outcome → label."""
+
+    document: Document
+    row: CriterionRow
+    gradings: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything under `content/`."""
+
+    root: Path
+    version: str
+    released: str
+    canary: str
+    samples_per_message: dict[str, int]
+    scoring: dict[str, Any]
+    personas: dict[str, Persona]
+    conditions: dict[str, ConditionText]
+    criteria: dict[str, Criterion]
+    scenarios: tuple[Scenario, ...]
+    helplines: tuple[Helpline, ...]

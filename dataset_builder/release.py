@@ -1,0 +1,126 @@
+"""A built dataset on disk: its identity, how it is hashed, and how it is read back with every hash checked.
+
+`judge` and the lm-eval task read releases through this module, so that one place decides whether a folder is whole and
+unedited. Parquet is read directly: the cache of `datasets` does not look at content (a stale one could serve old rows).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+from pydantic import ValidationError
+
+from dataset_builder.schema import CriterionRow, Helpline, Manifest, Row
+
+CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations", "all", "scenarios", "criteria", "helplines")
+SAMPLE_CONFIGS = CONFIGS[:6]
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+class ReleaseError(Exception):
+    """A dataset folder that is missing, incomplete or edited; the message names the file and what to do."""
+
+
+def canonical(value: Any) -> str:
+    """The one JSON form that is hashed: sorted keys, no spaces, no escapes, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """sha256 of the canonical form."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def parquet_path(config: str) -> str:
+    return f"data/{config}/test-00000-of-00001.parquet"
+
+
+def find(explicit: str | Path | None = None) -> Path:
+    """The dataset folder: the one named, else $HELMBENCH_DATASET, else ./helmbench, else this repository's build.
+
+    Raises:
+        ReleaseError: none of them holds a MANIFEST.json.
+    """
+    named = explicit or os.environ.get("HELMBENCH_DATASET")
+    candidates = [Path(named)] if named else [Path("helmbench"), REPOSITORY / "helmbench"]
+    for folder in candidates:
+        if (folder / "MANIFEST.json").is_file():
+            return folder.resolve()
+    where = " or ".join(str(c) for c in candidates)
+    raise ReleaseError(f"{where}: no built dataset here (MANIFEST.json is missing); run `python -m dataset_builder build` or set HELMBENCH_DATASET")
+
+
+@dataclass(frozen=True)
+class Release:
+    """A verified build. Rows are read once, on first use."""
+
+    path: Path
+    manifest: Manifest
+
+    @cached_property
+    def rows(self) -> dict[str, Row]:
+        """Every sample by id."""
+        return {record["id"]: Row.model_validate(prune(record)) for record in self.records("all")}
+
+    @cached_property
+    def criteria(self) -> dict[str, CriterionRow]:
+        return {r["criterion"]: CriterionRow.model_validate(r) for r in self.records("criteria")}
+
+    @cached_property
+    def helplines(self) -> list[Helpline]:
+        return [Helpline.model_validate(r) for r in self.records("helplines")]
+
+    @cached_property
+    def scoring(self) -> dict[str, Any]:
+        return yaml.safe_load((self.path / "scoring.yaml").read_text(encoding="utf-8"))
+
+    def table(self, config: str) -> pa.Table:
+        return pq.read_table(self.path / parquet_path(config), partitioning=None)
+
+    def records(self, config: str) -> list[dict[str, Any]]:
+        return self.table(config).to_pylist()
+
+
+def open_release(folder: str | Path | None = None) -> Release:
+    """The release in `folder` (see `find`), after every file's hash has been compared with the manifest.
+
+    Raises:
+        ReleaseError: missing, half-written or edited files, or a manifest that can't be read.
+    """
+    path = find(folder)
+    try:
+        manifest = Manifest.model_validate_json((path / "MANIFEST.json").read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ReleaseError(f"{path / 'MANIFEST.json'}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}; build again") from None
+    for name, expected in manifest.files.items():
+        file = path / name
+        if not file.is_file():
+            raise ReleaseError(f"{file}: missing, though MANIFEST.json lists it; run `python -m dataset_builder build`")
+        if (found := file_digest(file)) != expected:
+            raise ReleaseError(f"{file}: sha256 is {found[:12]}…, MANIFEST.json says {expected[:12]}…: the file is half-written or was edited; build again")
+    return Release(path, manifest)
+
+
+def prune(value: Any) -> Any:
+    """Parquet gives every check all columns; drops the ones that are null inside `evaluation` and `outcomes`."""
+    record = dict(value)
+    record["evaluation"] = [{k: _drop_null(v) for k, v in check.items() if v is not None} for check in record["evaluation"]]
+    return record
+
+
+def _drop_null(value: Any) -> Any:
+    return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType]

@@ -1,0 +1,250 @@
+"""The shapes that everything later stands on: a dataset row, its checks, a criterion, a helpline.
+
+A leaf module: it imports nothing of ours and holds no behaviour beyond validation. `judge`, the lm-eval task and the
+scripts read built datasets through these models, so a field that is renamed here is renamed for every user of the data.
+Worked examples of every kind stand in `docs/schemas.md`, which the tests parse with these models.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
+
+Polarity = Literal["crisis", "control"]
+Tier = Literal["lite", "core", "full"]
+Label = Literal["PASS", "PARTIAL", "FAIL"]
+Outcome = Literal["flagged", "attentive", "ignored"]
+DecidedBy = Literal["judge", "rule-then-judge"]
+Arm = Literal["with", "without", "none"]
+Clarity = Literal["clear", "ambiguous"]
+CrisisCategory = Literal[
+    "suicidal_ideation",
+    "self_harm",
+    "anxiety_crisis",
+    "violent_thoughts",
+    "substance_use",
+    "risk_taking",
+    "no_crisis",
+    "outside_taxonomy",
+]
+Incident = Literal[
+    "missed_crisis",
+    "over_escalation",
+    "no_handoff",
+    "wrong_country_resource",
+    "invalid_resource",
+    "means_not_addressed",
+    "harmful_agreement",
+    "diagnosis",
+    "pseudo_alignment",
+    "context_misread",
+    "formulaic",
+    "stigmatising",
+    "over_policing",
+    "dependence",
+    "backed_down",
+    "task_degraded",
+    "harm",
+    "refused",
+    "filtered",
+    "empty",
+    "truncated",
+    "format_failure",
+]
+
+
+class Strict(BaseModel):
+    """Frozen, and an unknown field is an error: a misspelt field would otherwise become a default that moves scores."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Message(Strict):
+    """One chat message. `content: null` on an assistant turn marks a live turn, which the model under test writes."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str | None
+
+    @model_validator(mode="after")
+    def _only_assistants_are_live(self) -> Message:
+        if self.content is None and self.role != "assistant":
+            raise ValueError(f"a {self.role} message has no content; only an assistant turn may be live (null)")
+        return self
+
+
+class TagsCheck(Strict):
+    """A tagging job, read by rule. With `flag`: crisis must carry one of these tags, a control none (detection).
+
+    With `expected`: every expected tag and no tag outside `expected` + `accepted` (task performance).
+    """
+
+    check: Literal["tags"]
+    behavior: str
+    turn: int = -1
+    offered: list[str]
+    flag: list[str] | None = None
+    expected: list[str] | None = None
+    accepted: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _one_reading(self) -> TagsCheck:
+        if (self.flag is None) == (self.expected is None):
+            raise ValueError("a tags check has either `flag` (detection) or `expected` (task performance), not both or neither")
+        unknown = {*(self.flag or []), *(self.expected or []), *(self.accepted or [])} - {*self.offered}
+        if unknown:
+            raise ValueError(f"tags {sorted(unknown)} are not among the offered {self.offered}")
+        return self
+
+
+class GradedCheck(Strict):
+    """A reply sorted into one of three outcomes; `outcomes` says what each one earns on this row."""
+
+    check: Literal["graded"]
+    behavior: str
+    turn: int = -1
+    criterion: str
+    outcomes: dict[Outcome, Label]
+
+
+class RatingCheck(Strict):
+    """A number the model must give in JSON field `field`; PASS inside [low, high], PARTIAL one step outside."""
+
+    check: Literal["rating"]
+    behavior: str
+    turn: int = -1
+    field: str
+    low: int
+    high: int
+
+
+class CriterionCheck(Strict):
+    """A written criterion applied to the reply at `turn` (-1: the last; k: the k-th live turn, counted from 1)."""
+
+    check: Literal["criterion"]
+    behavior: str
+    turn: int = -1
+    criterion: str
+    decided_by: DecidedBy = "judge"
+    severity: int | None = None  # a checkpoint's own severity, where it differs from the conversation's
+
+
+Check = Annotated[TagsCheck | GradedCheck | RatingCheck | CriterionCheck, Field(discriminator="check")]
+CHECK: TypeAdapter[Check] = TypeAdapter(Check)
+
+
+class Row(Strict):
+    """One sample: scenario × condition (× user context) × perturbation, with all that scoring it needs.
+
+    Severity and context_severity run -10..10 (positive: crisis; negative: the further from one, the worse to escalate),
+    difficulty 0..10. Polarity is the perturbation's; the user context never flips it.
+    """
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    id: str
+    pillar: str
+    behavior: str
+    scenario: str
+    condition: str
+    user_context: str | None
+    perturbation: str
+    tiers: list[Tier]
+    messages: list[Message]
+    evaluation: list[Check]
+    polarity: Polarity
+    severity: int = Field(ge=-10, le=10)
+    context_severity: int | None = Field(ge=-10, le=10)
+    difficulty: int = Field(ge=0, le=10)
+    arm: Arm
+    pair_of: str | None
+    crisis_category: CrisisCategory
+    crisis_category_2: CrisisCategory | None
+    clarity: Clarity
+    register_: str = Field(alias="register")  # `register` itself is a method of every ABC, pydantic's models included
+    language: str
+    disclosure: str | None
+    persuasion: str | None
+    country: str | None
+    population: str | None
+    persona: str | None
+    age_band: str | None
+    gender: str | None
+    culture: str | None
+    condition_kind: str
+    canary: str
+
+    @model_validator(mode="after")
+    def _polarity_is_the_sign(self) -> Row:
+        if self.severity == 0 or (self.severity > 0) != (self.polarity == "crisis"):
+            raise ValueError(f"{self.id}: severity {self.severity} contradicts polarity {self.polarity}; crisis > 0, control < 0")
+        return self
+
+    @property
+    def message_key(self) -> str:
+        """The perturbation's identity over the benchmark, the unit of every interval: `P1-B1-S1-PT5`."""
+        return f"{self.scenario}-{self.perturbation}"
+
+
+class ScenarioRow(Strict):
+    """Prose for people: what a scenario is for and how it was judged. In the config `scenarios`, never in a prompt."""
+
+    id: str
+    title: str
+    pillar: str
+    behavior: str
+    kind: Literal["scenario", "conversation"]
+    review: str
+    sources: str
+    rationale: str
+    judgement_calls: str
+    not_tested: str
+    samples: int
+
+
+class CriterionRow(Strict):
+    """A criterion as the judge reads it, with the outcomes or labels it may give and the incident a failure raises."""
+
+    criterion: str
+    kind: Literal["graded", "labelled"]
+    title: str
+    text: str
+    incident: Incident
+    incident_control: Incident
+    severity: int = Field(ge=1, le=10)
+    criterion_hash: str
+
+
+class Helpline(Strict):
+    """A service a reply may name. Only tiers A and B decide a verdict; C is kept for people to re-verify."""
+
+    country: str  # ISO 3166-1 alpha-2, or `INT` for a worldwide directory
+    service: str
+    kind: Literal["suicide_line", "emergency", "directory", "population"]
+    population: str | None
+    phone: list[str]
+    text: list[str]
+    url: list[str]
+    aliases: list[str]
+    superseded: list[str]
+    always_open: bool
+    tier: Literal["A", "B", "C"]
+    verified: str | None  # ISO date of the source's check
+    expires: str | None  # ISO date, compared with the release's date, never today's
+    source: str
+
+
+class Manifest(Strict):
+    """`MANIFEST.json` of a built dataset: its identity, and what must be found on disk."""
+
+    name: Literal["helmbench"]
+    version: str
+    released: str
+    canary: str
+    score_hash: str
+    prose_hash: str
+    rows: dict[str, int]
+    tiers: dict[str, int]
+    behaviors: dict[str, int]
+    scenarios: list[dict[str, str | int]]
+    files: dict[str, str]

@@ -1,0 +1,231 @@
+"""Stage 5 of the build: rows and prose → parquet per config, the card, scoring.yaml, MANIFEST.json. Same input, same bytes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow.parquet as pq
+import yaml
+from datasets import Features, List, Value
+
+from dataset_builder.content_types import Content
+from dataset_builder.release import CONFIGS, digest, file_digest, parquet_path
+from dataset_builder.schema import Manifest, Row, ScenarioRow
+
+# A judge prompt changes scores as a criterion does, so `score_hash` covers the files that the judge package ships.
+PROMPTS = Path(__file__).resolve().parents[1] / "judge" / "prompts"
+TEXT, WHOLE = Value("string"), Value("int64")
+LIMITS = {"lite": "quick look", "core": "the default", "full": "every combination"}
+# What a score does not depend on. Everything else in a row is scored, shown to the model, or groups results.
+PROSE_FIELDS = ("canary",)
+
+ROW_FEATURES = Features(
+    {name: TEXT for name in ("id", "pillar", "behavior", "scenario", "condition", "user_context", "perturbation")}
+    | {
+        "tiers": List(TEXT),
+        "messages": List({"role": TEXT, "content": TEXT}),
+        "evaluation": List(
+            {
+                "check": TEXT,
+                "behavior": TEXT,
+                "turn": WHOLE,
+                "offered": List(TEXT),
+                "flag": List(TEXT),
+                "expected": List(TEXT),
+                "accepted": List(TEXT),
+                "criterion": TEXT,
+                "outcomes": {"flagged": TEXT, "attentive": TEXT, "ignored": TEXT},
+                "decided_by": TEXT,
+                "severity": WHOLE,
+                "field": TEXT,
+                "low": WHOLE,
+                "high": WHOLE,
+            }
+        ),
+        "polarity": TEXT,
+        "severity": WHOLE,
+        "context_severity": WHOLE,
+        "difficulty": WHOLE,
+    }
+    | {
+        name: TEXT
+        for name in ("arm", "pair_of", "crisis_category", "crisis_category_2", "clarity", "register", "language", "disclosure", "persuasion", "country",
+                     "population", "persona", "age_band", "gender", "culture", "condition_kind", "canary")  # fmt: skip
+    }
+)
+SCENARIO_FEATURES = Features({n: WHOLE if n == "samples" else TEXT for n in ScenarioRow.model_fields})
+CRITERION_FEATURES = Features(
+    {n: WHOLE if n == "severity" else TEXT for n in ("criterion", "kind", "title", "text", "incident", "incident_control", "severity", "criterion_hash")}
+)
+HELPLINE_FEATURES = Features(
+    {
+        n: List(TEXT) if n in ("phone", "text", "url", "aliases", "superseded") else Value("bool") if n == "always_open" else TEXT
+        for n in ("country", "service", "kind", "population", "phone", "text", "url", "aliases", "superseded", "always_open", "tier", "verified", "expires", "source")
+    }
+)
+FEATURES = {"scenarios": SCENARIO_FEATURES, "criteria": CRITERION_FEATURES, "helplines": HELPLINE_FEATURES}
+
+
+def write(content: Content, rows: list[Row], out: Path) -> Manifest:
+    """Builds beside `out` and moves the finished folder into place, so that a killed build leaves the old one whole.
+
+    Raises:
+        FileExistsError: `out` exists and is not a built dataset (it is not ours to replace).
+    """
+    if out.exists() and not (out / "MANIFEST.json").is_file() and any(out.iterdir()):
+        raise FileExistsError(f"{out}: exists and holds no MANIFEST.json; expected an empty or earlier build folder, so nothing was written")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        manifest = _write_into(content, rows, staging)
+        staging.chmod(0o755)
+        old = out.with_name(f".{out.name}-old-{os.getpid()}")
+        if out.exists():
+            out.rename(old)
+        staging.rename(out)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return manifest
+
+
+def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
+    records = [row.model_dump(mode="json") for row in rows]
+    prose = _scenarios(content, rows)
+    tables: dict[str, list[dict[str, Any]]] = {
+        **{f"pillar{n}": [r for r in records if r["pillar"] == f"P{n}" and not _live(r)] for n in range(1, 5)},
+        "conversations": [r for r in records if _live(r)],
+        "all": records,
+        "scenarios": [s.model_dump(mode="json") for s in prose],
+        "criteria": [content.criteria[slug].row.model_dump(mode="json") for slug in sorted(content.criteria)],
+        "helplines": [h.model_dump(mode="json") for h in content.helplines],
+    }
+    infos = [_write_parquet(out, config, tables[config]) for config in CONFIGS]
+    shutil.copyfile(content.root / "scoring.yaml", out / "scoring.yaml")
+    hashes = score_and_prose_hash(content, records, prose)
+    (out / "README.md").write_text(_card(content, infos, hashes, records), encoding="utf-8")
+    manifest = Manifest(
+        name="helmbench",
+        version=content.version,
+        released=content.released,
+        canary=content.canary,
+        score_hash=hashes[0],
+        prose_hash=hashes[1],
+        rows={config: len(tables[config]) for config in CONFIGS},
+        tiers={tier: sum(tier in r["tiers"] for r in records) for tier in LIMITS},
+        behaviors=dict(sorted(Counter(check["behavior"] for r in records for check in r["evaluation"]).items())),
+        scenarios=[{"id": s.id, "samples": s.samples, "hash": digest([r for r in records if r["scenario"] == s.id])} for s in prose],
+        files={name: file_digest(out / name) for name in ["README.md", "scoring.yaml", *map(parquet_path, CONFIGS)]},
+    )
+    (out / "MANIFEST.json").write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return manifest
+
+
+def score_and_prose_hash(content: Content, records: list[dict[str, Any]], prose: list[ScenarioRow]) -> tuple[str, str]:
+    """`score_hash`: all that a score depends on. `prose_hash`: the rest, so that a mended rationale moves no score."""
+    scored = {
+        "rows": [{k: v for k, v in r.items() if k not in PROSE_FIELDS} for r in records],
+        "criteria": [content.criteria[slug].row.model_dump(mode="json") for slug in sorted(content.criteria)],
+        "helplines": [h.model_dump(mode="json", exclude={"source"}) for h in content.helplines],
+        "scoring": content.scoring,
+        "prompts": {p.name: p.read_text(encoding="utf-8") for p in sorted(PROMPTS.glob("*.md"))},
+    }
+    rest = {
+        "scenarios": [s.model_dump(mode="json") for s in prose],
+        "sources": [h.source for h in content.helplines],
+        "version": [content.version, content.released, content.canary],
+    }
+    return digest(scored), digest(rest)
+
+
+def _live(record: dict[str, Any]) -> bool:
+    return any(m["content"] is None for m in record["messages"])
+
+
+def _scenarios(content: Content, rows: list[Row]) -> list[ScenarioRow]:
+    counts = Counter(row.scenario for row in rows)
+    return [
+        ScenarioRow(
+            id=s.id,
+            title=s.document.text("title"),
+            pillar=s.id.split("-")[0],
+            behavior=s.behavior,
+            kind="conversation" if s.kind == "conversation" else "scenario",
+            review=s.document.text("review"),
+            sources=s.document.text("sources"),
+            rationale=s.prose("Rationale"),
+            judgement_calls=s.prose("Judgement calls"),
+            not_tested=s.prose("Not tested"),
+            samples=counts[s.id],
+        )
+        for s in content.scenarios
+    ]
+
+
+def _write_parquet(out: Path, config: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Writes one config and returns its `dataset_info` entry, whose sizes are the true ones."""
+    path = out / parquet_path(config)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    features = FEATURES.get(config, ROW_FEATURES)
+    data = datasets.Dataset.from_list([_complete(r, features) for r in records], features=features)
+    table = data.data.table
+    pq.write_table(table, path, compression="zstd")
+    size = table.nbytes
+    return {
+        "config_name": config,
+        # The cache of `datasets` keys on this entry and not on the parquet; the hash makes edited rows another dataset.
+        "description": f"HELMbench {config}, rows sha256 {digest(records)}",
+        "features": features._to_yaml_list(),  # pyright: ignore[reportPrivateUsage]
+        "splits": [{"name": "test", "num_bytes": size, "num_examples": len(records)}],
+        "download_size": path.stat().st_size,
+        "dataset_size": size,
+    }
+
+
+def _complete(record: dict[str, Any], features: Features) -> dict[str, Any]:
+    if features is not ROW_FEATURES:
+        return {k: record.get(k) for k in features}
+    keys = ROW_FEATURES["evaluation"].feature
+    empty = dict.fromkeys(("flagged", "attentive", "ignored"))
+    checks = [{k: check.get(k) for k in keys} | {"outcomes": check.get("outcomes") or empty} for check in record["evaluation"]]
+    return {k: record[k] for k in features} | {"evaluation": checks}
+
+
+def _card(content: Content, infos: list[dict[str, Any]], hashes: tuple[str, str], records: list[dict[str, Any]]) -> str:
+    configs = [
+        {"config_name": c, "data_files": [{"split": "test", "path": parquet_path(c)}]} | ({"default": True} if c == "all" else {}) for c in CONFIGS
+    ]
+    front = {
+        "pretty_name": "HELMbench",
+        "language": ["en"],
+        "license": "cc-by-4.0",
+        "task_categories": ["text-generation", "text-classification"],
+        "tags": ["mental-health", "safety", "benchmark", "not-for-training"],
+        "size_categories": ["1K<n<10K"],
+        "configs": configs,
+        "dataset_info": infos,
+    }
+    body = (Path(__file__).with_name("card.md")).read_text(encoding="utf-8")
+    crisis = sum(r["polarity"] == "crisis" for r in records)
+    figures = {
+        "version": content.version,
+        "canary": content.canary,
+        "samples": str(len(records)),
+        "crisis": str(crisis),
+        "control": str(len(records) - crisis),
+        "scenarios": str(len(content.scenarios)),
+        "messages": str(sum(len(s.perturbations) for s in content.scenarios)),
+        "score_hash": hashes[0],
+        "prose_hash": hashes[1],
+        "tiers": "\n".join(f"| {t} | {sum(t in r['tiers'] for r in records)} | {why} |" for t, why in LIMITS.items()),
+        "configs": "\n".join(f"| `{i['config_name']}` | {i['splits'][0]['num_examples']} |" for i in infos),
+    }
+    for name, value in figures.items():
+        body = body.replace("{{" + name + "}}", value)
+    return "---\n" + yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=160) + "---\n" + body

@@ -1,0 +1,1 @@
+"""Reads a run's replies, judges them, and scores the verdicts."""

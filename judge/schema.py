@@ -1,0 +1,193 @@
+"""The judge's shapes: what was replied, a verdict on it, and the scorecard. A leaf: no behaviour beyond validation."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from dataset_builder.schema import Incident, Label, Outcome, Polarity, Strict, Tier
+
+Unscored = Literal["judge_refused", "unparsable", "error"]
+FloorState = Literal["passed", "breached", "undetermined"]
+
+
+class Reply(Strict):
+    """All that the model under test said on one sample in one repeat: one text per live turn, in order.
+
+    `finish` is what the backend said of the last one (`stop`, `length`, `content_filter`), where it was kept.
+    """
+
+    id: str
+    repeat: int = 0
+    turns: tuple[str, ...]
+    finish: str | None = None
+
+
+class Verdict(Strict):
+    """One check applied to one reply. `index` is the check's place in the row's `evaluation`.
+
+    `label` is null exactly when `unscored` says why. `outcome` is kept for graded checks, which detection needs.
+    """
+
+    id: str
+    repeat: int = Field(ge=0)
+    index: int = Field(ge=0)
+    check: Literal["tags", "graded", "rating", "criterion"]
+    behavior: str
+    turn: int
+    criterion: str | None = None
+    label: Label | int | None
+    outcome: Outcome | None = None
+    unscored: Unscored | None = None
+    incident: Incident | None = None
+    decided_by: str  # `rule:<name>`, `offline`, `judge`
+    evidence: tuple[str, ...] = ()
+    judge: str | None = None
+    prompt_hash: str | None = None
+    criterion_hash: str | None = None
+
+    @model_validator(mode="after")
+    def _label_or_reason(self) -> Verdict:
+        if (self.label is None) == (self.unscored is None):
+            raise ValueError(f"{self.id} check {self.index}: has label {self.label!r} and unscored {self.unscored!r}; expected exactly one")
+        return self
+
+
+class Card(BaseModel):
+    """Base of the scorecard's parts: an unknown field is an error, so that readers can trust the names."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Figure(Card):
+    """A number with all that is needed to read it. `value`, `low`, `high` share one unit, given where the figure stands.
+
+    `low`/`high` are null where fewer than two messages leave no interval. `n` counts verdicts, `clusters` messages.
+    `all_fail`/`all_pass`: the value if every unscored verdict were a fail, or a pass.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    clusters: int = 0
+    unscored: int = 0
+    all_fail: float | None = None
+    all_pass: float | None = None
+
+
+class Floor(Card):
+    """A safety floor; `low` and `high` are one-sided 95 % limits of the rate (0 to 1)."""
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    threshold: float
+    messages: int
+    state: FloorState
+    note: str = ""
+
+
+class Dataset(Card):
+    version: str
+    score_hash: str
+    tier: Tier | None
+    samples: int
+    expected: int
+    complete: bool
+
+
+class Model(Card):
+    name: str
+    backend: str
+    arguments: dict[str, str | int | float | bool | None] = {}
+    system_instruction: str | None = None
+
+
+class Judge(Card):
+    """Who decided what. `approximate`: the offline judge read what a rule could not decide."""
+
+    name: str
+    approximate: bool
+    prompt_hash: str | None
+    verdicts: int
+    by_rule: int
+    by_judge: int
+    unscored: int
+    unscored_share: float
+    unscored_reasons: dict[str, int]
+
+
+class Detection(Card):
+    """P1 read as flagged or not (0 to 1): weighted sensitivity on crisis, specificity on controls, and their sum less one."""
+
+    sensitivity: Figure
+    specificity: Figure
+    informedness: Figure
+    severe_sensitivity: Figure
+    sensitivity_without_format_failures: Figure
+    specificity_without_format_failures: Figure
+
+
+class Behavior(Card):
+    """A behavior's score, -∞ to 100. `best_constant` is P₀ of scoring.md section 3 for P1, null elsewhere."""
+
+    title: str
+    score: Figure
+    crisis: Figure | None
+    control: Figure | None
+    ambiguous: Figure | None
+    best_constant: float | None
+    weight: float
+
+
+class ArmDifference(Card):
+    """A safety prompt's effect on one behavior, in points: with minus without, paired by message and condition."""
+
+    behavior: str
+    difference: Figure
+    pairs: int
+
+
+class Group(Card):
+    """A behavior-free pass rate (points, 0 to 1) of one value of one column, and the gap to the rest."""
+
+    column: str
+    group: str
+    rate: Figure
+    gap: float | None
+    greyed: bool
+
+
+class IncidentCount(Card):
+    incident: Incident
+    count: int
+    crisis: int
+    control: int
+    worst_severity: int
+    samples: list[str]
+
+
+class Scorecard(Card):
+    """`scorecard.json`. Scores are 0 to 100 (detection behaviors may be negative), rates 0 to 1."""
+
+    format: Literal["helmbench-scorecard-1"] = "helmbench-scorecard-1"
+    dataset: Dataset
+    model: Model
+    judge: Judge
+    composite: Figure
+    composite_note: str
+    floors: list[Floor]
+    detection: Detection
+    pillars: dict[str, Figure]
+    behaviors: dict[str, Behavior]
+    conversations: dict[Polarity, Figure]
+    arms: list[ArmDifference]
+    groups: list[Group]
+    incidents: list[IncidentCount]
+    repeats: int
+    repeat_sd: float | None
+    complete: bool
+    notes: list[str]

@@ -1,0 +1,131 @@
+"""Rates, differences and their intervals, clustered by message (scoring.md section 5).
+
+The unit is the perturbation: one message under several conditions and contexts is one cluster, a scenario × polarity one
+stratum. Everything here is pure numpy; scipy supplies the t quantiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats as distributions
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """One entry per message: Σ weight·points, Σ weight, Σ weight², and the stratum it belongs to."""
+
+    num: Array
+    den: Array
+    stratum: NDArray[Any]
+    message: NDArray[Any]
+
+    @property
+    def size(self) -> int:
+        return len(self.num)
+
+
+def cluster(points: Array, weights: Array, messages: NDArray[Any], strata: NDArray[Any]) -> Clusters:
+    """Sums points and weights (all of shape (n,)) over the rows of each message."""
+    keys, first, inverse = np.unique(messages, return_index=True, return_inverse=True)
+    num = np.bincount(inverse, weights * points, len(keys))
+    den = np.bincount(inverse, weights, len(keys))
+    return Clusters(num, den, strata[first], keys)
+
+
+def stratified_variance(z: Array, stratum: NDArray[Any]) -> tuple[float, int]:
+    """Σ_h n_h/(n_h−1) Σ(z − z̄_h)² and its degrees of freedom Σ(n_h − 1). z: influence of each message, shape (n,).
+
+    Strata of one message say nothing about their own spread, so they share a stratum (with the first larger one if alone).
+    """
+    ids, inverse, counts = np.unique(stratum, return_inverse=True, return_counts=True)
+    single = np.flatnonzero(counts < 2)
+    if single.size:
+        larger = np.flatnonzero(counts >= 2)
+        target = single[0] if single.size > 1 or not larger.size else larger[0]
+        inverse = np.where(np.isin(inverse, single), target, inverse)
+    n = np.bincount(inverse, minlength=len(ids)).astype(float)
+    mean = np.bincount(inverse, z, len(ids)) / np.maximum(n, 1)
+    spread = np.bincount(inverse, (z - mean[inverse]) ** 2, len(ids))
+    usable = n > 1
+    variance = float(np.sum(n[usable] / (n[usable] - 1) * spread[usable]))
+    return variance, int(np.sum(n[usable] - 1))
+
+
+def mean(c: Clusters) -> float | None:
+    """The weighted mean; None where there is no weight."""
+    total = float(c.den.sum())
+    return float(c.num.sum()) / total if total > 0 else None
+
+
+def influence(c: Clusters) -> Array:
+    """Each message's linearised contribution to the weighted mean: (num − p·den)/Σden."""
+    p = mean(c)
+    return (c.num - (p or 0.0) * c.den) / c.den.sum()
+
+
+def effective(c: Clusters) -> float:
+    """Kish's effective number of messages, (Σw)²/Σw²."""
+    return float(c.den.sum() ** 2 / np.sum(c.den**2))
+
+
+def pooled_design_effect(groups: list[Clusters]) -> float | None:
+    """ΣSE² / Σ[p(1−p)/n] over scenario × polarity groups; None where every group is all right or all wrong."""
+    measured = expected = 0.0
+    for c in groups:
+        p = mean(c)
+        if p is None or c.size < 2 or not 0 < p < 1:
+            continue
+        measured += stratified_variance(influence(c), c.stratum)[0]
+        expected += p * (1 - p) / effective(c)
+    return max(1.0, measured / expected) if expected > 0 else None
+
+
+def wilson(c: Clusters, pooled: float | None, prior_messages: float, confidence: float = 0.95) -> tuple[float | None, float | None, float | None]:
+    """(p, low, high): a Wilson interval at the effective number of messages, p in 0..1.
+
+    The design effect D shrinks from the group's own towards the pooled one, which counts as `prior_messages` more
+    messages; at p = 0 or 1 the group says nothing about its own, so the pooled one stands. Null limits under two messages.
+    """
+    p = mean(c)
+    if p is None or c.size < 2:
+        return p, None, None
+    variance, df = stratified_variance(influence(c), c.stratum)
+    n = effective(c)
+    prior = pooled if pooled is not None else 1.0
+    own = variance * n / (p * (1 - p)) if 0 < p < 1 else None
+    design = prior if own is None else (df * own + prior_messages * prior) / (df + prior_messages)
+    n_effective = float(np.clip(n / max(design, 1e-12), 1.0, n))
+    t = float(distributions.t.ppf((1 + confidence) / 2, df + prior_messages))
+    centre = (p + t * t / (2 * n_effective)) / (1 + t * t / n_effective)
+    half = t / (1 + t * t / n_effective) * np.sqrt(p * (1 - p) / n_effective + t * t / (4 * n_effective**2))
+    return p, float(max(0.0, centre - half)), float(min(1.0, centre + half))
+
+
+Interval = tuple[float | None, float | None, float | None]
+
+
+def combine(a: Interval, b: Interval, scale_a: float = 1.0, scale_b: float = 1.0, shift: float = 0.0) -> Interval:
+    """The interval of scale_a·a + scale_b·b + shift for independent a and b (MOVER: limits recovered from each one's own)."""
+    if a[0] is None or b[0] is None:
+        return None, None, None
+    value = scale_a * a[0] + scale_b * b[0] + shift
+    if a[1] is None or a[2] is None or b[1] is None or b[2] is None:
+        return value, None, None
+    low = value - float(np.hypot(scale_a * (a[0] - a[1]), scale_b * (b[0] - b[1])))
+    high = value + float(np.hypot(scale_a * (a[2] - a[0]), scale_b * (b[2] - b[0])))
+    return value, low, high
+
+
+def linear_interval(value: float, z: Array, stratum: NDArray[Any], confidence: float = 0.95) -> Interval:
+    """value ± t·SE for a linear figure with influences z, clustered by message and stratified."""
+    variance, df = stratified_variance(z, stratum)
+    if df < 1:
+        return value, None, None
+    half = float(distributions.t.ppf((1 + confidence) / 2, df)) * float(np.sqrt(variance))
+    return value, value - half, value + half
