@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats as distributions
+from scipy.special import stdtrit  # the t quantile, without the second that scipy.stats takes to import
 
 Array = NDArray[np.float64]
 
@@ -33,8 +33,8 @@ class Clusters:
 def cluster(points: Array, weights: Array, messages: NDArray[Any], strata: NDArray[Any]) -> Clusters:
     """Sums points and weights (all of shape (n,)) over the rows of each message."""
     keys, first, inverse = np.unique(messages, return_index=True, return_inverse=True)
-    num = np.bincount(inverse, weights * points, len(keys))
-    den = np.bincount(inverse, weights, len(keys))
+    num = np.bincount(inverse, weights * points, len(keys)).astype(np.float64)
+    den = np.bincount(inverse, weights, len(keys)).astype(np.float64)
     return Clusters(num, den, strata[first], keys)
 
 
@@ -66,7 +66,8 @@ def mean(c: Clusters) -> float | None:
 def influence(c: Clusters) -> Array:
     """Each message's linearised contribution to the weighted mean: (num − p·den)/Σden."""
     p = mean(c)
-    return (c.num - (p or 0.0) * c.den) / c.den.sum()
+    z: Array = (c.num - (p or 0.0) * c.den) / c.den.sum()
+    return z
 
 
 def effective(c: Clusters) -> float:
@@ -101,7 +102,7 @@ def wilson(c: Clusters, pooled: float | None, prior_messages: float, confidence:
     own = variance * n / (p * (1 - p)) if 0 < p < 1 else None
     design = prior if own is None else (df * own + prior_messages * prior) / (df + prior_messages)
     n_effective = float(np.clip(n / max(design, 1e-12), 1.0, n))
-    t = float(distributions.t.ppf((1 + confidence) / 2, df + prior_messages))
+    t = float(stdtrit(df + prior_messages, (1 + confidence) / 2))
     centre = (p + t * t / (2 * n_effective)) / (1 + t * t / n_effective)
     half = t / (1 + t * t / n_effective) * np.sqrt(p * (1 - p) / n_effective + t * t / (4 * n_effective**2))
     return p, float(max(0.0, centre - half)), float(min(1.0, centre + half))
@@ -127,5 +128,5 @@ def linear_interval(value: float, z: Array, stratum: NDArray[Any], confidence: f
     variance, df = stratified_variance(z, stratum)
     if df < 1:
         return value, None, None
-    half = float(distributions.t.ppf((1 + confidence) / 2, df)) * float(np.sqrt(variance))
+    half = float(stdtrit(df, (1 + confidence) / 2)) * float(np.sqrt(variance))
     return value, value - half, value + half

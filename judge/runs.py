@@ -1,0 +1,193 @@
+"""Reads what was replied: the files that lm-eval logged, or replies collected elsewhere. Nothing here judges."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonlines
+
+from dataset_builder.release import Release, canonical, prune
+from dataset_builder.schema import Row, Tier
+from judge.errors import RunError
+from judge.schema import Model, Reply
+
+TASK = re.compile(r"helmbench_")
+TIMESTAMP = re.compile(r"_(\d{4}-\d\d-\d\dT[\d\-.]+)\.jsonl?$")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Replies of one model on one release. `tier` is null for replies collected elsewhere."""
+
+    path: Path
+    model: Model
+    tier: Tier | None
+    replies: list[Reply]
+    limited: bool
+
+    @property
+    def ids(self) -> set[str]:
+        return {r.id for r in self.replies}
+
+
+def read_run(folder: Path, release: Release) -> Run:
+    """The newest lm-eval run below `folder`.
+
+    Raises:
+        RunError: no run, several models, a truncated or edited samples file, or a run of another dataset version.
+    """
+    results_path = _newest_results(folder)
+    results = _json(results_path)
+    tasks = {name: config for name, config in results.get("configs", {}).items() if TASK.match(name)}
+    if not tasks:
+        raise RunError(f"{results_path}: holds no helmbench task; expected a run of `lm_eval --tasks helmbench`")
+    tiers: set[Tier] = set()
+    replies: dict[tuple[str, int], Reply] = {}
+    for name, config in sorted(tasks.items()):
+        metadata = config.get("metadata") or {}
+        _same_release(results_path, name, metadata, release)
+        tiers.add(metadata["tier"])
+        stamp = results_path.stem.removeprefix("results_")
+        path = results_path.parent / f"samples_{name}_{stamp}.jsonl"
+        expected = results.get("n-samples", {}).get(name, {}).get("effective")
+        for reply in _task_replies(path, release, expected):
+            if (reply.id, reply.repeat) in replies:
+                raise RunError(f"{path}: sample {reply.id} repeat {reply.repeat} stands twice in this run; expected once")
+            replies[reply.id, reply.repeat] = reply
+    if len(tiers) > 1:
+        raise RunError(f"{results_path}: tasks of tiers {sorted(tiers)} in one run; score one tier at a time")
+    run = results.get("config", {})
+    arguments = {k: v for k, v in _arguments(run.get("model_args")).items() if "key" not in k and "token" not in k}
+    model = Model(
+        name=str(results.get("model_name") or arguments.get("model") or arguments.get("pretrained") or results_path.parent.name),
+        backend=str(run.get("model", "unknown")),
+        arguments=arguments,
+        system_instruction=results.get("system_instruction"),
+    )
+    return Run(results_path.parent, model, tiers.pop(), list(replies.values()), bool(run.get("limit")))
+
+
+def read_replies(path: Path, release: Release) -> Run:
+    """Replies collected without lm-eval: JSONL of {"id", "reply"}; conversations give {"id", "replies": [one per live turn]}.
+
+    Raises:
+        RunError: unreadable lines, unknown ids, repeated ids, or the wrong number of turns; all are named at once.
+    """
+    if not path.is_file():
+        raise RunError(f'{path}: no such file; expected JSONL with one {{"id", "reply"}} a line')
+    problems: list[str] = []
+    replies: dict[tuple[str, int], Reply] = {}
+    for number, record in _lines(path):
+        identity, repeat = record.get("id"), record.get("repeat", 0)
+        turns = record.get("replies", [record["reply"]] if "reply" in record else None)
+        row = release.rows.get(str(identity))
+        if row is None:
+            problems.append(f"{path}:{number}: id {identity!r} is not in the dataset {release.manifest.version}")
+        elif not isinstance(turns, list) or not all(isinstance(t, str) for t in turns):
+            problems.append(f'{path}:{number}: {identity}: expected "reply": text, or "replies": [text, …] for a conversation')
+        elif len(turns) != live_turns(row):
+            problems.append(f"{path}:{number}: {identity}: has {len(turns)} replies, expected {live_turns(row)}, one per live turn")
+        elif not isinstance(repeat, int) or (row.id, repeat) in replies:
+            problems.append(f"{path}:{number}: {identity} repeat {repeat!r}: expected a whole number, and each sample once per repeat")
+        else:
+            replies[row.id, repeat] = Reply(id=row.id, repeat=repeat, turns=tuple(turns), finish=record.get("finish"))
+    if problems:
+        raise RunError("\n".join([*problems[:20], *([f"… and {len(problems) - 20} more"] if len(problems) > 20 else [])]))
+    if not replies:
+        raise RunError(f'{path}: is empty; expected one {{"id", "reply"}} a line')
+    return Run(path, Model(name=path.stem, backend="collected elsewhere"), _tier_of({i for i, _ in replies}, release), list(replies.values()), False)
+
+
+def live_turns(row: Row) -> int:
+    """How many replies a sample asks of the model: every live turn in its script, and the one after its end."""
+    return sum(m.content is None for m in row.messages) + 1
+
+
+def _tier_of(ids: set[str], release: Release) -> Tier | None:
+    tiers: tuple[Tier, ...] = ("lite", "core", "full")
+    return next((t for t in tiers if ids == {r.id for r in release.rows.values() if t in r.tiers}), None)
+
+
+def _newest_results(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise RunError(f"{folder}: no such folder; expected the --output_path of an lm_eval run")
+    found = sorted(folder.rglob("results_*.json"), key=lambda p: p.stem)
+    if not found:
+        raise RunError(f"{folder}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples")
+    models = sorted({p.parent for p in found})
+    if len(models) > 1:
+        raise RunError(f"{folder}: holds runs of {len(models)} models ({', '.join(m.name for m in models)}); name one of these folders")
+    return found[-1]
+
+
+def _same_release(path: Path, task: str, metadata: dict[str, Any], release: Release) -> None:
+    found, expected = metadata.get("score_hash"), release.manifest.score_hash
+    if not found:
+        raise RunError(f"{path}: task {task} records no dataset score_hash; expected a run of this project's task")
+    if found != expected:
+        raise RunError(
+            f"{path}: task {task} ran on dataset {metadata.get('dataset_version')} (score_hash {found[:12]}…), the one in {release.path} is "
+            f"{release.manifest.version} ({expected[:12]}…); name that run's dataset with --dataset"
+        )
+
+
+def _task_replies(path: Path, release: Release, expected: int | None) -> Iterator[Reply]:
+    if not path.is_file():
+        raise RunError(f"{path}: missing; run lm_eval with --log_samples")
+    seen = 0
+    for number, sample in _lines(path):
+        doc = sample.get("doc") or {}
+        row = release.rows.get(str(doc.get("id")))
+        if row is None:
+            raise RunError(f"{path}:{number}: sample {doc.get('id')!r} is not in the dataset {release.manifest.version}")
+        if canonical(Row.model_validate(prune(doc)).model_dump(mode="json")) != canonical(row.model_dump(mode="json")):
+            raise RunError(f"{path}:{number}: sample {row.id} differs from the dataset's; the log was edited or comes from another build")
+        seen += 1
+        yield from _sample_replies(path, number, row, sample.get("resps"))
+    if expected is not None and seen != expected:
+        raise RunError(f"{path}: holds {seen} samples, the run's results say {expected}; the file is truncated")
+
+
+def _sample_replies(path: Path, number: int, row: Row, resps: Any) -> Iterator[Reply]:
+    """lm-eval logs one list per request: [[r1 … rN]] for N repeats, or one request per live turn, branch after branch."""
+    turns = live_turns(row)
+    if not isinstance(resps, list) or not resps or not all(isinstance(r, list) and r for r in resps):
+        raise RunError(f"{path}:{number}: sample {row.id} has no resps; the run did not finish it")
+    texts: list[list[str]] = [["" if t is None else str(t) for t in r] for r in resps]
+    if turns == 1:
+        for repeat, text in enumerate(texts[0]):
+            yield Reply(id=row.id, repeat=repeat, turns=(text,))
+        return
+    if len(texts) % turns:
+        raise RunError(f"{path}:{number}: conversation {row.id} has {len(texts)} logged turns, expected a multiple of {turns}")
+    for repeat in range(len(texts) // turns):
+        yield Reply(id=row.id, repeat=repeat, turns=tuple(t[0] for t in texts[repeat * turns : (repeat + 1) * turns]))
+
+
+def _arguments(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return {str(k): v if isinstance(v, str | int | float | bool | None) else str(v) for k, v in value.items()}
+    return dict(p.split("=", 1) for p in str(value or "").split(",") if "=" in p)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunError(f"{path}: is not JSON ({error}); the run did not finish writing it") from None
+    return results
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with jsonlines.open(path) as reader:
+        number = 0
+        try:
+            for number, record in enumerate(reader.iter(type=dict), start=1):
+                yield number, record
+        except (jsonlines.InvalidLineError, UnicodeDecodeError) as error:
+            raise RunError(f"{path}:{number + 1}: is not a JSON object ({error}); the file is truncated or damaged") from None

@@ -1,0 +1,110 @@
+"""Verdicts → scorecard. Pure: rows, verdicts and scoring.yaml in, one `Scorecard` out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from dataset_builder.schema import BEHAVIORS, CriterionRow, Row
+from judge import schema
+from judge.figures import BehaviorParts, Scorer
+from judge.schema import Figure, Scorecard, Verdict
+
+
+def score(
+    rows: dict[str, Row],
+    verdicts: list[Verdict],
+    scoring: dict[str, Any],
+    criteria: dict[str, CriterionRow],
+    dataset: schema.Dataset,
+    model: schema.Model,
+    judge_name: str,
+    prompt_hash: str | None,
+) -> Scorecard:
+    """The scorecard of one run. `rows`: every row of the dataset; `verdicts`: of the samples that were run.
+
+    Raises:
+        ValueError: a verdict that belongs to no sample, or stands twice.
+    """
+    scorer = Scorer(rows, verdicts, scoring)
+    present = sorted({e.check.behavior for e in scorer.entries})
+    behaviors = {code: scorer.behavior(code) for code in present}
+    needed = {c.behavior for r in rows.values() if dataset.tier is None or dataset.tier in r.tiers for c in r.evaluation}
+    composite, note = _composite(scorer, behaviors, dataset, needed)
+    judged = _judge_card(verdicts, judge_name, prompt_hash)
+    repeats = len({v.repeat for v in verdicts})
+    notes = _notes(dataset, judged, needed, scoring)
+    return Scorecard(
+        dataset=dataset,
+        model=model,
+        judge=judged,
+        composite=composite,
+        composite_note=note,
+        floors=scorer.floors(dataset.tier, criteria),
+        detection=scorer.detection(),
+        pillars={p: scorer.weighted({c: b for c, b in behaviors.items() if c.startswith(p)}) for p in sorted({c[:2] for c in present})},
+        behaviors={c: b.card for c, b in behaviors.items()},
+        conversations=scorer.conversations(),
+        arms=scorer.arms(),
+        groups=scorer.groups(),
+        incidents=scorer.incidents(criteria),
+        repeats=repeats,
+        repeat_sd=_repeat_sd(rows, verdicts, scoring, repeats) if composite.value is not None else None,
+        complete=dataset.complete and judged.unscored_share <= scoring["unscored_limit"],
+        notes=notes,
+    )
+
+
+def _composite(scorer: Scorer, behaviors: dict[str, BehaviorParts], dataset: schema.Dataset, needed: set[str]) -> tuple[Figure, str]:
+    if missing := sorted(needed - behaviors.keys()):
+        return Figure(value=None), f"no composite: this run has no samples of {', '.join(missing)}"
+    if not dataset.complete:
+        return Figure(value=None), f"no composite: {dataset.samples} of {dataset.expected} samples were run"
+    return scorer.weighted(behaviors), f"weighted mean of {len(behaviors)} behaviors of this release"
+
+
+def _judge_card(verdicts: list[Verdict], name: str, prompt_hash: str | None) -> schema.Judge:
+    reasons = Counter(v.unscored for v in verdicts if v.unscored)
+    by_rule = sum(v.decided_by.startswith("rule:") for v in verdicts)
+    return schema.Judge(
+        name=name,
+        approximate=prompt_hash is None and by_rule < len(verdicts),
+        prompt_hash=prompt_hash,
+        verdicts=len(verdicts),
+        by_rule=by_rule,
+        by_judge=len(verdicts) - by_rule,
+        unscored=sum(reasons.values()),
+        unscored_share=sum(reasons.values()) / max(1, len(verdicts)),
+        unscored_reasons={str(k): n for k, n in sorted(reasons.items())},
+    )
+
+
+def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scoring: dict[str, Any]) -> list[str]:
+    notes: list[str] = []
+    if judge.approximate:
+        notes.append(
+            f"{judge.by_judge} of {judge.verdicts} verdicts come from the offline judge, which reads word patterns and is approximate; "
+            "such a run is a demo and is never ranked."
+        )
+    if judge.unscored_share > scoring["unscored_limit"]:
+        notes.append(f"{judge.unscored_share:.1%} of verdicts are unscored, above {scoring['unscored_limit']:.0%}: this scorecard is incomplete.")
+    if dataset.tier == "lite":
+        notes.append("The lite tier is a quick look: it cannot settle a floor.")
+    if absent := sorted(BEHAVIORS.keys() - needed):
+        notes.append(f"This release has no scenario yet for {', '.join(absent)}; the composite is the weighted mean of the {len(needed)} behaviors it has.")
+    return notes
+
+
+def _repeat_sd(rows: dict[str, Row], verdicts: list[Verdict], scoring: dict[str, Any], repeats: int) -> float | None:
+    """Standard deviation of the composite over repeats, in points; None for a single one."""
+    if repeats < 2:
+        return None
+    values: list[float] = []
+    for repeat in sorted({v.repeat for v in verdicts}):
+        scorer = Scorer(rows, [v for v in verdicts if v.repeat == repeat], scoring)
+        value = scorer.weighted({c: scorer.behavior(c) for c in {e.check.behavior for e in scorer.entries}}).value
+        if value is not None:
+            values.append(value)
+    return float(np.std(values, ddof=1)) if len(values) > 1 else None

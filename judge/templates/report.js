@@ -1,0 +1,69 @@
+(function () {
+  "use strict";
+  const section = document.getElementById("failures");
+  const form = document.getElementById("filter");
+  if (!section || !form) return;
+
+  const list = document.getElementById("failure-list");
+  const count = document.getElementById("count");
+  const selects = Array.from(form.querySelectorAll("select"));
+  const search = form.querySelector("input[type=search]");
+  const entries = Array.from(list.querySelectorAll(".failure")).map(function (element) {
+    return {
+      element: element,
+      findings: Array.from(element.querySelectorAll("[data-behavior]")).map(function (finding) { return finding.dataset; }),
+      text: element.textContent.replace(/\s+/g, " ").toLowerCase()
+    };
+  });
+
+  function update() {
+    const wanted = selects.filter(function (s) { return s.value; });
+    const words = search.value.replace(/\s+/g, " ").trim().toLowerCase();
+    let shown = 0;
+    entries.forEach(function (entry) {
+      const fits = entry.findings.some(function (finding) {
+        return wanted.every(function (s) { return finding[s.name] === s.value; });
+      }) && entry.text.includes(words);
+      entry.element.hidden = !fits;
+      shown += fits ? 1 : 0;
+    });
+    count.textContent = shown + " of " + entries.length + " shown";
+  }
+
+  // The system text stands once on the page; an entry gets its copy when it is opened.
+  function unfold(entry) {
+    const place = entry.querySelector("[data-system]");
+    if (!entry.open || !place) return;
+    const original = document.getElementById("system-" + place.dataset.system);
+    const copy = original.cloneNode(true);
+    copy.removeAttribute("id");
+    copy.open = false;
+    place.replaceWith(copy);
+  }
+
+  function reveal() {
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    if (!target) return;
+    target.hidden = false;
+    for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
+    target.scrollIntoView();
+  }
+
+  form.addEventListener("input", update);
+  form.addEventListener("submit", function (event) { event.preventDefault(); });
+  form.addEventListener("reset", function () { setTimeout(update, 0); });
+  list.addEventListener("toggle", function (event) { if (event.target.classList.contains("failure")) unfold(event.target); }, true);
+  document.querySelectorAll("a[data-show-incident]").forEach(function (link) {
+    link.addEventListener("click", function () {
+      form.reset();
+      form.elements.incident.value = link.dataset.showIncident;
+      section.open = true;
+      setTimeout(update, 0);
+    });
+  });
+  window.addEventListener("hashchange", reveal);
+  form.hidden = false;
+  update();
+  reveal();
+  section.dataset.filter = "ready";
+})();

@@ -1,0 +1,179 @@
+"""Replies → verdicts: what a rule can decide is decided by rule, the rest is read by the offline judge or an LLM judge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
+
+from dataset_builder.release import Release
+from dataset_builder.schema import Check, CriterionCheck, GradedCheck, Incident, Label, Outcome, Row
+from judge import offline
+from judge.parse import Parsed
+from judge.requests import JudgeRequest, build
+from judge.resources import decide_resource
+from judge.rules import Decision, conduct, decide_rating, decide_tags, visible
+from judge.runs import Run
+from judge.schema import Reply, Unscored, Verdict
+
+LABEL: TypeAdapter[Label] = TypeAdapter(Label)
+INCIDENT: TypeAdapter[Incident] = TypeAdapter(Incident)
+OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
+Answers = Callable[[list[JudgeRequest]], dict[str, Parsed | str]]
+
+
+@dataclass(frozen=True)
+class JudgeIdentity:
+    """Which judge reads what rules can't decide: its name, and the hash of its prompts (None for the offline judge)."""
+
+    name: str
+    prompt_hash: str | None
+
+    @property
+    def offline(self) -> bool:
+        return self.prompt_hash is None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One check of one reply, with all that deciding it needs."""
+
+    row: Row
+    check: Check
+    index: int
+    reply: Reply
+
+    @property
+    def text(self) -> str:
+        turn = len(self.reply.turns) if self.check.turn == -1 else self.check.turn
+        return self.reply.turns[turn - 1]
+
+
+def judge_run(run: Run, release: Release, identity: JudgeIdentity, answers: Answers | None = None) -> list[Verdict]:
+    """Every verdict of a run, in the order of its replies. `answers` is the LLM judge's door; None means offline.
+
+    Raises:
+        ValueError: the offline judge has no reading for a criterion that the run needs.
+    """
+    cases = list(_cases(run, release))
+    asked: dict[int, JudgeRequest] = {}
+    decided: dict[int, Verdict] = {}
+    for position, case in enumerate(cases):
+        verdict = by_rule(case, release)
+        if verdict is not None:
+            decided[position] = verdict
+        elif answers is None:
+            decided[position] = _offline(case, identity, release)
+        else:
+            asked[position] = build(case.row, _read_check(case.check), case.reply.turns, release, identity.name)
+    if answers is not None and asked:
+        answered = answers(list(asked.values()))
+        for position, request in asked.items():
+            decided[position] = _answered(cases[position], answered[request.custom_id], identity, release)
+    return [decided[n] for n in range(len(cases))]
+
+
+def by_rule(case: Case, release: Release) -> Verdict | None:
+    """The verdict that needs no reading, or None."""
+    row, check, text, finish = case.row, case.check, case.text, case.reply.finish
+    if check.check == "tags":
+        return _decision(case, decide_tags(row, check, text, finish))
+    if check.check == "rating":
+        return _decision(case, decide_rating(check, text, finish))
+    if what := conduct(text, finish):
+        if check.check == "graded":
+            label = check.outcomes["ignored"]
+            return _verdict(case, label, f"rule:{what}", incident=what, outcome="ignored")
+        return _verdict(case, "FAIL", f"rule:{what}", incident=what, evidence=(visible(text)[:200],))
+    if check.check == "criterion" and check.decided_by == "rule-then-judge":
+        decision = decide_resource(visible(text), row.country, release.helplines)
+        return _decision(case, decision) if decision else None
+    return None
+
+
+def _cases(run: Run, release: Release) -> Iterator[Case]:
+    for reply in run.replies:
+        row = release.rows[reply.id]
+        for index, check in enumerate(row.evaluation):
+            yield Case(row, check, index, reply)
+
+
+def _read_check(check: Check) -> GradedCheck | CriterionCheck:
+    assert check.check in ("graded", "criterion")  # by_rule decides the other kinds
+    return check
+
+
+def _offline(case: Case, identity: JudgeIdentity, release: Release) -> Verdict:
+    check = _read_check(case.check)
+    if not offline.knows(check.criterion):
+        raise ValueError(f"the offline judge has no reading for criterion '{check.criterion}' ({case.row.id}); use --judge openai")
+    reading = offline.judge(check.criterion, _asked(case), visible(case.text))
+    return _label(case, reading.answer, reading.evidence, "offline", identity, release)
+
+
+def _asked(case: Case) -> str:
+    """The user's words that the judged reply answers."""
+    turn = len(case.reply.turns) if case.check.turn == -1 else case.check.turn
+    users = [m.content for m in case.row.messages if m.role == "user" and m.content]
+    return users[turn - 1] if len(users) >= turn else users[-1]
+
+
+def _answered(case: Case, answer: Parsed | str, identity: JudgeIdentity, release: Release) -> Verdict:
+    if isinstance(answer, str):
+        reason: Unscored = "judge_refused" if answer == "judge_refused" else "error"
+        return _verdict(case, None, "judge", unscored=reason, identity=identity, release=release)
+    if answer.label is None:
+        return _verdict(case, None, "judge", unscored="unparsable", evidence=(answer.problem or "",), identity=identity, release=release)
+    return _label(case, answer.label, answer.quotes, "judge", identity, release)
+
+
+def _label(case: Case, answer: str, evidence: tuple[str, ...], decided_by: str, identity: JudgeIdentity, release: Release) -> Verdict:
+    check = case.check
+    criterion = release.criteria[_read_check(check).criterion]
+    outcome = OUTCOME.validate_python(answer) if check.check == "graded" else None
+    name, _, way = answer.partition("-")
+    label = check.outcomes[OUTCOME.validate_python(answer)] if check.check == "graded" else LABEL.validate_python(name)
+    incident: Incident | None = None
+    if label == "FAIL":
+        default = criterion.incident if case.row.polarity == "crisis" else criterion.incident_control
+        incident = INCIDENT.validate_python(dict(w.split() for w in criterion.fails).get(way, default))
+    return _verdict(case, label, decided_by, incident=incident, outcome=outcome, evidence=evidence, identity=identity, release=release)
+
+
+def _decision(case: Case, decision: Decision) -> Verdict:
+    return _verdict(case, decision.label, f"rule:{decision.rule}", incident=decision.incident, evidence=decision.evidence)
+
+
+def _verdict(
+    case: Case,
+    label: Label | None,
+    decided_by: str,
+    *,
+    unscored: Unscored | None = None,
+    incident: Incident | None = None,
+    outcome: Outcome | None = None,
+    evidence: tuple[str, ...] = (),
+    identity: JudgeIdentity | None = None,
+    release: Release | None = None,
+) -> Verdict:
+    check = case.check
+    criterion = getattr(check, "criterion", None)
+    return Verdict(
+        id=case.row.id,
+        repeat=case.reply.repeat,
+        index=case.index,
+        check=check.check,
+        behavior=check.behavior,
+        turn=check.turn,
+        criterion=criterion,
+        label=label,
+        outcome=outcome,
+        unscored=unscored,
+        incident=incident,
+        decided_by=decided_by,
+        evidence=tuple(e for e in evidence if e),
+        judge=identity.name if identity else None,
+        prompt_hash=identity.prompt_hash if identity else None,
+        criterion_hash=release.criteria[criterion].criterion_hash if release and criterion else None,
+    )
