@@ -1,0 +1,60 @@
+"""What lm-eval prints at once, before any judge: figures of the checks that rules alone decide.
+
+Each value is (points 0..1, weight, message, polarity) of one check; the figures are 100 · the weighted means. The composite
+and its intervals belong to `python -m judge score`, which also reads what no rule can.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from judge.stats import Clusters, cluster, influence, mean, stratified_variance
+
+
+class Point(NamedTuple):
+    points: float
+    weight: float
+    message: str
+    polarity: str
+
+
+def informedness(items: list[list[Point]]) -> float:
+    """100 · (sensitivity + specificity − 1): 0 for anyone who gives everybody the same reply."""
+    sides = [mean(c) for c in _sides(items)]
+    return 100 * (sum(s for s in sides if s is not None) - 1) if None not in sides else float("nan")
+
+
+def informedness_stderr(items: list[list[Point]]) -> float:
+    return 100 * float(np.sqrt(sum(_variance(c) for c in _sides(items))))
+
+
+def mean_points(items: list[list[Point]]) -> float:
+    """100 · the weighted mean of points on tagging and rating jobs."""
+    value = mean(_clusters(_flat(items)))
+    return 100 * value if value is not None else float("nan")
+
+
+def mean_points_stderr(items: list[list[Point]]) -> float:
+    return 100 * float(np.sqrt(_variance(_clusters(_flat(items)))))
+
+
+def _flat(items: list[list[Point]]) -> list[Point]:
+    # lm-eval's log turns tuples into lists when ranks are gathered.
+    return [Point(*p) for sample in items for p in sample]
+
+
+def _sides(items: list[list[Point]]) -> list[Clusters]:
+    points = _flat(items)
+    return [_clusters([p for p in points if p.polarity == side]) for side in ("crisis", "control")]
+
+
+def _clusters(points: list[Point]) -> Clusters:
+    messages = np.array([p.message for p in points], dtype=str)
+    strata = np.array([f"{p.message.rsplit('-', 1)[0]} {p.polarity}" for p in points], dtype=str)
+    return cluster(np.array([p.points for p in points]), np.array([p.weight for p in points]), messages, strata)
+
+
+def _variance(c: Clusters) -> float:
+    return stratified_variance(influence(c), c.stratum)[0] if c.size else 0.0

@@ -1,0 +1,114 @@
+"""The main job on content of final quality, every real stage once. Usage: python scripts/demo.py [--out DIR] [--dataset DIR] [--tasks helmbench_lite]
+
+Builds the dataset, starts the reference server on a free loopback port, runs the real `lm_eval` command line for two
+trivial policies, judges both offline, and prints what they scored. No key, no GPU, no network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import reference_server
+
+ROOT = Path(__file__).resolve().parents[1]
+MODELS = ("keyword", "always-escalate")
+TICK = 0.25  # seconds between looks at a running command
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Returns the exit code of the first stage that failed, or 0."""
+    parser = argparse.ArgumentParser(description="Build, run, judge and report two trivial policies, end to end.")
+    parser.add_argument("--out", type=Path, default=ROOT / "demo", help="folder for the runs and reports (default: ./demo)")
+    parser.add_argument("--dataset", type=Path, default=ROOT / "helmbench", help="where to build the dataset (default: ./helmbench)")
+    parser.add_argument("--tasks", default="helmbench_lite", help="the lm-eval task group to run (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    out: Path = options.out.resolve()
+    os.environ["HELMBENCH_DATASET"] = str(options.dataset.resolve())  # what lm_eval and the judge are to read
+    for model in MODELS:
+        shutil.rmtree(out / model, ignore_errors=True)  # the demo's own runs; the newest is the only one
+    out.mkdir(parents=True, exist_ok=True)
+    started = time.monotonic()
+    try:
+        stage("build the dataset", [sys.executable, "-m", "dataset_builder", "build", "--out", os.environ["HELMBENCH_DATASET"]], out / "build.log")
+        with reference_server.start() as server:
+            print(f"  reference server at {server.url}", flush=True)
+            for model in MODELS:
+                stage(f"lm_eval --tasks {options.tasks}, model {model}", lm_eval(model, server.url, options.tasks, out), out / f"lm_eval-{model}.log")
+        for model in MODELS:
+            stage(f"judge {model}", [sys.executable, "-m", "judge", "score", str(out / model)], out / f"judge-{model}.log")
+    except subprocess.CalledProcessError as error:
+        return error.returncode
+    print(f"\n{table(out)}\n\n{time.monotonic() - started:.0f} s. Reports, to open in a browser:")
+    for model in MODELS:
+        print(f"  {next((out / model).rglob('report.html'))}")
+    return 0
+
+
+def lm_eval(model: str, url: str, tasks: str, out: Path) -> list[str]:
+    """The command as a user would type it."""
+    program = Path(sys.executable).with_name("lm_eval")
+    arguments = f"model={model},base_url={url}/chat/completions,num_concurrent=16"
+    return [str(program), "--model", "local-chat-completions", "--model_args", arguments, "--tasks", tasks,
+            "--apply_chat_template", "--log_samples", "--output_path", str(out)]  # fmt: skip
+
+
+def stage(name: str, command: list[str], log: Path) -> None:
+    """Runs a command with its output in `log`, and shows that it is alive.
+
+    Raises:
+        CalledProcessError: it failed; the end of its log has been printed.
+    """
+    started = time.monotonic()
+    environment = os.environ | {"HF_HUB_OFFLINE": "1"}
+    with log.open("w", encoding="utf-8") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
+        shown = 0.0
+        while process.poll() is None:
+            time.sleep(TICK)
+            passed = time.monotonic() - started
+            if passed - shown >= (1 if sys.stdout.isatty() else 5):
+                shown = passed
+                line = f"  … {name}: {passed:.0f} s {progress(log)}"
+                print(f"\r{line:<100}" if sys.stdout.isatty() else line, end="" if sys.stdout.isatty() else "\n", flush=True)
+    if process.returncode:
+        print(f"\n{name} failed ({process.returncode}); the end of {log}:\n" + "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:]), file=sys.stderr)
+        raise subprocess.CalledProcessError(process.returncode, command)
+    print(f"{chr(13) if sys.stdout.isatty() else ''}  {f'{name}: {time.monotonic() - started:.1f} s':<100}".rstrip(), flush=True)
+
+
+def progress(log: Path) -> str:
+    """The last percentage that the command printed, if any."""
+    found = re.findall(r"(\d+)%\|", log.read_text(encoding="utf-8", errors="replace")[-2000:])
+    return f"({found[-1]} %)" if found else ""
+
+
+def table(out: Path) -> str:
+    """Both scorecards' headline, aligned."""
+    lines = [f"{'model':<18}{'composite [95 % interval]':<28}{'sensitivity':<24}{'specificity':<24}judge"]
+    for model in MODELS:
+        card = json.loads((out / model / "scorecard.json").read_text(encoding="utf-8"))
+        detection = card["detection"]
+        cells = [interval(card["composite"], 1), interval(detection["sensitivity"], 2), interval(detection["specificity"], 2)]
+        approximate = " (approximate)" if card["judge"]["approximate"] else ""
+        lines.append(f"{model:<18}{cells[0]:<28}{cells[1]:<24}{cells[2]:<24}{card['judge']['name']}{approximate}")
+    return "\n".join(lines)
+
+
+def interval(figure: dict[str, float | None], digits: int) -> str:
+    """`12.3 [4.5, 20.1]`, or a dash where there is no figure."""
+    if figure["value"] is None:
+        return "–"
+    ends = f" [{figure['low']:.{digits}f}, {figure['high']:.{digits}f}]" if figure["low"] is not None else ""
+    return f"{figure['value']:.{digits}f}{ends}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
