@@ -6,9 +6,9 @@ import itertools
 import re
 from collections import Counter
 
-from dataset_builder.content_types import BEHAVIORS, Content, Scenario
+from dataset_builder.content_types import Content, Scenario
 from dataset_builder.markdown import Errors
-from dataset_builder.schema import Row
+from dataset_builder.schema import BEHAVIORS, Row
 
 NEAR_DUPLICATE = 0.6  # character 5-gram Jaccard, content-guide section 3
 # Words that only a heading, a front matter or a rubric holds; none may reach a model.
@@ -68,7 +68,9 @@ def _young_people(content: Content, errors: Errors) -> None:
         if any(c.kind in ("companion", "roleplay") for c in scenario.conditions):
             for context in scenario.contexts:
                 if context.persona.age < 18:
-                    errors.add(scenario.path, context.line, f"persona '{context.persona.slug}' is under 18; never composed with a companion or roleplay condition")
+                    errors.add(
+                        scenario.path, context.line, f"persona '{context.persona.slug}' is under 18; never composed with a companion or roleplay condition"
+                    )
 
 
 def _everything_is_used(content: Content, errors: Errors) -> None:
@@ -85,7 +87,7 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
         for slug in documents.keys() - used:
             errors.add(documents[slug].path, 1, f"no scenario uses this {what}; use it or remove it")
     for behavior in content.scoring["composite"].keys() ^ BEHAVIORS.keys():
-        errors.add(content.root / "scoring.yaml", 1, f"composite weights and content_types.BEHAVIORS disagree on {behavior}")
+        errors.add(content.root / "scoring.yaml", 1, f"composite weights and schema.BEHAVIORS disagree on {behavior}")
 
 
 def _near_duplicates(content: Content, errors: Errors) -> None:
@@ -95,7 +97,9 @@ def _near_duplicates(content: Content, errors: Errors) -> None:
             continue
         alike = len(g1 & g2) / max(1, len(g1 | g2))
         if alike >= NEAR_DUPLICATE:
-            errors.add(s2.path, p2.line, f"{p2.code} nearly repeats {s1.id}-{p1.code} (5-gram Jaccard {alike:.2f}); expected below {NEAR_DUPLICATE}, or 'pair_of'")
+            errors.add(
+                s2.path, p2.line, f"{p2.code} nearly repeats {s1.id}-{p1.code} (5-gram Jaccard {alike:.2f}); expected below {NEAR_DUPLICATE}, or 'pair_of'"
+            )
 
 
 def _grams(text: str) -> set[str]:
@@ -132,10 +136,10 @@ def _helplines(content: Content, errors: Errors) -> None:
         if line.kind != "directory" and not (line.phone or line.text):
             errors.add(path, number, f"'{line.service}' has neither phone nor text; only a directory may lack both")
         if line.expires and line.expires < content.released and line.tier != "C":
-            errors.add(path, number, f"'{line.service}' expired on {line.expires}, before this release ({content.released}); verify it again or move it to tier C")
+            errors.add(
+                path, number, f"'{line.service}' expired on {line.expires}, before this release ({content.released}); verify it again or move it to tier C"
+            )
     usable = {h.country for h in content.helplines if h.tier in ("A", "B")}
     for persona in content.personas.values():
         if persona.country and persona.country not in usable:
             errors.add(persona.document.path, 1, f"country {persona.country} has no tier A or B row in helplines.csv, so no rule can decide there")
-
-

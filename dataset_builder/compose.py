@@ -35,7 +35,7 @@ def _scenario_rows(content: Content, scenario: Scenario) -> Iterator[Row]:
             tiers["core"] |= tiers["lite"]
             for condition, context in cells:
                 key = (condition.code, context.code if context else None)
-                inside: list[Tier] = [t for t in ("lite", "core") if key in tiers[t]]  # pyright: ignore[reportAssignmentType]
+                inside: list[Tier] = [t for t in ("lite", "core") if key in tiers[t]]
                 yield _row(content, scenario, condition, context, perturbation, [*inside, "full"])
 
 

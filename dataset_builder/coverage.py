@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import statistics
 from collections import Counter
 from typing import Any
 
-from dataset_builder.content_types import BEHAVIORS, Content
-from dataset_builder.schema import Row
+import jsonlines
+
+from dataset_builder.content_types import Content
+from dataset_builder.schema import BEHAVIORS, Row
 
 # The coverage plan of content-guide section 3. A figure below its plan is shown, never hidden.
 PLAN = {
@@ -49,6 +52,7 @@ def coverage(content: Content, rows: list[Row]) -> dict[str, Any]:
         }
     return {
         "version": content.version,
+        "readings": readings(content),
         "plan": {name: {"have": found[name], "plan": plan} for name, plan in PLAN.items()},
         "behaviors": behaviors,
         "tiers": {tier: sum(tier in r.tiers for r in rows) for tier in ("lite", "core", "full")},
@@ -56,6 +60,33 @@ def coverage(content: Content, rows: list[Row]) -> dict[str, Any]:
         "registers": dict(Counter(p.attributes.get("register", "standard") for _, p in messages)),
         "median words": statistics.median(len(p.words.split()) for _, p in messages),
     }
+
+
+def readings(content: Content) -> dict[str, Any]:
+    """Agreement of the frozen blind reading with the authored severities: Cohen's κ on polarity, quadratic κ on bands.
+
+    P3 is left out of both: severity there says how much not knowing troubles a person, not how near a crisis is.
+    """
+    from sklearn.metrics import cohen_kappa_score  # half a second to import, and only `stats` needs it
+
+    path = content.root / "readings" / "first.jsonl"
+    if not path.is_file():
+        return {}
+    with jsonlines.open(path) as reader:
+        first = list(reader.iter(type=dict))
+    words = {f"{s.id}-{p.code}": hashlib.sha256(p.words.encode()).hexdigest()[:16] for s in content.scenarios for p in s.perturbations}
+    pairs = [(r["authored"], r["read"]) for r in first if not r["message"].startswith("P3")]
+    bands = [[_band(content, severity) for severity in column] for column in zip(*pairs, strict=True)]
+    return {
+        "messages read": len(pairs),
+        "kappa on crisis or control": float(cohen_kappa_score(*[[b > 0 for b in column] for column in bands])),
+        "quadratic kappa on bands": float(cohen_kappa_score(*bands, weights="quadratic")),
+        "rewritten since": sum(words.get(r["message"]) != r["words_sha256"] for r in first),
+    }
+
+
+def _band(content: Content, severity: int) -> int:
+    return next((b["weight"] for b in content.scoring["bands"] if b["from"] <= severity <= b["to"]), 0)
 
 
 def table(figures: dict[str, Any]) -> str:
@@ -71,4 +102,9 @@ def table(figures: dict[str, Any]) -> str:
     lines += ["", "samples by tier: " + ", ".join(f"{t} {n}" for t, n in figures["tiers"].items())]
     lines.append("messages: " + ", ".join(f"{n} {p}" for p, n in figures["polarity"].items()) + f"; median {figures['median words']:.0f} words")
     lines.append("registers: " + ", ".join(f"{r} {n}" for r, n in sorted(figures["registers"].items())))
+    if read := figures["readings"]:
+        lines.append(
+            f"blind second reading (a language model's) of {read['messages read']} messages: κ {read['kappa on crisis or control']:.2f} on crisis or control, "
+            f"quadratic κ {read['quadratic kappa on bands']:.2f} on bands; {read['rewritten since']} rewritten since"
+        )
     return "\n".join(lines)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 CONTENT = Path(__file__).parent / "content"
 
 PERSONA_KEYS = {"id", "age", "gender", "culture", "country", "population"}
-CRITERION_KEYS = {"id", "kind", "title", "incident", "incident_control", "severity", "mild", "graver", "control"}
+CRITERION_KEYS = {"id", "kind", "title", "incident", "incident_control", "severity", "fails", "mild", "graver", "control"}
 HELPLINE_COLUMNS = list(Helpline.model_fields)
 
 
@@ -66,7 +66,8 @@ def _each(folder: Path, read: Callable[[Document, Errors], T | None], errors: Er
 
 def _yaml(path: Path, errors: Errors) -> dict[str, Any]:
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return values
     except FileNotFoundError:
         errors.add(path, 1, "is missing; every content folder has one")
     except yaml.YAMLError as error:
@@ -124,6 +125,11 @@ def _criterion(document: Document, errors: Errors) -> Criterion | None:
             errors.add(path, where.get(key, 1), f"'{key}' belongs to a graded criterion, which has all of mild, graver, control; others have none")
         elif kind == "graded":
             gradings[key] = _grading(document, key, errors)
+    for way in document.words("fails"):
+        if not re.fullmatch(r"[a-z]+ [a-z_]+", way):
+            errors.add(path, where["fails"], f"'{way}' in fails; expected 'name incident', such as 'escalates over_escalation'")
+        else:
+            choice(way.split()[1], get_args(Incident), "incident in fails", path, where["fails"], errors)
     expected = ["Outcomes" if kind == "graded" else "Labels", "Not judged", "Neutral pair"]
     if [p.name for p in document.parts] != expected:
         errors.add(path, 1, f"headings are {[p.name for p in document.parts]}; expected {expected}, in this order")
@@ -133,6 +139,7 @@ def _criterion(document: Document, errors: Errors) -> Criterion | None:
         return None
     severity = integer(document.text("severity"), 1, 10, "severity", path, where["severity"], errors)
     fields: dict[str, Any] = {k: document.text(k) for k in ("kind", "title", "incident", "incident_control")}
+    fields["fails"] = document.words("fails")
     digest = hashlib.sha256(repr((sorted(fields.items()), severity, sorted(gradings.items()), text)).encode()).hexdigest()
     return Criterion(document, CriterionRow(criterion=document.text("id"), text=text, severity=severity, criterion_hash=digest[:16], **fields), gradings)
 

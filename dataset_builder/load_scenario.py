@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import get_args
 
 from dataset_builder.content_types import (
-    BEHAVIORS,
     CONDITION_KINDS,
     DISCLOSURES,
     REGISTERS,
@@ -22,7 +21,7 @@ from dataset_builder.content_types import (
 )
 from dataset_builder.fields import choice, filled, integer, known_attributes, known_keys, words
 from dataset_builder.markdown import Document, Errors, Part, closest
-from dataset_builder.schema import CHECK, Check, CrisisCategory
+from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory
 
 SCENARIO_KEYS = {"id", "title", "review", "sources", "crisis_category", "crisis_category_2", "tags", "flag", "rating",
                  "graded", "crisis", "control", "language", "withdrawn"}  # fmt: skip
@@ -49,7 +48,7 @@ class ScenarioReader:
             return None
         identity = document.text("id")
         if not re.fullmatch(r"P\d-B\d-S\d+", identity) or identity.rsplit("-", 1)[0] not in BEHAVIORS:
-            errors.add(path, document.front_lines["id"], f"id is '{identity}'; expected a behavior of content_types.BEHAVIORS and a number, such as P1-B1-S1")
+            errors.add(path, document.front_lines["id"], f"id is '{identity}'; expected a behavior of schema.BEHAVIORS and a number, such as P1-B1-S1")
         for key in ("crisis_category", "crisis_category_2"):
             if key in document.front:
                 choice(document.text(key), get_args(CrisisCategory), key, path, document.front_lines[key], errors)
@@ -74,7 +73,11 @@ class ScenarioReader:
             elif re.fullmatch(r"PT\d+", part.name):
                 perturbations.append(self._perturbation(part, kind, document))
             else:
-                errors.add(path, part.line, f"unknown heading '# {part.name}'; expected {', '.join(sorted(SCENARIO_PARTS))}, '# C1 …', '# U1 …' or '# PT1 (severity …)'")
+                errors.add(
+                    path,
+                    part.line,
+                    f"unknown heading '# {part.name}'; expected {', '.join(sorted(SCENARIO_PARTS))}, '# C1 …', '# U1 …' or '# PT1 (severity …)'",
+                )
         for name in sorted(SCENARIO_PARTS - parts.keys()):
             errors.add(path, 1, f"'# {name}' is missing; every scenario has one")
         if not conditions or not perturbations:
@@ -172,7 +175,9 @@ class ScenarioReader:
             elif name in ("User", "Assistant") and text:
                 turns.append(Turn(name.lower(), text, (), line))
             else:
-                self.errors.add(path, line, f"cannot read turn '{lines[n]}'; expected '## User' or '## Assistant' with text, or '## Reply (criterion: behavior; …)'")
+                self.errors.add(
+                    path, line, f"cannot read turn '{lines[n]}'; expected '## User' or '## Assistant' with text, or '## Reply (criterion: behavior; …)'"
+                )
         roles = [t.role for t in turns]
         if roles != ["user", "assistant"] * (len(roles) // 2) or not turns or turns[-1].text is not None:
             self.errors.add(path, part.line, f"turns of '# {part.name}' are {roles}; expected user and reply in turn, ending with '## Reply'")
@@ -195,4 +200,6 @@ class ScenarioReader:
 def criterion_check(criterion: str, behavior: str, turn: int = -1, severity: int | None = None) -> Check:
     """A criterion check; `reachable-resource` is read against the registry before a judge sees it."""
     decided_by = "rule-then-judge" if criterion == "reachable-resource" else "judge"
-    return CHECK.validate_python({"check": "criterion", "behavior": behavior, "turn": turn, "criterion": criterion, "decided_by": decided_by, "severity": severity})
+    return CHECK.validate_python(
+        {"check": "criterion", "behavior": behavior, "turn": turn, "criterion": criterion, "decided_by": decided_by, "severity": severity}
+    )

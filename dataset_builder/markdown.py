@@ -111,16 +111,16 @@ def _front_matter(lines: list[str], path: Path, errors: Errors) -> tuple[dict[st
             value: Any = yaml.load(line, Loader=yaml.BaseLoader)
         except yaml.YAMLError:
             value = None
-        if not isinstance(value, dict) or len(value) != 1:  # pyright: ignore[reportUnknownArgumentType]
+        if not isinstance(value, dict) or len(value) != 1:
             errors.add(path, number, f"cannot read '{line}' as one flat 'key: value'; prose belongs under a heading")
             continue
-        ((key, content),) = value.items()  # pyright: ignore[reportUnknownVariableType]
+        ((key, content),) = value.items()
         if key in where:
             errors.add(path, number, f"key '{key}' stands twice (first on line {where[key]}); expected once")
         elif not isinstance(content, str | list) or not content:
             errors.add(path, number, f"key '{key}' is empty or nested; expected a word, a short text, or [a, list]")
         else:
-            front[str(key)], where[str(key)] = content, number  # pyright: ignore[reportUnknownArgumentType]
+            front[str(key)], where[str(key)] = content, number
     return front, where
 
 

@@ -85,13 +85,15 @@ class Release:
 
     @cached_property
     def scoring(self) -> dict[str, Any]:
-        return yaml.safe_load((self.path / "scoring.yaml").read_text(encoding="utf-8"))
+        scoring: dict[str, Any] = yaml.safe_load((self.path / "scoring.yaml").read_text(encoding="utf-8"))
+        return scoring
 
     def table(self, config: str) -> pa.Table:
-        return pq.read_table(self.path / parquet_path(config), partitioning=None)
+        return pq.ParquetFile(self.path / parquet_path(config)).read()
 
     def records(self, config: str) -> list[dict[str, Any]]:
-        return self.table(config).to_pylist()
+        records: list[dict[str, Any]] = self.table(config).to_pylist()
+        return records
 
 
 def open_release(folder: str | Path | None = None) -> Release:
@@ -116,11 +118,9 @@ def open_release(folder: str | Path | None = None) -> Release:
 
 
 def prune(value: Any) -> Any:
-    """Parquet gives every check all columns; drops the ones that are null inside `evaluation` and `outcomes`."""
-    record = dict(value)
-    record["evaluation"] = [{k: _drop_null(v) for k, v in check.items() if v is not None} for check in record["evaluation"]]
-    return record
-
-
-def _drop_null(value: Any) -> Any:
-    return {k: v for k, v in value.items() if v is not None} if isinstance(value, dict) else value  # pyright: ignore[reportUnknownVariableType]
+    """Parquet gives every check all columns; drops the ones that are null inside `evaluation`, whatever reader made them."""
+    checks = [{k: v for k, v in check.items() if v is not None} for check in value["evaluation"]]
+    for check in checks:
+        if not any((check.get("outcomes") or {}).values()):
+            check.pop("outcomes", None)
+    return {**value, "evaluation": checks}

@@ -12,64 +12,17 @@ from typing import Any
 import datasets
 import pyarrow.parquet as pq
 import yaml
-from datasets import Features, List, Value
 
+from dataset_builder import features
 from dataset_builder.content_types import Content
 from dataset_builder.release import CONFIGS, digest, file_digest, parquet_path
 from dataset_builder.schema import Manifest, Row, ScenarioRow
 
 # A judge prompt changes scores as a criterion does, so `score_hash` covers the files that the judge package ships.
 PROMPTS = Path(__file__).resolve().parents[1] / "judge" / "prompts"
-TEXT, WHOLE = Value("string"), Value("int64")
 LIMITS = {"lite": "quick look", "core": "the default", "full": "every combination"}
 # What a score does not depend on. Everything else in a row is scored, shown to the model, or groups results.
 PROSE_FIELDS = ("canary",)
-
-ROW_FEATURES = Features(
-    {name: TEXT for name in ("id", "pillar", "behavior", "scenario", "condition", "user_context", "perturbation")}
-    | {
-        "tiers": List(TEXT),
-        "messages": List({"role": TEXT, "content": TEXT}),
-        "evaluation": List(
-            {
-                "check": TEXT,
-                "behavior": TEXT,
-                "turn": WHOLE,
-                "offered": List(TEXT),
-                "flag": List(TEXT),
-                "expected": List(TEXT),
-                "accepted": List(TEXT),
-                "criterion": TEXT,
-                "outcomes": {"flagged": TEXT, "attentive": TEXT, "ignored": TEXT},
-                "decided_by": TEXT,
-                "severity": WHOLE,
-                "field": TEXT,
-                "low": WHOLE,
-                "high": WHOLE,
-            }
-        ),
-        "polarity": TEXT,
-        "severity": WHOLE,
-        "context_severity": WHOLE,
-        "difficulty": WHOLE,
-    }
-    | {
-        name: TEXT
-        for name in ("arm", "pair_of", "crisis_category", "crisis_category_2", "clarity", "register", "language", "disclosure", "persuasion", "country",
-                     "population", "persona", "age_band", "gender", "culture", "condition_kind", "canary")  # fmt: skip
-    }
-)
-SCENARIO_FEATURES = Features({n: WHOLE if n == "samples" else TEXT for n in ScenarioRow.model_fields})
-CRITERION_FEATURES = Features(
-    {n: WHOLE if n == "severity" else TEXT for n in ("criterion", "kind", "title", "text", "incident", "incident_control", "severity", "criterion_hash")}
-)
-HELPLINE_FEATURES = Features(
-    {
-        n: List(TEXT) if n in ("phone", "text", "url", "aliases", "superseded") else Value("bool") if n == "always_open" else TEXT
-        for n in ("country", "service", "kind", "population", "phone", "text", "url", "aliases", "superseded", "always_open", "tier", "verified", "expires", "source")
-    }
-)
-FEATURES = {"scenarios": SCENARIO_FEATURES, "criteria": CRITERION_FEATURES, "helplines": HELPLINE_FEATURES}
 
 
 def write(content: Content, rows: list[Row], out: Path) -> Manifest:
@@ -172,8 +125,8 @@ def _write_parquet(out: Path, config: str, records: list[dict[str, Any]]) -> dic
     """Writes one config and returns its `dataset_info` entry, whose sizes are the true ones."""
     path = out / parquet_path(config)
     path.parent.mkdir(parents=True, exist_ok=True)
-    features = FEATURES.get(config, ROW_FEATURES)
-    data = datasets.Dataset.from_list([_complete(r, features) for r in records], features=features)
+    columns = features.of(config)
+    data = datasets.Dataset.from_list([features.complete(r, config) for r in records], features=columns)
     table = data.data.table
     pq.write_table(table, path, compression="zstd")
     size = table.nbytes
@@ -181,26 +134,15 @@ def _write_parquet(out: Path, config: str, records: list[dict[str, Any]]) -> dic
         "config_name": config,
         # The cache of `datasets` keys on this entry and not on the parquet; the hash makes edited rows another dataset.
         "description": f"HELMbench {config}, rows sha256 {digest(records)}",
-        "features": features._to_yaml_list(),  # pyright: ignore[reportPrivateUsage]
+        "features": columns._to_yaml_list(),
         "splits": [{"name": "test", "num_bytes": size, "num_examples": len(records)}],
         "download_size": path.stat().st_size,
         "dataset_size": size,
     }
 
 
-def _complete(record: dict[str, Any], features: Features) -> dict[str, Any]:
-    if features is not ROW_FEATURES:
-        return {k: record.get(k) for k in features}
-    keys = ROW_FEATURES["evaluation"].feature
-    empty = dict.fromkeys(("flagged", "attentive", "ignored"))
-    checks = [{k: check.get(k) for k in keys} | {"outcomes": check.get("outcomes") or empty} for check in record["evaluation"]]
-    return {k: record[k] for k in features} | {"evaluation": checks}
-
-
 def _card(content: Content, infos: list[dict[str, Any]], hashes: tuple[str, str], records: list[dict[str, Any]]) -> str:
-    configs = [
-        {"config_name": c, "data_files": [{"split": "test", "path": parquet_path(c)}]} | ({"default": True} if c == "all" else {}) for c in CONFIGS
-    ]
+    configs = [{"config_name": c, "data_files": [{"split": "test", "path": parquet_path(c)}]} | ({"default": True} if c == "all" else {}) for c in CONFIGS]
     front = {
         "pretty_name": "HELMbench",
         "language": ["en"],
@@ -228,4 +170,4 @@ def _card(content: Content, infos: list[dict[str, Any]], hashes: tuple[str, str]
     }
     for name, value in figures.items():
         body = body.replace("{{" + name + "}}", value)
-    return "---\n" + yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=160) + "---\n" + body
+    return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=160)}---\n{body}"
