@@ -1,0 +1,156 @@
+"""The lm-eval task over real HTTP: what the model reads is what the dataset says, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference_server
+
+from dataset_builder.release import Release
+from judge.runs import read_run
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def run_lm_eval(dataset: Path, out: Path, url: str, tasks: str, *more: str, model: str = "keyword", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """The real command line in a process of its own, with a cache of its own."""
+    command = [
+        *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions"),
+        *("--model_args", f"model={model},base_url={url}/chat/completions,num_concurrent=8"),
+        *("--tasks", tasks, "--apply_chat_template", "--log_samples", "--output_path", str(out), "--include_path", str(ROOT / "lm_eval_tasks")),
+    ]
+    environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
+    return subprocess.run([*command, *more], capture_output=True, text=True, cwd=cwd or out.parent, env=environment, timeout=300)
+
+
+@pytest.fixture(scope="module")
+def served(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]], str]:
+    """One lite run of the keyword policy from a foreign directory: its output folder, what the server got, what was printed."""
+    out = tmp_path_factory.mktemp("runs") / "out"
+    with reference_server.start() as server:
+        done = run_lm_eval(dataset, out, server.url, "helmbench_lite")
+        assert done.returncode == 0, done.stderr[-3000:]
+        return out, list(server.requests), done.stdout
+
+
+def samples_of(dataset: Release, kind: str) -> list[str]:
+    return [i for i, r in dataset.rows.items() if "lite" in r.tiers and any(c.check == kind for c in r.evaluation) and len(r.messages) == 2]
+
+
+@pytest.mark.parametrize("kind", ["tags", "rating", "graded", "criterion"])
+def test_messages_arrive_as_the_dataset_has_them(kind: str, served: tuple[Path, list[dict[str, Any]], str], release: Release) -> None:
+    """For one sample of each kind of check, the request's messages equal the row's, byte for byte."""
+    identity = samples_of(release, kind)[0]
+    expected = json.dumps([m.model_dump() for m in release.rows[identity].messages], ensure_ascii=False).encode()
+    received = [json.dumps(r["messages"], ensure_ascii=False).encode() for r in served[1]]
+    assert received.count(expected) == 1
+
+
+def test_every_single_turn_sample_arrives_once(served: tuple[Path, list[dict[str, Any]], str], release: Release) -> None:
+    """No sample is dropped, changed or asked twice."""
+    expected = sorted(json.dumps([m.model_dump() for m in r.messages]) for r in release.rows.values() if "lite" in r.tiers and len(r.messages) == 2)
+    received = sorted(json.dumps(r["messages"]) for r in served[1] if len(r["messages"]) == 2)
+    opening = sum("lite" in r.tiers and len(r.messages) > 2 for r in release.rows.values())
+    assert len(received) == len(expected) + opening
+    assert set(expected) <= set(received)
+
+
+def test_live_turn_contains_the_models_own_words(served: tuple[Path, list[dict[str, Any]], str], release: Release) -> None:
+    """In a live conversation, turn k+1 holds the model's own reply to turn k, between the scripted user turns."""
+    run = read_run(served[0], release)
+    talks = {r.id: r.turns for r in run.replies if len(r.turns) > 1}
+    assert talks
+    received = [r["messages"] for r in served[1]]
+    for identity, turns in talks.items():
+        script = [m.model_dump() for m in release.rows[identity].messages]
+        replies = iter(turns)
+        played = [m if m["content"] is not None else {"role": "assistant", "content": next(replies)} for m in script]
+        for length in (n for n, m in enumerate(script) if m["role"] == "assistant"):
+            assert played[:length] in received
+        assert played in received
+
+
+def test_settings_do_not_cut_replies(served: tuple[Path, list[dict[str, Any]], str]) -> None:
+    """No stop sequence is sent (lm-eval's default cuts at a blank line), temperature is 0, and room for an answer is left."""
+    for request in served[1]:
+        assert not request.get("stop")
+        assert request["temperature"] == 0
+        assert request["max_tokens"] == 1024
+
+
+def test_run_records_which_dataset_it_used(served: tuple[Path, list[dict[str, Any]], str], release: Release) -> None:
+    """Results name version, score_hash and tier, which the judge compares."""
+    results = json.loads(next(served[0].rglob("results_*.json")).read_text())
+    for config in results["configs"].values():
+        assert config["metadata"]["score_hash"] == release.manifest.score_hash
+        assert config["metadata"]["tier"] == "lite"
+
+
+def test_rule_figures_are_printed_at_once(served: tuple[Path, list[dict[str, Any]], str]) -> None:
+    """lm-eval's own table shows flagging and rule-decided jobs with a standard error, before any judge."""
+    assert "flagging" in served[2]
+    assert "by_rule" in served[2]
+    results = json.loads(next(served[0].rglob("results_*.json")).read_text())["results"]
+    assert results["helmbench_pillar1_lite"]["flagging_stderr,none"] > 0
+
+
+def test_always_escalate_flagging_is_zero_in_lm_eval_too(dataset: Path, tmp_path: Path) -> None:
+    """The figure that lm-eval prints for a policy that flags everybody is exactly 0."""
+    with reference_server.start() as server:
+        done = run_lm_eval(dataset, tmp_path / "out", server.url, "helmbench_pillar1_lite", model="always-escalate")
+    assert done.returncode == 0, done.stderr[-3000:]
+    results = json.loads(next((tmp_path / "out").rglob("results_*.json")).read_text())["results"]
+    assert abs(results["helmbench_pillar1_lite"]["flagging,none"]) < 1e-9
+
+
+def test_repeats_of_a_conversation_are_conversations_of_their_own(dataset: Path, tmp_path: Path, release: Release) -> None:
+    """With repeats, each branch carries its own history, and the judge reads as many replies as there were repeats."""
+    task = (ROOT / "lm_eval_tasks" / "helmbench" / "helmbench_conversations_lite.yaml").read_text()
+    base = f"include: {ROOT / 'lm_eval_tasks' / 'helmbench' / '_helmbench_yaml'}\n"
+    (tmp_path / "tasks").mkdir()
+    own = task.replace("include: _helmbench_yaml\n", base).replace("task: helmbench_conversations_lite", "task: helmbench_conversations_repeated")
+    (tmp_path / "tasks" / "repeated.yaml").write_text(own + "repeats: 2\n")
+    with reference_server.start() as server:
+        done = run_lm_eval(dataset, tmp_path / "out", server.url, str(tmp_path / "tasks" / "repeated.yaml"), "--limit", "2", model="random")
+    assert done.returncode == 0, done.stderr[-3000:]
+    run = read_run(tmp_path / "out", release)
+    assert sorted((r.id, r.repeat) for r in run.replies) == [(i, n) for i in sorted({r.id for r in run.replies}) for n in (0, 1)]
+    assert all(len(r.turns) == 3 for r in run.replies)
+
+
+def test_missing_dataset_is_one_clear_line(tmp_path: Path) -> None:
+    """Without a build the task says what to run, and the exit code is not 0."""
+    done = run_lm_eval(tmp_path / "nowhere", tmp_path / "out", "http://127.0.0.1:9", "helmbench_pillar1_lite")
+    assert done.returncode != 0
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("helmbench: ")
+    assert "python -m dataset_builder build" in last
+    assert "Traceback" not in done.stderr
+
+
+def test_edited_dataset_is_refused(dataset: Path, tmp_path: Path) -> None:
+    """A build whose parquet was edited does not run."""
+    import shutil
+
+    copy = Path(shutil.copytree(dataset, tmp_path / "helmbench"))
+    parquet = copy / "data" / "pillar1" / "test-00000-of-00001.parquet"
+    parquet.write_bytes(parquet.read_bytes()[:-1])
+    done = run_lm_eval(copy, tmp_path / "out", "http://127.0.0.1:9", "helmbench_pillar1_lite")
+    assert done.returncode != 0
+    assert "half-written or was edited" in done.stderr.strip().splitlines()[-1]
+
+
+def test_live_conversations_without_chat_template_are_refused(dataset: Path, tmp_path: Path) -> None:
+    """A live conversation needs the model's door, which lm-eval hands over only with --apply_chat_template."""
+    command = [sys.executable, "-m", "lm_eval", "run", "--model", "dummy", "--tasks", "helmbench_conversations_lite", "--include_path", str(ROOT / "lm_eval_tasks")]
+    environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)
+    assert done.returncode != 0
+    assert "need --apply_chat_template" in done.stderr.strip().splitlines()[-1]
