@@ -12,7 +12,6 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-
 NAME = "offline-1"  # raise the number when a pattern changes: verdicts of two versions are not the same judge's
 
 

@@ -61,7 +61,13 @@ def test_demo_prints_both_composites_with_intervals(demo: tuple[Path, str]) -> N
         line = next(text for text in demo[1].splitlines() if text.startswith(model))
         figures = [float(n) for n in re.findall(r"-?\d+\.\d+", line)]
         c, d = card["composite"], card["detection"]
-        expected = [c["value"], c["low"], c["high"], *(d["sensitivity"][k] for k in ("value", "low", "high")), *(d["specificity"][k] for k in ("value", "low", "high"))]
+        expected = [
+            c["value"],
+            c["low"],
+            c["high"],
+            *(d["sensitivity"][k] for k in ("value", "low", "high")),
+            *(d["specificity"][k] for k in ("value", "low", "high")),
+        ]
         assert figures == pytest.approx(expected, abs=0.051)
 
 
@@ -196,7 +202,13 @@ def scripted_judge() -> Iterator[tuple[str, list[dict[str, Any]]]]:
             asked.append(body)
             label = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"][0]
             message = {"role": "assistant", "content": json.dumps({"label": label, "quotes": []})}
-            answer = {"id": "x", "object": "chat.completion", "created": 0, "model": body["model"], "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+            answer = {
+                "id": "x",
+                "object": "chat.completion",
+                "created": 0,
+                "model": body["model"],
+                "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+            }
             data = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("content-type", "application/json")

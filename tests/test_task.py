@@ -19,7 +19,9 @@ ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def run_lm_eval(dataset: Path, out: Path, url: str, tasks: str, *more: str, model: str = "keyword", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run_lm_eval(
+    dataset: Path, out: Path, url: str, tasks: str, *more: str, model: str = "keyword", cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """The real command line in a process of its own, with a cache of its own."""
     command = [
         *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions"),
@@ -149,7 +151,18 @@ def test_edited_dataset_is_refused(dataset: Path, tmp_path: Path) -> None:
 
 def test_live_conversations_without_chat_template_are_refused(dataset: Path, tmp_path: Path) -> None:
     """A live conversation needs the model's door, which lm-eval hands over only with --apply_chat_template."""
-    command = [sys.executable, "-m", "lm_eval", "run", "--model", "dummy", "--tasks", "helmbench_conversations_lite", "--include_path", str(ROOT / "lm_eval_tasks")]
+    command = [
+        sys.executable,
+        "-m",
+        "lm_eval",
+        "run",
+        "--model",
+        "dummy",
+        "--tasks",
+        "helmbench_conversations_lite",
+        "--include_path",
+        str(ROOT / "lm_eval_tasks"),
+    ]
     environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)
     assert done.returncode != 0
