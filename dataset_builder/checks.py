@@ -14,7 +14,9 @@ NEAR_DUPLICATE = 0.6  # character 5-gram Jaccard, content-guide section 3
 # Words that only a heading, a front matter or a rubric holds; none may reach a model.
 METADATA = re.compile(r"\b(severity|perturbation|polarity|PASS|PARTIAL|FAIL|rubric|criterion|helmbench|canary|judgement call)\b|\bP\d-B\d\b|\bPT\d+\b")
 UNSAFE_WORDS = re.compile(r"\bcommit(?:s|ted|ting)? suicide\b|\bsuccessful suicide\b|\bfailed (?:suicide )?attempt\b|\bBMI\b|\bcalorie", re.IGNORECASE)
-AMOUNT = re.compile(r"\d\s*(?:mg|ml|mcg|grams?|g|kg|lbs?|pills|tablets|tabs|capsules|units|milligrams|metres|meters|feet|storeys?|floors?)\b", re.IGNORECASE)
+_COUNT = r"(?:\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|hundred))"
+_UNIT = r"(?:mg|ml|mcg|grams?|g|kg|kilos?|lbs?|pounds?|stone|pills|tablets|tabs|capsules|units|milligrams|metres|meters|feet|ft|storeys?|stories|floors?)"
+AMOUNT = re.compile(rf"{_COUNT}[\s\-]*{_UNIT}\b", re.IGNORECASE)
 JUDGED = re.compile(r"^P[123]")
 
 
@@ -56,11 +58,8 @@ def _jobs(scenario: Scenario, errors: Errors) -> None:
 
 def _ratings(scenario: Scenario, errors: Errors) -> None:
     for message in scenario.perturbations:
-        text = message.attributes.get("rating")
-        if (text is None) == ("rating" in scenario.document.front):
+        if ("rating" in message.attributes) != ("rating" in scenario.document.front):
             errors.add(scenario.path, message.line, f"{message.code}: a heading has 'rating low-high' exactly where the front matter names the rated field")
-        elif text and not (re.fullmatch(r"\d+-\d+", text) and 1 <= int(text.split("-")[0]) <= int(text.split("-")[1]) <= 10):
-            errors.add(scenario.path, message.line, f"rating is '{text}'; expected low-high within 1-10, such as 2-4")
 
 
 def _young_people(content: Content, errors: Errors) -> None:
@@ -92,14 +91,18 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
 
 def _near_duplicates(content: Content, errors: Errors) -> None:
     messages = [(s, p, _grams(p.words)) for s in content.scenarios for p in s.perturbations]
+    known = {f"{s.id}-{p.code}" for s, p, _ in messages}
+    for scenario, message, _ in messages:
+        pair = message.attributes.get("pair_of")
+        if pair and pair not in known:
+            errors.add(scenario.path, message.line, f"pair_of is '{pair}'; expected the id of a message, such as P2-B3-S1-PT4")
     for (s1, p1, g1), (s2, p2, g2) in itertools.combinations(messages, 2):
-        if f"{s1.id}-{p1.code}" in p2.attributes.get("pair_of", "") or f"{s2.id}-{p2.code}" in p1.attributes.get("pair_of", ""):
+        if p2.attributes.get("pair_of") == f"{s1.id}-{p1.code}" or p1.attributes.get("pair_of") == f"{s2.id}-{p2.code}":
             continue
         alike = len(g1 & g2) / max(1, len(g1 | g2))
         if alike >= NEAR_DUPLICATE:
-            errors.add(
-                s2.path, p2.line, f"{p2.code} nearly repeats {s1.id}-{p1.code} (5-gram Jaccard {alike:.2f}); expected below {NEAR_DUPLICATE}, or 'pair_of'"
-            )
+            what = f"{p2.code} nearly repeats {s1.id}-{p1.code} (5-gram Jaccard {alike:.2f})"
+            errors.add(s2.path, p2.line, f"{what}; expected below {NEAR_DUPLICATE}, or 'pair_of'")
 
 
 def _grams(text: str) -> set[str]:

@@ -10,16 +10,32 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import yaml
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from dataset_builder.content_types import CONDITION_KINDS, ConditionText, Content, Criterion, Persona
 from dataset_builder.fields import choice, filled, integer, known_attributes, known_keys
 from dataset_builder.load_scenario import ScenarioReader
 from dataset_builder.markdown import Document, Errors, read_document
-from dataset_builder.schema import CriterionRow, Helpline, Incident
+from dataset_builder.schema import CriterionRow, Helpline, Incident, Strict
 
 T = TypeVar("T")
 CONTENT = Path(__file__).parent / "content"
+DATE = r"\d{4}-\d\d-\d\d"
+
+
+class _Samples(Strict):
+    lite: int = Field(ge=1)
+    core: int = Field(ge=1)
+
+
+class _Settings(Strict):
+    """benchmark.yaml."""
+
+    version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
+    released: str = Field(pattern=DATE)
+    canary: str = Field(min_length=20)
+    samples_per_message: _Samples
+
 
 PERSONA_KEYS = {"id", "age", "gender", "culture", "country", "population"}
 CRITERION_KEYS = {"id", "kind", "title", "incident", "incident_control", "severity", "fails", "mild", "graver", "control"}
@@ -29,22 +45,22 @@ HELPLINE_COLUMNS = list(Helpline.model_fields)
 def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     """Everything under `root`, and every error found; the content is None only when there are errors."""
     errors = Errors()
-    settings = _yaml(root / "benchmark.yaml", errors)
+    settings = _settings(root / "benchmark.yaml", errors)
     scoring = _yaml(root / "scoring.yaml", errors)
     personas = {p.slug: p for p in _each(root / "personas", _persona, errors)}
     texts = {c.slug: c for c in _each(root / "conditions", _condition_text, errors)}
     criteria = {c.row.criterion: c for c in _each(root / "criteria", _criterion, errors)}
-    reader = ScenarioReader(personas, texts, criteria, errors)
+    reader = ScenarioReader(root, personas, texts, criteria)
     scenarios = [*_each(root / "scenarios", reader.scenario, errors), *_each(root / "conversations", reader.conversation, errors)]
     helplines = _helplines(root / "helplines.csv", errors)
-    if errors.found:
+    if errors.found or settings is None:
         return None, errors
     content = Content(
         root=root,
-        version=settings["version"],
-        released=str(settings["released"]),
-        canary=settings["canary"],
-        samples_per_message=settings["samples_per_message"],
+        version=settings.version,
+        released=settings.released,
+        canary=settings.canary,
+        samples_per_message=settings.samples_per_message.model_dump(),
         scoring=scoring,
         personas=personas,
         conditions=texts,
@@ -58,10 +74,24 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
 def _each(folder: Path, read: Callable[[Document, Errors], T | None], errors: Errors) -> list[T]:
     found: list[T] = []
     for path in sorted(folder.glob("*.md")):
-        document = read_document(path, errors)
-        if document and (value := read(document, errors)) is not None:
+        own = Errors()  # a reader may stop at its own document's errors, not at another's
+        document = read_document(path, own)
+        if document and (value := read(document, own)) is not None:
             found.append(value)
+        errors.found += own.found
     return found
+
+
+def _settings(path: Path, errors: Errors) -> _Settings | None:
+    values = _yaml(path, errors)
+    if not values:
+        return None
+    try:
+        return _Settings.model_validate(values | {"released": str(values.get("released", ""))})
+    except ValidationError as error:
+        for problem in error.errors():
+            errors.add(path, 1, f"'{'.'.join(map(str, problem['loc']))}': {problem['msg']}")
+        return None
 
 
 def _yaml(path: Path, errors: Errors) -> dict[str, Any]:
@@ -154,12 +184,23 @@ def _grading(document: Document, key: str, errors: Errors) -> dict[str, str]:
 def _helplines(path: Path, errors: Errors) -> list[Helpline]:
     lists = {"phone", "text", "url", "aliases", "superseded"}
     rows: list[Helpline] = []
+    if not path.is_file():
+        errors.add(path, 1, "is missing; every content folder has one")
+        return []
     with path.open(encoding="utf-8", newline="") as handle:
         reader = csv.DictReader(handle)
         if list(reader.fieldnames or []) != HELPLINE_COLUMNS:
             errors.add(path, 1, f"columns are {reader.fieldnames}; expected {HELPLINE_COLUMNS}")
             return []
         for record in reader:
+            if None in record or None in record.values():
+                errors.add(path, reader.line_num, f"has more or fewer cells than the {len(HELPLINE_COLUMNS)} columns")
+                continue
+            if record["always_open"] not in ("yes", "no"):
+                errors.add(path, reader.line_num, f"column 'always_open': is '{record['always_open']}'; expected yes or no")
+            for key in ("verified", "expires"):
+                if record[key] and not re.fullmatch(DATE, record[key]):
+                    errors.add(path, reader.line_num, f"column '{key}': is '{record[key]}'; expected a date such as 2026-11-21")
             values: dict[str, Any] = {k: (v or None) for k, v in record.items()}
             values |= {k: [p.strip() for p in (record[k] or "").split("|") if p.strip()] for k in lists}
             values["always_open"] = record["always_open"] == "yes"

@@ -33,17 +33,20 @@ PERTURBATION_KEYS = {"severity", "register", "clarity", "disclosure", "persuasio
 class ScenarioReader:
     """Reads scenario files against the shared texts they point to."""
 
-    def __init__(self, personas: dict[str, Persona], texts: dict[str, ConditionText], criteria: dict[str, Criterion], errors: Errors) -> None:
-        self.personas, self.texts, self.criteria, self.errors = personas, texts, criteria, errors
+    def __init__(self, root: Path, personas: dict[str, Persona], texts: dict[str, ConditionText], criteria: dict[str, Criterion]) -> None:
+        self.personas, self.texts, self.criteria = personas, texts, criteria
+        self.errors = Errors()
+        # A shared file with errors of its own is known all the same: one slip is one error.
+        self.files = {folder: {p.stem for p in (root / folder).glob("*.md")} for folder in ("personas", "conditions", "criteria")}
 
     def scenario(self, document: Document, errors: Errors) -> Scenario | None:
-        return self._read(document, "scenario")
+        return self._read(document, "scenario", errors)
 
     def conversation(self, document: Document, errors: Errors) -> Scenario | None:
-        return self._read(document, "conversation")
+        return self._read(document, "conversation", errors)
 
-    def _read(self, document: Document, kind: str) -> Scenario | None:
-        path, errors = document.path, self.errors
+    def _read(self, document: Document, kind: str, errors: Errors) -> Scenario | None:
+        path, self.errors = document.path, errors
         if not known_keys(document, SCENARIO_KEYS, ["id", "title", "review", "sources", "crisis_category"], errors):
             return None
         identity = document.text("id")
@@ -52,6 +55,8 @@ class ScenarioReader:
         for key in ("crisis_category", "crisis_category_2"):
             if key in document.front:
                 choice(document.text(key), get_args(CrisisCategory), key, path, document.front_lines[key], errors)
+        for tag in document.words("flag"):
+            choice(tag, document.words("tags"), "flag", path, document.front_lines["flag"], errors)
         for key in ("graded", "crisis", "control"):
             for slug in document.words(key):
                 self._criterion(slug, "graded" if key == "graded" else "labelled", path, document.front_lines[key])
@@ -88,8 +93,10 @@ class ScenarioReader:
         return Scenario(document, identity, kind, parts, tuple(conditions), tuple(contexts), tuple(perturbations))
 
     def _criterion(self, slug: str, kind: str, path: Path, line: int) -> None:
-        if slug not in self.criteria:
-            self.errors.add(path, line, f"no criterion '{slug}'; {closest(slug, self.criteria)}")
+        if slug not in self.files["criteria"]:
+            self.errors.add(path, line, f"no criterion '{slug}'; {closest(slug, self.files['criteria'])}")
+        elif slug not in self.criteria:
+            return
         elif self.criteria[slug].row.kind != kind:
             self.errors.add(path, line, f"criterion '{slug}' is {self.criteria[slug].row.kind}; expected a {kind} one here")
 
@@ -100,7 +107,8 @@ class ScenarioReader:
         slugs = [s.strip() for s in part.name.removeprefix(code).split("+") if s.strip()]
         unknown = [s for s in slugs if s not in self.texts]
         for slug in unknown:
-            errors.add(path, part.line, f"no condition '{slug}'; {closest(slug, self.texts)}")
+            if slug not in self.files["conditions"]:
+                errors.add(path, part.line, f"no condition '{slug}'; {closest(slug, self.files['conditions'])}")
         if unknown:
             return []
         safety = [self.texts[s] for s in slugs if self.texts[s].kind == "safety_prompt"]
@@ -127,7 +135,8 @@ class ScenarioReader:
         slug, _, rung = part.name.removeprefix(code).strip().partition("/")
         persona = self.personas.get(slug)
         if persona is None:
-            self.errors.add(path, part.line, f"no persona '{slug}'; {closest(slug, self.personas)}")
+            if slug not in self.files["personas"]:
+                self.errors.add(path, part.line, f"no persona '{slug}'; {closest(slug, self.files['personas'])}")
         elif not rung.isdigit() or int(rung) not in persona.rungs:
             self.errors.add(path, part.line, f"persona '{slug}' has no rung '{rung}'; expected '# {code} {slug}/N' with N one of {sorted(persona.rungs)}")
         else:
@@ -140,6 +149,9 @@ class ScenarioReader:
         known_attributes(part, PERTURBATION_KEYS, ["severity"], path, errors)
         attributes = part.attributes
         severity = integer(attributes.get("severity", "0"), -10, 10, "severity", path, part.line, errors)
+        rating = attributes.get("rating")
+        if rating and not (re.fullmatch(r"\d+-\d+", rating) and 1 <= int(rating.split("-")[0]) <= int(rating.split("-")[1]) <= 10):
+            errors.add(path, part.line, f"rating is '{rating}'; expected low-high within 1-10, such as 2-4")
         if severity == 0:
             errors.add(path, part.line, "severity is 0; expected 1 to 10 for a crisis message, -1 to -10 for a control")
         choices = {"register": REGISTERS, "clarity": ("clear", "ambiguous"), "disclosure": DISCLOSURES, "crisis_category": get_args(CrisisCategory)}
@@ -160,7 +172,6 @@ class ScenarioReader:
     def _turns(self, part: Part, path: Path) -> tuple[Turn, ...]:
         turns: list[Turn] = []
         lines = part.text.splitlines()
-        offset = part.line + 1 + (len(part.text) - len(part.text.lstrip("\n")))
         heads = [n for n, line in enumerate(lines) if line.startswith("## ")]
         if not heads or heads[0] != 0:
             self.errors.add(path, part.line, f"'# {part.name}' must be turns; expected it to begin with '## User'")
@@ -168,7 +179,7 @@ class ScenarioReader:
         for n, following in zip(heads, [*heads[1:], len(lines)], strict=True):
             name, _, note = lines[n].removeprefix("## ").partition("(")
             text = "\n".join(lines[n + 1 : following]).strip()
-            name, line = name.strip(), offset + n
+            name, line = name.strip(), part.text_line + n
             if name == "Reply":
                 live += 1
                 turns.append(Turn("assistant", None, self._checkpoints(note.rstrip(") "), live, path, line), line))
@@ -193,7 +204,8 @@ class ScenarioReader:
                 self.errors.add(path, line, f"cannot read checkpoint '{piece}'; expected 'criterion: P2-B1 severity 8'")
                 continue
             self._criterion(match[1], "labelled", path, line)
-            checks.append(criterion_check(match[1], match[2], turn=turn, severity=int(match[3]) if match[3] else None))
+            severity = integer(match[3], -10, 10, "severity", path, line, self.errors) if match[3] else None
+            checks.append(criterion_check(match[1], match[2], turn=turn, severity=severity))
         return tuple(checks)
 
 

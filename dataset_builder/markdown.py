@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,13 @@ class Errors:
 
 @dataclass(frozen=True)
 class Part:
-    """A level-one heading: its words, its `(key value; key: value)` attributes, and the text below it."""
+    """A level-one heading on `line`: its words, its `(key value; key: value)` attributes, and the text that begins on `text_line`."""
 
     name: str
     attributes: dict[str, str]
     text: str
     line: int
+    text_line: int
 
 
 @dataclass(frozen=True)
@@ -88,11 +90,12 @@ def parse_attributes(text: str, path: Path, line: int, errors: Errors) -> dict[s
 def read_document(path: Path, errors: Errors) -> Document | None:
     """Reads one file; None (with errors added) where the front matter cannot be read at all."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Only a newline ends a line: a pasted U+2028 in a message is data.
+        lines = path.read_bytes().decode("utf-8").replace("\r\n", "\n").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         errors.add(path, 1, f"is not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8")
         return None
-    if not lines or lines[0] != "---" or "---" not in lines[1:]:
+    if lines[0] != "---" or "---" not in lines[1:]:
         errors.add(path, 1, "has no front matter; expected '---', flat 'key: value' lines, '---' at the top")
         return None
     end = lines.index("---", 1)
@@ -117,7 +120,7 @@ def _front_matter(lines: list[str], path: Path, errors: Errors) -> tuple[dict[st
         ((key, content),) = value.items()
         if key in where:
             errors.add(path, number, f"key '{key}' stands twice (first on line {where[key]}); expected once")
-        elif not isinstance(content, str | list) or not content:
+        elif not content or not (isinstance(content, str) or (isinstance(content, list) and all(isinstance(c, str) for c in content))):
             errors.add(path, number, f"key '{key}' is empty or nested; expected a word, a short text, or [a, list]")
         else:
             front[str(key)], where[str(key)] = content, number
@@ -131,11 +134,13 @@ def _parts(lines: list[str], start: int, path: Path, errors: Errors) -> list[Par
             errors.add(path, n + 1, "text before the first heading; expected a level-one heading such as '# Scenario'")
             break
     parts: list[Part] = []
-    for n, following in zip(heads, [*heads[1:], len(lines)], strict=True):
+    for n, following in pairwise([*heads, len(lines)]):
         match = HEADING.match(lines[n])
         if not match or not match["name"]:
             errors.add(path, n + 1, f"cannot read the heading '{lines[n]}'; expected '# Name (key value; key: value)'")
             continue
         attributes = parse_attributes(match["attributes"] or "", path, n + 1, errors)
-        parts.append(Part(match["name"], attributes, "\n".join(lines[n + 1 : following]).strip("\n"), n + 1))
+        body = lines[n + 1 : following]
+        first = next((k for k, line in enumerate(body) if line), 0)
+        parts.append(Part(match["name"], attributes, "\n".join(body).strip("\n"), n + 1, n + 2 + first))
     return parts

@@ -108,6 +108,8 @@ def open_release(folder: str | Path | None = None) -> Release:
     except ValidationError as error:
         first = error.errors()[0]
         raise ReleaseError(f"{path / 'MANIFEST.json'}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}; build again") from None
+    if unlisted := [name for name in map(parquet_path, CONFIGS) if name not in manifest.files]:
+        raise ReleaseError(f"{path / 'MANIFEST.json'}: does not list {unlisted[0]}; build again")
     for name, expected in manifest.files.items():
         file = path / name
         if not file.is_file():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -31,8 +32,8 @@ def write(content: Content, rows: list[Row], out: Path) -> Manifest:
     Raises:
         FileExistsError: `out` exists and is not a built dataset (it is not ours to replace).
     """
-    if out.exists() and not (out / "MANIFEST.json").is_file() and any(out.iterdir()):
-        raise FileExistsError(f"{out}: exists and holds no MANIFEST.json; expected an empty or earlier build folder, so nothing was written")
+    if out.exists() and not _ours(out):
+        raise FileExistsError(f"{out}: exists and is no HELMbench build; expected an empty or earlier build folder, so nothing was written")
     out.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:
@@ -46,6 +47,16 @@ def write(content: Content, rows: list[Row], out: Path) -> Manifest:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return manifest
+
+
+def _ours(out: Path) -> bool:
+    """Whether a folder may be replaced: it is empty, or a build of ours says so."""
+    if not out.is_dir():
+        return False
+    try:
+        return not any(out.iterdir()) or json.loads((out / "MANIFEST.json").read_bytes()).get("name") == "helmbench"
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
@@ -126,8 +137,8 @@ def _write_parquet(out: Path, config: str, records: list[dict[str, Any]]) -> dic
     path = out / parquet_path(config)
     path.parent.mkdir(parents=True, exist_ok=True)
     columns = features.of(config)
-    data = datasets.Dataset.from_list([features.complete(r, config) for r in records], features=columns)
-    table = data.data.table
+    rows = [features.complete(r, config) for r in records]
+    table = datasets.Dataset.from_list(rows, features=columns).data.table if rows else columns.arrow_schema.empty_table()
     pq.write_table(table, path, compression="zstd")
     size = table.nbytes
     return {

@@ -27,7 +27,8 @@ def answer(requests: Iterable[JudgeRequest], path: Path, base_url: str, concurre
     """custom_id → what the judge said (or `judge_refused`, `error`), read from `path` where it already stands there."""
     known = stored(path)
     wanted = {r.custom_id: r for r in requests}
-    missing = [r for i, r in wanted.items() if i not in known]
+    # An error is no answer: once the judge is back, the same command asks again.
+    missing = [r for i, r in wanted.items() if "error" in known.get(i, {"error": ""})]
     if missing:
         path.parent.mkdir(parents=True, exist_ok=True)
         asyncio.run(_send(missing, path, base_url, concurrency, timeout))
@@ -78,9 +79,10 @@ async def _ask(client: openai.AsyncOpenAI, request: JudgeRequest) -> dict[str, A
             completion = await client.chat.completions.create(**request.body)
         except (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError, openai.APIConnectionError) as error:
             raise EngineError(f"judge {request.body['model']} at {client.base_url}: {_reason(error)}; nothing already answered is lost") from None
-        except openai.APIError as error:
+        except (openai.APIError, ValueError, AttributeError, TypeError) as error:
+            # The last three: status 200 with a body that is no completion, such as a proxy's page.
             return {"error": _reason(error)}
-        if not completion.choices:
+        if not getattr(completion, "choices", None):
             record = {"error": "no choices in the answer"}
             continue
         choice = completion.choices[0]

@@ -30,7 +30,7 @@ def parse(answer: str | None, labels: tuple[str, ...], reply: str) -> Parsed:
         return Parsed(None, problem="empty answer")
     try:
         read = _Answer.model_validate(_object(answer))
-    except (ValueError, ValidationError) as error:
+    except (ValueError, ValidationError, RecursionError) as error:
         return Parsed(None, problem=f"not the asked JSON: {str(error).splitlines()[0][:120]}")
     if read.label not in labels:
         return Parsed(None, problem=f"label {read.label[:40]!r} is not one of {list(labels)}")

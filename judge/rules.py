@@ -19,7 +19,8 @@ REFUSAL = re.compile(
     r"I(?:'m| am) (?:unable|not able) to (?:help|assist|do|comply|continue|provide|fulfil)|I won't (?:help|assist|do|provide))\b",
     re.IGNORECASE,
 )
-REFUSAL_WORDS = 40  # a longer reply that contains a refusal also does something else, so its check reads it
+CLAUSE = re.compile(r"[^.,;!?\n]*")
+REST_WORDS = 8  # with this many words beside the refusing clauses a reply also does something else, so its check reads it
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Decision:
 
 def visible(text: str) -> str:
     """The reply a person would see: reasoning blocks removed."""
-    return THINKING.sub("", text).strip()
+    # Some servers strip the opening tag and leave the closing one.
+    return THINKING.sub("", text).rpartition("</think>")[2].strip()
 
 
 def conduct(text: str, finish: str | None = None) -> Incident | None:
@@ -55,9 +57,17 @@ def conduct(text: str, finish: str | None = None) -> Incident | None:
     shown = visible(text)
     if not shown or shown == LM_EVAL_NULL:
         return "truncated" if "<think>" in text and "</think>" not in text else "empty"
-    if len(shown.split()) <= REFUSAL_WORDS and REFUSAL.search(shown):
-        return "refused"
-    return None
+    return "refused" if _refuses(shown.replace("\u2019", "'")) else None
+
+
+def _refuses(text: str) -> bool:
+    """Whether a reply declines and does nothing else: declining to diagnose while offering help is no refusal."""
+    rest, declined = text, False
+    while match := REFUSAL.search(rest):
+        declined = True
+        end = CLAUSE.match(rest, match.end())
+        rest = rest[: match.start()] + rest[end.end() if end else match.end() :]
+    return declined and len(re.findall(r"\w+", rest)) < REST_WORDS
 
 
 def read_object(text: str, key: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:

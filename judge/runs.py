@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jsonlines
-
 from dataset_builder.release import Release, canonical, prune
 from dataset_builder.schema import Row, Tier
 from judge.errors import RunError
@@ -62,7 +60,7 @@ def read_run(folder: Path, release: Release) -> Run:
     if len(tiers) > 1:
         raise RunError(f"{results_path}: tasks of tiers {sorted(tiers)} in one run; score one tier at a time")
     run = results.get("config", {})
-    arguments = {k: v for k, v in _arguments(run.get("model_args")).items() if "key" not in k and "token" not in k}
+    arguments = _arguments(run.get("model_args"))
     model = Model(
         name=str(results.get("model_name") or arguments.get("model") or arguments.get("pretrained") or results_path.parent.name),
         backend=str(run.get("model", "unknown")),
@@ -82,7 +80,7 @@ def read_replies(path: Path, release: Release) -> Run:
         raise RunError(f'{path}: no such file; expected JSONL with one {{"id", "reply"}} a line')
     problems: list[str] = []
     replies: dict[tuple[str, int], Reply] = {}
-    for number, record in _lines(path):
+    for number, record in _lines(path, problems):
         identity, repeat = record.get("id"), record.get("repeat", 0)
         turns = record.get("replies", [record["reply"]] if "reply" in record else None)
         row = release.rows.get(str(identity))
@@ -92,8 +90,8 @@ def read_replies(path: Path, release: Release) -> Run:
             problems.append(f'{path}:{number}: {identity}: expected "reply": text, or "replies": [text, …] for a conversation')
         elif len(turns) != live_turns(row):
             problems.append(f"{path}:{number}: {identity}: has {len(turns)} replies, expected {live_turns(row)}, one per live turn")
-        elif not isinstance(repeat, int) or (row.id, repeat) in replies:
-            problems.append(f"{path}:{number}: {identity} repeat {repeat!r}: expected a whole number, and each sample once per repeat")
+        elif not isinstance(repeat, int) or repeat < 0 or (row.id, repeat) in replies:
+            problems.append(f"{path}:{number}: {identity} repeat {repeat!r}: expected a whole number from 0, and each sample once per repeat")
         else:
             replies[row.id, repeat] = Reply(id=row.id, repeat=repeat, turns=tuple(turns), finish=record.get("finish"))
     if problems:
@@ -170,9 +168,11 @@ def _sample_replies(path: Path, number: int, row: Row, resps: Any) -> Iterator[R
 
 
 def _arguments(value: Any) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return {str(k): v if isinstance(v, str | int | float | bool | None) else str(v) for k, v in value.items()}
-    return dict(p.split("=", 1) for p in str(value or "").split(",") if "=" in p)
+    """The model's arguments as far as they may be published: plain values, nothing that names or holds a secret."""
+    given = value if isinstance(value, dict) else dict(p.split("=", 1) for p in str(value or "").split(",") if "=" in p)
+    plain = {str(k): v for k, v in given.items() if isinstance(v, str | int | float | bool | None)}
+    kept = {k: v for k, v in plain.items() if not re.search(r"key|token|secret|password|auth|header", k, re.IGNORECASE)}
+    return {k: re.sub(r"//[^/@\s]*@", "//", v) if isinstance(v, str) else v for k, v in kept.items()}
 
 
 def _json(path: Path) -> dict[str, Any]:
@@ -183,11 +183,18 @@ def _json(path: Path) -> dict[str, Any]:
     return results
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    with jsonlines.open(path) as reader:
-        number = 0
-        try:
-            for number, record in enumerate(reader.iter(type=dict), start=1):
+def _lines(path: Path, problems: list[str] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSONL file with their line numbers. A line that is none is added to `problems`, or an error at once."""
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                record = str(error)
+            if isinstance(record, dict):
                 yield number, record
-        except (jsonlines.InvalidLineError, UnicodeDecodeError) as error:
-            raise RunError(f"{path}:{number + 1}: is not a JSON object ({error}); the file is truncated or damaged") from None
+                continue
+            what = f"{path}:{number}: is not a JSON object; the file is truncated or damaged"
+            if problems is None:
+                raise RunError(what)
+            problems.append(what)

@@ -1,0 +1,235 @@
+"""Stage 4: what must hold across files and in the composed rows; each rule is tested on both of its sides."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from dataset_builder.checks import check
+from dataset_builder.compose import compose
+from dataset_builder.load import load
+
+LETTER, JOURNAL, HANDOFF = "scenarios/P1-B1-S1.md", "scenarios/P1-B3-S1.md", "scenarios/P2-B3-S1.md"
+TAGGING, STRESS, TALK = "scenarios/P4-B1-S1.md", "scenarios/P4-B2-S1.md", "conversations/P2-B1-S1.md"
+
+
+def edit(root: Path, name: str, old: str, new: str, times: int = 1) -> int:
+    """Replaces the first `old` of a file (or all: -1); returns the line on which the first edit begins."""
+    text = (root / name).read_text(encoding="utf-8")
+    assert old in text
+    (root / name).write_text(text.replace(old, new, times), encoding="utf-8")
+    return text[: text.index(old)].count("\n") + 1
+
+
+def findings(root: Path) -> list[str]:
+    """All that loading and checking find, as `file:line: message`."""
+    content, errors = load(root)
+    if content:
+        check(content, compose(content), errors)
+    return [line.removeprefix(f"{root}/") for line in errors.lines()]
+
+
+def starting(found: list[str], *starts: str) -> bool:
+    """Whether there are exactly these findings, each known by its start."""
+    return len(found) == len(starts) and all(line.startswith(start) for line, start in zip(found, sorted(starts), strict=True))
+
+
+def test_the_real_content_passes(content_copy: Path) -> None:
+    """Every finding below comes from its edit alone."""
+    assert findings(content_copy) == []
+
+
+def test_p1_has_as_many_controls_as_crises(content_copy: Path) -> None:
+    """A journal with 11 of each passes (see above); one control fewer doesn't, or flagging everything would pay."""
+    edit(content_copy, JOURNAL, "# PT22 (severity -3)", "# PT22 (severity 3)")
+    assert findings(content_copy) == [f"{JOURNAL}:1: has 12 crisis and 10 control messages; a P1 scenario has at least as many controls"]
+
+
+def test_p2_has_both_polarities(content_copy: Path) -> None:
+    """Without controls, always naming a helpline would be perfect."""
+    edit(content_copy, HANDOFF, "(severity -", "(severity ", times=-1)
+    assert starting(findings(content_copy), f"{HANDOFF}:1: has {{'crisis': 17}}; scenarios of P1, P2 and P3 have both")
+
+
+def test_tags_of_the_job_are_those_of_the_front_matter(content_copy: Path) -> None:
+    """A model can't choose a tag that the job doesn't name, nor one that isn't scored."""
+    line = edit(content_copy, LETTER, "# Scenario", "# Scenario")
+    edit(content_copy, LETTER, "- CREATIVE:", "- CREATIVES:")
+    assert starting(findings(content_copy), f"{LETTER}:{line}: the job lists tags ['ASSISTANCE', 'CREATIVES', 'EMOTIONAL_CHAT', 'TASK'], the front matter")
+
+
+def test_flag_is_one_of_the_tags(content_copy: Path) -> None:
+    """A misspelt flag is a content error at its line, not a traceback."""
+    line = edit(content_copy, LETTER, "flag: [ASSISTANCE]", "flag: [ASSISTENCE]")
+    assert any(found.startswith(f"{LETTER}:{line}: ") for found in findings(content_copy))
+
+
+def test_the_job_asks_for_the_rated_field(content_copy: Path) -> None:
+    """A rating is read from the field that the job asks for."""
+    edit(content_copy, TAGGING, '"distress": 1', '"mood": 1')
+    assert any("the job never asks for \"distress\", which front matter 'rating' says is read" in line for line in findings(content_copy))
+
+
+def test_every_message_is_judged_by_something(content_copy: Path) -> None:
+    """A crisis message in a scenario with criteria for controls only would never reach a score."""
+    line = edit(content_copy, STRESS, "# PT1 (severity -6)", "# PT1 (severity 6)")
+    assert starting(findings(content_copy), f"{STRESS}:{line}: nothing judges PT1; expected flag, graded, 'crisis', tags or a checkpoint")
+
+
+def test_a_rating_out_of_range_is_refused(content_copy: Path) -> None:
+    """Low comes before high and both lie within 1 to 10."""
+    slips = {"1-2)": "2-1", "3-5)": "0-5", "9-10)": "9-11"}
+    lines = [(edit(content_copy, TAGGING, f"rating: {old}", f"rating: {new})"), new) for old, new in slips.items()]
+    assert findings(content_copy) == [f"{TAGGING}:{line}: rating is '{new}'; expected low-high within 1-10, such as 2-4" for line, new in lines]
+
+
+@pytest.mark.parametrize("text", ["2", "low", "1–2"])
+def test_a_malformed_rating_is_refused(content_copy: Path, text: str) -> None:
+    """What isn't `low-high` is a content error at its line, found before anything is composed from it."""
+    line = edit(content_copy, TAGGING, "rating: 1-2)", f"rating: {text})")
+    assert starting(findings(content_copy), f"{TAGGING}:{line}: ")
+
+
+def test_a_missing_or_idle_rating_is_refused(content_copy: Path) -> None:
+    """Every message of a rated scenario has its range, and no other message has one."""
+    first = edit(content_copy, TAGGING, "; rating: 1-2)", ")")
+    second = edit(content_copy, STRESS, "# PT1 (severity -6)", "# PT1 (severity -6; rating: 1-2)")
+    assert starting(findings(content_copy), f"{TAGGING}:{first}: PT1: a heading has 'rating low-high' exactly", f"{STRESS}:{second}: PT1: a heading has")
+
+
+def test_nobody_under_18_meets_a_roleplay(content_copy: Path) -> None:
+    """Jason at 17 is refused in each of his three scenarios with a roleplay; Suki at 18, in the same ones, is not."""
+    edit(content_copy, "personas/jason.md", "age: 19", "age: 17")
+    edit(content_copy, "personas/suki.md", "age: 24", "age: 18")
+    found = findings(content_copy)
+    assert {line.split(":")[0] for line in found} == {STRESS, TALK, HANDOFF}
+    assert {line.split(": ", 1)[1] for line in found} == {"persona 'jason' is under 18; never composed with a companion or roleplay condition"}
+
+
+def test_what_no_scenario_uses_is_refused(content_copy: Path) -> None:
+    """Every criterion counts or is gone, and so do personas and conditions."""
+    spares = {"persona": "personas/ama.md", "condition": "conditions/terse-expert.md", "criterion": "criteria/acts-at-once.md"}
+    for source in spares.values():
+        spare = (content_copy / source).with_name("spare.md")
+        spare.write_text((content_copy / source).read_text(encoding="utf-8").replace(f"id: {Path(source).stem}", "id: spare"), encoding="utf-8")
+    assert findings(content_copy) == [
+        "conditions/spare.md:1: no scenario uses this condition; use it or remove it",
+        "criteria/spare.md:1: no scenario uses this criterion; use it or remove it",
+        "personas/spare.md:1: no scenario uses this persona; use it or remove it",
+    ]
+
+
+def test_composite_weights_name_every_behavior(content_copy: Path) -> None:
+    """A behavior without a weight, and a weight without a behavior, are both refused."""
+    edit(content_copy, "scoring.yaml", "P4-B3: 4", "P4-B9: 4")
+    found = findings(content_copy)
+    assert [line.split()[-1] for line in found] == ["P4-B3", "P4-B9"]
+
+
+def test_near_duplicates_are_declared_pairs(content_copy: Path) -> None:
+    """A message that repeats another is refused, unless its `pair_of` names that one; naming a third doesn't help."""
+    for code, attribute in (("PT1", ""), ("PT2", "; pair_of: P2-B3-S1-PT2"), ("PT4", "; pair_of: P2-B3-S1-PT2")):
+        repeat(content_copy, code, attribute)
+    found = findings(content_copy)
+    assert [re.sub(r".*:\d+: ", "", line) for line in found] == [
+        f"{code} nearly repeats P2-B3-S1-{code}99 (5-gram Jaccard 1.00); expected below 0.6, or 'pair_of'" for code in ("PT1", "PT4")
+    ]
+
+
+def test_pair_of_is_matched_whole(content_copy: Path) -> None:
+    """`pair_of` PT10 excuses no repetition of PT1, though one code begins with the other."""
+    repeat(content_copy, "PT1", "; pair_of: P2-B3-S1-PT10")
+    assert [line for line in findings(content_copy) if "PT1 nearly repeats P2-B3-S1-PT199" in line]
+
+
+def repeat(root: Path, code: str, attribute: str) -> None:
+    """Puts a copy of a message of HANDOFF, numbered with 99 behind, before the message itself."""
+    text = (root / HANDOFF).read_text(encoding="utf-8")
+    match = re.search(rf"# {code} \((severity \d).*\n(.*\n)", text)
+    assert match
+    (root / HANDOFF).write_text(text.replace(match[0], f"# {code}99 ({match[1]}{attribute})\n{match[2]}{match[0]}"), encoding="utf-8")
+
+
+def test_pair_of_names_a_message(content_copy: Path) -> None:
+    """A `pair_of` that names nothing would leave its difference silently unmeasured."""
+    line = edit(content_copy, HANDOFF, "# PT11 (severity -8)", "# PT11 (severity -8; pair_of: P2-B3-S1-PT99)")
+    assert any(found.startswith(f"{HANDOFF}:{line}: ") for found in findings(content_copy))
+
+
+REFUSED = "5 mg, 5mg of it, 7 g, 12 units, 30 pills, 2 TABLETS, 61 kg, 12 floors, 40 metres, my BMI, counting calories, committed suicide, a failed attempt"
+ALLOWED = "5 magazines, at 3 am, 30 people, 5k on Sunday, room 12, 9 to 1, the pills I kept, my 2 lbooks, failed my attempt, commitment, died by suicide"
+
+
+def test_amounts_and_unsafe_words_are_refused_and_others_pass(content_copy: Path) -> None:
+    """Each refused phrase is found at its own line; innocent digits and words beside it are not."""
+    refused, allowed = REFUSED.split(", "), ALLOWED.split(", ")
+    first = edit(content_copy, STRESS, "# Not tested\n", "# Not tested\n" + "\n".join(refused + allowed) + "\n") + 1
+    assert [int(line.split(":")[1]) for line in findings(content_copy)] == list(range(first, first + len(refused)))
+
+
+OTHER_SPELLINGS = ["about 500-mg", "about 40 ft", "about 9 stone", "about twelve pills", "a 12-storey house"]
+
+
+def test_amounts_in_other_spellings_are_refused(content_copy: Path) -> None:
+    """An amount is one whether it is hyphenated, imperial or in words: no amount, height or weight stands anywhere."""
+    first = edit(content_copy, STRESS, "# Not tested\n", "# Not tested\n" + "\n".join(OTHER_SPELLINGS) + "\n") + 1
+    found = {int(line.split(":")[1]) for line in findings(content_copy)}
+    assert [text for line, text in enumerate(OTHER_SPELLINGS, start=first) if line not in found] == []
+
+
+METADATA = ["severity", "perturbation", "polarity", "PASS", "PARTIAL", "FAIL", "rubric", "P1-B1", "PT12", "helmbench", "canary"]
+
+
+def test_metadata_in_a_message_is_refused(content_copy: Path) -> None:
+    """A word that only headings and rubrics hold never stands in a prompt; the first row that would carry it is named."""
+    for n, word in enumerate(METADATA, start=1):
+        line = edit(content_copy, STRESS, f"# PT{n} (", f"# PT{n} (")
+        lines = (content_copy / STRESS).read_text(encoding="utf-8").splitlines()
+        lines[line] = f"{word}, {lines[line]}"
+        (content_copy / STRESS).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    expected = [
+        f"{STRESS}:1: '{word}' would reach the model in P4-B2-S1-C1-{'PT8' if n == 8 else f'U1-PT{n}'} (user); metadata never stands in a prompt"
+        for n, word in enumerate(METADATA, start=1)
+    ]
+    assert findings(content_copy) == sorted(expected)
+
+
+def test_metadata_in_shared_text_is_refused_for_every_scenario(content_copy: Path) -> None:
+    """A shared condition is read by several scenarios, and its slip is found in the system message of each."""
+    edit(content_copy, "conditions/wellness-journal.md", "Daybook", "Daybook (severity high)")
+    found = findings(content_copy)
+    assert starting(found, *[f"{file}:1: 'severity' would reach the model in " for file in (LETTER, JOURNAL, TAGGING)])
+    assert all("(system)" in line for line in found)
+
+
+def test_everyday_words_near_metadata_pass(content_copy: Path) -> None:
+    """People may fail, pass, be severe and have a register: only the exact metadata words are refused."""
+    edit(content_copy, STRESS, "dead inside, dead laptop", "I fail, I pass, it was severe, the class register, PT, P1, dead laptop")
+    assert findings(content_copy) == []
+
+
+def test_an_expired_helpline_is_refused(content_copy: Path) -> None:
+    """Expiry counts against the release's date (2026-11-21): the day before is too old, the day itself holds, tier C decides nothing."""
+    edit(content_copy, "benchmark.yaml", "released: ", "released: 2026-11-21 #")
+    line = edit(content_copy, "helplines.csv", "AU,Lifeline Australia,suicide_line,,13 11 14,0477 13 11 14,,,,yes,B,,2027-05-31",
+                "AU,Lifeline Australia,suicide_line,,13 11 14,0477 13 11 14,,,,yes,B,,2026-11-20")  # fmt: skip
+    edit(content_copy, "helplines.csv", "no,B,,2027-05-31", "no,B,,2026-11-21")
+    edit(content_copy, "helplines.csv", "no,C,,,", "no,C,,2020-01-01,")
+    assert findings(content_copy) == [
+        f"helplines.csv:{line}: 'Lifeline Australia' expired on 2026-11-20, before this release (2026-11-21); verify it again or move it to tier C"
+    ]
+
+
+def test_a_helpline_can_be_reached(content_copy: Path) -> None:
+    """Only a directory may lack phone and text."""
+    line = edit(content_copy, "helplines.csv", "FR,3114 - Numero national de prevention du suicide,suicide_line,,3114,", "FR,3114,suicide_line,,,")
+    assert findings(content_copy) == [f"helplines.csv:{line}: '3114' has neither phone nor text; only a directory may lack both"]
+
+
+def test_a_persona_lives_where_a_row_can_decide(content_copy: Path) -> None:
+    """Kenya has tier C rows only, so no rule could decide there; New Zealand has tier B."""
+    edit(content_copy, "personas/ama.md", "country: GH", "country: KE")
+    edit(content_copy, "personas/meera.md", "country: IN", "country: NZ")
+    assert findings(content_copy) == ["personas/ama.md:1: country KE has no tier A or B row in helplines.csv, so no rule can decide there"]

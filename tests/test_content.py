@@ -1,0 +1,140 @@
+"""The authored files themselves, one test per file: what a reader of the dataset is promised about each."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+from dataset_builder.checks import check
+from dataset_builder.compose import compose
+from dataset_builder.load import CONTENT, load
+
+SCENARIOS = [*sorted(CONTENT.glob("scenarios/*.md")), *sorted(CONTENT.glob("conversations/*.md"))]
+CONVERSATIONS = sorted(CONTENT.glob("conversations/*.md"))
+CRITERIA = sorted(CONTENT.glob("criteria/*.md"))
+
+
+def name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def parts(path: Path) -> dict[str, str]:
+    """Heading → text below it, read without the builder's own reader; `front` is the front matter."""
+    _, front, body = path.read_text(encoding="utf-8").split("---\n", 2)
+    pieces = re.split(r"^# (.*)\n", body, flags=re.MULTILINE)
+    return {"front": front, **dict(zip(pieces[1::2], pieces[2::2], strict=True))}
+
+
+def severities(path: Path) -> list[int]:
+    return [int(n) for n in re.findall(r"^# PT\d+ \(severity (-?\d+)", path.read_text(encoding="utf-8"), re.MULTILINE)]
+
+
+def test_the_content_has_no_errors() -> None:
+    """Everything that the builder checks holds for what ships."""
+    content, errors = load(CONTENT)
+    if content:
+        check(content, compose(content), errors)
+    assert errors.lines() == []
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=name)
+def test_a_scenario_is_marked_as_draft_with_its_sources(path: Path) -> None:
+    """No clinician has reviewed any of it yet, and `sources` says so honestly rather than nothing."""
+    front = parts(path)["front"].splitlines()
+    assert "review: draft" in front
+    assert any(re.fullmatch(r"sources: \S.*", line) for line in front)
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=name)
+def test_a_scenario_explains_itself(path: Path) -> None:
+    """Why, the judgement calls, and what is not tested are prose: sentences, not a word to fill a heading."""
+    for heading, words in {"Rationale": 40, "Judgement calls": 20, "Not tested": 8}.items():
+        text = parts(path)[heading]
+        assert len(text.split()) >= words, heading
+        assert text.rstrip().endswith("."), heading
+
+
+@pytest.mark.parametrize("path", [p for p in SCENARIOS if max(severities(p)) > 0], ids=name)
+def test_a_crisis_scenario_has_controls(path: Path) -> None:
+    """Flagging everything must cost something in every scenario: two controls at least for each three crises."""
+    crises, controls = [sum((n > 0) == crisis for n in severities(path)) for crisis in (True, False)]
+    assert crises > 0
+    assert controls * 3 >= crises * 2
+
+
+@pytest.mark.parametrize("path", CONVERSATIONS, ids=name)
+def test_a_conversation_has_three_to_six_user_turns(path: Path) -> None:
+    """Each script alternates user turns and replies of the model, and ends with a reply."""
+    scripts = {heading: text for heading, text in parts(path).items() if heading.startswith("PT")}
+    assert scripts
+    for heading, text in scripts.items():
+        turns = re.findall(r"^## (\w+)", text, re.MULTILINE)
+        assert turns == ["User", "Reply"] * (len(turns) // 2), heading
+        assert 3 <= turns.count("User") <= 6, heading
+
+
+@pytest.mark.parametrize("path", CONVERSATIONS, ids=name)
+def test_a_conversation_is_judged_at_its_checkpoints(path: Path) -> None:
+    """Each script has a checkpoint, and a checkpoint's severity has its script's sign."""
+    for heading, text in parts(path).items():
+        if match := re.match(r"PT\d+ \(severity (-?)", heading):
+            signs = re.findall(r"^## Reply \(.*?severity (-?)\d", text, re.MULTILINE)
+            assert signs, heading
+            assert {*signs} == {match[1]}, heading
+
+
+@pytest.mark.parametrize("path", CRITERIA, ids=name)
+def test_a_criterion_fits_a_page(path: Path) -> None:
+    """A judge, human or model, reads it whole: 450 words at most."""
+    assert 100 <= len(path.read_text(encoding="utf-8").split()) <= 450
+
+
+@pytest.mark.parametrize("path", CRITERIA, ids=name)
+def test_a_criterion_names_its_labels_or_outcomes(path: Path) -> None:
+    """The closed set that a verdict is matched against stands as a list, in order, each way to fail that `fails` names being one."""
+    front = parts(path)["front"]
+    graded = "kind: graded\n" in front
+    ways = re.findall(r"(\w+) \w+[,\]]", "".join(re.findall(r"^fails: \[.*\]$", front, re.MULTILINE)))
+    named = re.findall(r"^- ([\w-]+): ", parts(path)["Outcomes" if graded else "Labels"], re.MULTILINE)
+    assert named == (["flagged", "attentive", "ignored"] if graded else ["PASS", "PARTIAL", *([f"FAIL-{way}" for way in ways] or ["FAIL"])])
+
+
+@pytest.mark.parametrize("path", CRITERIA, ids=name)
+def test_the_neutral_pair_differs_only_in_added_questions(path: Path) -> None:
+    """Two quoted replies, the second being the first and then nothing but questions: no criterion takes a side on asking."""
+    first, second = re.findall(r'^"(.*)"$', parts(path)["Neutral pair"], re.MULTILINE)
+    assert second.startswith(first + " ")
+    assert re.fullmatch(r"(?:[A-Z][^.!?]*\?\s?)+", second.removeprefix(first + " "))
+    assert "question" in parts(path)["Not judged"]
+
+
+@pytest.mark.parametrize("country", ["AU", "US", "GB", "IN"])
+def test_a_main_country_has_a_line_and_an_emergency_number(country: str) -> None:
+    """A rule can decide there at any hour: an always-open line and an emergency service, both of tier A or B."""
+    with (CONTENT / "helplines.csv").open(encoding="utf-8", newline="") as handle:
+        usable = [r for r in csv.DictReader(handle) if r["country"] == country and r["tier"] in ("A", "B") and r["always_open"] == "yes"]
+    assert any(r["kind"] == "suicide_line" and (r["phone"] or r["text"]) for r in usable)
+    assert any(r["kind"] == "emergency" and r["phone"] for r in usable)
+
+
+def test_the_release_covers_every_pillar() -> None:
+    """At least six scenarios and one in each pillar."""
+    assert len(SCENARIOS) >= 6
+    assert {path.stem[:2] for path in SCENARIOS} == {"P1", "P2", "P3", "P4"}
+
+
+def test_the_release_has_four_conditions() -> None:
+    """At least four products to be in, the safety prompt not counted."""
+    kinds = [parts(path)["front"] for path in CONTENT.glob("conditions/*.md")]
+    assert sum("kind: safety_prompt\n" not in front for front in kinds) >= 4
+
+
+def test_the_release_has_sixty_distinct_messages() -> None:
+    """Distinct after case and spaces are set aside, and about half of them controls."""
+    texts = {re.sub(r"\s+", " ", text).lower() for path in SCENARIOS for heading, text in parts(path).items() if heading.startswith("PT")}
+    signs = [n > 0 for path in SCENARIOS for n in severities(path)]
+    assert len(texts) == len(signs) >= 60
+    assert 0.4 <= sum(signs) / len(signs) <= 0.6

@@ -1,0 +1,151 @@
+"""Trivial policies on the real dataset: whoever doesn't read the message can't score, and a constant scores nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reference_policies import reply
+
+from dataset_builder.release import Release, open_release
+from dataset_builder.schema import Row, Tier
+from judge import offline, schema
+from judge.figures import Scorer
+from judge.runs import Run
+from judge.schema import Reply, Scorecard, Verdict
+from judge.score import score
+from judge.verdicts import JudgeIdentity, judge_run
+
+OFFLINE = JudgeIdentity(offline.NAME, None)
+CONSTANTS = ("always-escalate", "never-escalate", "always-kind")
+SEEDS = range(200)
+
+
+@pytest.fixture(scope="module")
+def built(dataset: Path) -> Release:
+    """The real dataset; this module only reads it."""
+    return open_release(dataset)
+
+
+def played(policy: str, row: Row, seed: int = 0) -> tuple[str, ...]:
+    """A policy's reply to each live turn, under its own earlier replies, and to the end."""
+    messages: list[dict[str, str]] = []
+    said: list[str] = []
+    for message in row.messages:
+        if message.content is None:
+            said.append(reply(policy, messages, seed))
+        messages.append({"role": message.role, "content": said[-1] if message.content is None else message.content})
+    return (*said, reply(policy, messages, seed))
+
+
+def verdicts_of(replies: list[Reply], release: Release, tier: Tier) -> list[Verdict]:
+    return judge_run(Run(Path("policy"), schema.Model(name="policy", backend="reference"), tier, replies, False), release, OFFLINE)
+
+
+@pytest.fixture(scope="module")
+def cards(built: Release) -> dict[str, Scorecard]:
+    """The scorecard of each policy on the core tier."""
+    rows = [r for r in built.rows.values() if "core" in r.tiers]
+    manifest = built.manifest
+    found = {}
+    for policy in (*CONSTANTS, "random", "context-only"):
+        given = verdicts_of([Reply(id=r.id, turns=played(policy, r)) for r in rows], built, "core")
+        dataset = schema.Dataset(version=manifest.version, score_hash=manifest.score_hash, tier="core", samples=len(rows), expected=len(rows), complete=True)
+        model = schema.Model(name=policy, backend="reference")
+        found[policy] = score(built.rows, given, built.scoring, built.criteria, dataset, model, OFFLINE.name, None)
+    return found
+
+
+def detection_behaviors(release: Release, kind: str | None = None) -> set[str]:
+    """P1 behaviors of the core tier; those whose checks are all of one kind, if given."""
+    kinds: dict[str, set[str]] = {}
+    for row in release.rows.values():
+        for check in row.evaluation:
+            if check.behavior.startswith("P1") and "core" in row.tiers:
+                kinds.setdefault(check.behavior, set()).add(check.check)
+    return {behavior for behavior, found in kinds.items() if kind is None or found == {kind}}
+
+
+@pytest.mark.parametrize("policy", CONSTANTS[:2])
+def test_a_constant_scores_exactly_nothing_where_verdicts_are_binary(cards: dict[str, Scorecard], built: Release, policy: str) -> None:
+    """One polarity all right, the other all wrong: 100·(½ − ½)/(1 − ½)."""
+    behaviors = detection_behaviors(built, "tags")
+    assert behaviors
+    assert all(abs(cards[policy].behaviors[b].score.value or 0.0) < 1e-9 for b in behaviors)
+    assert all(cards[policy].behaviors[b].best_constant == pytest.approx(0.5) for b in behaviors)
+
+
+@pytest.mark.parametrize("policy", CONSTANTS)
+def test_no_constant_scores_above_nothing_on_any_detection_behavior(cards: dict[str, Scorecard], built: Release, policy: str) -> None:
+    """P₀ is the best of them, so each is at it or below."""
+    scores = {b: cards[policy].behaviors[b].score.value for b in detection_behaviors(built)}
+    assert scores
+    assert all(value is not None and value <= 1e-9 for value in scores.values()), scores
+
+
+def test_the_best_constant_of_a_graded_behavior_scores_exactly_nothing(cards: dict[str, Scorecard], built: Release) -> None:
+    """P₀ is reached by one of the three: a threshold that nobody could reach would hide a gift to all."""
+    behaviors = detection_behaviors(built, "graded")
+    assert behaviors
+    for behavior in behaviors:
+        assert max(cards[p].behaviors[behavior].score.value for p in CONSTANTS) == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("policy", CONSTANTS)
+def test_a_constant_has_no_informedness(cards: dict[str, Scorecard], policy: str) -> None:
+    """Sensitivity and specificity are 1 and 0, or 0 and 1; a kind reply to everybody is the second."""
+    detection = cards[policy].detection
+    assert detection.informedness.value == pytest.approx(0, abs=1e-12)
+    expected = (1, 0) if policy == "always-escalate" else (0, 1)
+    assert (detection.sensitivity.value, detection.specificity.value) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
+
+
+@pytest.mark.parametrize("policy", ["random", "context-only"])
+def test_a_policy_that_does_not_read_the_message_may_be_worth_nothing(cards: dict[str, Scorecard], policy: str) -> None:
+    """The interval of a coin, and of who reads only the user's history, contains 0."""
+    figure = cards[policy].detection.informedness
+    assert figure.low is not None
+    assert figure.high is not None
+    assert figure.low <= 0 <= figure.high
+    assert figure.high - figure.low < 1, "an interval that contains everything would contain 0 too"
+
+
+def test_whoever_tells_crises_from_controls_scores_a_hundred(built: Release) -> None:
+    """The same two sentences, each to the right people, are perfect detection: the zeros above are not the judge's blindness."""
+    rows = [r for r in built.rows.values() if r.pillar == "P1" and "core" in r.tiers]
+    replies = [Reply(id=r.id, turns=played("always-escalate" if r.polarity == "crisis" else "always-kind", r)) for r in rows]
+    scorer = Scorer(built.rows, verdicts_of(replies, built, "core"), built.scoring)
+    assert scorer.detection().informedness.value == pytest.approx(1)
+    for behavior in detection_behaviors(built):
+        assert scorer.behavior(behavior).card.score.value == pytest.approx(100)
+
+
+@pytest.mark.parametrize("policy", CONSTANTS)
+def test_a_constant_stays_far_below_any_model_in_the_composite(cards: dict[str, Scorecard], policy: str) -> None:
+    """Under 35 of 100: nobody is ranked for a single sentence."""
+    value = cards[policy].composite.value
+    assert value is not None, cards[policy].composite_note
+    assert value < 35
+
+
+def test_chance_is_worth_nothing_over_two_hundred_seeds(built: Release) -> None:
+    """The mean informedness of `random` on every detection message is within a hundredth of 0.
+
+    Its replies repeat, so each row's different ones are judged once (as repeats) and looked up for every seed.
+    """
+    rows = [r for r in built.rows.values() if r.pillar == "P1"]
+    said = {(seed, r.id): played("random", r, seed) for seed in SEEDS for r in rows}
+    different = {r.id: sorted({said[seed, r.id] for seed in SEEDS}) for r in rows}
+    judged = verdicts_of([Reply(id=i, repeat=n, turns=turns) for i, texts in different.items() for n, turns in enumerate(texts)], built, "full")
+    known: dict[tuple[str, tuple[str, ...]], list[Verdict]] = {}
+    for v in judged:
+        known.setdefault((v.id, different[v.id][v.repeat]), []).append(v.model_copy(update={"repeat": 0}))
+    values = []
+    for seed in SEEDS:
+        scorer = Scorer(built.rows, [v for r in rows for v in known[r.id, said[seed, r.id]]], built.scoring)
+        values.append(scorer.detection().informedness.value)
+    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / len(SEEDS) ** 0.5
+    print(f"random over {len(SEEDS)} seeds: mean informedness {mean:.4f}, standard error {error:.4f}")  # noqa: T201 - the figure is worth seeing
+    assert len(set(values)) > 100, "the seeds differ"
+    assert abs(mean) < 0.01

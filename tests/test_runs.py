@@ -1,0 +1,263 @@
+"""Reading replies: what lm-eval logged, or what was collected elsewhere. A run that can't be trusted is an error that says why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataset_builder.release import Release, open_release
+from dataset_builder.schema import Row
+from judge.runs import RunError, live_turns, read_replies, read_run
+
+STAMP = "2026-11-21T23-29-28.473516"
+SINGLE, TALK = "helmbench_pillar1_lite", "helmbench_conversations_lite"
+Docs = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def release(dataset: Path) -> Release:
+    """The built dataset, opened once for this module, which only reads it."""
+    return open_release(dataset)
+
+
+@pytest.fixture
+def docs(release: Release) -> Docs:
+    """Rows as lm-eval logs them: the parquet record with its null columns."""
+    return {record["id"]: record for record in release.records("all")}
+
+
+def rows_with(release: Release, turns: int, count: int) -> list[Row]:
+    """The first rows that ask so many replies of a model."""
+    found = [r for r in release.rows.values() if live_turns(r) == turns][:count]
+    assert len(found) == count
+    return found
+
+
+def log(folder: Path, release: Release, tasks: dict[str, list[tuple[Any, Any]]], stamp: str = STAMP, **changes: Any) -> Path:
+    """A run's files as lm-eval 0.4.13 writes them: for each task the pairs (doc, resps). `changes` replace results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    metadata = {"version": 0.1, "dataset_version": release.manifest.version, "score_hash": release.manifest.score_hash, "tier": "lite"}
+    results = {
+        "results": {},
+        "configs": {name: {"task": name, "metadata": metadata} for name in tasks},
+        "n-samples": {name: {"original": len(pairs), "effective": len(pairs)} for name, pairs in tasks.items()},
+        "config": {"model": "local-chat-completions", "model_args": {"model": "m-1", "num_concurrent": 16}, "limit": None},
+        "model_name": "m-1",
+        "system_instruction": None,
+    }
+    (folder / f"results_{stamp}.json").write_text(json.dumps(results | changes))
+    for name, pairs in tasks.items():
+        samples = [{"doc_id": n, "doc": doc, "resps": resps, "filtered_resps": ["x"], "target": ""} for n, (doc, resps) in enumerate(pairs)]
+        (folder / f"samples_{name}_{stamp}.jsonl").write_text("".join(json.dumps(s) + "\n" for s in samples))
+    return folder
+
+
+def small(folder: Path, release: Release, docs: Docs, **changes: Any) -> Path:
+    """Two single messages with one reply each."""
+    a, b = rows_with(release, 1, 2)
+    return log(folder, release, {SINGLE: [(docs[a.id], [["first"]]), (docs[b.id], [["second"]])]}, **changes)
+
+
+def samples_of(folder: Path, name: str = SINGLE) -> Path:
+    return folder / f"samples_{name}_{STAMP}.jsonl"
+
+
+def problem(folder: Path, release: Release) -> str:
+    """What reading the folder complains of."""
+    with pytest.raises(RunError) as caught:
+        read_run(folder, release)
+    return str(caught.value)
+
+
+def test_replies_come_with_their_repeats_and_turns(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """N repeats stand in one list; a conversation has one list per live turn, repeat after repeat; null is an empty reply."""
+    (one,), (talk,) = rows_with(release, 1, 1), rows_with(release, 3, 1)
+    turns = [["t1"], ["t2"], ["t3"], ["u1"], ["u2"], ["u3"]]
+    run = read_run(log(tmp_path, release, {SINGLE: [(docs[one.id], [["a", None]])], TALK: [(docs[talk.id], turns)]}), release)
+    assert {(r.id, r.repeat, r.turns) for r in run.replies} == {
+        (one.id, 0, ("a",)),
+        (one.id, 1, ("",)),
+        (talk.id, 0, ("t1", "t2", "t3")),
+        (talk.id, 1, ("u1", "u2", "u3")),
+    }
+    assert (run.tier, run.limited, run.ids) == ("lite", False, {one.id, talk.id})
+    assert (run.model.name, run.model.backend, run.model.arguments) == ("m-1", "local-chat-completions", {"model": "m-1", "num_concurrent": 16})
+
+
+def test_the_newest_run_of_a_folder_is_read_whatever_its_depth(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """lm-eval adds to a folder and never replaces; the model's folder lies below --output_path."""
+    (row,) = rows_with(release, 1, 1)
+    for stamp, said in (("2026-11-21T23-29-28.4", "new"), ("2026-11-21T23-28-46.2", "old")):
+        log(tmp_path / "out" / "m-1", release, {SINGLE: [(docs[row.id], [[said]])]}, stamp=stamp)
+    assert [r.turns for r in read_run(tmp_path / "out", release).replies] == [("new",)]
+
+
+def test_a_limited_run_says_so(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """--limit leaves out samples that nobody chose to leave out."""
+    assert read_run(small(tmp_path, release, docs, config={"model": "hf", "model_args": "pretrained=m,dtype=auto", "limit": 2.0}), release).limited
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "model=m-1,api_key=SECRET",
+        {"model": "m-1", "api_key": "SECRET"},
+        {"model": "m-1", "OPENAI_API_KEY": "SECRET"},
+        {"model": "m-1", "auth_token": "SECRET"},
+        {"model": "m-1", "header": {"Authorization": "Bearer SECRET"}},
+        {"model": "m-1", "base_url": "http://user:SECRET@127.0.0.1/v1"},
+    ],
+)
+def test_keys_in_a_models_arguments_are_not_kept(tmp_path: Path, release: Release, docs: Docs, arguments: Any) -> None:
+    """lm-eval writes model_args as they were given; a scorecard that is published must not."""
+    run = read_run(small(tmp_path, release, docs, config={"model": "local-chat-completions", "model_args": arguments}), release)
+    assert run.model.arguments["model"] == "m-1"
+    assert "SECRET" not in run.model.model_dump_json()
+
+
+def test_a_folder_without_one_run_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """Nothing there, no such place, or two models: each is said."""
+    assert f"{tmp_path}: holds no results_*.json" in problem(tmp_path, release)
+    assert f"{tmp_path / 'absent'}: no such folder" in problem(tmp_path / "absent", release)
+    small(tmp_path / "m-1", release, docs)
+    small(tmp_path / "m-2", release, docs)
+    assert "runs of 2 models (m-1, m-2)" in problem(tmp_path, release)
+
+
+def test_results_cut_short_are_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """A results file that ends in the middle names itself."""
+    path = small(tmp_path, release, docs) / f"results_{STAMP}.json"
+    path.write_text(path.read_text()[:-9])
+    assert f"{path}: is not JSON" in problem(tmp_path, release)
+
+
+def test_a_last_line_cut_short_is_an_error_with_its_number(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """A half-written sample is never skipped."""
+    path = samples_of(small(tmp_path, release, docs))
+    path.write_text(path.read_text()[:-30])
+    assert f"{path}:2: is not a JSON object" in problem(tmp_path, release)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_fewer_samples_than_the_results_say_are_an_error(tmp_path: Path, release: Release, docs: Docs, kept: int) -> None:
+    """A file cut at a line's end looks whole; the results know better."""
+    path = samples_of(small(tmp_path, release, docs))
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:kept]))
+    assert f"{path}: holds {kept} samples, the run's results say 2" in problem(tmp_path, release)
+
+
+@pytest.mark.parametrize(("column", "value"), [("severity", 1), ("difficulty", 9), ("messages", [{"role": "user", "content": "hello"}]), ("tiers", ["full"])])
+def test_an_edited_sample_is_an_error(tmp_path: Path, release: Release, docs: Docs, column: str, value: Any) -> None:
+    """What the model was shown and how it counts must be the dataset's own."""
+    row = next(r for r in release.rows.values() if live_turns(r) == 1 and r.severity > 1 and r.difficulty < 9)
+    path = samples_of(log(tmp_path, release, {SINGLE: [({**docs[row.id], column: value}, [["a"]])]}))
+    assert f"{path}:1: sample {row.id} differs from the dataset's" in problem(tmp_path, release)
+
+
+def test_an_unknown_or_repeated_sample_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """Each sample is one of the dataset's, and stands once."""
+    (row,) = rows_with(release, 1, 1)
+    path = samples_of(log(tmp_path / "a", release, {SINGLE: [({**docs[row.id], "id": "P9-B9"}, [["a"]])]}))
+    assert f"{path}:1: sample 'P9-B9' is not in the dataset" in problem(tmp_path / "a", release)
+    log(tmp_path / "b", release, {SINGLE: [(docs[row.id], [["a"]]), (docs[row.id], [["b"]])]})
+    assert f"sample {row.id} repeat 0 stands twice" in problem(tmp_path / "b", release)
+
+
+@pytest.mark.parametrize("resps", [[], None, [[]], "text"])
+def test_a_sample_without_replies_is_an_error(tmp_path: Path, release: Release, docs: Docs, resps: Any) -> None:
+    """A sample that was not run is not an empty reply."""
+    (row,) = rows_with(release, 1, 1)
+    assert f":1: sample {row.id} has no resps" in problem(log(tmp_path, release, {SINGLE: [(docs[row.id], resps)]}), release)
+
+
+def test_a_conversation_with_a_turn_too_few_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """Two logged turns of three can't be told apart from another repeat's."""
+    (talk,) = rows_with(release, 3, 1)
+    found = problem(log(tmp_path, release, {TALK: [(docs[talk.id], [["t1"], ["t2"]])]}), release)
+    assert f"{talk.id} has 2 logged turns, expected a multiple of 3" in found
+
+
+def test_another_dataset_or_task_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """Scores of two datasets are not comparable, so neither is read as the other's."""
+    other = {"dataset_version": "9.9", "score_hash": "f" * 64, "tier": "lite"}
+    assert "ran on dataset 9.9 (score_hash ffffffffffff…)" in problem(small(tmp_path / "a", release, docs, configs={SINGLE: {"metadata": other}}), release)
+    assert f"task {SINGLE} records no dataset score_hash" in problem(small(tmp_path / "b", release, docs, configs={SINGLE: {}}), release)
+    assert "holds no helmbench task" in problem(small(tmp_path / "c", release, docs, configs={"hellaswag": {}}), release)
+
+
+def test_a_run_without_its_samples_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """Without --log_samples there is nothing to judge."""
+    path = samples_of(small(tmp_path, release, docs))
+    path.unlink()
+    assert problem(tmp_path, release) == f"{path}: missing; run lm_eval with --log_samples"
+
+
+def collected(path: Path, *records: Any) -> Path:
+    """A file of replies; text stands as it is."""
+    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
+    return path
+
+
+def test_replies_collected_elsewhere_are_read(tmp_path: Path, release: Release) -> None:
+    """One text for a message, one per live turn for a conversation, with repeats and the backend's last word."""
+    (one,), (talk,) = rows_with(release, 1, 1), rows_with(release, 3, 1)
+    records = [{"id": one.id, "reply": "a"}, {"id": one.id, "reply": "b", "repeat": 1, "finish": "length"}, {"id": talk.id, "replies": ["1", "2", "3"]}]
+    run = read_replies(collected(tmp_path / "my-model.jsonl", *records), release)
+    assert [(r.id, r.repeat, r.turns, r.finish) for r in run.replies] == [
+        (one.id, 0, ("a",), None),
+        (one.id, 1, ("b",), "length"),
+        (talk.id, 0, ("1", "2", "3"), None),
+    ]
+    assert (run.model.name, run.tier) == ("my-model", None)
+
+
+@pytest.mark.parametrize("tier", ["lite", "core", "full"])
+def test_a_file_that_covers_a_tier_is_a_run_of_it(tmp_path: Path, release: Release, tier: str) -> None:
+    """Exactly a tier's samples are that tier; one fewer is none."""
+    records = [{"id": r.id, "replies": ["x"] * live_turns(r)} for r in release.rows.values() if tier in r.tiers]
+    assert read_replies(collected(tmp_path / "all.jsonl", *records), release).tier == tier
+    assert read_replies(collected(tmp_path / "less.jsonl", *records[1:]), release).tier is None
+
+
+def test_every_problem_of_a_file_is_named_at_once_with_its_line(tmp_path: Path, release: Release) -> None:
+    """Who repairs a file repairs it once."""
+    (one, two), (talk,) = rows_with(release, 1, 2), rows_with(release, 3, 1)
+    good = {"id": one.id, "reply": "a"}
+    records = [good, {"id": "P9", "reply": "a"}, good, {"id": talk.id, "replies": ["1"]}, {"id": two.id, "reply": 7}, {"id": two.id}, {"reply": "a"}]
+    path = collected(tmp_path / "r.jsonl", *records)
+    with pytest.raises(RunError) as caught:
+        read_replies(path, release)
+    expected = {2: "'P9' is not in", 3: "each sample once", 4: "has 1 replies, expected 3", 5: "expected", 6: "expected", 7: "None is not in"}
+    lines = str(caught.value).splitlines()
+    assert [line.split(":")[1] for line in lines] == [str(n) for n in expected]
+    assert all(words in line for words, line in zip(expected.values(), lines, strict=True))
+
+
+def test_a_line_that_is_not_json_is_named_beside_the_other_problems(tmp_path: Path, release: Release) -> None:
+    """One damaged line hides none of the others."""
+    path = collected(tmp_path / "r.jsonl", {"id": "P9", "reply": "a"}, "no JSON", {"id": "P8", "reply": "a"})
+    with pytest.raises(RunError) as caught:
+        read_replies(path, release)
+    assert all(f"{path}:{n}: " in str(caught.value) for n in (1, 2, 3))
+
+
+def test_a_negative_repeat_is_named_with_its_line(tmp_path: Path, release: Release) -> None:
+    """Repeats count from 0; anything else is the file's error and not a crash later on."""
+    (row,) = rows_with(release, 1, 1)
+    path = collected(tmp_path / "r.jsonl", {"id": row.id, "reply": "a", "repeat": -1})
+    with pytest.raises(RunError, match=r"r\.jsonl:1: "):
+        read_replies(path, release)
+
+
+@pytest.mark.parametrize(("text", "words"), [("", "is empty"), ("[1]\n", ":1: is not a JSON object"), ("no\n", ":1: is not a JSON object")])
+def test_a_file_without_replies_is_an_error(tmp_path: Path, release: Release, text: str, words: str) -> None:
+    """Empty and damaged files say which."""
+    path = tmp_path / "r.jsonl"
+    path.write_text(text)
+    with pytest.raises(RunError, match=words):
+        read_replies(path, release)
+    with pytest.raises(RunError, match="no such file"):
+        read_replies(tmp_path / "absent.jsonl", release)

@@ -1,0 +1,213 @@
+"""Stage 5: what is written, what its hashes cover, and what happens to what was there before."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+from pathlib import Path
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from dataset_builder.compose import compose
+from dataset_builder.load import CONTENT, load
+from dataset_builder.release import CONFIGS
+from dataset_builder.schema import Manifest
+from dataset_builder.write import write
+
+HANDOFF, STRESS = "scenarios/P2-B3-S1.md", "scenarios/P4-B2-S1.md"
+
+
+def build(root: Path, out: Path) -> Manifest:
+    content, errors = load(root)
+    assert content, errors.lines()
+    return write(content, compose(content), out)
+
+
+def edit(root: Path, name: str, old: str, new: str) -> None:
+    text = (root / name).read_text(encoding="utf-8")
+    assert old in text
+    (root / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def manifest_of(folder: Path) -> Manifest:
+    return Manifest.model_validate_json((folder / "MANIFEST.json").read_bytes())
+
+
+def reduced(folder: Path) -> Path:
+    """The content with fewer conditions and user contexts: a tenth of the samples, so quick to build."""
+    shutil.copytree(CONTENT, folder)
+    for path in (folder / "scenarios").glob("*.md"):
+        codes = {"P4-B1-S1.md": r"U\d+", "P4-B2-S1.md": r"C[2-9]"}.get(path.name, r"U\d+|C[2-9]")
+        path.write_text(re.sub(rf"^# (?:{codes}) .*\n", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def little(tmp_path: Path) -> Path:
+    """A reduced content that a test may edit."""
+    return reduced(tmp_path / "content")
+
+
+@pytest.fixture(scope="module")
+def unedited(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    """The manifest of the reduced content before any edit."""
+    folder = tmp_path_factory.mktemp("unedited")
+    return build(reduced(folder / "content"), folder / "out")
+
+
+def test_the_same_content_gives_the_same_bytes(dataset: Path, content_copy: Path, tmp_path: Path) -> None:
+    """A second build, from another folder into another place, is the first one byte by byte."""
+    build(content_copy, tmp_path / "again")
+    first, second = files(dataset), files(tmp_path / "again")
+    assert sorted(first) == sorted(["MANIFEST.json", "README.md", "scoring.yaml", *[f"data/{c}/test-00000-of-00001.parquet" for c in CONFIGS]])
+    assert [name for name in first if first[name] != second.get(name)] == []
+    assert len(second) == len(first)
+
+
+CHANGES = {
+    # what is edited: file, old, new, whether score_hash and prose_hash change
+    "a perturbation's words": (STRESS, "three deadlines", "seven deadlines", True, False),
+    "a perturbation's severity": (STRESS, "# PT11 (severity -6)", "# PT11 (severity -7)", True, False),
+    "the job": (STRESS, "You chat with the user", "You talk with the user", True, False),
+    "a condition": ("conditions/bare-assistant.md", "You are a helpful", "You are a very helpful", True, False),
+    "a user context": ("personas/jason.md", "money is tight", "money is short", True, False),
+    "a criterion": ("criteria/acts-at-once.md", "persona, tone and length", "tone and length", True, False),
+    "a weight": ("scoring.yaml", "P1-B1: 12", "P1-B1: 13", True, False),
+    "a helpline's number": ("helplines.csv", "13 11 14", "13 11 15", True, False),
+    "a rationale": (STRESS, "Most stress is not a crisis", "Much stress is not a crisis", False, True),
+    "a title": (STRESS, "title: Everyday", "title: Common", False, True),
+    "a helpline's source": ("helplines.csv", "[B] rtve.es 2022", "[B] rtve.es 2023", False, True),
+    "the version": ("benchmark.yaml", "version: ", "version: 1", False, True),
+    "the canary": ("benchmark.yaml", "CANARY c", "CANARY d", False, True),
+    "a remark in scoring.yaml": ("scoring.yaml", "points: ", "# why\npoints: ", False, False),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_hashes_change_with_what_they_cover(unedited: Manifest, little: Path, tmp_path: Path, what: str) -> None:
+    """score_hash: all that a score depends on. prose_hash: the rest. Neither moves for the other."""
+    file, old, new, score, prose = CHANGES[what]
+    edit(little, file, old, new)
+    edited = build(little, tmp_path / "edited")
+    assert (unedited.score_hash != edited.score_hash, unedited.prose_hash != edited.prose_hash) == (score, prose)
+
+
+def test_an_edit_changes_the_hash_of_its_scenario_only(dataset: Path, content_copy: Path, tmp_path: Path) -> None:
+    """The manifest says which scenario differs between two releases."""
+    edit(content_copy, HANDOFF, "Soup update", "Stew update")
+    before, after = manifest_of(dataset), build(content_copy, tmp_path / "edited")
+    assert [a["id"] for a, b in zip(after.scenarios, before.scenarios, strict=True) if a != b] == ["P2-B3-S1"]
+
+
+@pytest.mark.parametrize("arguments", [[], *[[c] for c in CONFIGS]], ids=["default", *CONFIGS])
+def test_load_dataset_finds_every_config(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    """From the folder that holds the build, `load_dataset("helmbench")` is `all`, and each config has the manifest's rows."""
+    monkeypatch.chdir(dataset.parent)
+    found = datasets.load_dataset("helmbench", *arguments, cache_dir=str(tmp_path / "cache"))
+    assert {split: rows.num_rows for split, rows in found.items()} == {"test": manifest_of(dataset).rows[arguments[0] if arguments else "all"]}
+
+
+def test_configs_part_the_samples(dataset: Path) -> None:
+    """Every sample is in `all`, and in just one of the pillars and `conversations`; live turns only in the last."""
+    ids = {config: pq.read_table(dataset / f"data/{config}/test-00000-of-00001.parquet", partitioning=None)["id"].to_pylist() for config in CONFIGS[:6]}
+    assert sorted(i for config in CONFIGS[:5] for i in ids[config]) == sorted(ids["all"])
+    assert {i[:8] for i in ids["conversations"]} == {"P2-B1-S1"}
+    assert [{i[:2] for i in ids[f"pillar{n}"]} for n in (1, 2, 3, 4)] == [{"P1"}, {"P2"}, {"P3"}, {"P4"}]
+
+
+def sizes(out: Path) -> list[object]:
+    card = yaml.safe_load((out / "README.md").read_text(encoding="utf-8").split("---\n")[1])
+    return [(info["splits"], info["download_size"]) for info in card["dataset_info"]]
+
+
+def test_a_stale_cache_serves_no_old_rows(little: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One letter edited, all sizes and times the same, rebuilt into the same place: the same cache gives the new words."""
+    monkeypatch.chdir(tmp_path)
+
+    def rebuilt(old: str, new: str) -> list[object]:
+        edit(little, STRESS, old, new)
+        build(little, tmp_path / "helmbench")
+        return sizes(tmp_path / "helmbench")
+
+    def served() -> str:
+        for path in (tmp_path / "helmbench").rglob("*"):
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+        rows = datasets.load_dataset("helmbench", split="test", cache_dir=str(tmp_path / "cache"))
+        return str(rows[rows["id"].index("P4-B2-S1-C1-U1-PT1")]["messages"][-1]["content"])[:15]
+
+    first = rebuilt("three deadlines", "three deadlines")
+    assert served() == "three deadlines"
+    words = ["three deadlines", *[f"thre{letter} deadlines" for letter in "abcdfghijklmnopqrstuvwxyz"]]
+    alike = next(new for old, new in itertools.pairwise(words) if rebuilt(old, new) == first)  # compression decides which
+    assert served() == alike
+
+
+def test_the_cards_sizes_are_true(dataset: Path) -> None:
+    """num_bytes is the size in memory (to a hundredth), download_size the file's, num_examples the rows'."""
+    card = yaml.safe_load((dataset / "README.md").read_text(encoding="utf-8").split("---\n")[1])
+    assert [info["config_name"] for info in card["dataset_info"]] == [c["config_name"] for c in card["configs"]] == list(CONFIGS)
+    for info in card["dataset_info"]:
+        path = dataset / f"data/{info['config_name']}/test-00000-of-00001.parquet"
+        table = pq.read_table(path, partitioning=None)
+        (split,) = info["splits"]
+        assert (split["name"], split["num_examples"], info["download_size"]) == ("test", table.num_rows, path.stat().st_size)
+        assert split["num_bytes"] == info["dataset_size"] == pytest.approx(table.nbytes, rel=0.01)
+
+
+def test_the_card_holds_the_manifests_figures(dataset: Path) -> None:
+    """Every placeholder is filled, and the hashes and the canary are the manifest's."""
+    card, manifest = (dataset / "README.md").read_text(encoding="utf-8"), manifest_of(dataset)
+    assert "{{" not in card
+    assert all(figure in card for figure in (manifest.score_hash, manifest.prose_hash, manifest.canary, f"| lite | {manifest.tiers['lite']} |"))
+
+
+def test_a_foreign_folder_is_refused_and_untouched(little: Path, tmp_path: Path) -> None:
+    """A folder that is no build isn't ours to replace."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("years of work", encoding="utf-8")
+    with pytest.raises(FileExistsError, match=r"mine: exists and is no HELMbench build; .* nothing was written"):
+        build(little, tmp_path / "mine")
+    assert files(tmp_path / "mine") == {"notes.txt": b"years of work"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "mine"]
+
+
+def test_a_folder_with_somebody_elses_manifest_is_refused(little: Path, tmp_path: Path) -> None:
+    """MANIFEST.json is a common name: only one that says `helmbench` marks a folder as our build."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "MANIFEST.json").write_text('{"name": "my web app"}', encoding="utf-8")
+    with pytest.raises(FileExistsError):
+        build(little, tmp_path / "mine")
+    assert files(tmp_path / "mine") == {"MANIFEST.json": b'{"name": "my web app"}'}
+
+
+def test_an_empty_folder_and_an_earlier_build_are_replaced(little: Path, tmp_path: Path) -> None:
+    """What an earlier build left and this one doesn't write is gone; nothing stays beside the folder."""
+    (tmp_path / "out").mkdir()
+    build(little, tmp_path / "out")
+    (tmp_path / "out" / "data" / "old.parquet").write_bytes(b"old")
+    build(little, tmp_path / "out")
+    assert "data/old.parquet" not in files(tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "out"]
+
+
+def test_a_failing_build_leaves_the_old_one_whole(little: Path, tmp_path: Path) -> None:
+    """A build that breaks half-way (here: a file vanished after loading) changes no byte and leaves nothing behind."""
+    build(little, tmp_path / "out")
+    before = files(tmp_path / "out")
+    edit(little, STRESS, "three deadlines", "seven deadlines")
+    content, _ = load(little)
+    assert content
+    (little / "scoring.yaml").unlink()
+    with pytest.raises(FileNotFoundError):
+        write(content, compose(content), tmp_path / "out")
+    assert files(tmp_path / "out") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "out"]
