@@ -51,6 +51,11 @@ def _jobs(scenario: Scenario, errors: Errors) -> None:
     if "rating" in front.front and f'"{front.text("rating")}"' not in job:
         errors.add(scenario.path, line, f"the job never asks for \"{front.text('rating')}\", which front matter 'rating' says is read")
     for message in scenario.perturbations:
+        for turn in message.turns:
+            for checkpoint in turn.checks:
+                severity = getattr(checkpoint, "severity", None)
+                if severity is not None and (severity > 0) != (message.severity > 0):
+                    errors.add(scenario.path, turn.line, f"checkpoint of severity {severity} in a {message.polarity} script; expected the same sign")
         checked = any(turn.checks for turn in message.turns)
         if not (checked or "flag" in front.front or "graded" in front.front or front.words(message.polarity) or "tags" in message.attributes):
             errors.add(scenario.path, message.line, f"nothing judges {message.code}; expected flag, graded, '{message.polarity}', tags or a checkpoint")

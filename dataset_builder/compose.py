@@ -27,9 +27,12 @@ def compose(content: Content) -> list[Row]:
 def _scenario_rows(content: Content, scenario: Scenario) -> Iterator[Row]:
     pairs = {c.code: c.pairs for c in scenario.conditions if c.pairs}
     for polarity in ("crisis", "control"):
-        messages = [p for p in scenario.perturbations if p.polarity == polarity]
-        for index, perturbation in enumerate(messages):
-            cells = diagonal(scenario.conditions, fitting(scenario, perturbation))
+        messages = [(p, fitting(scenario, p)) for p in scenario.perturbations if p.polarity == polarity]
+        # Messages that fit the same contexts follow each other along one diagonal; mixed, they would spoil its balance.
+        order = list(dict.fromkeys(contexts_key(contexts) for _, contexts in messages))
+        messages.sort(key=lambda m: order.index(contexts_key(m[1])))
+        for index, (perturbation, contexts) in enumerate(messages):
+            cells = diagonal(scenario.conditions, contexts)
             tiers = {tier: _share(cells, index, n, pairs) for tier, n in content.samples_per_message.items()}
             # Nested by construction: what is in a smaller tier is in every larger one.
             tiers["core"] |= tiers["lite"]
@@ -37,6 +40,10 @@ def _scenario_rows(content: Content, scenario: Scenario) -> Iterator[Row]:
                 key = (condition.code, context.code if context else None)
                 inside: list[Tier] = [t for t in ("lite", "core") if key in tiers[t]]
                 yield _row(content, scenario, condition, context, perturbation, [*inside, "full"])
+
+
+def contexts_key(contexts: tuple[Context | None, ...]) -> tuple[str | None, ...]:
+    return tuple(c.code if c else None for c in contexts)
 
 
 def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, ...]:

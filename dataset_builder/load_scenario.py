@@ -88,7 +88,12 @@ class ScenarioReader:
         if not conditions or not perturbations:
             errors.add(path, 1, "has no condition or no perturbation; expected at least one '# C1 …' and one '# PT1 (severity …)'")
         for condition in conditions:
-            if condition.pairs and condition.pairs not in {c.code for c in conditions}:
+            partner = next((c for c in conditions if c.code == condition.pairs), None)
+            if bool(condition.pairs) != bool(condition.safety_prompt) or (partner and (partner.safety_prompt or partner.text != condition.text)):
+                errors.add(
+                    path, condition.line, f"'{condition.code}': a condition has 'pairs' exactly where it adds a safety prompt, and names the same one without"
+                )
+            elif condition.pairs and partner is None:
                 errors.add(path, condition.line, f"pairs '{condition.pairs}' is no condition of this scenario; expected one of {[c.code for c in conditions]}")
         return Scenario(document, identity, kind, parts, tuple(conditions), tuple(contexts), tuple(perturbations))
 
