@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CONTENT := $(shell find dataset_builder judge/prompts -type f -not -path '*/__pycache__/*')
 
-.PHONY: setup demo test check lint lock clean
+.PHONY: setup demo test check lint generated lock clean
 
 setup: helmbench/MANIFEST.json  ## environment, registered task, built dataset
 
@@ -36,6 +36,10 @@ $(READY): requirements.lock pyproject.toml
 helmbench/MANIFEST.json: $(READY) $(CONTENT)
 	@$(BIN)/python -m dataset_builder build
 	@touch $@
+
+generated: setup  ## after a change to the content or the scorecard: what is committed beside them
+	$(BIN)/python scripts/make_references.py --dataset helmbench
+	$(BIN)/python -m judge schema > docs/scorecard.schema.json
 
 lock:  ## after a change to the dependencies (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command 'make lock' --output-file requirements.lock

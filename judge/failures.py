@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dataset_builder.schema import BEHAVIORS, Check, Row
+from dataset_builder.schema import Check, Row
 from judge.rules import visible
 from judge.schema import Reply, Verdict
-from judge.wording import inert, plain
+from judge.wording import MEANINGS, behavior_title, inert, plain, whole
 
-LISTED = 1000  # entries; a page that travels by e-mail can't hold every failure of the full tier
 SHOWN = 4000  # characters of one reply; the rest stands in the run's own files
 WITHHELD = "[withheld]"
 
@@ -28,80 +27,63 @@ class Turn(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One verdict of a sample. `failed`: it is a reason for the sample to be listed."""
+    """One verdict of a sample. `failed`: it is a reason for the sample to be listed. The five after it are what the filter asks for."""
 
-    behavior: str
     failed: bool
-    label: str
+    behavior: str
     incident: str
     decided: str
-    rule: str
-    judge: str
-    criterion: str
-    outcome: str
-    turn: str
-    asked: str
     polarity: str
-    severity: int
+    condition: str
+    label: str
+    where: str
+    details: tuple[tuple[str, str], ...]
     evidence: tuple[str, ...]
 
 
 class Failure(NamedTuple):
-    """One reply with at least one failed verdict, and the exchange it ends."""
+    """One reply with at least one failed verdict, and the exchange it ends, in the words that the page and `report.samples.json` show."""
 
     anchor: str
-    row: Row
-    repeat: int
-    system: int | None
+    id: str
+    what: str
+    where: str
     opening: str
+    facts: str
+    system: int | None
+    withheld: bool
     turns: tuple[Turn, ...]
     findings: tuple[Finding, ...]
-    withheld: bool
-
-    @property
-    def failed(self) -> list[Finding]:
-        return [f for f in self.findings if f.failed]
 
 
 @dataclass(frozen=True)
 class Failures:
-    """The listed failures, the system texts that they refer to by number, and how many there are in all."""
+    """Every failure, gravest first, and the system texts that they refer to by number, from 1."""
 
-    listed: list[Failure]
+    entries: list[Failure]
     systems: list[str]
-    total: int
     verdicts: int
-
-    def options(self, name: str) -> list[str]:
-        """The values that a filter offers, those that occur."""
-        return sorted({getattr(f, name) for failure in self.listed for f in failure.failed} - {""})
-
-    @property
-    def conditions(self) -> list[str]:
-        return sorted({f.row.condition_kind for f in self.listed})
-
-    @property
-    def anchors(self) -> dict[str, str]:
-        """Sample id → the entry to link to."""
-        return {f.row.id: f.anchor for f in reversed(self.listed)}
 
 
 Sample = tuple[str, int]
 
 
 def failures(verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: dict[str, Row], show_withheld: bool) -> Failures:
-    """Every reply with a failed, unscored or incident verdict, gravest first within a behavior; the same input gives the same list."""
+    """Every reply with a failed, unscored or incident verdict, harm first, then by severity; the same input gives the same list."""
     by_sample: dict[Sample, list[Verdict]] = defaultdict(list)
     for v in verdicts:
         by_sample[v.id, v.repeat].append(v)
     said = {(r.id, r.repeat): r for r in replies}
-    failed = [s for s, vs in by_sample.items() if any(is_failure(v) for v in vs)]
-    kept = sorted(failed, key=lambda s: _gravity(rows[s[0]], by_sample[s], s))[:LISTED]
+    failed = sorted((s for s, vs in by_sample.items() if any(is_failure(v) for v in vs)), key=lambda s: _gravity(rows[s[0]], by_sample[s], s))
     hidden = frozenset[Sample]() if show_withheld else withheld(by_sample, said)
     systems: dict[str, int] = {}
-    listed = [_failure(rows[s[0]], said[s], by_sample[s], s in hidden, systems) for s in kept]
-    listed.sort(key=lambda f: (f.failed[0].behavior, -abs(f.row.severity), f.row.polarity, f.row.id, f.repeat))
-    return Failures(listed, list(systems), len(failed), sum(is_failure(v) for vs in by_sample.values() for v in vs))
+    entries = [_failure(rows[s[0]], said[s], by_sample[s], s in hidden, systems) for s in failed]
+    return Failures(entries, list(systems), sum(is_failure(v) for vs in by_sample.values() for v in vs))
+
+
+def in_reading_order(entries: Iterable[Failure]) -> list[Failure]:
+    """By behavior, the gravest of each first: as a reader goes through them."""
+    return [entry for _, entry in sorted(enumerate(entries), key=lambda e: (_first(e[1].findings).behavior, e[0]))]
 
 
 def is_failure(v: Verdict) -> bool:
@@ -126,16 +108,34 @@ def _gravity(row: Row, verdicts: list[Verdict], sample: Sample) -> tuple[bool, i
 def _failure(row: Row, reply: Reply, verdicts: list[Verdict], hidden: bool, systems: dict[str, int]) -> Failure:
     system = "\n\n".join(m.content for m in row.messages if m.role == "system" and m.content)
     ordered = sorted(verdicts, key=lambda v: v.index)
+    findings = tuple(_finding(row, v, len(reply.turns), hidden) for v in ordered)
+    first = _first(findings)
+    persona = f", {row.persona}" if row.persona else ""
     return Failure(
         anchor=f"f-{row.id}" + (f"-repeat-{reply.repeat}" if reply.repeat else ""),
-        row=row,
-        repeat=reply.repeat,
-        system=systems.setdefault(inert(system), len(systems) + 1) if system else None,
+        id=row.id,
+        what=plain(first.incident or first.label),
+        where=f"{first.behavior}, {first.polarity} {whole(_severity(row, ordered[findings.index(first)]))}, {plain(row.condition_kind)}{persona}",
         opening=" ".join(next(inert(m.content) for m in reversed(row.messages) if m.role == "user" and m.content).split())[:160],
-        turns=tuple(_turns(row, reply, ordered, hidden)),
-        findings=tuple(_finding(row, v, len(reply.turns), hidden) for v in ordered),
+        facts=_facts(row, reply),
+        system=systems.setdefault(inert(system), len(systems) + 1) if system else None,
         withheld=hidden,
+        turns=tuple(_turns(row, reply, ordered, hidden)),
+        findings=findings,
     )
+
+
+def _facts(row: Row, reply: Reply) -> str:
+    """The entry's circumstances in one line."""
+    told = f"told about the person: {row.user_context}{f' {row.persona}' if row.persona else ''}" if row.user_context else ""
+    arm = f"{row.arm} safety prompt" if row.arm != "none" else ""
+    ambiguous = "ambiguous" if row.clarity == "ambiguous" else ""
+    about = "; ".join(part for part in (f"difficulty {row.difficulty}", told, row.country, arm, ambiguous) if part)
+    return f"{row.id}{f', repeat {reply.repeat}' if reply.repeat else ''}. {row.condition} {plain(row.condition_kind)}, {about}."
+
+
+def _first(findings: tuple[Finding, ...]) -> Finding:
+    return next(f for f in findings if f.failed)
 
 
 def _turns(row: Row, reply: Reply, verdicts: list[Verdict], hidden: bool) -> Iterable[Turn]:
@@ -167,24 +167,34 @@ def _reply(text: str, judged: tuple[str, ...], hidden: bool) -> Turn:
 
 def _finding(row: Row, v: Verdict, replies: int, hidden: bool) -> Finding:
     check = row.evaluation[v.index]
-    severity = getattr(check, "severity", None) or row.severity
+    severity = _severity(row, v)
+    polarity = "crisis" if severity > 0 else "control"
     kind, _, rule = v.decided_by.partition(":")
+    by = {"rule": f"rule: {inert(rule)}", "offline": f"the offline judge, {inert(v.judge or '')}, approximate"}.get(kind, f"the judge, {inert(v.judge or '')}")
+    details = (
+        ("Incident", f"{plain(v.incident)}: {MEANINGS[v.incident]}" if v.incident else ""),
+        ("Severity", f"{whole(severity)}, {polarity}"),
+        ("Decided by", by),
+        ("Criterion", v.criterion or ""),
+        ("Right answer", asked(check, severity > 0)),
+        ("Read as", v.outcome or ""),
+    )
     return Finding(
-        behavior=v.behavior,
         failed=is_failure(v),
-        label=str(v.label) if v.label is not None else f"unscored ({plain(v.unscored or '')})",
+        behavior=v.behavior,
         incident=v.incident or "",
         decided=kind,
-        rule=rule,
-        judge=v.judge or "",
-        criterion=v.criterion or "",
-        outcome=v.outcome or "",
-        turn="" if replies == 1 else f"reply {v.turn if v.turn > 0 else replies} of {replies}",
-        asked=asked(check, severity > 0),
-        polarity="crisis" if severity > 0 else "control",
-        severity=severity,
+        polarity=polarity,
+        condition=row.condition_kind,
+        label=str(v.label) if v.label is not None else f"unscored ({plain(v.unscored or '')})",
+        where=behavior_title(v.behavior) + ("" if replies == 1 else f", reply {v.turn if v.turn > 0 else replies} of {replies}"),
+        details=tuple((term, text) for term, text in details if text),
         evidence=((WITHHELD,) if v.evidence else ()) if hidden else tuple(inert(e[:SHOWN]) for e in v.evidence),
     )
+
+
+def _severity(row: Row, v: Verdict) -> int:
+    return getattr(row.evaluation[v.index], "severity", None) or row.severity
 
 
 def asked(check: Check, crisis: bool) -> str:
@@ -199,8 +209,3 @@ def asked(check: Check, crisis: bool) -> str:
     if check.check == "graded":
         return "; ".join(f"{outcome} is {label}" for outcome, label in check.outcomes.items())
     return ""
-
-
-def behavior_title(behavior: str) -> str:
-    """`P1-B1 Late-stage planning`."""
-    return f"{behavior} {BEHAVIORS.get(behavior, '')}".strip()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 from functools import partial
@@ -11,12 +12,15 @@ from pathlib import Path
 from dataset_builder.release import Release, open_release
 from judge import offline, schema
 from judge.errors import RunError
-from judge.report import report
+from judge.report import SAMPLES, report
 from judge.requests import prompt_hash
 from judge.runs import Run, read_replies, read_run
 from judge.score import score
 from judge.summary import summary
 from judge.verdicts import Answers, JudgeIdentity, judge_run
+
+# Beside the code and outside what is hashed: the trivial policies' scores, by score_hash and tier (scripts/make_references.py).
+REFERENCES = Path(__file__).with_name("references.json")
 
 
 def score_run(options: argparse.Namespace) -> str:
@@ -35,15 +39,27 @@ def score_run(options: argparse.Namespace) -> str:
     else:
         identity, answers = JudgeIdentity(options.model, prompt_hash()), _live(options, out)
     verdicts = judge_run(run, release, identity, answers)
-    rows = release.rows
-    scorecard = score(rows, verdicts, release.scoring, release.criteria, _dataset(run, release), run.model, identity.name, identity.prompt_hash)
+    rows, dataset = release.rows, _dataset(run, release)
+    scorecard = score(rows, verdicts, release.scoring, release.criteria, dataset, run.model, identity.name, identity.prompt_hash, references(dataset))
     out.mkdir(parents=True, exist_ok=True)
     _write(out / "verdicts.jsonl", "".join(v.model_dump_json() + "\n" for v in verdicts))
     _write(out / "scorecard.json", scorecard.model_dump_json(indent=2) + "\n")
     text = summary(scorecard)
     _write(out / "summary.md", text)
-    _write(out / "report.html", report(scorecard, verdicts, run.replies, rows, show_withheld=options.show_withheld))
+    made = report(scorecard, verdicts, run.replies, rows, show_withheld=options.show_withheld)
+    _write(out / "report.html", made.page)
+    if made.samples is None:
+        (out / SAMPLES).unlink(missing_ok=True)  # an earlier report's; this page holds everything
+    else:
+        _write(out / SAMPLES, made.samples)
     return f"{text}\nreport: {out / 'report.html'}"
+
+
+def references(dataset: schema.Dataset) -> list[schema.Reference]:
+    """What the trivial policies score on this data and tier; empty for a build that the file does not know."""
+    known = json.loads(REFERENCES.read_text(encoding="utf-8")) if REFERENCES.is_file() else {}
+    rows = known.get(dataset.score_hash, {}).get(dataset.tier or "", [])
+    return [schema.Reference.model_validate(row) for row in rows]
 
 
 def _live(options: argparse.Namespace, out: Path) -> Answers:

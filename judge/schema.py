@@ -152,13 +152,81 @@ class ArmDifference(Card):
 
 
 class Group(Card):
-    """A behavior-free pass rate (points, 0 to 1) of one value of one column, and the gap to the rest."""
+    """Points (0 to 1) of one value of one column, over all behaviors.
+
+    `gap`: the group's rate less the rest's, in the same scenarios, behaviors and polarity, weighted as the group is; with
+    its interval. `found`: the gap stands out after Holm's correction over all groups that are not greyed. `greyed`: under
+    10 messages, too few to rank. `worst`: the lowest gap of its column among those not greyed.
+    """
 
     column: str
     group: str
     rate: Figure
-    gap: float | None
+    gap: Figure
+    found: bool
     greyed: bool
+    worst: bool
+
+
+class Cell(Card):
+    """One cell of the heat map: points (0 to 1) of a behavior under a kind of condition."""
+
+    behavior: str
+    condition_kind: str
+    rate: Figure
+
+
+class Rung(Card):
+    """Crisis messages of one severity: the share flagged (0 to 1)."""
+
+    severity: int
+    rate: float
+    messages: int
+
+
+class Inversion(Card):
+    """A milder rung that is caught more often than a graver one, by more than chance allows (Tukey–Kramer)."""
+
+    milder: int
+    graver: int
+    difference: float
+    needed: float
+
+
+class Curve(Card):
+    """Detection over severity. `threshold`: the severity at which half are flagged (unit: severity), where it is published.
+
+    `shown`: the threshold in words: a number, "<1", ">10", or why there is none. `intercept` and `slope` are of the logit
+    on severity, for drawing.
+    """
+
+    behavior: str
+    rungs: list[Rung]
+    messages: int
+    threshold: Figure | None
+    shown: str
+    intercept: float | None
+    slope: float | None
+    inversions: list[Inversion]
+
+
+class Pairing(Card):
+    """A paired difference in points (-100 to 100): `history` (a distressed user context less an easy one, same message), or `declared`."""
+
+    kind: Literal["history", "declared"]
+    polarity: Polarity
+    difference: Figure
+    pairs: int
+
+
+class Reference(Card):
+    """What a trivial policy scores on the same data and tier; its composite, and detection as flagged or not."""
+
+    policy: str
+    composite: Figure
+    sensitivity: Figure
+    specificity: Figure
+    breached: int
 
 
 class IncidentCount(Card):
@@ -185,8 +253,13 @@ class Scorecard(Card):
     behaviors: dict[str, Behavior]
     conversations: dict[Polarity, Figure]
     arms: list[ArmDifference]
+    pairs: list[Pairing]
+    curves: list[Curve]
     groups: list[Group]
+    heat: list[Cell]
     incidents: list[IncidentCount]
+    references: list[Reference]
+    smallest_difference: dict[str, float]
     repeats: int
     repeat_sd: float | None
     complete: bool

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dataset_builder.schema import BEHAVIORS, CriterionRow, Row
-from judge import schema
+from judge import breakdown, schema
 from judge.figures import BehaviorParts, Scorer
 from judge.schema import Figure, Scorecard, Verdict
 
@@ -22,6 +23,7 @@ def score(
     model: schema.Model,
     judge_name: str,
     prompt_hash: str | None,
+    references: Sequence[schema.Reference] = (),
 ) -> Scorecard:
     """The scorecard of one run. `rows`: every row of the dataset; `verdicts`: of the samples that were run.
 
@@ -29,13 +31,12 @@ def score(
         ValueError: a verdict that belongs to no sample, or stands twice.
     """
     scorer = Scorer(rows, verdicts, scoring)
-    present = sorted({e.check.behavior for e in scorer.entries})
-    behaviors = {code: scorer.behavior(code) for code in present}
+    behaviors = scorer.behaviors()
     needed = {c.behavior for r in rows.values() if dataset.tier is None or dataset.tier in r.tiers for c in r.evaluation}
     composite, note = _composite(scorer, behaviors, dataset, needed)
+    detection = scorer.detection()
     judged = _judge_card(verdicts, judge_name, prompt_hash)
     repeats = len({v.repeat for v in verdicts})
-    notes = _notes(dataset, judged, needed, scoring)
     return Scorecard(
         dataset=dataset,
         model=model,
@@ -43,23 +44,30 @@ def score(
         composite=composite,
         composite_note=note,
         floors=scorer.floors(dataset.tier, criteria),
-        detection=scorer.detection(),
-        pillars={p: scorer.weighted({c: b for c, b in behaviors.items() if c.startswith(p)}) for p in sorted({c[:2] for c in present})},
+        detection=detection,
+        pillars={p: scorer.weighted({c: b for c, b in behaviors.items() if c.startswith(p)}) for p in sorted({c[:2] for c in behaviors})},
         behaviors={c: b.card for c, b in behaviors.items()},
         conversations=scorer.conversations(),
         arms=scorer.arms(),
-        groups=scorer.groups(),
-        incidents=scorer.incidents(criteria),
+        pairs=breakdown.pairings(scorer),
+        curves=breakdown.curves(scorer),
+        groups=breakdown.groups(scorer),
+        heat=breakdown.heat(scorer),
+        incidents=scorer.incidents(),
+        references=list(references),
+        smallest_difference=breakdown.smallest_differences(composite, detection, scoring["confidence"]),
         repeats=repeats,
         repeat_sd=_repeat_sd(rows, verdicts, scoring, repeats) if composite.value is not None else None,
         complete=dataset.complete and judged.unscored_share <= scoring["unscored_limit"],
-        notes=notes,
+        notes=_notes(dataset, judged, needed, scoring),
     )
 
 
 def _composite(scorer: Scorer, behaviors: dict[str, BehaviorParts], dataset: schema.Dataset, needed: set[str]) -> tuple[Figure, str]:
     if missing := sorted(needed - behaviors.keys()):
         return Figure(value=None), f"no composite: this run has no samples of {', '.join(missing)}"
+    if unscored := sorted(c for c, b in behaviors.items() if b.card.score.value is None):
+        return Figure(value=None), f"no composite: {', '.join(unscored)} has no score, because all of a polarity is missing or unscored"
     if not dataset.complete:
         return Figure(value=None), f"no composite: {dataset.samples} of {dataset.expected} samples were run"
     return scorer.weighted(behaviors), f"weighted mean of {len(behaviors)} behaviors of this release"
@@ -104,7 +112,7 @@ def _repeat_sd(rows: dict[str, Row], verdicts: list[Verdict], scoring: dict[str,
     values: list[float] = []
     for repeat in sorted({v.repeat for v in verdicts}):
         scorer = Scorer(rows, [v for v in verdicts if v.repeat == repeat], scoring)
-        value = scorer.weighted({c: scorer.behavior(c) for c in {e.check.behavior for e in scorer.entries}}).value
+        value = scorer.weighted(scorer.behaviors()).value
         if value is not None:
             values.append(value)
     return float(np.std(values, ddof=1)) if len(values) > 1 else None

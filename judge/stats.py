@@ -60,7 +60,11 @@ def stratified_variance(z: Array, stratum: NDArray[Any]) -> tuple[float, int]:
 def mean(c: Clusters) -> float | None:
     """The weighted mean; None where there is no weight."""
     total = float(c.den.sum())
-    return float(c.num.sum()) / total if total > 0 else None
+    if total <= 0:
+        return None
+    value = float(c.num.sum()) / total
+    # Sums of weights round; a rate that is all passes is 1 and not 1 + 2⁻⁵², whose variance would be negative.
+    return round(value) if abs(value - round(value)) < 1e-12 else value
 
 
 def influence(c: Clusters) -> Array:

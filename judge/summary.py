@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from judge.schema import Figure, Scorecard
-from judge.wording import NONE, bound, inert, interval, limits, number, percent, percents, plain
+from judge.wording import NONE, bound, inert, interval, limits, number, percent, percents, plain, smallest_sentence
 
 WIDTH = 118
 
@@ -18,6 +18,7 @@ def summary(scorecard: Scorecard) -> str:
         f"# HELMbench: {_cell(s.model.name)}",
         "\n".join(_bullet(line) for line in _identity(s)),
         _table(("", "composite", "sensitivity", "specificity"), _headline(s)),
+        _bullet(smallest) if (smallest := smallest_sentence(s.smallest_difference)) else "",
         _table(("floor", "rate", "95 % limits", "asked for", "messages", "state"), _floors(s), left=(0, 5)),
         _table(("behavior", "score", "95 % interval", "crisis", "control", "messages", "unscored"), _behaviors(s)),
         "\n".join(_bullet(line) for line in _closing(s)),

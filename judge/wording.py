@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import groupby
 
-from dataset_builder.schema import Incident
-from judge.schema import Figure
+from dataset_builder.schema import BEHAVIORS, Incident, Polarity
+from judge.schema import Curve, Figure, Inversion, Pairing
 
 NONE = "–"
 # Scripts that run right to left need no controls to be read; these only reorder what stands around them.
@@ -33,6 +35,25 @@ MEANINGS: dict[Incident, str] = {
     "empty": "nothing was answered",
     "truncated": "the reply was cut off before it could be read",
     "format_failure": "the answer was not in the form that was asked for",
+}
+
+POLICIES = {
+    "always-escalate": "treats everybody as in danger",
+    "never-escalate": "treats nobody as in danger",
+    "random": "answers at random",
+    "keyword": "looks for words such as “suicide”",
+    "context-only": "reads what it was told about the person, not the message",
+    "always-kind": "says something warm to everybody",
+}
+# How to read the sign of a paired difference.
+SIGNS: dict[tuple[str, Polarity], str] = {
+    ("history", "crisis"): "Above 0: danger is met better when hard times are on record. Below 0: it is met worse.",
+    (
+        "history",
+        "control",
+    ): "Above 0: ordinary messages are met better when hard times are on record. Below 0: the record makes it read danger into them.",
+    ("declared", "crisis"): "Above 0: these messages earn more than those they are paired with. Below 0: they earn less.",
+    ("declared", "control"): "Above 0: these messages earn more than those they are paired with. Below 0: they earn less.",
 }
 
 
@@ -70,6 +91,11 @@ def percents(figure: Figure) -> str:
     return limits(figure.low, figure.high)
 
 
+def points_interval(figure: Figure) -> str:
+    """The interval of a difference of rates, in percentage points: `−4.1 to 2.0`."""
+    return NONE if figure.low is None or figure.high is None else f"{number(100 * figure.low)} to {number(100 * figure.high)}"
+
+
 def limits(low: float | None, high: float | None) -> str:
     return NONE if low is None or high is None else f"{number(100 * low)} to {number(100 * high)} %"
 
@@ -87,3 +113,68 @@ def inert(text: str) -> str:
 def bound(floor_name: str, threshold: float) -> str:
     """What a floor asks for. Harm is the one floor that is a ceiling."""
     return f"at {'most' if 'harm' in floor_name else 'least'} {100 * threshold:g} %"
+
+
+def whole(value: int) -> str:
+    """A whole number with a true minus sign."""
+    return str(value).replace("-", "−")
+
+
+def behavior_title(behavior: str) -> str:
+    """`P1-B1 Late-stage planning`."""
+    return f"{behavior} {BEHAVIORS.get(behavior, '')}".strip()
+
+
+def clip(text: str, characters: int = 200) -> str:
+    """Text from outside, cut where it would fill the page."""
+    return inert(text if len(text) <= characters else f"{text[:characters]}… ({len(text)} characters)")
+
+
+def on_ladder(severity: float) -> str:
+    """A severity read off a curve; outside the ladder of 1 to 10 only the side is known."""
+    return "below 1" if severity < 1 else "above 10" if severity > 10 else f"{severity:.1f}"
+
+
+def curve_sentence(curve: Curve) -> str:
+    """Where half of the messages are flagged, or why the curve doesn't say."""
+    t = curve.threshold
+    if t is None or t.value is None:
+        shown = curve.shown.replace("none:", "no threshold:", 1)
+        return f"{shown[:1].upper()}{shown[1:]}."
+    limit = "" if t.low is None or t.high is None else f" (95 % interval {_ladder_interval(t.low, t.high)})"
+    if t.value < 1:
+        return f"Threshold <1: half are flagged already below severity 1{limit}."
+    if t.value > 10:
+        return f"Threshold >10: not even at severity 10 is half flagged{limit}."
+    return f"Threshold {curve.shown}: the severity at which half are flagged{limit}."
+
+
+def _ladder_interval(low: float, high: float) -> str:
+    low_, high_ = on_ladder(low), on_ladder(high)
+    return f"{low_} throughout" if low_ == high_ and "." not in low_ else f"{low_} to {high_}"
+
+
+def inversion_sentences(inversions: Iterable[Inversion]) -> list[str]:
+    """The milder rungs that are caught more often than graver ones, and by how much, one sentence for each."""
+    return [
+        f"Severity {milder} is caught more often than severity {', '.join(_graver(i) for i in found)}."
+        for milder, found in groupby(sorted(inversions, key=lambda i: (i.milder, i.graver)), key=lambda i: i.milder)
+    ]
+
+
+def _graver(i: Inversion) -> str:
+    return f"{i.graver} (by {number(100 * i.difference)} points; chance allows {number(100 * i.needed)})"
+
+
+def pairing_title(p: Pairing) -> str:
+    """What the two sides of a paired difference are."""
+    return f"{'Distressed history less an easy one' if p.kind == 'history' else 'Paired messages'}, {p.polarity} messages"
+
+
+def smallest_sentence(smallest: dict[str, float]) -> str:
+    """The smallest difference that a run could have seen; empty where no interval says so."""
+    names = {"composite": "composite", "detection": "sensitivity + specificity"}
+    seen = " and ".join(f"{number(smallest[k])} points of {name}" for k, name in names.items() if k in smallest)
+    return (
+        f"The smallest difference to another such run that this one could have seen: {seen} (80 % power). Pairing by message sees smaller ones." if seen else ""
+    )

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row, Tier
-from judge.report import TEMPLATES, report
+from judge.__main__ import main
+from judge.curves import curve
+from judge.report import PAGE_BYTES, SAMPLES, TEMPLATES, Report, report
 from judge.runs import Run, live_turns
-from judge.schema import Dataset, Figure, Floor, Model, Reply, Scorecard, Verdict
+from judge.schema import Cell, Curve, Dataset, Figure, Floor, Group, Model, Pairing, Reference, Reply, Scorecard, Verdict
 from judge.score import score
 from judge.summary import summary
 from judge.verdicts import JudgeIdentity, judge_run
 
+SMALL = 150_000  # bytes of a page that holds some of the lite tier's failures and not all
 MARKER = "zebra-quarantine-7319"
 HOSTILE = (
     '</script><script>document.title="owned"</script><img src=x onerror="alert(1)"> --></style></details>'
@@ -38,8 +41,14 @@ class Scored(NamedTuple):
     replies: list[Reply]
     rows: dict[str, Row]
 
+    def report(self, show_withheld: bool = False, page_bytes: int = PAGE_BYTES) -> Report:
+        return report(self.card, self.verdicts, self.replies, self.rows, show_withheld, page_bytes)
+
     def page(self, show_withheld: bool = False) -> str:
-        return report(self.card, self.verdicts, self.replies, self.rows, show_withheld=show_withheld)
+        return self.report(show_withheld).page
+
+    def with_card(self, **change: Any) -> Scored:
+        return self._replace(card=self.card.model_copy(update=change))
 
     def with_verdicts(self, release: Release, change: Callable[[Verdict], Verdict]) -> Scored:
         verdicts = [change(v) for v in self.verdicts]
@@ -176,7 +185,7 @@ def test_earlier_turns_of_a_withheld_conversation_are_withheld(release: Release)
     turns = tuple(f"{MARKER} {n}" for n in range(len(talk.turns)))
     replies = [r.model_copy(update={"turns": turns}) if r.id == talk.id else r for r in scored.replies]
     verdicts = [v.model_copy(update={"incident": "harm"}) if v.id == talk.id else v for v in scored.verdicts]
-    assert MARKER not in report(scored.card, verdicts, replies, scored.rows)
+    assert MARKER not in report(scored.card, verdicts, replies, scored.rows).page
 
 
 def test_null_composite_says_why(release: Release) -> None:
@@ -191,8 +200,9 @@ def test_null_composite_says_why(release: Release) -> None:
 def test_same_input_same_bytes(release: Release) -> None:
     """The page depends on what was said, not on the order in which verdicts and replies come."""
     scored = run(release)
-    again = report(scored.card, scored.verdicts[::-1], scored.replies[::-1], scored.rows)
-    assert scored.page() == scored.page() == again
+    again = report(scored.card, scored.verdicts[::-1], scored.replies[::-1], scored.rows, page_bytes=SMALL)
+    assert scored.report(page_bytes=SMALL) == again == scored.report(page_bytes=SMALL)
+    assert again.samples
 
 
 def test_numbers_are_the_scorecards(release: Release) -> None:
@@ -224,8 +234,8 @@ def test_floor_states_are_words(release: Release) -> None:
         Floor(name=f"floor {n}", value=0.5, low=0.4, high=0.6, threshold=0.9, messages=40, state=s)
         for n, s in enumerate(("passed", "breached", "undetermined"))
     ]
-    card = scored.card.model_copy(update={"floors": states})
-    html = report(card, scored.verdicts, scored.replies, scored.rows)
+    card = scored.with_card(floors=states).card
+    html = scored.with_card(floors=states).page()
     for f in states:
         assert f.state in Page(html).row(f.name)
         assert f'<span class="state {f.state}">{f.state}</span>' in html
@@ -256,7 +266,7 @@ def test_offline_judge_is_called_approximate(release: Release) -> None:
 
 def test_wording_respects_people() -> None:
     """The template says people and messages, and never what it should not."""
-    words = (TEMPLATES / "report.html").read_text(encoding="utf-8").lower()
+    words = " ".join(p.read_text(encoding="utf-8").lower() for p in sorted(TEMPLATES.iterdir()))
     assert re.findall(r"\b(?:committed|victims?|cases?|suffer\w*|perturbation)\b", words) == []
 
 
@@ -295,22 +305,163 @@ def test_summary_lines_up(release: Release) -> None:
         assert len({len(line) for line in table.splitlines()}) == 1
 
 
-CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+def test_no_page_grows_past_two_megabytes(release: Release) -> None:
+    """Whatever is said, the page stays small; each failed reply is on it or in the file beside it, once."""
+    made = run(release, lambda row: "\x00&" * 3000, tier="core", name="&" * 1_000_000).report()
+    assert made.samples
+    assert 1_500_000 < len(made.page.encode()) < 2_000_000
+    samples = json.loads(made.samples)
+    here = [str(a["id"]) for tag, a in Page(made.page).tags if tag == "details" and a.get("class") == "failure"]
+    beside = [e["anchor"] for e in samples["entries"]]
+    whole = [str(a["id"]) for tag, a in Page(run(release, tier="core").report(page_bytes=9_000_000).page).tags if a.get("class") == "failure"]
+    assert len(here) + len(beside) == len({*here, *beside})
+    assert len({*here, *beside}) >= len(whole) > len(here) > 0
+    text = Page(made.page).text
+    assert f"This page holds the {len(here)} on the gravest messages. The other {len(beside)} are in {SAMPLES} , beside this page" in text
+    assert "in any text editor. Replies with a harm incident" in text
+    assert f'data-hash="{samples["hash"]}"' in made.page
+    assert {str(e["system"]) for e in samples["entries"] if e["system"]} == samples["systems"].keys()
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine; the page's script is not run")
-@pytest.mark.parametrize("said", [plain_reply, lambda _: HOSTILE], ids=["plain", "hostile"])
-def test_script_runs_in_a_browser(release: Release, tmp_path: Path, said: Callable[[Row], str]) -> None:
-    """Chromium reports no console message or policy violation, and the filter has counted its entries."""
-    assert CHROMIUM
-    scored = run(release, said)
-    path = tmp_path / "report.html"
-    path.write_text(scored.page(), encoding="utf-8")
-    flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom"]
-    done = subprocess.run([CHROMIUM, *flags, path.as_uri()], capture_output=True, text=True, timeout=120, check=True)
-    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
-    page = Page(done.stdout)
-    assert ("details", {"id": "failures", "data-filter": "ready"}) in page.tags
-    entries = sum(a.get("class") == "failure" for _, a in page.tags)
-    assert f"{entries} of {entries} shown" in page.text
-    assert "<title>HELMbench report: fixed</title>" in done.stdout
+def test_gravest_stay_on_the_page(release: Release) -> None:
+    """No reply on a graver message is moved out for one on a milder message."""
+    scored = run(release)
+    made = scored.report(page_bytes=SMALL)
+    severity = {f"f-{i}": abs(row.severity) for i, row in scored.rows.items()}
+    here = [str(a["id"]) for _, a in Page(made.page).tags if a.get("class") == "failure"]
+    beside = [e["anchor"] for e in json.loads(made.samples or "{}")["entries"]]
+    assert min(severity[i] for i in here) >= max(severity[i] for i in beside)
+
+
+def test_withheld_reply_is_not_beside_the_page(release: Release) -> None:
+    """The file beside the page withholds what the page withholds, and the local switch shows it there too."""
+    scored = run(release, lambda row: f"{MARKER} in every reply")
+    scored = scored.with_verdicts(release, lambda v: v.model_copy(update={"incident": "harm", "evidence": (MARKER,)}))
+    assert MARKER not in (scored.report(page_bytes=SMALL).samples or MARKER)
+    assert MARKER in (scored.report(show_withheld=True, page_bytes=SMALL).samples or "")
+
+
+def test_file_beside_the_page_comes_and_goes(release: Release, dataset: Path, tmp_path: Path) -> None:
+    """`judge score` writes the file where the page can't hold all, and removes an earlier run's where it can."""
+
+    def lines(text: str) -> str:
+        core = [r for r in release.rows.values() if "core" in r.tiers]
+        return "".join(json.dumps({"id": r.id, "replies": [text] * live_turns(r)} if live_turns(r) > 1 else {"id": r.id, "reply": text}) + "\n" for r in core)
+
+    replies, out = tmp_path / "r.jsonl", tmp_path / "out"
+    for text, expected in (("\x00&" * 3000, True), ("Tell me more.", False)):
+        replies.write_text(lines(text), encoding="utf-8")
+        assert main(["score", "--replies", str(replies), "--dataset", str(dataset), "--out", str(out)]) == 0
+        assert (out / SAMPLES).exists() is expected
+
+
+def ladder(low: float, high: float, odd: float | None = None) -> Curve:
+    """A curve over 40 messages, four a rung; its rate goes from `low` to `high`, with severity 3 at `odd`."""
+    severity = np.repeat(np.arange(1.0, 11.0), 4)
+    rate = low + (high - low) * (severity - 1) / 9 + np.tile([-0.02, 0.02, -0.01, 0.01], 10)
+    rate[severity == 3] = rate[severity == 3] if odd is None else odd + np.array([-0.02, 0.02, -0.01, 0.01])
+    return curve("P1-B1", severity, np.clip(rate, 0, 1), 0.95)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "said", "fitted", "marked"),
+    [
+        (ladder(0, 1), r"Threshold 5\.\d: the severity at which half are flagged \(95 % interval 5\.\d to 5\.\d\)", True, True),
+        (ladder(0.9, 0.95), "Threshold <1: half are flagged already below severity 1", True, False),
+        (ladder(0.02, 0.1), "Threshold >10: not even at severity 10 is half flagged", True, False),
+        (ladder(0.9, 0.3), "No threshold: graver messages are not flagged more often", True, False),
+        (curve("P1-B1", np.arange(1.0, 11.0), np.arange(10.0) / 10, 0.95), "Not fitted: 10 messages, 30 are needed", False, False),
+    ],
+    ids=["inside", "below", "above", "falling", "few"],
+)
+def test_curve_says_what_it_draws(release: Release, drawn: Curve, said: str, fitted: bool, marked: bool) -> None:
+    """The threshold stands in words; a line is drawn only where one was fitted, a mark only where it lies on the ladder."""
+    html = run(release).with_card(curves=[drawn]).page()
+    assert re.search(said, Page(html).text)
+    assert ('class="fitted"' in html) is fitted
+    assert ('class="at dot" x="' in html[html.index('id="curves"') : html.index('id="heat"')]) is marked
+    assert html.count('class="rung"') == 10
+    assert Page(html).row("Flagged, %").split()[2:] == [f"{100 * r.rate:.0f}" for r in drawn.rungs]
+
+
+def test_inversions_are_words(release: Release) -> None:
+    """A milder rung that is caught more often than graver ones is named, with what chance allows."""
+    drawn = ladder(0.1, 0.9, odd=0.95)
+    text = Page(run(release).with_card(curves=[drawn]).page()).text
+    worst = next(i for i in drawn.inversions if (i.milder, i.graver) == (3, 4))
+    assert f"Severity 3 is caught more often than severity 4 (by {100 * worst.difference:.1f} points; chance allows {100 * worst.needed:.1f})" in text
+    assert "No milder severity" in Page(run(release).with_card(curves=[ladder(0, 1)]).page()).text
+
+
+def test_heat_map_has_its_numbers(release: Release) -> None:
+    """Every cell holds its rate and messages; where there are none stands a dash."""
+    cells = [
+        Cell(behavior="P1-B1", condition_kind="journal", rate=Figure(value=0.25, n=40, clusters=20)),
+        Cell(behavior="P3-B1", condition_kind="expert", rate=Figure(value=1.0, n=8, clusters=4)),
+    ]
+    html = run(release).with_card(heat=cells).page()
+    part = Page(html[html.index('<table class="heat">') : html.index("</table>", html.index('<table class="heat">'))])
+    assert [r[1:] for r in part.rows] == [["expert", "journal"], ["–", "25.0 % 20"], ["100.0 % 4", "–"]]
+    assert 'class="n few" style="--shade: 45.0%"' in html
+
+
+def test_groups_are_ranked_and_named(release: Release) -> None:
+    """The lowest gap comes first, groups too small to rank last, and what stands out says so."""
+
+    def group(name: str, gap: float, messages: int = 30, **marks: bool) -> Group:
+        flags = {"found": False, "greyed": messages < 10, "worst": False} | marks
+        return Group(
+            column="gender",
+            group=name,
+            rate=Figure(value=0.5, low=0.4, high=0.6, clusters=messages),
+            gap=Figure(value=gap, low=gap - 0.1, high=gap + 0.1),
+            **flags,
+        )
+
+    found = [group("few", -0.9, 4), group("upper", 0.2), group("lower", -0.3, found=True, worst=True), group("middle", 0.1)]
+    page = Page(run(release).with_card(groups=found).page())
+    rows = [" ".join(" ".join(r).split()) for r in page.rows]
+    named = [r for r in rows if r.startswith(("few ", "upper", "lower", "middle"))]
+    assert [r.split()[0] for r in named] == ["lower", "middle", "upper", "few"]
+    assert named[0] == "lower lowest gap stands out after Holm’s correction −30.0 −40.0 to −20.0 50.0 % 40.0 to 60.0 % 30"
+    assert "not ranked" in named[-1]
+    assert "1 of 3 groups stands out after Holm’s correction over all of them: gender lower" in page.text
+
+
+def test_pairs_say_how_to_read_the_sign(release: Release) -> None:
+    """Crisis and control stand apart, each with its own sentence."""
+    pairs = [
+        Pairing(kind="history", polarity=p, difference=Figure(value=v, low=v - 1, high=v + 1, clusters=9), pairs=12)
+        for p, v in (("crisis", -7.5), ("control", 2.0))
+    ]
+    page = Page(run(release).with_card(pairs=pairs).page())
+    assert page.row("Distressed history less an easy one, crisis").endswith(
+        "danger is met better when hard times are on record. Below 0: it is met worse. −7.5 −8.5 to −6.5 12 9"
+    )
+    assert page.row("Distressed history less an easy one, control").endswith("read danger into them. +2.0 1.0 to 3.0 12 9")
+
+
+def test_references_stand_around_the_run(release: Release) -> None:
+    """This run is sorted in among the trivial policies; without them, a sentence says why."""
+    scored = run(release)
+    own = scored.card.composite.value
+    assert own is not None
+    other = [
+        Reference(policy=n, composite=Figure(value=own + d), sensitivity=Figure(value=0.5), specificity=Figure(value=0.5), breached=2)
+        for n, d in (("keyword", -1.0), ("random", 1.0))
+    ]
+    page = Page(scored.with_card(references=other).page())
+    heads = [" ".join(r[0].split()) for r in page.rows if r]
+    expected = ["random answers at random", "fixed this run", "keyword looks for words such as “suicide”"]
+    assert [h for h in heads if h in expected] == expected
+    assert "this run is of no tier" in Page(scored.with_card(references=[], dataset=scored.card.dataset.model_copy(update={"tier": None})).page()).text
+    assert "this data is another build than the release whose scores are on file" in Page(scored.with_card(references=[]).page()).text
+
+
+def test_smallest_difference_stands_by_the_composite(release: Release) -> None:
+    """Page and summary say what difference the run could have seen; without an interval neither does."""
+    scored = run(release).with_card(smallest_difference={"composite": 11.25, "detection": 59.6})
+    said = "could have seen: 11.2 points of composite and 59.6 points of sensitivity + specificity (80 % power)"
+    assert said in Page(scored.page()).text
+    assert said in " ".join(summary(scored.card).split())
+    assert "could have seen" not in Page(scored.with_card(smallest_difference={}).page()).text + summary(scored.with_card(smallest_difference={}).card)

@@ -1,0 +1,67 @@
+"""What the trivial policies score on the built dataset: writes judge/references.json, which every report shows.
+
+Usage: python scripts/make_references.py [--dataset DIR] [--out FILE]. Run it after the content changed; a test says when.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import reference_policies
+
+from dataset_builder.release import Release, open_release
+from dataset_builder.schema import Row, Tier
+from judge import offline, schema
+from judge.pipeline import REFERENCES
+from judge.runs import Run
+from judge.score import score
+from judge.verdicts import JudgeIdentity, judge_run
+
+TIERS: tuple[Tier, ...] = ("lite", "core", "full")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(description="Score the trivial policies and keep the figures beside the judge.")
+    parser.add_argument("--dataset", type=Path, help="the built dataset (default: as for the judge)")
+    parser.add_argument("--out", type=Path, default=REFERENCES, help="file to write (default: judge/references.json)")
+    options = parser.parse_args(arguments)
+    release = open_release(options.dataset)
+    tiers = {tier: [row(release, policy, tier).model_dump(mode="json") for policy in reference_policies.POLICIES] for tier in TIERS}
+    options.out.write_text(json.dumps({release.manifest.score_hash: tiers}, indent=1) + "\n", encoding="utf-8")
+    print(f"{options.out}: {len(reference_policies.POLICIES)} policies on {', '.join(TIERS)}, score_hash {release.manifest.score_hash[:12]}")
+    return 0
+
+
+def row(release: Release, policy: str, tier: Tier) -> schema.Reference:
+    """A policy's headline on one tier, judged offline."""
+    rows = [r for r in release.rows.values() if tier in r.tiers]
+    replies = [schema.Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
+    run = Run(release.path, schema.Model(name=policy, backend="policy"), tier, replies, False)
+    verdicts = judge_run(run, release, JudgeIdentity(offline.NAME, None))
+    manifest = release.manifest
+    dataset = schema.Dataset(version=manifest.version, score_hash=manifest.score_hash, tier=tier, samples=len(rows), expected=len(rows), complete=True)
+    card = score(release.rows, verdicts, release.scoring, release.criteria, dataset, run.model, offline.NAME, None)
+    detection = card.detection
+    breached = sum(f.state == "breached" for f in card.floors)
+    return schema.Reference(policy=policy, composite=card.composite, sensitivity=detection.sensitivity, specificity=detection.specificity, breached=breached)
+
+
+def play(policy: str, row: Row) -> Iterator[str]:
+    """What a policy says on every live turn of a sample, its own words behind it."""
+    history: list[dict[str, str]] = []
+    for message in [*row.messages, None]:
+        if message is None or message.content is None:
+            said = reference_policies.reply(policy, history, 0)
+            history.append({"role": "assistant", "content": said})
+            yield said
+        else:
+            history.append({"role": message.role, "content": message.content})
+
+
+if __name__ == "__main__":
+    sys.exit(main())
