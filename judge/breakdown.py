@@ -138,9 +138,8 @@ def _paired(scorer: Scorer, kind: Literal["history", "declared"], codes: NDArray
     if not both.any():
         return None
     means = [np.bincount(codes[m], t.points[m], size) / np.maximum(c, 1) for m, c in zip((first, second), count, strict=True)]
-    gain = 100 * (means[0] - means[1])[codes]
     mask = first & both[codes]
-    return schema.Pairing(kind=kind, polarity=polarity, difference=scorer.difference(mask, gain), pairs=int(both.sum()))
+    return schema.Pairing(kind=kind, polarity=polarity, difference=scorer.difference(mask, means[0][codes], means[1][codes]), pairs=int(both.sum()))
 
 
 def curves(scorer: Scorer) -> list[schema.Curve]:

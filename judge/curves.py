@@ -87,6 +87,10 @@ def inversions(severity: Array, rate: Array, confidence: float) -> list[Inversio
     pairs = [(i, j, float(groups[i].mean() - groups[j].mean())) for i in range(len(values)) for j in range(i + 1, len(values))]
     if all(d <= 0 for *_, d in pairs):
         return []
+    largest = max(d / max(1e-12, float(np.sqrt(pooled / 2 * (1 / len(groups[i]) + 1 / len(groups[j]))))) for i, j, d in pairs)
+    # q of two rungs is √2·t, and q only grows with the number of rungs: under it nothing can be flagged.
+    if largest <= np.sqrt(2) * float(stdtrit(df, (1 + confidence) / 2)):
+        return []
     from scipy.stats import studentized_range  # a second to import; only an inversion needs it
 
     q = float(studentized_range.ppf(confidence, len(values), df))

@@ -18,10 +18,11 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Clusters:
-    """One entry per message: Σ weight·points, Σ weight, Σ weight², and the stratum it belongs to."""
+    """One entry per message: Σ weight·points, Σ weight, Σ weight² over its samples, and the stratum it belongs to."""
 
     num: Array
     den: Array
+    square: Array
     stratum: NDArray[Any]
     message: NDArray[Any]
 
@@ -35,7 +36,8 @@ def cluster(points: Array, weights: Array, messages: NDArray[Any], strata: NDArr
     keys, first, inverse = np.unique(messages, return_index=True, return_inverse=True)
     num = np.bincount(inverse, weights * points, len(keys)).astype(np.float64)
     den = np.bincount(inverse, weights, len(keys)).astype(np.float64)
-    return Clusters(num, den, strata[first], keys)
+    square = np.bincount(inverse, weights**2, len(keys)).astype(np.float64)
+    return Clusters(num, den, square, strata[first], keys)
 
 
 def stratified_variance(z: Array, stratum: NDArray[Any]) -> tuple[float, int]:
@@ -75,8 +77,13 @@ def influence(c: Clusters) -> Array:
 
 
 def effective(c: Clusters) -> float:
-    """Kish's effective number of messages, (Σw)²/Σw²."""
-    return float(c.den.sum() ** 2 / np.sum(c.den**2))
+    """Kish's effective number of samples, (Σw)²/Σw²."""
+    return float(c.den.sum() ** 2 / c.square.sum())
+
+
+def largest_design_effect(c: Clusters) -> float:
+    """The design effect if all samples of a message agreed."""
+    return float(effective(c) * np.sum(c.den**2) / c.den.sum() ** 2)
 
 
 def pooled_design_effect(groups: list[Clusters]) -> float | None:
@@ -101,10 +108,13 @@ def wilson(c: Clusters, pooled: float | None, prior_messages: float, confidence:
     if p is None or c.size < 2:
         return p, None, None
     variance, df = stratified_variance(influence(c), c.stratum)
+    # Near 0 and 1 a few messages make the whole variance, so a group's own design effect is worth less there.
+    known = df * 4 * p * (1 - p)
     n = effective(c)
-    prior = pooled if pooled is not None else 1.0
+    worst = largest_design_effect(c)
+    prior = worst if pooled is None else min(pooled, worst)
     own = variance * n / (p * (1 - p)) if 0 < p < 1 else None
-    design = prior if own is None else (df * own + prior_messages * prior) / (df + prior_messages)
+    design = prior if own is None else (known * own + prior_messages * prior) / (known + prior_messages)
     n_effective = float(np.clip(n / max(design, 1e-12), 1.0, n))
     t = float(stdtrit(df + prior_messages, (1 + confidence) / 2))
     centre = (p + t * t / (2 * n_effective)) / (1 + t * t / n_effective)
@@ -113,6 +123,20 @@ def wilson(c: Clusters, pooled: float | None, prior_messages: float, confidence:
 
 
 Interval = tuple[float | None, float | None, float | None]
+
+
+def paired(a: Clusters, b: Clusters, first: Interval, second: Interval) -> Interval:
+    """The interval of a − b over the same messages (MOVER with their correlation): holds where few messages differ."""
+    if first[0] is None or second[0] is None:
+        return None, None, None
+    value = first[0] - second[0]
+    if first[1] is None or first[2] is None or second[1] is None or second[2] is None:
+        return value, None, None
+    rho = correlation(influence(a), influence(b), a.stratum)
+    ends = []
+    for x, y in ((first[0] - first[1], second[2] - second[0]), (first[2] - first[0], second[0] - second[1])):
+        ends.append(float(np.sqrt(max(0.0, x * x + y * y - 2 * rho * x * y))))
+    return value, value - ends[0], value + ends[1]
 
 
 def combine(a: Interval, b: Interval, scale_a: float = 1.0, scale_b: float = 1.0, shift: float = 0.0) -> Interval:
@@ -134,3 +158,10 @@ def linear_interval(value: float, z: Array, stratum: NDArray[Any], confidence: f
         return value, None, None
     half = float(stdtrit(df, (1 + confidence) / 2)) * float(np.sqrt(variance))
     return value, value - half, value + half
+
+
+def correlation(za: Array, zb: Array, stratum: NDArray[Any]) -> float:
+    """Of two figures over the same messages, from their influences; 0 where either never varies."""
+    va, vb, both = (stratified_variance(z, stratum)[0] for z in (za, zb, za + zb))
+    scale = float(np.sqrt(va * vb))
+    return float(np.clip((both - va - vb) / (2 * scale), -1, 1)) if scale > 0 else 0.0

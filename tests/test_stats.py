@@ -28,6 +28,7 @@ def test_rows_of_a_message_are_summed() -> None:
     assert c.message.tolist() == ["x", "y"]
     assert c.num.tolist() == [1 * 1.0 + 3 * 0.5, 2 * 0.0]
     assert c.den.tolist() == [1 + 3, 2]
+    assert c.square.tolist() == [1 + 9, 4]
     assert c.stratum.tolist() == ["s", "t"]
 
 
@@ -78,10 +79,11 @@ def test_all_right_and_all_wrong_still_have_a_width(points: float, low: float, h
 
 
 def test_the_pooled_design_effect_widens_what_says_nothing_of_its_own() -> None:
-    """Ten of ten at a pooled effect of 4 counts as 10/4 = 2.5 messages, at 40 as 1; with no pooled one as 10."""
+    """Ten messages of four rows, all passed: at a pooled effect of 2 they count as 40/2, at 40 or with none as ten messages."""
     square = T_975_19**2
-    for pooled, n in ((4.0, 2.5), (40.0, 1.0), (None, 10.0)):
-        assert wilson(single([1.0] * 10), pooled, 10)[1] == pytest.approx(n / (n + square), abs=1e-6)
+    forty = cluster(np.ones(40), np.ones(40), np.repeat(np.arange(10).astype(str), 4), np.array(["a"] * 40))
+    for pooled, n in ((1.0, 40.0), (2.0, 20.0), (40.0, 10.0), (None, 10.0)):
+        assert wilson(forty, pooled, 10)[1] == pytest.approx(n / (n + square), abs=1e-6)
 
 
 def test_one_sided_limits_are_the_ends_of_a_narrower_interval() -> None:
@@ -90,9 +92,9 @@ def test_one_sided_limits_are_the_ends_of_a_narrower_interval() -> None:
 
 
 def test_rows_of_one_message_are_no_more_messages() -> None:
-    """Two messages under ten conditions each are two clusters, so their interval is as wide as that of two rows."""
+    """Two messages under ten conditions each, which agree, are as wide as two rows while nothing is known of other messages."""
     twenty = cluster(np.array([1.0] * 10 + [0.0] * 10), np.ones(20), np.repeat(["x", "y"], 10), np.array(["s"] * 20))
-    assert wilson(twenty, 1.0, 10) == wilson(single([1.0, 0.0]), 1.0, 10)
+    assert wilson(twenty, None, 10) == pytest.approx(wilson(single([1.0, 0.0]), None, 10))
 
 
 @pytest.mark.parametrize(("points", "value"), [([], None), ([1.0], 1.0)])
