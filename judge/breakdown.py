@@ -11,9 +11,9 @@ from scipy.special import stdtr, stdtrit
 from dataset_builder.schema import Polarity
 from judge import schema
 from judge.curves import curve
-from judge.figures import Scorer
+from judge.figures import Scorer, scaled
 from judge.schema import Figure
-from judge.stats import Array
+from judge.stats import Array, paired
 from judge.table import COLUMNS, Mask
 
 GREYED_BELOW = 10  # messages; fewer say too little about a group to rank it
@@ -111,6 +111,29 @@ def heat(scorer: Scorer) -> list[schema.Cell]:
     return [schema.Cell(behavior=b, condition_kind=k, rate=scorer.rate_figure(m)) for b, k, m in cells if m.any()]
 
 
+def arms(scorer: Scorer) -> list[schema.ArmDifference]:
+    """What the safety prompt changes, per behavior: points with minus without, on the same message and condition."""
+    t = scorer.table
+    place = {(r.id, int(k)): n for n, (r, k) in enumerate(zip(t.rows, t.index, strict=True))}
+    without = np.full(t.size, np.nan)
+    for n, row in enumerate(t.rows):
+        if row.arm == "with" and row.pair_of and (other := place.get((row.pair_of, int(t.index[n])))) is not None:
+            without[n] = t.points[other]
+    found: list[schema.ArmDifference] = []
+    for behavior in t.behavior.names:
+        mask = t.behavior.mask(behavior) & ~np.isnan(without) & t.scored
+        if mask.any():
+            found.append(schema.ArmDifference(behavior=behavior, difference=difference(scorer, mask, t.points, without), pairs=int(mask.sum())))
+    return found
+
+
+def difference(scorer: Scorer, mask: Mask, first: Array, second: Array) -> Figure:
+    """100 × the weighted mean of first − second, paired by entry."""
+    a, b = (scorer.table.clusters(mask, v) for v in (first, second))
+    value, low, high = paired(a, b, scorer.rate(mask, first), scorer.rate(mask, second))
+    return scorer.figure((scaled(value, 100), scaled(low, 100), scaled(high, 100)), mask)
+
+
 def pairings(scorer: Scorer) -> list[schema.Pairing]:
     """What a distressed history changes on the same message and condition, and declared pairs of messages."""
     t = scorer.table
@@ -139,7 +162,7 @@ def _paired(scorer: Scorer, kind: Literal["history", "declared"], codes: NDArray
         return None
     means = [np.bincount(codes[m], t.points[m], size) / np.maximum(c, 1) for m, c in zip((first, second), count, strict=True)]
     mask = first & both[codes]
-    return schema.Pairing(kind=kind, polarity=polarity, difference=scorer.difference(mask, means[0][codes], means[1][codes]), pairs=int(both.sum()))
+    return schema.Pairing(kind=kind, polarity=polarity, difference=difference(scorer, mask, means[0][codes], means[1][codes]), pairs=int(both.sum()))
 
 
 def curves(scorer: Scorer) -> list[schema.Curve]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dataset_builder.schema import BEHAVIORS, CriterionRow, Row
-from judge import breakdown, schema
+from judge import breakdown, safety, schema
 from judge.figures import BehaviorParts, Scorer
 from judge.schema import Figure, Scorecard, Verdict
 
@@ -43,17 +43,17 @@ def score(
         judge=judged,
         composite=composite,
         composite_note=note,
-        floors=scorer.floors(dataset.tier, criteria),
+        floors=safety.floors(scorer, dataset.tier, criteria),
         detection=detection,
         pillars={p: scorer.weighted({c: b for c, b in behaviors.items() if c.startswith(p)}) for p in sorted({c[:2] for c in behaviors})},
         behaviors={c: b.card for c, b in behaviors.items()},
-        conversations=scorer.conversations(),
-        arms=scorer.arms(),
+        conversations=safety.conversations(scorer),
+        arms=breakdown.arms(scorer),
         pairs=breakdown.pairings(scorer),
         curves=breakdown.curves(scorer),
         groups=breakdown.groups(scorer),
         heat=breakdown.heat(scorer),
-        incidents=scorer.incidents(),
+        incidents=safety.incidents(scorer),
         references=list(references),
         smallest_difference=breakdown.smallest_differences(composite, detection, scoring["confidence"]),
         repeats=repeats,

@@ -415,7 +415,7 @@ def observe(cell: Cell, seed: int) -> Seen:
             "informedness": detection.informedness,
             "composite": scorer.weighted(behaviors),
         }
-        if arms := scorer.arms():
+        if arms := breakdown.arms(scorer):
             figures["arms difference"] = arms[0].difference  # P4-B1 alone has arms
         return Seen(figures, {})
     if cell.kind == "groups":
