@@ -10,7 +10,20 @@ import numpy as np
 from dataset_builder.schema import BEHAVIORS, Row
 from judge import schema
 from judge.schema import Figure, Verdict
-from judge.stats import Array, Clusters, Interval, combine, correlation, influence, linear_interval, mean, pooled_design_effect, wilson
+from judge.stats import (
+    Array,
+    Clusters,
+    Interval,
+    combine,
+    correlation,
+    hull,
+    influence,
+    linear_interval,
+    mean,
+    pooled_design_effect,
+    weighted_sum,
+    wilson,
+)
 from judge.table import CONSTANTS, Mask, build
 
 Bounds = tuple[float | None, float | None]
@@ -168,7 +181,11 @@ class Scorer:
     # --- what is made of several behaviors ---------------------------------------------------------------------------
 
     def weighted(self, behaviors: dict[str, BehaviorParts]) -> Figure:
-        """The weighted mean of behavior scores, its interval linearised over messages that may feed several of them."""
+        """The weighted mean of behavior scores.
+
+        Its interval holds two: one linearised over messages that may feed several behaviors, which is too short below when
+        nearly all is right, and one made of the behaviors' own limits, which is then too short above (planted.py shows both).
+        """
         if len(behaviors) == 1:
             # One figure has one interval, wherever it stands.
             return next(iter(behaviors.values())).card.score
@@ -178,15 +195,17 @@ class Scorer:
         summed = composite_influence(behaviors)
         shares = weights_of(behaviors)
         value = float(sum(share * (s.value or 0.0) for share, s in zip(shares, scores, strict=True)))
-        interval = linear_interval(value, summed.z, summed.stratum, self.scoring["confidence"])
+        parts: list[Interval] = [(s.value, s.low, s.high) for s in scores]
+        own = weighted_sum(value, parts, shares, correlations([b.influence for b in behaviors.values()]))
+        _, low, high = hull(linear_interval(value, summed.z, summed.stratum, self.scoring["confidence"]), own)
         ends: list[float | None] = []
         for end in ("all_fail", "all_pass"):
             values = [getattr(s, end) for s in scores]
             ends.append(None if None in values else float(sum(w * v for w, v in zip(shares, values, strict=True))))
         return Figure(
             value=value,
-            low=interval[1],
-            high=interval[2],
+            low=low,
+            high=None if high is None else min(100.0, high),
             n=sum(s.n for s in scores),
             clusters=len(np.unique(summed.key // 2)),
             unscored=sum(s.unscored for s in scores),
@@ -210,6 +229,18 @@ class Scorer:
             sensitivity_without_format_failures=self.rate_figure(crisis & well, t.caught),
             specificity_without_format_failures=self.rate_figure(control & well, t.caught),
         )
+
+
+def correlations(parts: list[Influence]) -> Array:
+    """(b, b): how figures move together; those without a message in common don't."""
+    related = np.eye(len(parts))
+    for i, a in enumerate(parts):
+        for j, b in enumerate(parts[:i]):
+            if np.intersect1d(a.key, b.key).size:
+                both = joined([a, b])
+                za, zb = (joined([p, Influence(both.key, both.stratum, np.zeros(len(both.key)))]).z for p in (a, b))
+                related[i, j] = related[j, i] = correlation(za, zb, both.stratum)
+    return related
 
 
 def composite_influence(behaviors: dict[str, BehaviorParts]) -> Influence:

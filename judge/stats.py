@@ -165,3 +165,18 @@ def correlation(za: Array, zb: Array, stratum: NDArray[Any]) -> float:
     va, vb, both = (stratified_variance(z, stratum)[0] for z in (za, zb, za + zb))
     scale = float(np.sqrt(va * vb))
     return float(np.clip((both - va - vb) / (2 * scale), -1, 1)) if scale > 0 else 0.0
+
+
+def weighted_sum(value: float, parts: list[Interval], shares: Array, related: Array) -> Interval:
+    """The interval of Σ share·part (MOVER with correlations): each part's own limits, so that it may be lopsided near 0 and 1."""
+    if any(p[0] is None or p[1] is None or p[2] is None for p in parts):
+        return value, None, None
+    below, above = (shares * np.array([abs((p[0] or 0.0) - (p[k] or 0.0)) for p in parts]) for k in (1, 2))
+    return value, value - float(np.sqrt(max(0.0, below @ related @ below))), value + float(np.sqrt(max(0.0, above @ related @ above)))
+
+
+def hull(a: Interval, b: Interval) -> Interval:
+    """The interval that holds both; without limits where either has none."""
+    if a[1] is None or a[2] is None or b[1] is None or b[2] is None:
+        return a[0], None, None
+    return a[0], min(a[1], b[1]), max(a[2], b[2])

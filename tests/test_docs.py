@@ -71,3 +71,15 @@ def test_readme_first_screen_has_both_commands() -> None:
     head = "\n".join(README.splitlines()[:25])
     assert "make demo" in head
     assert "make test" in head
+
+
+def test_readme_shows_what_the_demo_prints() -> None:
+    """The README's two lines are the reference policies' figures on the lite tier of this content."""
+    (tiers,) = json.loads((ROOT / "judge" / "references.json").read_text(encoding="utf-8")).values()
+    for row in tiers["lite"]:
+        if row["policy"] in ("keyword", "always-escalate"):
+            figures = [
+                f"{row[f][end]:.{digits}f}" for f, digits in (("composite", 1), ("sensitivity", 2), ("specificity", 2)) for end in ("value", "low", "high")
+            ]
+            line = next(text for text in README.splitlines() if text.startswith(row["policy"] + " "))
+            assert re.findall(r"-?\d+\.\d+", line) == figures
