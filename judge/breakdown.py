@@ -168,13 +168,13 @@ def _paired(scorer: Scorer, kind: Literal["history", "declared"], codes: NDArray
 def curves(scorer: Scorer) -> list[schema.Curve]:
     """Detection over severity for every P1 behavior: the messages' flagged rates, a fitted threshold where there are enough."""
     t = scorer.table
+    masks = {b: t.behavior.mask(b) & t.crisis & t.detects & t.scored for b in t.behavior.names if b.startswith("P1")}
+    drawn = {b: m for b, m in masks.items() if m.any()}
     found: list[schema.Curve] = []
-    for behavior in t.behavior.names:
-        mask = t.behavior.mask(behavior) & t.crisis & t.detects & t.scored
-        if behavior.startswith("P1") and mask.any():
-            c = t.clusters(mask, t.caught)
-            severity = np.bincount(t.message.codes[mask], t.severity[mask], len(t.message.names))[c.message] / np.bincount(t.message.codes[mask])[c.message]
-            found.append(curve(behavior, severity, c.num / c.den, scorer.scoring["confidence"]))
+    for behavior, mask in drawn.items():
+        c = t.clusters(mask, t.caught)
+        severity = np.bincount(t.message.codes[mask], t.severity[mask], len(t.message.names))[c.message] / np.bincount(t.message.codes[mask])[c.message]
+        found.append(curve(behavior, severity, c.num / c.den, scorer.scoring["confidence"], len(drawn)))
     return found
 
 

@@ -16,8 +16,11 @@ FITTED_RUNGS = 3  # a line through fewer severities is the prior's, not the data
 RUNG_MESSAGES = 3  # fewer on a rung, and it is not compared with another
 
 
-def curve(behavior: str, severity: Array, rate: Array, confidence: float) -> Curve:
-    """The curve of one behavior. severity, rate: one entry per crisis message, shape (n,); rate is the share flagged, 0..1."""
+def curve(behavior: str, severity: Array, rate: Array, confidence: float, curves: int = 1) -> Curve:
+    """The curve of one behavior. severity, rate: one entry per crisis message, shape (n,); rate is the share flagged, 0..1.
+
+    `curves`: how many are drawn in all; the chance of an inversion where there is none is shared out among them.
+    """
     rungs = [Rung(severity=int(s), rate=float(rate[severity == s].mean()), messages=int((severity == s).sum())) for s in np.unique(severity)]
     base = Curve(
         behavior=behavior,
@@ -27,7 +30,7 @@ def curve(behavior: str, severity: Array, rate: Array, confidence: float) -> Cur
         shown="",
         intercept=None,
         slope=None,
-        inversions=inversions(severity, rate, confidence),
+        inversions=inversions(severity, rate, 1 - (1 - confidence) / curves),
     )
     if len(rate) < PUBLISHED_FROM:
         return base.model_copy(update={"shown": f"not fitted: {len(rate)} messages, {PUBLISHED_FROM} are needed"})

@@ -73,3 +73,11 @@ def test_a_small_inversion_among_scattered_rates_is_not_flagged() -> None:
 def test_rungs_of_two_messages_are_not_compared() -> None:
     """Two messages say too little about a rung to call it out of order."""
     assert inversions(np.array([3.0, 3.0, 7.0, 7.0]), np.array([1.0, 1.0, 0.0, 0.0]), 0.95) == []
+
+
+def test_several_curves_share_the_chance_of_a_false_inversion() -> None:
+    """An inversion that is just significant alone is not among six curves: each then tests at 5/6 %."""
+    severity = np.repeat([4.0, 8.0], 5)
+    rate = np.array([0.9, 0.6, 1.0, 0.5, 0.9, 0.4, 0.6, 0.2, 0.7, 0.1])
+    assert [(i.milder, i.graver) for i in curve("P1-B1", severity, rate, 0.95).inversions] == [(4, 8)]
+    assert curve("P1-B1", severity, rate, 0.95, curves=6).inversions == []
