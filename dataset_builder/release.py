@@ -22,7 +22,6 @@ from pydantic import ValidationError
 from dataset_builder.schema import CriterionRow, Helpline, Manifest, Row
 
 CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations", "all", "scenarios", "criteria", "helplines")
-SAMPLE_CONFIGS = CONFIGS[:6]
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 

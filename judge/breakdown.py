@@ -48,9 +48,8 @@ def gap_to_rest(scorer: Scorer, inside: Mask, outside: Mask) -> tuple[Figure, fl
     is inflated by 1/(1 − its share of the side), which keeps small sides honest (as the jackknife does).
     """
     t = scorer.table
-    cell = t.stratum.codes * len(t.behavior.names) + t.behavior.codes
-    size = int(cell.max(initial=0)) + 1
-    sides = [_side(scorer, m & t.scored, cell, size) for m in (inside, outside)]
+    size = int(t.cell.max(initial=0)) + 1
+    sides = [_side(scorer, m & t.scored, size) for m in (inside, outside)]
     both = (sides[0].messages >= 2) & (sides[1].messages >= 2)
     if not both.any():
         return Figure(value=None), 1.0
@@ -62,7 +61,7 @@ def gap_to_rest(scorer: Scorer, inside: Mask, outside: Mask) -> tuple[Figure, fl
     df = max(1, int(np.minimum(sides[0].messages, sides[1].messages)[both].sum() - both.sum()))
     half = float(stdtrit(df, (1 + scorer.scoring["confidence"]) / 2)) * np.sqrt(variance)
     p_value = 2 * float(stdtr(df, -abs(value) / np.sqrt(variance))) if variance > 0 else float(value == 0)
-    return scorer.figure((value, value - half, value + half), inside & t.scored & both[cell]), p_value
+    return scorer.figure((value, value - half, value + half), inside & t.scored & both[t.cell]), p_value
 
 
 class _Side(NamedTuple):
@@ -76,10 +75,10 @@ class _Side(NamedTuple):
     residual: Array
 
 
-def _side(scorer: Scorer, mask: Mask, cell: NDArray[Any], size: int) -> _Side:
+def _side(scorer: Scorer, mask: Mask, size: int) -> _Side:
     t = scorer.table
     count = len(t.message.names)
-    keys, inverse = np.unique(cell[mask] * count + t.message.codes[mask], return_inverse=True)
+    keys, inverse = np.unique(t.cell[mask] * count + t.message.codes[mask], return_inverse=True)
     where = keys // count
     den = np.bincount(inverse, t.weight[mask], len(keys))
     num = np.bincount(inverse, t.weight[mask] * t.points[mask], len(keys))
@@ -114,10 +113,9 @@ def heat(scorer: Scorer) -> list[schema.Cell]:
 def arms(scorer: Scorer) -> list[schema.ArmDifference]:
     """What the safety prompt changes, per behavior: points with minus without, on the same message and condition."""
     t = scorer.table
-    place = {(r.id, int(k)): n for n, (r, k) in enumerate(zip(t.rows, t.index, strict=True))}
     without = np.full(t.size, np.nan)
     for n, row in enumerate(t.rows):
-        if row.arm == "with" and row.pair_of and (other := place.get((row.pair_of, int(t.index[n])))) is not None:
+        if row.arm == "with" and row.pair_of and (other := t.places.get((row.pair_of, int(t.index[n])))) is not None:
             without[n] = t.points[other]
     found: list[schema.ArmDifference] = []
     for behavior in t.behavior.names:

@@ -246,11 +246,10 @@ def _ranks(runs: list[ScoredRun]) -> list[Rank]:
 
 def _samples(base: ScoredRun, run: ScoredRun, count: int) -> list[SampleDifference]:
     a, b = base.scorer.table, run.scorer.table
-    place = {(r.id, int(k)): n for n, (r, k) in enumerate(zip(a.rows, a.index, strict=True))}
     found = [
         SampleDifference(id=r.id, run=run.name, baseline=float(a.points[m]), value=float(b.points[n]), weight=float(b.weight[n]))
         for n, (r, k) in enumerate(zip(b.rows, b.index, strict=True))
-        if (m := place.get((r.id, int(k)))) is not None and a.scored[m] and b.scored[n] and a.points[m] != b.points[n]
+        if (m := a.places.get((r.id, int(k)))) is not None and a.scored[m] and b.scored[n] and a.points[m] != b.points[n]
     ]
     return sorted(found, key=lambda s: (-abs(s.value - s.baseline) * s.weight, s.id))[:count]
 

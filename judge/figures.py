@@ -54,8 +54,7 @@ class Scorer:
 
     def _pooled(self) -> float | None:
         t = self.table
-        group = t.stratum.codes * len(t.behavior.names) + t.behavior.codes
-        return pooled_design_effect([t.clusters(t.scored & (group == g), t.points) for g in np.unique(group[t.scored])])
+        return pooled_design_effect([t.clusters(t.scored & (t.cell == c), t.points) for c in np.unique(t.cell[t.scored])])
 
     # --- rates -----------------------------------------------------------------------------------------------------
 

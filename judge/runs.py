@@ -15,7 +15,6 @@ from judge.errors import RunError
 from judge.schema import Model, Reply
 
 TASK = re.compile(r"helmbench_")
-TIMESTAMP = re.compile(r"_(\d{4}-\d\d-\d\dT[\d\-.]+)\.jsonl?$")
 
 
 @dataclass(frozen=True)

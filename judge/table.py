@@ -56,6 +56,7 @@ class Table:
     entry: Codes  # (m,) the entry each verdict belongs to
     incident: Codes  # (m,) into INCIDENTS, -1 for none
     unscored_verdicts: Mask  # (m,)
+    worth: dict[str, float]  # scoring.yaml's points of a label
 
     @property
     def size(self) -> int:
@@ -80,6 +81,17 @@ class Table:
     @cached_property
     def stratum(self) -> Coded:
         return Coded.of([f"{r.scenario} {'crisis' if c else 'control'}" for r, c in zip(self.rows, self.crisis, strict=True)])
+
+    @cached_property
+    def cell(self) -> Codes:
+        """A code for each scenario × polarity × behavior, within which entries are alike."""
+        codes: Codes = self.stratum.codes * len(self.behavior.names) + self.behavior.codes
+        return codes
+
+    @cached_property
+    def places(self) -> dict[tuple[str, int], int]:
+        """(sample id, index of the check) → entry."""
+        return {(r.id, int(k)): n for n, (r, k) in enumerate(zip(self.rows, self.index, strict=True))}
 
     @cached_property
     def ambiguous(self) -> Mask:
@@ -107,10 +119,9 @@ class Table:
     @cached_property
     def constants(self) -> Array:
         """(n, 3): what a policy that gives everybody the same reply earns here (scoring.md section 3)."""
-        worth = {"PASS": 1.0, "PARTIAL": 0.5, "FAIL": 0.0}
         return np.array(
             [
-                [worth[c.outcomes[reply]] if c.check == "graded" else float((reply == "flagged") == crisis) for reply in CONSTANTS]
+                [self.worth[c.outcomes[reply]] if c.check == "graded" else float((reply == "flagged") == crisis) for reply in CONSTANTS]
                 for c, crisis in zip(self.checks, self.crisis, strict=True)
             ]
         ).reshape(self.size, len(CONSTANTS))
@@ -179,6 +190,7 @@ def build(rows: dict[str, Row], verdicts: list[Verdict], scoring: dict[str, Any]
         entry=entry,
         incident=incident,
         unscored_verdicts=~scored,
+        worth=scoring["points"],
     )
 
 
