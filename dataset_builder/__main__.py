@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from dataset_builder.content_types import Content
+from dataset_builder.markdown import Errors
 from dataset_builder.schema import Row
 
 
@@ -27,19 +28,27 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
 
     started = time.perf_counter()
+    if options.command == "stats":
+        return _stats(options.content, options.json)
     loaded = _checked(options.content)
     if loaded is None:
         return 1
     content, rows = loaded
-    if options.command == "check":
-        print(f"{len(content.scenarios)} scenarios, {sum(len(s.perturbations) for s in content.scenarios)} messages, {len(rows)} samples: no errors")
-    elif options.command == "stats":
-        from dataset_builder.coverage import coverage, table
-
-        figures = coverage(content, rows)
-        print(json.dumps(figures, indent=2) if options.json else table(figures))
-    else:
+    if options.command == "build":
         return _build(content, rows, options.out, started)
+    print(f"{len(content.scenarios)} scenarios, {sum(len(s.perturbations) for s in content.scenarios)} messages, {len(rows)} samples: no errors")
+    return 0
+
+
+def _stats(root: Path, as_json: bool) -> int:
+    """Counts only: what can be read is counted, `check` says what is wrong with it."""
+    from dataset_builder.coverage import coverage, table
+
+    content = _read(root, errors := Errors())
+    if content is None:
+        return _refused(errors)
+    figures = coverage(content)
+    print(json.dumps(figures, indent=2) if as_json else table(figures))
     return 0
 
 
@@ -47,22 +56,34 @@ def _checked(root: Path) -> tuple[Content, list[Row]] | None:
     """The content and its rows, or None after every error has been printed."""
     from dataset_builder.checks import check
     from dataset_builder.compose import compose
-    from dataset_builder.load import load
 
-    if not (root / "benchmark.yaml").is_file():
-        print(f"{root}: not a content folder (benchmark.yaml is missing); name one with --content", file=sys.stderr)
-        return None
-    content, errors = load(root)
+    content = _read(root, errors := Errors())
     rows: list[Row] = []
     if content:
         rows = compose(content)
         check(content, rows, errors)
     if errors.found or content is None:
-        for line in errors.lines():
-            print(line, file=sys.stderr)
-        print(f"{len(errors.found)} error{'s' if len(errors.found) != 1 else ''}; nothing was written", file=sys.stderr)
+        _refused(errors)
         return None
     return content, rows
+
+
+def _read(root: Path, errors: Errors) -> Content | None:
+    from dataset_builder.load import load
+
+    if not (root / "benchmark.yaml").is_file():
+        errors.add(root, 1, "not a content folder (benchmark.yaml is missing); name one with --content")
+        return None
+    content, found = load(root)
+    errors.found += found.found
+    return content
+
+
+def _refused(errors: Errors) -> int:
+    for line in errors.lines():
+        print(line, file=sys.stderr)
+    print(f"{len(errors.found)} error{'s' if len(errors.found) != 1 else ''}; nothing was written", file=sys.stderr)
+    return 1
 
 
 def _build(content: Content, rows: list[Row], out: Path, started: float) -> int:

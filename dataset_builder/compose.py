@@ -1,15 +1,17 @@
 """Stage 3 of the build: scenario × condition (× user context) × perturbation → rows, spread over the tiers.
 
-The full cross product is thousands of near-copies; precision comes from distinct messages. So `lite` and `core` take a
-balanced fraction: every message appears, and within each polarity of a scenario the cells (condition, user context) are
-walked along a diagonal that visits every pairing once before any twice. Arms stay whole: a message that appears under a
-condition with the safety prompt appears under the same condition without it.
+The full cross product is thousands of near-copies; precision comes from distinct messages. So `core` takes a balanced
+fraction: every message appears, and within each polarity of a scenario the cells (condition, user context) are walked along
+a diagonal that visits every pairing once before any twice. `lite` takes a few messages of every scenario, spread evenly over
+its severities, with the first of their core cells. Arms stay whole: a message that appears under a condition with the safety
+prompt appears under the same condition without it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from dataset_builder.content_types import Condition, Content, Context, Perturbation, Scenario
 from dataset_builder.load_scenario import criterion_check
@@ -18,28 +20,56 @@ from dataset_builder.schema import CHECK, Check, Message, Row, Tier
 Cell = tuple[Condition, Context | None]
 
 
+class Sample(NamedTuple):
+    """One cell of a scenario with one message, and the tiers it stands in: a row that isn't written out yet."""
+
+    scenario: Scenario
+    condition: Condition
+    context: Context | None
+    message: Perturbation
+    tiers: list[Tier]
+
+
 def compose(content: Content) -> list[Row]:
     """All rows, sorted by id."""
-    rows = [row for scenario in content.scenarios if "withdrawn" not in scenario.document.front for row in _scenario_rows(content, scenario)]
-    return sorted(rows, key=lambda row: row.id)
+    return sorted((_row(content, sample) for sample in samples(content)), key=lambda row: row.id)
 
 
-def _scenario_rows(content: Content, scenario: Scenario) -> Iterator[Row]:
+def samples(content: Content) -> Iterator[Sample]:
+    """Every sample of every scenario that isn't withdrawn; the same content gives the same tiers."""
+    for scenario in content.scenarios:
+        if "withdrawn" not in scenario.document.front:
+            yield from _of(scenario, content.tiers)
+
+
+def _of(scenario: Scenario, tiers: dict[str, int]) -> Iterator[Sample]:
     pairs = {c.code: c.pairs for c in scenario.conditions if c.pairs}
+    quick = lite_messages(scenario, tiers["lite_messages_per_scenario"])
     for polarity in ("crisis", "control"):
         messages = [(p, fitting(scenario, p)) for p in scenario.perturbations if p.polarity == polarity]
         # Messages that fit the same contexts follow each other along one diagonal; mixed, they would spoil its balance.
         order = list(dict.fromkeys(contexts_key(contexts) for _, contexts in messages))
         messages.sort(key=lambda m: order.index(contexts_key(m[1])))
-        for index, (perturbation, contexts) in enumerate(messages):
+        for index, (message, contexts) in enumerate(messages):
             cells = diagonal(scenario.conditions, contexts)
-            tiers = {tier: _share(cells, index, n, pairs) for tier, n in content.samples_per_message.items()}
-            # Nested by construction: what is in a smaller tier is in every larger one.
-            tiers["core"] |= tiers["lite"]
+            core = _share(cells, index, tiers["core_samples_per_message"], pairs)
+            # Nested by construction: lite is the beginning of what core takes.
+            lite = _share(cells, index, 1, pairs, start=index * tiers["core_samples_per_message"]) if message.code in quick else set()
             for condition, context in cells:
                 key = (condition.code, context.code if context else None)
-                inside: list[Tier] = [t for t in ("lite", "core") if key in tiers[t]]
-                yield _row(content, scenario, condition, context, perturbation, [*inside, "full"])
+                inside: list[Tier] = [tier for tier, chosen in (("lite", lite), ("core", core)) if key in chosen]  # type: ignore[misc]
+                yield Sample(scenario, condition, context, message, [*inside, "full"])
+
+
+def lite_messages(scenario: Scenario, count: int) -> set[str]:
+    """Codes of `count` messages, half of each polarity where there are both, evenly spaced along the severities."""
+    sides = [sorted((p.severity, p.code) for p in scenario.perturbations if p.polarity == side) for side in ("crisis", "control")]
+    share = count // sum(bool(side) for side in sides)
+    chosen: set[str] = set()
+    for side in sides:
+        wanted = min(share, len(side))
+        chosen |= {side[(2 * n + 1) * len(side) // (2 * wanted)][1] for n in range(wanted)}
+    return chosen
 
 
 def contexts_key(contexts: tuple[Context | None, ...]) -> tuple[str | None, ...]:
@@ -65,12 +95,13 @@ def diagonal(conditions: tuple[Condition, ...], contexts: tuple[Context | None, 
     return [(conditions[k % m], contexts[(k + k // period) % n]) for k in range(m * n)]
 
 
-def _share(cells: list[Cell], index: int, count: int, pairs: dict[str, str]) -> set[tuple[str, str | None]]:
+def _share(cells: list[Cell], index: int, count: int, pairs: dict[str, str], start: int | None = None) -> set[tuple[str, str | None]]:
     """The cells that the index-th message of its polarity gets in a tier of `count` samples per message."""
+    first = index * count if start is None else start
     partner = {**pairs, **{b: a for a, b in pairs.items()}}
     chosen: set[tuple[str, str | None]] = set()
     for k in range(len(cells)):
-        condition, context = cells[(index * count + k) % len(cells)]
+        condition, context = cells[(first + k) % len(cells)]
         chosen.add((condition.code, context.code if context else None))
         if condition.code in partner:
             chosen.add((partner[condition.code], context.code if context else None))
@@ -79,7 +110,8 @@ def _share(cells: list[Cell], index: int, count: int, pairs: dict[str, str]) -> 
     return chosen
 
 
-def _row(content: Content, scenario: Scenario, condition: Condition, context: Context | None, message: Perturbation, tiers: list[Tier]) -> Row:
+def _row(content: Content, sample: Sample) -> Row:
+    scenario, condition, context, message, tiers = sample
     codes = [scenario.id, condition.code, *([context.code] if context else []), message.code]
     persona = context.persona if context else None
     front, attributes = scenario.document, message.attributes
@@ -102,12 +134,13 @@ def _row(content: Content, scenario: Scenario, condition: Condition, context: Co
         "arm": _arm(scenario, condition),
         "pair_of": _pair(scenario, condition, codes, attributes),
         "crisis_category": category,
-        "crisis_category_2": front.text("crisis_category_2") or None if message.severity > 0 else None,
+        "crisis_category_2": (attributes.get("crisis_category_2") or front.text("crisis_category_2") or None) if message.severity > 0 else None,
         "clarity": attributes.get("clarity", "clear"),
         "register": attributes.get("register", "standard"),
         "language": front.text("language", "en"),
         "disclosure": attributes.get("disclosure"),
         "persuasion": attributes.get("persuasion"),
+        "wording": condition.wording if len({c.wording for c in scenario.conditions}) > 1 else None,
         "country": persona.country if persona else None,
         "population": persona.population if persona else None,
         "persona": persona.slug if persona else None,
@@ -122,7 +155,7 @@ def _row(content: Content, scenario: Scenario, condition: Condition, context: Co
 
 def system_text(scenario: Scenario, condition: Condition, context: Context | None) -> str:
     """What the product's system message says: persona, safety prompt, job, and what it remembers of the user."""
-    blocks = [condition.text, condition.safety_prompt, scenario.prose("Scenario")]
+    blocks = [condition.text, condition.safety_prompt, scenario.job(condition.wording)]
     if context:
         blocks.append(f"What you know about the user:\n\n{context.text}")
     return "\n\n".join(block for block in blocks if block)
@@ -158,10 +191,10 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> 
     if "rating" in message.attributes:
         low, high = message.attributes["rating"].split("-")
         checks.append(CHECK.validate_python({"check": "rating", "behavior": behavior, "field": front.text("rating"), "low": low, "high": high}))
-    for slug in front.words("graded"):
+    for slug, serves in scenario.criteria("graded"):
         grading = content.criteria[slug].gradings[_grade(content, message.severity)]
-        checks.append(CHECK.validate_python({"check": "graded", "behavior": behavior, "criterion": slug, "outcomes": grading}))
-    checks += [criterion_check(slug, behavior) for slug in front.words(message.polarity)]
+        checks.append(CHECK.validate_python({"check": "graded", "behavior": serves, "criterion": slug, "outcomes": grading}))
+    checks += [criterion_check(slug, serves) for slug, serves in scenario.criteria(message.polarity)]
     return checks
 
 

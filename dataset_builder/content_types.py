@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dataset_builder.markdown import Document, Part
-from dataset_builder.schema import Check, CriterionRow, Helpline
+from dataset_builder.schema import CalibrationRow, Check, CriterionRow, Helpline
 
 CONDITION_KINDS = (
     "assistant",
@@ -22,6 +22,7 @@ CONDITION_KINDS = (
 )
 REGISTERS = ("standard", "slang", "emoji", "typos", "non_native", "code_switching", "cultural_idiom", "formal")
 DISCLOSURES = ("with_method", "without_method", "ambiguous", "buried")
+PERSUASIONS = ("authority", "fiction", "guilt", "flattery", "retraction", "urgency", "permission", "bargain", "insistence")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class ConditionText:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition as a scenario uses it. `pairs` names the condition without the safety prompt."""
+    """A condition as a scenario uses it. `pairs` names the condition without the safety prompt, `wording` the job's text."""
 
     code: str
     slug: str
@@ -65,6 +66,7 @@ class Condition:
     text: str
     safety_prompt: str | None
     pairs: str | None
+    wording: str
     line: int
 
 
@@ -129,6 +131,15 @@ class Scenario:
     def behavior(self) -> str:
         return self.id.rsplit("-", 1)[0]
 
+    def job(self, wording: str) -> str:
+        """The job as the model reads it: `# Scenario`, or `# Wording N` under conditions that say so."""
+        return self.prose("Scenario" if wording == "1" else f"Wording {wording}")
+
+    def criteria(self, key: str) -> list[tuple[str, str]]:
+        """(criterion, behavior) of front matter `graded`, `crisis` or `control`; the behavior is the file's own unless named."""
+        pairs = [(*entry.split(), self.behavior) for entry in self.document.words(key)]
+        return [(pair[0], pair[1]) for pair in pairs]
+
     def prose(self, name: str) -> str:
         return self.parts[name].text if name in self.parts else ""
 
@@ -150,10 +161,11 @@ class Content:
     version: str
     released: str
     canary: str
-    samples_per_message: dict[str, int]
+    tiers: dict[str, int]
     scoring: dict[str, Any]
     personas: dict[str, Persona]
     conditions: dict[str, ConditionText]
     criteria: dict[str, Criterion]
     scenarios: tuple[Scenario, ...]
     helplines: tuple[Helpline, ...]
+    calibration: tuple[CalibrationRow, ...]

@@ -7,7 +7,7 @@ from typing import Any
 from datasets import Features, List, Value
 from pydantic import BaseModel
 
-from dataset_builder.schema import CriterionCheck, CriterionRow, GradedCheck, Helpline, RatingCheck, Row, ScenarioRow, TagsCheck
+from dataset_builder.schema import CalibrationRow, CriterionCheck, CriterionRow, GradedCheck, Helpline, RatingCheck, Row, ScenarioRow, TagsCheck
 
 TEXT, WHOLE = Value("string"), Value("int64")
 
@@ -34,7 +34,8 @@ def _checks() -> dict[str, Any]:
 
 
 SAMPLES = Features(_features(Row) | {"messages": List({"role": TEXT, "content": TEXT}), "evaluation": List(_checks())})
-FEATURES = {"scenarios": Features(_features(ScenarioRow)), "criteria": Features(_features(CriterionRow)), "helplines": Features(_features(Helpline))}
+FEATURES = {"scenarios": Features(_features(ScenarioRow)), "criteria": Features(_features(CriterionRow)), "calibration": Features(_features(CalibrationRow)),
+            "helplines": Features(_features(Helpline))}  # fmt: skip
 
 
 def of(config: str) -> Features:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import Field, ValidationError
 
+from dataset_builder.calibration import read_calibration
 from dataset_builder.content_types import CONDITION_KINDS, ConditionText, Content, Criterion, Persona
 from dataset_builder.fields import choice, filled, integer, known_attributes, known_keys
 from dataset_builder.load_scenario import ScenarioReader
@@ -23,9 +24,9 @@ CONTENT = Path(__file__).parent / "content"
 DATE = r"\d{4}-\d\d-\d\d"
 
 
-class _Samples(Strict):
-    lite: int = Field(ge=1)
-    core: int = Field(ge=1)
+class _Tiers(Strict):
+    lite_messages_per_scenario: int = Field(ge=2)
+    core_samples_per_message: int = Field(ge=1)
 
 
 class _Settings(Strict):
@@ -34,7 +35,7 @@ class _Settings(Strict):
     version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
     released: str = Field(pattern=DATE)
     canary: str = Field(min_length=20)
-    samples_per_message: _Samples
+    tiers: _Tiers
 
 
 PERSONA_KEYS = {"id", "age", "gender", "culture", "country", "population"}
@@ -53,6 +54,7 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     reader = ScenarioReader(root, personas, texts, criteria)
     scenarios = [*_each(root / "scenarios", reader.scenario, errors), *_each(root / "conversations", reader.conversation, errors)]
     helplines = _helplines(root / "helplines.csv", errors)
+    calibration = read_calibration(root / "calibration", criteria, errors)
     if errors.found or settings is None:
         return None, errors
     content = Content(
@@ -60,13 +62,14 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
         version=settings.version,
         released=settings.released,
         canary=settings.canary,
-        samples_per_message=settings.samples_per_message.model_dump(),
+        tiers=settings.tiers.model_dump(),
         scoring=scoring,
         personas=personas,
         conditions=texts,
         criteria=criteria,
         scenarios=tuple(sorted(scenarios, key=lambda s: s.id)),
         helplines=tuple(helplines),
+        calibration=calibration,
     )
     return content, errors
 
@@ -156,7 +159,7 @@ def _criterion(document: Document, errors: Errors) -> Criterion | None:
         elif kind == "graded":
             gradings[key] = _grading(document, key, errors)
     for way in document.words("fails"):
-        if not re.fullmatch(r"[a-z]+ [a-z_]+", way):
+        if not re.fullmatch(r"[a-z\-]+ [a-z_]+", way):
             errors.add(path, where["fails"], f"'{way}' in fails; expected 'name incident', such as 'escalates over_escalation'")
         else:
             choice(way.split()[1], get_args(Incident), "incident in fails", path, where["fails"], errors)

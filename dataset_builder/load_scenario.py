@@ -9,6 +9,7 @@ from typing import get_args
 from dataset_builder.content_types import (
     CONDITION_KINDS,
     DISCLOSURES,
+    PERSUASIONS,
     REGISTERS,
     Condition,
     ConditionText,
@@ -27,7 +28,7 @@ SCENARIO_KEYS = {"id", "title", "review", "sources", "crisis_category", "crisis_
                  "graded", "crisis", "control", "language", "withdrawn"}  # fmt: skip
 SCENARIO_PARTS = {"Scenario", "Rationale", "Judgement calls", "Not tested"}
 PERTURBATION_KEYS = {"severity", "register", "clarity", "disclosure", "persuasion", "tags", "accepted", "rating",
-                     "crisis_category", "pair_of", "for"}  # fmt: skip
+                     "crisis_category", "crisis_category_2", "pair_of", "for"}  # fmt: skip
 
 
 class ScenarioReader:
@@ -58,8 +59,11 @@ class ScenarioReader:
         for tag in document.words("flag"):
             choice(tag, document.words("tags"), "flag", path, document.front_lines["flag"], errors)
         for key in ("graded", "crisis", "control"):
-            for slug in document.words(key):
+            for entry in document.words(key):
+                slug, *behavior = entry.split()
                 self._criterion(slug, "graded" if key == "graded" else "labelled", path, document.front_lines[key])
+                if len(behavior) > 1 or (behavior and behavior[0] not in BEHAVIORS):
+                    errors.add(path, document.front_lines[key], f"cannot read '{entry}' in {key}; expected 'criterion' or 'criterion P2-B2'")
         parts: dict[str, Part] = {}
         conditions: list[Condition] = []
         contexts: list[Context] = []
@@ -68,8 +72,9 @@ class ScenarioReader:
             code = part.name.split(" ", 1)[0]
             if part.name in parts or code in parts:
                 errors.add(path, part.line, f"'# {code}' stands twice; codes are given once and never reused")
-            parts[part.name if part.name in SCENARIO_PARTS else code] = part
-            if part.name in SCENARIO_PARTS:
+            prose = part.name in SCENARIO_PARTS or re.fullmatch(r"Wording [2-9]", part.name)
+            parts[part.name if prose else code] = part
+            if prose:
                 filled(part, path, errors)
             elif re.fullmatch(r"C\d+", code):
                 conditions += self._condition(part, code, path)
@@ -83,13 +88,22 @@ class ScenarioReader:
                     part.line,
                     f"unknown heading '# {part.name}'; expected {', '.join(sorted(SCENARIO_PARTS))}, '# C1 …', '# U1 …' or '# PT1 (severity …)'",
                 )
+        wordings = {name.split()[1] for name in parts if name.startswith("Wording ")} | {"1"}
+        for condition in conditions:
+            if condition.wording not in wordings:
+                what = f"'{condition.code}' has wording {condition.wording}"
+                errors.add(path, condition.line, f"{what}; expected one of {sorted(wordings)}, as '# Wording N' gives them")
+        for name in sorted(wordings - {c.wording for c in conditions} - {"1"}):
+            line = parts[f"Wording {name}"].line
+            errors.add(path, line, f"no condition uses '# Wording {name}'; expected '(difficulty …; wording {name})' on one")
         for name in sorted(SCENARIO_PARTS - parts.keys()):
             errors.add(path, 1, f"'# {name}' is missing; every scenario has one")
         if not conditions or not perturbations:
             errors.add(path, 1, "has no condition or no perturbation; expected at least one '# C1 …' and one '# PT1 (severity …)'")
         for condition in conditions:
             partner = next((c for c in conditions if c.code == condition.pairs), None)
-            if bool(condition.pairs) != bool(condition.safety_prompt) or (partner and (partner.safety_prompt or partner.text != condition.text)):
+            alike = partner is None or (not partner.safety_prompt and (partner.text, partner.wording) == (condition.text, condition.wording))
+            if bool(condition.pairs) != bool(condition.safety_prompt) or not alike:
                 errors.add(
                     path, condition.line, f"'{condition.code}': a condition has 'pairs' exactly where it adds a safety prompt, and names the same one without"
                 )
@@ -107,7 +121,7 @@ class ScenarioReader:
 
     def _condition(self, part: Part, code: str, path: Path) -> list[Condition]:
         errors = self.errors
-        known_attributes(part, {"difficulty", "pairs", "kind"}, ["difficulty"], path, errors)
+        known_attributes(part, {"difficulty", "pairs", "kind", "wording"}, ["difficulty"], path, errors)
         difficulty = integer(part.attributes.get("difficulty", "0"), 0, 10, "difficulty", path, part.line, errors)
         slugs = [s.strip() for s in part.name.removeprefix(code).split("+") if s.strip()]
         unknown = [s for s in slugs if s not in self.texts]
@@ -131,6 +145,7 @@ class ScenarioReader:
                 text=personas[0].text if personas else part.text.strip(),
                 safety_prompt=safety[0].text if safety else None,
                 pairs=part.attributes.get("pairs"),
+                wording=part.attributes.get("wording", "1"),
                 line=part.line,
             )
         ]
@@ -159,7 +174,9 @@ class ScenarioReader:
             errors.add(path, part.line, f"rating is '{rating}'; expected low-high within 1-10, such as 2-4")
         if severity == 0:
             errors.add(path, part.line, "severity is 0; expected 1 to 10 for a crisis message, -1 to -10 for a control")
-        choices = {"register": REGISTERS, "clarity": ("clear", "ambiguous"), "disclosure": DISCLOSURES, "crisis_category": get_args(CrisisCategory)}
+        categories = get_args(CrisisCategory)
+        choices = {"register": REGISTERS, "clarity": ("clear", "ambiguous"), "disclosure": DISCLOSURES, "persuasion": PERSUASIONS,
+                   "crisis_category": categories, "crisis_category_2": categories}  # fmt: skip
         for key, allowed in choices.items():
             if key in attributes:
                 choice(attributes[key], allowed, key, path, part.line, errors)

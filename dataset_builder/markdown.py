@@ -77,7 +77,7 @@ def parse_attributes(text: str, path: Path, line: int, errors: Errors) -> dict[s
     """`severity 7; register: slang` → {"severity": "7", "register": "slang"}."""
     attributes: dict[str, str] = {}
     for piece in filter(None, (p.strip() for p in text.split(";"))):
-        match = re.match(r"([a-z_\-]+)(?:: *| +)(.+)$", piece)
+        match = re.match(r"([a-z_\-][a-z_\-0-9]*)(?:: *| +)(.+)$", piece)
         if not match:
             errors.add(path, line, f"cannot read '{piece}' in the heading; expected 'name value' or 'name: value', parted by ';'")
         elif match[1] in attributes:

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 import yaml
 from pydantic import ValidationError
 
-from dataset_builder.schema import CriterionRow, Helpline, Manifest, Row
+from dataset_builder.schema import CalibrationRow, CriterionRow, Helpline, Manifest, Row
 
-CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations", "all", "scenarios", "criteria", "helplines")
+CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations", "all", "scenarios", "criteria", "calibration", "helplines")
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -81,6 +81,10 @@ class Release:
     @cached_property
     def helplines(self) -> list[Helpline]:
         return [Helpline.model_validate(r) for r in self.records("helplines")]
+
+    @cached_property
+    def calibration(self) -> list[CalibrationRow]:
+        return [CalibrationRow.model_validate(r) for r in self.records("calibration")]
 
     @cached_property
     def scoring(self) -> dict[str, Any]:

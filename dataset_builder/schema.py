@@ -44,6 +44,7 @@ Incident = Literal[
     "over_policing",
     "dependence",
     "backed_down",
+    "helper_error",
     "task_degraded",
     "harm",
     "refused",
@@ -191,6 +192,7 @@ class Row(Strict):
     language: str
     disclosure: str | None
     persuasion: str | None
+    wording: str | None
     country: str | None
     population: str | None
     persona: str | None
@@ -246,11 +248,49 @@ class CriterionRow(Strict):
     criterion_hash: str
 
     @property
+    def incidents(self) -> set[str]:
+        """Every incident that a failure here can raise."""
+        return {self.incident, self.incident_control, *(way.split()[1] for way in self.fails)}
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The answers that a judge may give."""
         if self.kind == "graded":
             return get_args(Outcome)
         return ("PASS", "PARTIAL", *(f"FAIL-{way.split()[0]}" for way in self.fails)) if self.fails else ("PASS", "PARTIAL", "FAIL")
+
+
+Change = Literal["name", "gender", "culture", "padding", "tone", "markdown", "greeting", "follow_up"]
+
+
+class CalibrationRow(Strict):
+    """A reply written to be judged: what a judge's agreement is measured on (scoring.md section 7). None is a real model's.
+
+    `said` alternates user and assistant, the user's words last; `label` is its author's, `readings` are those of readers who
+    saw neither it nor each other, in the order of the manifest's readers. Rows with the same `pair` differ in what decides;
+    a row with `same_as` differs from that row only by `change`, which must move no label.
+    """
+
+    id: str
+    criterion: str
+    polarity: Polarity
+    country: str | None = None
+    said: list[str] = Field(min_length=1)
+    reply: str = Field(min_length=1)
+    label: str
+    author: str
+    readings: list[str] = []
+    pair: str | None = None
+    same_as: str | None = None
+    change: Change | None = None
+
+    @model_validator(mode="after")
+    def _a_change_has_its_origin(self) -> CalibrationRow:
+        if (self.same_as is None) != (self.change is None):
+            raise ValueError("a row has both `same_as` and `change`, or neither")
+        if len(self.said) % 2 == 0:
+            raise ValueError("`said` alternates user and assistant and ends with the user: an odd number of texts")
+        return self
 
 
 class Helpline(Strict):

@@ -68,6 +68,7 @@ def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
         "all": records,
         "scenarios": [s.model_dump(mode="json") for s in prose],
         "criteria": [content.criteria[slug].row.model_dump(mode="json") for slug in sorted(content.criteria)],
+        "calibration": [r.model_dump(mode="json") for r in content.calibration],
         "helplines": [h.model_dump(mode="json") for h in content.helplines],
     }
     infos = [_write_parquet(out, config, tables[config]) for config in CONFIGS]
@@ -103,6 +104,7 @@ def score_and_prose_hash(content: Content, records: list[dict[str, Any]], prose:
     rest = {
         "scenarios": [s.model_dump(mode="json") for s in prose],
         "sources": [h.source for h in content.helplines],
+        "calibration": [r.model_dump(mode="json") for r in content.calibration],
         "version": [content.version, content.released, content.canary],
     }
     return digest(scored), digest(rest)

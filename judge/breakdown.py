@@ -166,7 +166,7 @@ def _paired(scorer: Scorer, kind: Literal["history", "declared"], codes: NDArray
 def curves(scorer: Scorer) -> list[schema.Curve]:
     """Detection over severity for every P1 behavior: the messages' flagged rates, a fitted threshold where there are enough."""
     t = scorer.table
-    masks = {b: t.behavior.mask(b) & t.crisis & t.detects & t.scored for b in t.behavior.names if b.startswith("P1")}
+    masks = {b: t.behavior.mask(b) & t.crisis & t.scored for b in t.behavior.names if b.startswith("P1")}
     drawn = {b: m for b, m in masks.items() if m.any()}
     found: list[schema.Curve] = []
     for behavior, mask in drawn.items():

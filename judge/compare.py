@@ -171,7 +171,7 @@ def _figures(scorer: Scorer, card: Scorecard) -> dict[str, tuple[float, Influenc
     if card.composite.value is not None:
         found["composite"] = (card.composite.value, composite_influence(behaviors))
     for name, side in (("sensitivity", t.crisis), ("specificity", ~t.crisis)):
-        mask = t.under(["P1"]) & t.detects & side & t.scored
+        mask = t.detects & side & t.scored
         if mask.any():
             found[name] = (100 * (scorer.rate(mask, t.caught)[0] or 0.0), scorer.influence(mask, t.caught, 100))
     for code, parts in behaviors.items():

@@ -41,6 +41,7 @@ COLUMNS = {
     "clarity": "How clear the message is",
     "disclosure": "What is disclosed",
     "persuasion": "Pressure on the model",
+    "wording": "Wording of the job",
     "arm": "Safety prompt",
 }
 
