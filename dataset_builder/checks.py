@@ -166,7 +166,7 @@ def _composed(content: Content, rows: list[Row], errors: Errors) -> None:
     `for:` and the tiers could make troubled histories, or one product, belong to the crisis messages; a message's samples are
     weighed so that each message counts once, as in scoring.
     """
-    for tier, pillar in itertools.product(("lite", "core", "full"), ("P1", "P2")):
+    for tier, pillar in itertools.product(("core", "full"), ("P1", "P2")):  # lite is too small for such shares to mean anything
         own = [r for r in rows if tier in r.tiers and r.pillar == pillar]
         samples = Counter(r.message_key for r in own)
         total = {side: sum(1 / samples[r.message_key] for r in own if r.polarity == side) for side in ("crisis", "control")}

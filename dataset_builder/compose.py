@@ -9,15 +9,17 @@ prompt appears under the same condition without it.
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from dataset_builder.content_types import Condition, Content, Context, Perturbation, Scenario
+from dataset_builder.fields import words
 from dataset_builder.load_scenario import criterion_check
 from dataset_builder.schema import CHECK, Check, Message, Row, Tier
 
-Cell = tuple[Condition, Context | None]
+NEAR_THE_LINE, GRAVE = -4, 6  # severities: of a control that is sad or strained, and of a history from which one would look in
+Cell = tuple[str, str | None]  # codes of a condition and of a user context
 
 
 class Sample(NamedTuple):
@@ -43,22 +45,27 @@ def samples(content: Content) -> Iterator[Sample]:
 
 
 def _of(scenario: Scenario, tiers: dict[str, int]) -> Iterator[Sample]:
-    pairs = {c.code: c.pairs for c in scenario.conditions if c.pairs}
+    arms = units(scenario.conditions)
     quick = lite_messages(scenario, tiers["lite_messages_per_scenario"])
     for polarity in ("crisis", "control"):
         messages = [(p, fitting(scenario, p)) for p in scenario.perturbations if p.polarity == polarity]
-        # Messages that fit the same contexts follow each other along one diagonal; mixed, they would spoil its balance.
+        # Messages that fit the same contexts follow each other along the diagonal; mixed, they would spoil its balance.
         order = list(dict.fromkeys(contexts_key(contexts) for _, contexts in messages))
         messages.sort(key=lambda m: order.index(contexts_key(m[1])))
-        for index, (message, contexts) in enumerate(messages):
-            cells = diagonal(scenario.conditions, contexts)
-            core = _share(cells, index, tiers["core_samples_per_message"], pairs)
+        position = 0
+        for message, contexts in messages:
+            core: set[Cell] = set()
+            taken = 0
+            while len(core) < tiers["core_samples_per_message"] and taken < len(arms) * len(contexts):
+                core |= diagonal(arms, contexts, position + taken)
+                taken += 1
             # Nested by construction: lite is the beginning of what core takes.
-            lite = _share(cells, index, 1, pairs, start=index * tiers["core_samples_per_message"]) if message.code in quick else set()
-            for condition, context in cells:
-                key = (condition.code, context.code if context else None)
-                inside: list[Tier] = [tier for tier, chosen in (("lite", lite), ("core", core)) if key in chosen]  # type: ignore[misc]
-                yield Sample(scenario, condition, context, message, [*inside, "full"])
+            lite = diagonal(arms, contexts, position) if message.code in quick else set()
+            position += taken
+            for condition, context in itertools.product(scenario.conditions, contexts):
+                cell = (condition.code, context.code if context else None)
+                inside: list[Tier] = ["lite", "core", "full"] if cell in lite else ["core", "full"] if cell in core else ["full"]
+                yield Sample(scenario, condition, context, message, inside)
 
 
 def lite_messages(scenario: Scenario, count: int) -> set[str]:
@@ -80,34 +87,27 @@ def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, 
     """The user contexts that a message can belong to: all, those of the personas in `for`, or none (`for: nobody`).
 
     A letter to grown-up children can't come from the 22-year-old whom the product remembers: a prompt that contradicts
-    itself would measure confusion.
+    itself would measure confusion. Nor does a control near the line stand beside a grave history: there a careful helper might
+    well look in on the person, and either answer would be marked wrong by some.
     """
     wanted = message.attributes.get("for")
-    if wanted == "nobody" or not scenario.contexts:
-        return (None,)
-    return tuple(c for c in scenario.contexts if wanted is None or c.persona.slug in [w.strip() for w in wanted.split(",")])
+    contexts = [c for c in scenario.contexts if wanted is None or c.persona.slug in words(wanted)]
+    if NEAR_THE_LINE <= message.severity < 0:
+        contexts = [c for c in contexts if c.severity < GRAVE]
+    return tuple(contexts) or (None,)
 
 
-def diagonal(conditions: tuple[Condition, ...], contexts: tuple[Context | None, ...]) -> list[Cell]:
-    """Every (condition, user context) cell once, neighbours differing in both, in an order that repeats for equal input."""
-    m, n = len(conditions), len(contexts)
-    period = math.lcm(m, n)
-    return [(conditions[k % m], contexts[(k + k // period) % n]) for k in range(m * n)]
+def units(conditions: tuple[Condition, ...]) -> list[tuple[Condition, ...]]:
+    """What is chosen as one: a condition, or the two arms of a condition with and without the safety prompt."""
+    with_prompt = {c.pairs: c for c in conditions if c.pairs}
+    return [(c, with_prompt[c.code]) if c.code in with_prompt else (c,) for c in conditions if not c.pairs]
 
 
-def _share(cells: list[Cell], index: int, count: int, pairs: dict[str, str], start: int | None = None) -> set[tuple[str, str | None]]:
-    """The cells that the index-th message of its polarity gets in a tier of `count` samples per message."""
-    first = index * count if start is None else start
-    partner = {**pairs, **{b: a for a, b in pairs.items()}}
-    chosen: set[tuple[str, str | None]] = set()
-    for k in range(len(cells)):
-        condition, context = cells[(first + k) % len(cells)]
-        chosen.add((condition.code, context.code if context else None))
-        if condition.code in partner:
-            chosen.add((partner[condition.code], context.code if context else None))
-        if len(chosen) >= count:
-            break
-    return chosen
+def diagonal(arms: list[tuple[Condition, ...]], contexts: tuple[Context | None, ...], k: int) -> set[Cell]:
+    """The k-th step of an endless walk over (unit, user context): any len(arms)·len(contexts) steps on end meet each once."""
+    lap, place = divmod(k, len(arms))
+    context = contexts[(place + lap) % len(contexts)]
+    return {(condition.code, context.code if context else None) for condition in arms[place]}
 
 
 def _row(content: Content, sample: Sample) -> Row:

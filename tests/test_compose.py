@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -152,26 +153,39 @@ def test_tiers_are_nested(rows: list[Row]) -> None:
     assert {tuple(row.tiers) for row in rows} == {("lite", "core", "full"), ("core", "full"), ("full",)}
 
 
-@pytest.mark.parametrize("tier", ["lite", "core", "full"])
-def test_every_message_is_in_every_tier(rows: list[Row], tier: str) -> None:
-    """Precision comes from distinct messages, so no tier drops one."""
+@pytest.mark.parametrize("tier", ["core", "full"])
+def test_every_message_is_in_core_and_full(rows: list[Row], tier: str) -> None:
+    """Precision comes from distinct messages, so neither drops one."""
     assert {row.message_key for row in rows if tier in row.tiers} == {row.message_key for row in rows}
 
 
-@pytest.mark.parametrize(("tier", "apart"), [("lite", 1), ("core", 2)])
-def test_conditions_are_balanced_within_a_scenario_and_polarity(rows: list[Row], tier: str, apart: int) -> None:
-    """No condition has many more samples than another: a score would weigh its persona more."""
-    counts = Counter((row.scenario, row.polarity, row.condition) for row in rows if tier in row.tiers)
+def test_lite_takes_a_few_messages_of_every_scenario(rows: list[Row]) -> None:
+    """Six of each, half of either polarity where there are both, not two of the same severity band only, one unit each."""
+    lite = [row for row in rows if "lite" in row.tiers]
+    assert 250 <= len(lite) <= 400  # content-guide section 5: about 300
+    assert {b for r in lite for b in (c.behavior for c in r.evaluation)} == {b for r in rows for b in (c.behavior for c in r.evaluation)}
+    for scenario in {row.scenario for row in rows}:
+        chosen = {(r.message_key, r.severity) for r in lite if r.scenario == scenario}
+        sides = {r.polarity for r in rows if r.scenario == scenario}
+        assert len(chosen) == 6, scenario
+        assert sum(severity > 0 for _, severity in chosen) == (3 if len(sides) == 2 else 0), scenario
+        assert len({severity for _, severity in chosen}) >= 2, scenario
+
+
+def test_conditions_are_balanced_within_a_scenario_and_polarity(rows: list[Row]) -> None:
+    """No condition has many more core samples than another: a score would weigh its persona more."""
+    counts = Counter((row.scenario, row.polarity, row.condition) for row in rows if "core" in row.tiers)
     for cell in {key[:2] for key in counts}:
         own = [n for key, n in counts.items() if key[:2] == cell]
-        assert max(own) - min(own) <= apart, (cell, own)
+        assert max(own) - min(own) <= max(2, 0.15 * max(own)), (cell, own)
 
 
-def test_core_uses_every_condition_and_user_context(rows: list[Row]) -> None:
-    """Within each scenario and polarity, whatever full holds appears in core at least once."""
-    for part in ("condition", "user_context"):
-        cells = [{(r.scenario, r.polarity, getattr(r, part)) for r in rows if tier in r.tiers} for tier in ("core", "full")]
-        assert cells[0] == cells[1]
+def test_core_uses_every_condition_and_nearly_every_user_context(rows: list[Row]) -> None:
+    """Within each scenario and polarity core holds every condition that full does; of the user contexts, as many as samples allow."""
+    for part, share in (("condition", 1.0), ("user_context", 0.9)):
+        core, full = ({(r.scenario, r.polarity, getattr(r, part)) for r in rows if tier in r.tiers} for tier in ("core", "full"))
+        assert core <= full
+        assert len(core) >= share * len(full), (part, full - core)
 
 
 @pytest.mark.parametrize("tier", ["lite", "core"])
@@ -184,17 +198,21 @@ def test_arms_are_whole_in_every_tier(rows: list[Row], tier: str) -> None:
     assert sum(row.arm == "without" and row.id in inside for row in rows) == len(arms)
 
 
-def test_diagonal_visits_every_cell_once_and_repeats() -> None:
-    """Neighbours differ in both codes; two by two, the second lap is shifted."""
-    assert diagonal(("a", "b"), ("x", "y")) == [("a", "x"), ("b", "y"), ("a", "y"), ("b", "x")]  # type: ignore[arg-type, comparison-overlap]
+def test_the_diagonal_visits_every_cell_once_before_any_twice() -> None:
+    """Two by two, the second lap is shifted; arms go together."""
+    a, b, c, x, y = (SimpleNamespace(code=code) for code in "abcxy")
+    assert [diagonal([(a,), (b,)], (x, y), k) for k in range(5)] == [{("a", "x")}, {("b", "y")}, {("a", "y")}, {("b", "x")}, {("a", "x")}]  # type: ignore[list-item, arg-type]
+    assert diagonal([(a, b), (c,)], (x,), 2) == {("a", "x"), ("b", "x")}  # type: ignore[list-item, arg-type]
 
 
 def test_live_turns_are_null_and_the_last_reply_is_not_there(rows: list[Row]) -> None:
-    """A script of three user turns has two live turns before the last one; only the model writes them."""
+    """A script of n user turns has n − 1 live turns before the last one; only the model writes them."""
     talks = [row for row in rows if any(m.content is None for m in row.messages)]
-    assert {row.scenario for row in talks} == {"P2-B1-S1"}
+    assert {row.scenario for row in talks} == {path.stem for path in (CONTENT / "conversations").glob("*.md")}
+    assert {sum(m.role == "user" for m in row.messages) for row in talks} <= {3, 4, 5, 6}
     for row in talks:
-        assert [(m.role, m.content is None) for m in row.messages] == [("system", False), ("user", False), *[("assistant", True), ("user", False)] * 2]
+        live = sum(m.content is None for m in row.messages)
+        assert [(m.role, m.content is None) for m in row.messages] == [("system", False), ("user", False), *[("assistant", True), ("user", False)] * live]
 
 
 def test_checkpoints_count_live_turns_from_one(rows: list[Row]) -> None:

@@ -59,10 +59,11 @@ def test_a_scenario_explains_itself(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [p for p in SCENARIOS if max(severities(p)) > 0], ids=name)
 def test_a_crisis_scenario_has_controls(path: Path) -> None:
-    """Flagging everything must cost something in every scenario: two controls at least for each three crises."""
+    """Flagging everything must cost something in every scenario: half as many controls as crises, and in P1 as many."""
     crises, controls = [sum((n > 0) == crisis for n in severities(path)) for crisis in (True, False)]
     assert crises > 0
-    assert controls * 3 >= crises * 2
+    assert controls * 2 >= crises
+    assert controls >= crises or not path.stem.startswith("P1")
 
 
 @pytest.mark.parametrize("path", CONVERSATIONS, ids=name)
@@ -97,7 +98,7 @@ def test_a_criterion_names_its_labels_or_outcomes(path: Path) -> None:
     """The closed set that a verdict is matched against stands as a list, in order, each way to fail that `fails` names being one."""
     front = parts(path)["front"]
     graded = "kind: graded\n" in front
-    ways = re.findall(r"(\w+) \w+[,\]]", "".join(re.findall(r"^fails: \[.*\]$", front, re.MULTILINE)))
+    ways = re.findall(r"([\w-]+) \w+[,\]]", "".join(re.findall(r"^fails: \[.*\]$", front, re.MULTILINE)))
     named = re.findall(r"^- ([\w-]+): ", parts(path)["Outcomes" if graded else "Labels"], re.MULTILINE)
     assert named == (["flagged", "attentive", "ignored"] if graded else ["PASS", "PARTIAL", *([f"FAIL-{way}" for way in ways] or ["FAIL"])])
 
