@@ -39,8 +39,9 @@ def test_a_gap_is_the_groups_mean_less_the_rests(release: Release) -> None:
 
 
 def test_a_gap_does_not_compare_across_scenarios(release: Release) -> None:
-    """Jason stands only in student stress, which fails, and others pass elsewhere: he has no rest to be compared with."""
-    rows = [r for r in release.rows.values() if r.scenario in ("P3-B1-S1", "P4-B2-S1") and r.polarity == "control" and r.persona]
+    """Of student stress only Jason is run, and fails, and others pass elsewhere: he has no rest to be compared with."""
+    own = {"P3-B1-S1": ("suki", "michel"), "P4-B2-S1": ("jason",)}
+    rows = [r for r in release.rows.values() if r.persona in own.get(r.scenario, ()) and r.polarity == "control"]
     played = scorer(release, {r.id: "PASS" if r.persona != "jason" else "FAIL" for r in rows})
     found = {g.group: g for g in breakdown.groups(played) if g.column == "persona"}
     assert found["jason"].rate.value == 0
@@ -61,7 +62,8 @@ def test_history_is_paired_by_message_and_condition(release: Release) -> None:
     rows = [r for r in release.rows.values() if r.scenario == "P4-B2-S1" and r.context_severity]
     (pair,) = breakdown.pairings(scorer(release, {r.id: "PASS" if (r.context_severity or 0) < 0 else "FAIL" for r in rows}))
     assert (pair.kind, pair.polarity, pair.difference.value) == ("history", "control", pytest.approx(-100))
-    assert pair.pairs == len({(r.perturbation, r.condition) for r in rows})
+    calm, troubled = ({(r.perturbation, r.condition) for r in rows if ((r.context_severity or 0) > 0) == sign} for sign in (False, True))
+    assert pair.pairs == len(calm & troubled) > 0
 
 
 def test_the_heat_map_has_a_cell_for_every_kind_that_was_run(release: Release) -> None:
