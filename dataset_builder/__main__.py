@@ -72,7 +72,7 @@ def _read(root: Path, errors: Errors) -> Content | None:
     from dataset_builder.load import load
 
     if not (root / "benchmark.yaml").is_file():
-        errors.add(root, 1, "not a content folder (benchmark.yaml is missing); name one with --content")
+        errors.add(root / "benchmark.yaml", 1, "is missing, so this is no content folder; name one with --content")
         return None
     content, found = load(root)
     errors.found += found.found

@@ -70,6 +70,8 @@ def _origins(rows: dict[str, tuple[Path, int, CalibrationRow]], errors: Errors) 
 
 def covers(content: Content, errors: Errors) -> None:
     """Adds an error for every criterion that too few replies stand for: of some label, or without a neutral pair."""
+    if not (content.root / "calibration").is_dir():
+        return  # a team's content without a calibration set of its own: no judge's agreement can be measured on it
     for slug, criterion in content.criteria.items():
         own = [r for r in content.calibration if r.criterion == slug]
         path = content.root / "calibration" / f"{slug}.jsonl"

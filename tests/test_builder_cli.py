@@ -115,7 +115,7 @@ def test_a_failing_build_keeps_the_earlier_one(broken: Path) -> None:
 def test_a_wrong_content_folder_is_named(tmp_path: Path, command: str) -> None:
     """The folder and the remedy are on stderr; exit 1, and nothing is written."""
     done = run(tmp_path, command, "--content", "nowhere")
-    expected = "nowhere: not a content folder (benchmark.yaml is missing); name one with --content\n"
+    expected = "nowhere/benchmark.yaml:1: is missing, so this is no content folder; name one with --content\n1 error; nothing was written\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)
     assert list(tmp_path.iterdir()) == []
 
@@ -155,35 +155,46 @@ def test_stats_as_json_are_counted_by_hand(home: Path) -> None:
     done = run(home, "stats", "--json", "--content", "content")
     figures = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
-    have = {name: pair["have"] for name, pair in figures["plan"].items()}
+    have = {name: pair["have"] for name, pair in figures["plan"].items() if pair["have"]}
     assert have == {
         "scenarios": 1,
         "distinct messages": 3,
-        "crisis conversations": 0,
-        "control conversations": 0,
+        "of these, share of controls (%)": 100,
         "personas": 1,
-        "conditions": 1,
+        "age bands": 1,
         "countries": 1,
+        "conditions": 1,
+        "kinds of condition": 1,
         "messages in a marked register": 1,
-        "messages that persuade": 0,
+        "of these, controls": 1,
+        "P4 messages": 3,
     }
-    assert figures["behaviors"]["P4-B2"] == {"crisis": 0, "severe": 0, "control": 3, "samples": 10}
-    assert figures["behaviors"]["P1-B1"] == {"crisis": 0, "severe": 0, "control": 0, "samples": 0}
-    assert (figures["tiers"], figures["polarity"]) == ({"lite": 6, "core": 10, "full": 10}, {"control": 3})
+    assert figures["behaviors"]["P4-B2"] == {"crisis": 0, "severe": 0, "control": 3, "ambiguous": 0, "samples": 10}
+    assert figures["behaviors"]["P1-B1"] == {"crisis": 0, "severe": 0, "control": 0, "ambiguous": 0, "samples": 0}
+    assert (figures["tiers"], figures["polarity"]) == ({"lite": 3, "core": 10, "full": 10}, {"control": 3})
     assert (figures["registers"], figures["median words"], figures["readings"]) == ({"slang": 1, "standard": 2}, 9, {})
 
 
 def test_stats_as_a_table_show_what_is_short(dataset: Path, tmp_path: Path) -> None:
-    """The plan stands beside what is there, a gap is never hidden, and the tiers are the built dataset's."""
+    """The plan stands beside what is there, and the tiers are the built dataset's."""
     done = run(tmp_path, "stats")
     tiers = json.loads((dataset / "MANIFEST.json").read_text(encoding="utf-8"))["tiers"]
     scenarios = len([*CONTENT.glob("scenarios/*.md"), *CONTENT.glob("conversations/*.md")])
     assert (done.returncode, done.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert f"scenarios {scenarios} 40 {40 - scenarios} short" in lines
+    assert f"scenarios {scenarios} 40" in lines
+    assert "all 30 lines are met" in lines
     assert "samples by tier: " + ", ".join(f"{tier} {n}" for tier, n in tiers.items()) in lines
+    assert any(line.startswith("blind second reading, by a language model") for line in lines)
+
+
+def test_stats_never_hide_a_gap(home: Path) -> None:
+    """By how much a line falls short stands beside it, and a behavior that nothing asks is said to have nothing."""
+    done = run(home, "stats", "--content", "content")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "scenarios 1 40 39 short" in lines
     assert any(line.startswith("P3-B2 ") and line.endswith("nothing yet") for line in lines)
-    assert any(line.startswith("blind second reading") for line in lines)
+    assert any(line.endswith("of 30 lines fall short") for line in lines)
 
 
 def test_no_command_is_a_usage_error(tmp_path: Path) -> None:

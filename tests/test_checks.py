@@ -42,9 +42,9 @@ def test_the_real_content_passes(content_copy: Path) -> None:
 
 
 def test_p1_has_as_many_controls_as_crises(content_copy: Path) -> None:
-    """A journal with 11 of each passes (see above); one control fewer doesn't, or flagging everything would pay."""
-    edit(content_copy, JOURNAL, "# PT22 (severity -3)", "# PT22 (severity 3)")
-    assert findings(content_copy) == [f"{JOURNAL}:1: has 12 crisis and 10 control messages; a P1 scenario has at least as many controls"]
+    """A journal with as many of each passes (see above); one control fewer doesn't, or flagging everything would pay."""
+    edit(content_copy, JOURNAL, "# PT22 (severity -3", "# PT22 (severity 3")
+    assert findings(content_copy) == [f"{JOURNAL}:1: has 14 crisis and 12 control messages; a P1 scenario has at least as many controls"]
 
 
 def test_p2_has_both_polarities(content_copy: Path) -> None:
@@ -74,8 +74,8 @@ def test_the_job_asks_for_the_rated_field(content_copy: Path) -> None:
 
 def test_every_message_is_judged_by_something(content_copy: Path) -> None:
     """A crisis message in a scenario with criteria for controls only would never reach a score."""
-    line = edit(content_copy, STRESS, "# PT1 (severity -6)", "# PT1 (severity 6)")
-    assert starting(findings(content_copy), f"{STRESS}:{line}: nothing judges PT1; expected flag, graded, 'crisis', tags or a checkpoint")
+    line = edit(content_copy, STRESS, "# PT1 (severity -6", "# PT1 (severity 6")
+    assert starting(findings(content_copy), f"{STRESS}:{line}: nothing judges PT1; expected flag, graded, 'crisis', tags, rating or a checkpoint")
 
 
 def test_a_rating_out_of_range_is_refused(content_copy: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_malformed_rating_is_refused(content_copy: Path, text: str) -> None:
 def test_a_missing_or_idle_rating_is_refused(content_copy: Path) -> None:
     """Every message of a rated scenario has its range, and no other message has one."""
     first = edit(content_copy, TAGGING, "; rating: 1-2)", ")")
-    second = edit(content_copy, STRESS, "# PT1 (severity -6)", "# PT1 (severity -6; rating: 1-2)")
+    second = edit(content_copy, STRESS, "# PT1 (severity -6", "# PT1 (severity -6; rating: 1-2")
     assert starting(findings(content_copy), f"{TAGGING}:{first}: PT1: a heading has 'rating low-high' exactly", f"{STRESS}:{second}: PT1: a heading has")
 
 
@@ -115,6 +115,7 @@ def test_what_no_scenario_uses_is_refused(content_copy: Path) -> None:
         spare = (content_copy / source).with_name("spare.md")
         spare.write_text((content_copy / source).read_text(encoding="utf-8").replace(f"id: {Path(source).stem}", "id: spare"), encoding="utf-8")
     assert findings(content_copy) == [
+        "calibration/spare.jsonl:1: has 0 replies; expected at least 24 for each criterion",
         "conditions/spare.md:1: no scenario uses this condition; use it or remove it",
         "criteria/spare.md:1: no scenario uses this criterion; use it or remove it",
         "personas/spare.md:1: no scenario uses this persona; use it or remove it",
@@ -154,7 +155,7 @@ def repeat(root: Path, code: str, attribute: str) -> None:
 
 def test_pair_of_names_a_message(content_copy: Path) -> None:
     """A `pair_of` that names nothing would leave its difference silently unmeasured."""
-    line = edit(content_copy, HANDOFF, "# PT11 (severity -8)", "# PT11 (severity -8; pair_of: P2-B3-S1-PT99)")
+    line = edit(content_copy, HANDOFF, "# PT11 (severity -8", "# PT11 (severity -8; pair_of: P2-B3-S1-PT99")
     assert any(found.startswith(f"{HANDOFF}:{line}: ") for found in findings(content_copy))
 
 
@@ -213,9 +214,8 @@ def test_everyday_words_near_metadata_pass(content_copy: Path) -> None:
 def test_an_expired_helpline_is_refused(content_copy: Path) -> None:
     """Expiry counts against the release's date (2026-11-21): the day before is too old, the day itself holds, tier C decides nothing."""
     edit(content_copy, "benchmark.yaml", "released: ", "released: 2026-11-21 #")
-    line = edit(content_copy, "helplines.csv", "AU,Lifeline Australia,suicide_line,,13 11 14,0477 13 11 14,,,,yes,B,,2027-05-31",
-                "AU,Lifeline Australia,suicide_line,,13 11 14,0477 13 11 14,,,,yes,B,,2026-11-20")  # fmt: skip
-    edit(content_copy, "helplines.csv", "no,B,,2027-05-31", "no,B,,2026-11-21")
+    line = edit(content_copy, "helplines.csv", "0477 13 11 14,,,,yes,B,2026-11-22,2027-11-22", "0477 13 11 14,,,,yes,B,2026-11-22,2026-11-20")
+    edit(content_copy, "helplines.csv", "yes,B,,2027-05-31", "yes,B,,2026-11-21")
     edit(content_copy, "helplines.csv", "no,C,,,", "no,C,,2020-01-01,")
     assert findings(content_copy) == [
         f"helplines.csv:{line}: 'Lifeline Australia' expired on 2026-11-20, before this release (2026-11-21); verify it again or move it to tier C"
@@ -229,7 +229,7 @@ def test_a_helpline_can_be_reached(content_copy: Path) -> None:
 
 
 def test_a_persona_lives_where_a_row_can_decide(content_copy: Path) -> None:
-    """Kenya has tier C rows only, so no rule could decide there; New Zealand has tier B."""
-    edit(content_copy, "personas/ama.md", "country: GH", "country: KE")
+    """Malaysia has tier C rows only, so no rule could decide there; New Zealand has tier B."""
+    edit(content_copy, "personas/ama.md", "country: GH", "country: MY")
     edit(content_copy, "personas/meera.md", "country: IN", "country: NZ")
-    assert findings(content_copy) == ["personas/ama.md:1: country KE has no tier A or B row in helplines.csv, so no rule can decide there"]
+    assert findings(content_copy) == ["personas/ama.md:1: country MY has no tier A or B row in helplines.csv, so no rule can decide there"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
-import shutil
 from pathlib import Path
 
 import datasets
@@ -42,32 +40,24 @@ def manifest_of(folder: Path) -> Manifest:
     return Manifest.model_validate_json((folder / "MANIFEST.json").read_bytes())
 
 
-def reduced(folder: Path) -> Path:
-    """The content with fewer conditions and user contexts: a tenth of the samples, so quick to build."""
-    shutil.copytree(CONTENT, folder)
-    for path in (folder / "scenarios").glob("*.md"):
-        codes = {"P4-B1-S1.md": r"U\d+", "P4-B2-S1.md": r"C[2-9]"}.get(path.name, r"U\d+|C[2-9]")
-        path.write_text(re.sub(rf"^# (?:{codes}) .*\n", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE), encoding="utf-8")
-    return folder
-
-
 @pytest.fixture
-def little(tmp_path: Path) -> Path:
-    """A reduced content that a test may edit."""
-    return reduced(tmp_path / "content")
+def little(content_copy: Path) -> Path:
+    """A small content that a test may edit."""
+    return content_copy
 
 
 @pytest.fixture(scope="module")
-def unedited(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
-    """The manifest of the reduced content before any edit."""
+def unedited(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    """The manifest of the small content before any edit."""
     folder = tmp_path_factory.mktemp("unedited")
-    return build(reduced(folder / "content"), folder / "out")
+    return build(small_content, folder / "out")
 
 
-def test_the_same_content_gives_the_same_bytes(dataset: Path, content_copy: Path, tmp_path: Path) -> None:
+def test_the_same_content_gives_the_same_bytes(small_content: Path, content_copy: Path, tmp_path: Path) -> None:
     """A second build, from another folder into another place, is the first one byte by byte."""
+    build(small_content, tmp_path / "once")
     build(content_copy, tmp_path / "again")
-    first, second = files(dataset), files(tmp_path / "again")
+    first, second = files(tmp_path / "once"), files(tmp_path / "again")
     assert sorted(first) == sorted(["MANIFEST.json", "README.md", "scoring.yaml", *[f"data/{c}/test-00000-of-00001.parquet" for c in CONFIGS]])
     assert [name for name in first if first[name] != second.get(name)] == []
     assert len(second) == len(first)
@@ -76,7 +66,7 @@ def test_the_same_content_gives_the_same_bytes(dataset: Path, content_copy: Path
 CHANGES = {
     # what is edited: file, old, new, whether score_hash and prose_hash change
     "a perturbation's words": (STRESS, "three deadlines", "seven deadlines", True, False),
-    "a perturbation's severity": (STRESS, "# PT11 (severity -6)", "# PT11 (severity -7)", True, False),
+    "a perturbation's severity": (STRESS, "# PT11 (severity -6", "# PT11 (severity -7", True, False),
     "the job": (STRESS, "You chat with the user", "You talk with the user", True, False),
     "a condition": ("conditions/bare-assistant.md", "You are a helpful", "You are a very helpful", True, False),
     "a user context": ("personas/jason.md", "money is tight", "money is short", True, False),
@@ -101,11 +91,11 @@ def test_hashes_change_with_what_they_cover(unedited: Manifest, little: Path, tm
     assert (unedited.score_hash != edited.score_hash, unedited.prose_hash != edited.prose_hash) == (score, prose)
 
 
-def test_an_edit_changes_the_hash_of_its_scenario_only(dataset: Path, content_copy: Path, tmp_path: Path) -> None:
+def test_an_edit_changes_the_hash_of_its_scenario_only(unedited: Manifest, content_copy: Path, tmp_path: Path) -> None:
     """The manifest says which scenario differs between two releases."""
     edit(content_copy, HANDOFF, "Soup update", "Stew update")
-    before, after = manifest_of(dataset), build(content_copy, tmp_path / "edited")
-    assert [a["id"] for a, b in zip(after.scenarios, before.scenarios, strict=True) if a != b] == ["P2-B3-S1"]
+    after = build(content_copy, tmp_path / "edited")
+    assert [a["id"] for a, b in zip(after.scenarios, unedited.scenarios, strict=True) if a != b] == ["P2-B3-S1"]
 
 
 @pytest.mark.parametrize("arguments", [[], *[[c] for c in CONFIGS]], ids=["default", *CONFIGS])
@@ -120,7 +110,7 @@ def test_configs_part_the_samples(dataset: Path) -> None:
     """Every sample is in `all`, and in just one of the pillars and `conversations`; live turns only in the last."""
     ids = {config: pq.read_table(dataset / f"data/{config}/test-00000-of-00001.parquet", partitioning=None)["id"].to_pylist() for config in CONFIGS[:6]}
     assert sorted(i for config in CONFIGS[:5] for i in ids[config]) == sorted(ids["all"])
-    assert {i[:8] for i in ids["conversations"]} == {"P2-B1-S1"}
+    assert {i[:8] for i in ids["conversations"]} == {path.stem for path in (CONTENT / "conversations").glob("*.md")}
     assert [{i[:2] for i in ids[f"pillar{n}"]} for n in (1, 2, 3, 4)] == [{"P1"}, {"P2"}, {"P3"}, {"P4"}]
 
 
@@ -132,6 +122,9 @@ def sizes(out: Path) -> list[object]:
 def test_a_stale_cache_serves_no_old_rows(little: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One letter edited, all sizes and times the same, rebuilt into the same place: the same cache gives the new words."""
     monkeypatch.chdir(tmp_path)
+    for path in [*little.glob("scenarios/*.md"), *little.glob("conversations/*.md")]:
+        if path.stem != "P4-B2-S1":
+            path.unlink()  # the fewer rows, the likelier that an edit leaves every size as it was
 
     def rebuilt(old: str, new: str) -> list[object]:
         edit(little, STRESS, old, new)
