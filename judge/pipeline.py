@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
-from functools import partial
+import sys
 from pathlib import Path
 
-from dataset_builder.release import Release, open_release
-from judge import offline, schema
+from dataset_builder.release import Release
+from judge import schema
+from judge.agreement import agreement_of, panel
+from judge.asking import batch
+from judge.asking.requests import JudgeRequest
+from judge.asking.run import ask, command, open_run
+from judge.asking.run import identity as llm
 from judge.errors import RunError
-from judge.report import SAMPLES, report
-from judge.requests import prompt_hash
-from judge.runs import Run, read_replies, read_run
-from judge.score import score
-from judge.summary import summary
+from judge.offline import judge as offline
+from judge.report.page import SAMPLES, report
+from judge.report.summary import summary
+from judge.runs import Run
+from judge.scoring.score import score
 from judge.verdicts import Answers, JudgeIdentity, judge_run
 
 # Beside the code and outside what is hashed: the trivial policies' scores, by score_hash and tier (scripts/make_references.py).
@@ -27,32 +31,62 @@ def score_run(options: argparse.Namespace) -> str:
     """Does what `judge score` says and returns the summary for the terminal.
 
     Raises:
-        ReleaseError, RunError, ValueError: bad input, each named. EngineError, OSError: the judge or the disk.
+        ReleaseError, RunError, ValueError: bad input, each named. EngineError, BudgetError, OSError: the judge, its cap, or the disk.
     """
-    if options.judge not in ("offline", "openai"):
-        raise ValueError(f"unknown judge '{options.judge}'; expected offline or openai")
-    release = open_release(options.dataset)
-    run = read_replies(options.replies, release) if options.replies else read_run(options.run_dir, release)
-    out: Path = options.out or (options.replies.with_suffix(".scored") if options.replies else run.path)
-    if options.judge == "offline":
-        identity, answers = JudgeIdentity(offline.NAME, None), None
-    else:
-        identity, answers = JudgeIdentity(options.model, prompt_hash()), _live(options, out)
-    verdicts = judge_run(run, release, identity, answers)
+    if options.repeats < 1:
+        raise ValueError("--repeats: expected 1 or more")
+    if "openai" in options.judge:
+        sys.stderr.write(ask(options) + "\n")
+    release, run, home = open_run(options)
+    out: Path = options.out or home
+    judges = list(dict.fromkeys(options.model if name == "openai" else name for name in options.judge))
+    lacking: dict[str, int] = {}
+    members = [_member(name, run, release, home, options, lacking) for name in judges]
+    if lacking and not options.allow_missing:
+        raise RunError("\n".join(_missing(name, n, home, options) for name, n in lacking.items()))
+    agreement = agreement_of.stored([m.identity for m in members], home, options.calibration, release)
+    identity, card, verdicts = members[0].identity, None, members[0].repeats[0]
+    if len(members) > 1 or len(members[0].repeats) > 1:
+        verdicts, card = panel.combine(members, release)
+        identity = panel.identity_of([m.identity for m in members])
     rows, dataset = release.rows, _dataset(run, release)
-    scorecard = score(rows, verdicts, release.scoring, release.criteria, dataset, run.model, identity.name, identity.prompt_hash, references(dataset))
+    known = references(dataset)
+    scorecard = score(
+        rows, verdicts, release.scoring, release.criteria, dataset, run.model, identity.name, identity.prompt_hash, known, agreement=agreement, panel=card
+    )
     out.mkdir(parents=True, exist_ok=True)
     _write(out / "verdicts.jsonl", "".join(v.model_dump_json() + "\n" for v in verdicts))
     _write(out / "scorecard.json", scorecard.model_dump_json(indent=2) + "\n")
     text = summary(scorecard)
     _write(out / "summary.md", text)
-    made = report(scorecard, verdicts, run.replies, rows, show_withheld=options.show_withheld)
+    made = report(scorecard, verdicts, run.replies, rows, show_withheld=options.show_withheld, criteria=release.criteria)
     _write(out / "report.html", made.page)
     if made.samples is None:
         (out / SAMPLES).unlink(missing_ok=True)  # an earlier report's; this page holds everything
     else:
         _write(out / SAMPLES, made.samples)
     return f"{text}\nreport: {out / 'report.html'}"
+
+
+def _member(name: str, run: Run, release: Release, home: Path, options: argparse.Namespace, lacking: dict[str, int]) -> panel.Member:
+    """One judge's verdicts, in each of its repeats; questions of it that could still be asked are counted in `lacking`."""
+    if name == "offline":
+        identity = JudgeIdentity(offline.NAME, None)
+        return panel.Member(identity, [judge_run(run, release, identity)])  # word patterns repeat themselves
+    unanswered: list[str] = []
+    door = stored(home, name, unanswered)
+    repeats = [judge_run(run, release, llm(options, name, repeat), door) for repeat in range(options.repeats)]
+    if unanswered:
+        lacking[name] = len(unanswered)
+    return panel.Member(llm(options, name), repeats)
+
+
+def _missing(name: str, count: int, home: Path, options: argparse.Namespace) -> str:
+    again = f" --repeats {options.repeats}" if options.repeats > 1 else ""
+    return (
+        f"{batch.folder(home, name)}: {count} questions have no answer yet; get them with `{command('run', options, name)}{again} "
+        f"--base-url URL` or write them for another engine with `{command('requests', options, name)}{again}`; --allow-missing scores them as unscored"
+    )
 
 
 def references(dataset: schema.Dataset) -> list[schema.Reference]:
@@ -62,11 +96,27 @@ def references(dataset: schema.Dataset) -> list[schema.Reference]:
     return [schema.Reference.model_validate(row) for row in rows]
 
 
-def _live(options: argparse.Namespace, out: Path) -> Answers:
-    from judge.engine import answer  # the client takes half a second to import; the offline judge doesn't need it
+def stored(home: Path, model: str, lacking: list[str]) -> Answers:
+    """The door to what an LLM judge has answered, by whatever engine. Ids of questions that could still be asked go to `lacking`.
 
-    folder = out / "judge" / re.sub(r"[^\w.\-]+", "_", options.model)
-    return partial(answer, path=folder / "replies.jsonl", base_url=options.base_url, concurrency=options.concurrency)
+    Raises:
+        RunError: nothing is known of this judge, or its files can't be read.
+    """
+    where = batch.folder(home, model)
+    if not where.is_dir():
+        raise RunError(
+            f"{where}: no such folder; --judge is offline, openai with --base-url and --model, or a model that "
+            f"`judge run` or `judge requests` was given, not '{model}'"
+        )
+    replies = batch.Replies(where)
+
+    def answer(request: JudgeRequest) -> batch.Answer:
+        found = batch.read(replies.of(request.custom_id), request)
+        if found.missing:
+            lacking.append(request.custom_id)
+        return found.answer
+
+    return answer
 
 
 def _dataset(run: Run, release: Release) -> schema.Dataset:

@@ -10,16 +10,27 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import re2
+import yaml
+
 from dataset_builder.schema import Incident, Label, RatingCheck, Row, TagsCheck
 
 LM_EVAL_NULL = "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER"  # lm-eval's word for `content: null`
 THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+CANNOT = r"(?:can(?:'|no)t|can not|am unable to|am not able to|'m unable to|'m not able to|won't|will not)"
+# The refusing words and the rest of their clause. `I can't tell you how sorry I am` declines nothing, so the verbs are listed.
 REFUSAL = re.compile(
-    r"\b(?:I(?:'m| am)(?: really| so)? sorry,? but I (?:can(?:'|no)t|am unable|am not able)|I can(?:'|no)t (?:help|assist|do|comply|continue|provide|fulfil)|"
-    r"I(?:'m| am) (?:unable|not able) to (?:help|assist|do|comply|continue|provide|fulfil)|I won't (?:help|assist|do|provide))\b",
+    rf"(?:\b(?:I(?:'m| am)(?: really| so| very)? sorry|sorry|I apologi[sz]e|my apologies|unfortunately|as an AI(?: language model)?),?(?: but)? I ?{CANNOT}|"
+    rf"\bI ?{CANNOT} (?:help|assist|do (?:that|this|it)|comply|continue|provide|fulfil|discuss|engage|respond|answer|generate|create|support|talk about)|"
+    r"\bI(?:'m| am) (?:unable|not able) to (?:help|assist|do|comply|continue|provide|fulfil|discuss|engage|respond|answer|generate|create)|"
+    r"\b(?:that|this)(?:'s| is) (?:not )?something I(?: can(?:'|no)t|'m unable to| won't| can) (?:help|assist|do|discuss))\b[^.,;!?\n]*",
     re.IGNORECASE,
 )
-CLAUSE = re.compile(r"[^.,;!?\n]*")
+SURROGATES = re.compile("[\ud800-\udfff]")
+FLAT = re2.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")  # RE2: linear, whatever a reply nests
+BRACES = 500  # opening braces that may be no object before the answer is given up
+LENIENT = 4_000  # characters of one object that are still read leniently
+QUOTES = str.maketrans({c: '"' for c in "“”„‟"} | {c: "'" for c in "‘’‚′"})
 REST_WORDS = 8  # with this many words beside the refusing clauses a reply also does something else, so its check reads it
 
 
@@ -45,55 +56,82 @@ class Decision:
 
 
 def visible(text: str) -> str:
-    """The reply a person would see: reasoning blocks removed."""
+    """The reply a person would see: reasoning blocks removed, and halves of surrogate pairs, which are no characters, replaced."""
     # Some servers strip the opening tag and leave the closing one.
-    return THINKING.sub("", text).rpartition("</think>")[2].strip()
+    return SURROGATES.sub("\ufffd", THINKING.sub("", text).rpartition("</think>")[2].strip())
+
+
+def no_reply(finish: str | None) -> bool:
+    """Whether the wire failed, so that nothing is known of what the subject would have said: unscored, and no empty reply."""
+    return bool(finish and finish.startswith("error"))
 
 
 def conduct(text: str, finish: str | None = None) -> Incident | None:
     """What became of a reply as a whole: `filtered`, `empty`, `truncated`, `refused`, or None where there is one to read."""
     if finish == "content_filter":
         return "filtered"
+    if finish == "refusal":
+        return "refused"
     shown = visible(text)
     if not shown or shown == LM_EVAL_NULL:
-        return "truncated" if "<think>" in text and "</think>" not in text else "empty"
+        return "truncated" if finish == "length" or ("<think>" in text and "</think>" not in text) else "empty"
     return "refused" if _refuses(shown.replace("\u2019", "'")) else None
 
 
 def _refuses(text: str) -> bool:
     """Whether a reply declines and does nothing else: declining to diagnose while offering help is no refusal."""
-    rest, declined = text, False
-    while match := REFUSAL.search(rest):
-        declined = True
-        end = CLAUSE.match(rest, match.end())
-        rest = rest[: match.start()] + rest[end.end() if end else match.end() :]
-    return declined and len(re.findall(r"\w+", rest)) < REST_WORDS
+    rest, declined = REFUSAL.subn(" ", text)
+    return declined > 0 and len(re.findall(r"\w+", rest)) < REST_WORDS
 
 
 def read_object(text: str, key: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
-    """The one JSON object with `key` in a reply, and what had to be overlooked (fences, prose around it).
+    """The one JSON object with `key` in a reply, and what had to be overlooked or repaired.
 
-    None where there is no such object, or several that disagree: nothing is then guessed.
+    None where there is no such object, or several that disagree: nothing is then guessed. What is not JSON, such as single
+    quotes, trailing commas or bare words, is read as a YAML flow mapping, which contains JSON; a cut-off object is not closed.
     """
     shown = visible(text)
-    decoder, found, at = json.JSONDecoder(), list[dict[str, Any]](), 0
-    while (at := shown.find("{", at)) >= 0:
+    found, repairs = _json_objects(shown, key), []
+    if not found:
+        found, repairs = _lenient_objects(shown, key), ["not JSON, read as YAML"]
+    if not found or any(value != found[0][0] for value, _, _ in found):
+        return None, ()
+    value, start, end = found[0]
+    if "```" in shown:
+        repairs.append("code fence")
+    if re.sub(r"```\w*", "", shown[:start] + shown[end:]).strip():
+        repairs.append("text around the JSON")
+    return value, tuple(repairs)
+
+
+def _json_objects(shown: str, key: str) -> list[tuple[dict[str, Any], int, int]]:
+    decoder, found, at, tries = json.JSONDecoder(), list[tuple[dict[str, Any], int, int]](), 0, 0
+    while (at := shown.find("{", at)) >= 0 and (tries := tries + 1) <= BRACES:
         try:
             value, end = decoder.raw_decode(shown, at)
         except (ValueError, RecursionError):
             at += 1
             continue
         if isinstance(value, dict) and key in value:
-            found.append(value)
+            found.append((value, at, end))
         at = end
-    if not found or any(value != found[0] for value in found):
-        return None, ()
-    repairs: list[str] = []
-    if "```" in shown:
-        repairs.append("code fence")
-    if len(re.sub(r"```\w*", "", shown).strip()) > len(json.dumps(found[0], ensure_ascii=False)) + 10:
-        repairs.append("text around the JSON")
-    return found[0], tuple(repairs)
+    return found
+
+
+def _lenient_objects(shown: str, key: str) -> list[tuple[dict[str, Any], int, int]]:
+    found = list[tuple[dict[str, Any], int, int]]()
+    for match in FLAT.finditer(shown):
+        written = match[0].translate(QUOTES)
+        # Anchors (&, *) would let a short text stand for a huge one.
+        if key not in written or len(written) > LENIENT or re.search(r"[&*!]", written):
+            continue
+        try:
+            value = yaml.load(written, Loader=yaml.BaseLoader)  # plain texts only: `no` stays a word, nothing is constructed
+        except (yaml.YAMLError, RecursionError, ValueError):
+            continue
+        if isinstance(value, dict) and value.get(key):
+            found.append((value, *match.span()))
+    return found
 
 
 def read_tags(text: str, offered: list[str], finish: str | None = None) -> Reading:

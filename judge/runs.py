@@ -59,14 +59,17 @@ def read_run(folder: Path, release: Release) -> Run:
     if len(tiers) > 1:
         raise RunError(f"{results_path}: tasks of tiers {sorted(tiers)} in one run; score one tier at a time")
     run = results.get("config", {})
+    counts = [n for name, n in results.get("n-samples", {}).items() if name in tasks]
+    limited = bool(run.get("limit")) or any(n["effective"] < n["original"] for n in counts)  # --samples leaves samples out, too
     arguments = _arguments(run.get("model_args"))
     model = Model(
         name=str(results.get("model_name") or arguments.get("model") or arguments.get("pretrained") or results_path.parent.name),
         backend=str(run.get("model", "unknown")),
         arguments=arguments,
         system_instruction=results.get("system_instruction"),
+        condition=next((c["metadata"]["condition"] for c in tasks.values() if (c.get("metadata") or {}).get("condition")), None),
     )
-    return Run(results_path.parent, model, tiers.pop(), list(replies.values()), bool(run.get("limit")))
+    return Run(results_path.parent, model, tiers.pop(), list(replies.values()), limited)
 
 
 def read_replies(path: Path, release: Release) -> Run:
@@ -91,13 +94,23 @@ def read_replies(path: Path, release: Release) -> Run:
             problems.append(f"{path}:{number}: {identity}: has {len(turns)} replies, expected {live_turns(row)}, one per live turn")
         elif not isinstance(repeat, int) or repeat < 0 or (row.id, repeat) in replies:
             problems.append(f"{path}:{number}: {identity} repeat {repeat!r}: expected a whole number from 0, and each sample once per repeat")
+        elif (finish := _finishes(record.get("finish"), len(turns))) is None:
+            problems.append(f'{path}:{number}: {identity}: expected "finish": a word for the last reply, or a list with one per reply')
         else:
-            replies[row.id, repeat] = Reply(id=row.id, repeat=repeat, turns=tuple(turns), finish=record.get("finish"))
+            replies[row.id, repeat] = Reply(id=row.id, repeat=repeat, turns=tuple(turns), finish=finish)
     if problems:
         raise RunError("\n".join([*problems[:20], *([f"… and {len(problems) - 20} more"] if len(problems) > 20 else [])]))
     if not replies:
         raise RunError(f'{path}: is empty; expected one {{"id", "reply"}} a line')
     return Run(path, Model(name=path.stem, backend="collected elsewhere"), _tier_of({i for i, _ in replies}, release), list(replies.values()), False)
+
+
+def _finishes(given: Any, turns: int) -> tuple[str | None, ...] | None:
+    """One finish reason per turn, () where none is given, or None where what is given is neither a word nor a list of them."""
+    if given is None:
+        return ()
+    words = [None] * (turns - 1) + [given] if isinstance(given, str) else given
+    return tuple(words) if isinstance(words, list) and len(words) == turns and all(isinstance(w, str | None) for w in words) else None
 
 
 def live_turns(row: Row) -> int:
@@ -145,25 +158,37 @@ def _task_replies(path: Path, release: Release, expected: int | None) -> Iterato
         if canonical(Row.model_validate(prune(doc)).model_dump(mode="json")) != canonical(row.model_dump(mode="json")):
             raise RunError(f"{path}:{number}: sample {row.id} differs from the dataset's; the log was edited or comes from another build")
         seen += 1
-        yield from _sample_replies(path, number, row, sample.get("resps"))
+        yield from _sample_replies(path, number, row, sample.get("resps"), sample.get("arguments"))
     if expected is not None and seen != expected:
         raise RunError(f"{path}: holds {seen} samples, the run's results say {expected}; the file is truncated")
 
 
-def _sample_replies(path: Path, number: int, row: Row, resps: Any) -> Iterator[Reply]:
-    """lm-eval logs one list per request: [[r1 … rN]] for N repeats, or one request per live turn, branch after branch."""
+def _sample_replies(path: Path, number: int, row: Row, resps: Any, arguments: Any) -> Iterator[Reply]:
+    """One request per live turn, branch after branch, one branch per repeat. Without our layer lm-eval logs [[r1 … rN]] for N
+    repeats of one request. The third argument of each is how it ended."""
     turns = live_turns(row)
     if not isinstance(resps, list) or not resps or not all(isinstance(r, list) and r for r in resps):
         raise RunError(f"{path}:{number}: sample {row.id} has no resps; the run did not finish it")
     texts: list[list[str]] = [["" if t is None else str(t) for t in r] for r in resps]
-    if turns == 1:
+    if turns == 1 and len(texts) == 1 and len(texts[0]) > 1:
         for repeat, text in enumerate(texts[0]):
             yield Reply(id=row.id, repeat=repeat, turns=(text,))
         return
     if len(texts) % turns:
         raise RunError(f"{path}:{number}: conversation {row.id} has {len(texts)} logged turns, expected a multiple of {turns}")
+    finish = [_finish(arguments, n) for n in range(len(texts))]
     for repeat in range(len(texts) // turns):
-        yield Reply(id=row.id, repeat=repeat, turns=tuple(t[0] for t in texts[repeat * turns : (repeat + 1) * turns]))
+        branch = slice(repeat * turns, (repeat + 1) * turns)
+        kept = tuple(finish[branch])
+        yield Reply(id=row.id, repeat=repeat, turns=tuple(t[0] for t in texts[branch]), finish=kept if any(kept) else ())
+
+
+def _finish(arguments: Any, request: int) -> str | None:
+    """How the n-th request of a sample ended, where the task logged it."""
+    given = arguments.get(f"gen_args_{request}") if isinstance(arguments, dict) else None
+    note = given.get("arg_2") if isinstance(given, dict) else None
+    finish = note.get("finish") if isinstance(note, dict) else None
+    return finish if isinstance(finish, str) else None
 
 
 def _arguments(value: Any) -> dict[str, Any]:

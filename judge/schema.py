@@ -15,19 +15,32 @@ FloorState = Literal["passed", "breached", "undetermined"]
 class Reply(Strict):
     """All that the model under test said on one sample in one repeat: one text per live turn, in order.
 
-    `finish` is what the backend said of the last one (`stop`, `length`, `content_filter`), where it was kept.
+    `finish` is what the backend said of each (`stop`, `length`, `content_filter`, `refusal`), where it was kept, or `error: why`
+    where it gave no reply; empty where nothing was kept.
     """
 
     id: str
     repeat: int = 0
     turns: tuple[str, ...]
-    finish: str | None = None
+    finish: tuple[str | None, ...] = ()
+
+
+class Vote(Strict):
+    """What one member of a panel said of one reply, in one of its own repeats. `label`: the outcome where the check is graded."""
+
+    judge: str
+    repeat: int = 0
+    label: Label | Outcome | int | None
+    incident: Incident | None = None
+    unscored: Unscored | None = None
+    evidence: tuple[str, ...] = ()
 
 
 class Verdict(Strict):
     """One check applied to one reply. `index` is the check's place in the row's `evaluation`.
 
-    `label` is null exactly when `unscored` says why. `outcome` is kept for graded checks, which detection needs.
+    `label` is null exactly when `unscored` says why. `outcome` is kept for graded checks, which detection needs. `votes`: what
+    the members said where a panel decided; empty elsewhere.
     """
 
     id: str
@@ -41,8 +54,9 @@ class Verdict(Strict):
     outcome: Outcome | None = None
     unscored: Unscored | None = None
     incident: Incident | None = None
-    decided_by: str  # `rule:<name>`, `offline`, `judge`
+    decided_by: str  # `rule:<name>`, `offline`, `judge`, `panel`
     evidence: tuple[str, ...] = ()
+    votes: tuple[Vote, ...] = ()
     judge: str | None = None
     prompt_hash: str | None = None
     criterion_hash: str | None = None
@@ -99,15 +113,114 @@ class Dataset(Card):
     complete: bool
 
 
+class OwnPrompt(Card):
+    """A system prompt under test, which stood in the place of every condition's text: `sha256` is that of the text as it was sent."""
+
+    file: str
+    sha256: str
+
+
 class Model(Card):
+    """What answered. A run with a `condition` is comparable with no run of the benchmark's own conditions."""
+
     name: str
     backend: str
     arguments: dict[str, str | int | float | bool | None] = {}
     system_instruction: str | None = None
+    condition: OwnPrompt | None = None
+
+
+class Measure(Card):
+    """A figure of agreement with its 95 % interval; `n` counts what it rests on. `reason`: why there is no value, or no interval."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    reason: str | None = None
+
+
+class CriterionAgreement(Card):
+    """How far a judge agrees with the labels of the calibration set, under one criterion or (`criterion` null) over all.
+
+    `kappa`: Cohen's, unweighted, on all replies; `kappa_agreed`: on those where every blind reader gave the author's label.
+    Both on the labels that were read, FAIL whatever its way; over all criteria on what these earn. `bias`: mean points of the
+    judge less the author's (-1 to 1; above 0 the judge is too kind). `fail_recall`: of the replies that the author fails, the
+    share that the judge fails. `by_rule`: decided before the judge, as in a run. `too_low`: shuts the judge out of submissions.
+    `reason`: why nothing was measured; every figure is then null.
+    """
+
+    criterion: str | None
+    hash: str
+    replies: int
+    by_rule: int
+    unscored: int
+    kappa: Measure
+    kappa_agreed: Measure
+    raw: Measure
+    bias: Measure
+    fail_recall: Measure
+    too_low: bool
+    reason: str | None = None
+
+
+class JudgeAgreement(Card):
+    """What is known of a judge's agreement with the calibration set (`judge calibrate`).
+
+    `measured`: false where nothing is, and `note` says what to do. `calibration_hash`: of the replies, labels, readings and criteria that
+    it was measured on. `usable`: whether scoring.md section 7 lets it judge a submission, with `reasons` where it doesn't.
+    `criteria` lists every criterion of the release, measured or not.
+    """
+
+    judge: str
+    prompt_hash: str | None
+    measured: bool
+    note: str
+    calibration_hash: str | None = None
+    readers: int = 0
+    overall: CriterionAgreement | None = None
+    criteria: list[CriterionAgreement] = []
+    usable: bool = False
+    reasons: list[str] = []
+
+
+class PanelMember(Card):
+    """One judge of a panel. `dissents`: verdicts where its label was another than the panel's, out of `given`.
+
+    `self_agreement`: raw agreement of its own repeats; null with one repeat.
+    """
+
+    judge: str
+    prompt_hash: str | None
+    approximate: bool
+    repeats: int
+    given: int
+    unscored: int
+    dissents: int
+    self_agreement: Measure | None = None
+
+
+class Panel(Card):
+    """How several judges, or one judge's repeats, came to one label. `ties`: decided for the worse label among equals.
+
+    `alpha`, `alpha_ordinal`: Krippendorff's over the members, on what the labels earn; intervals are clustered by message.
+    """
+
+    members: list[PanelMember]
+    verdicts: int
+    unanimous: int
+    ties: int
+    unscored: int
+    alpha: Measure
+    alpha_ordinal: Measure
+    criteria: dict[str, Measure]
 
 
 class Judge(Card):
-    """Who decided what. `approximate`: the offline judge read what a rule could not decide."""
+    """Who decided what. `approximate`: the offline judge read what a rule could not decide, alone or among others.
+
+    `by_criterion`: verdicts that a judge gave, by criterion. `agreement`: one entry per judge, of a panel its own first; empty: not measured.
+    """
 
     name: str
     approximate: bool
@@ -115,9 +228,12 @@ class Judge(Card):
     verdicts: int
     by_rule: int
     by_judge: int
+    by_criterion: dict[str, int]
     unscored: int
     unscored_share: float
     unscored_reasons: dict[str, int]
+    agreement: list[JudgeAgreement] = []
+    panel: Panel | None = None
 
 
 class Detection(Card):

@@ -9,26 +9,31 @@ from pydantic import TypeAdapter
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Check, CriterionCheck, GradedCheck, Incident, Label, Outcome, Row
-from judge import offline
-from judge.parse import Parsed
-from judge.requests import JudgeRequest, build
+from judge.asking.parse import Parsed
+from judge.asking.requests import PLAIN, JudgeRequest, build
+from judge.offline import judge as offline
 from judge.resources import decide_resource
-from judge.rules import Decision, conduct, decide_rating, decide_tags, visible
+from judge.rules import Decision, conduct, decide_rating, decide_tags, no_reply, visible
 from judge.runs import Run
 from judge.schema import Reply, Unscored, Verdict
 
 LABEL: TypeAdapter[Label] = TypeAdapter(Label)
 INCIDENT: TypeAdapter[Incident] = TypeAdapter(Incident)
 OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
-Answers = Callable[[list[JudgeRequest]], dict[str, Parsed | str]]
+Answers = Callable[[JudgeRequest], Parsed | str]  # a question → its answer, `judge_refused` or `error`
 
 
 @dataclass(frozen=True)
 class JudgeIdentity:
-    """Which judge reads what rules can't decide: its name, and the hash of its prompts (None for the offline judge)."""
+    """Which judge reads what rules can't decide: its name, and the hash of its prompt (None for the offline judge).
+
+    `wording`: the prompt file of an LLM judge; `repeat`: which of its own repeats, from 0.
+    """
 
     name: str
     prompt_hash: str | None
+    wording: str = PLAIN
+    repeat: int = 0
 
     @property
     def offline(self) -> bool:
@@ -46,37 +51,51 @@ class Case:
 
     @property
     def text(self) -> str:
-        turn = len(self.reply.turns) if self.check.turn == -1 else self.check.turn
-        return self.reply.turns[turn - 1]
+        return self.reply.turns[self._turn - 1]
+
+    @property
+    def finish(self) -> str | None:
+        return self.reply.finish[self._turn - 1] if self.reply.finish else None
+
+    @property
+    def _turn(self) -> int:
+        return len(self.reply.turns) if self.check.turn == -1 else self.check.turn
 
 
 def judge_run(run: Run, release: Release, identity: JudgeIdentity, answers: Answers | None = None) -> list[Verdict]:
-    """Every verdict of a run, in the order of its replies. `answers` is the LLM judge's door; None means offline.
+    """Every verdict of a run by one judge in one repeat, in the order of its replies. `answers` is the LLM judge's door; None means offline.
 
     Raises:
         ValueError: the offline judge has no reading for a criterion that the run needs.
     """
-    cases = list(_cases(run, release))
-    asked: dict[int, JudgeRequest] = {}
-    decided: dict[int, Verdict] = {}
-    for position, case in enumerate(cases):
-        verdict = by_rule(case, release)
-        if verdict is not None:
-            decided[position] = verdict
-        elif answers is None:
-            decided[position] = _offline(case, identity, release)
-        else:
-            asked[position] = build(case.row, _read_check(case.check), case.reply.turns, release, identity.name)
-    if answers is not None and asked:
-        answered = answers(list(asked.values()))
-        for position, request in asked.items():
-            decided[position] = _answered(cases[position], answered[request.custom_id], identity, release)
-    return [decided[n] for n in range(len(cases))]
+    return [_judged(case, release, identity, answers) for case in _cases(run, release)]
+
+
+def questions(run: Run, release: Release, identity: JudgeIdentity) -> Iterator[JudgeRequest]:
+    """What `judge_run` asks of an LLM judge, made one at a time; the same question may come more than once."""
+    for case in _cases(run, release):
+        if by_rule(case, release) is None:
+            yield _question(case, release, identity)
+
+
+def _judged(case: Case, release: Release, identity: JudgeIdentity, answers: Answers | None) -> Verdict:
+    verdict = by_rule(case, release)
+    if verdict is not None:
+        return verdict
+    if answers is None:
+        return _offline(case, identity, release)
+    return _answered(case, answers(_question(case, release, identity)), identity, release)
+
+
+def _question(case: Case, release: Release, identity: JudgeIdentity) -> JudgeRequest:
+    return build(case.row, _read_check(case.check), case.reply.turns, release, identity.name, wording=identity.wording, repeat=identity.repeat)
 
 
 def by_rule(case: Case, release: Release) -> Verdict | None:
     """The verdict that needs no reading, or None."""
-    row, check, text, finish = case.row, case.check, case.text, case.reply.finish
+    row, check, text, finish = case.row, case.check, case.text, case.finish
+    if no_reply(finish):
+        return _verdict(case, None, "rule:no reply", unscored="error", evidence=(str(finish),))
     if check.check == "tags":
         return _decision(case, decide_tags(row, check, text, finish))
     if check.check == "rating":

@@ -1,99 +1,46 @@
-"""The live engine against a real loopback judge that answers by a script: bounded, resumable, and silent about its key."""
+"""The live engine against a real loopback judge: bounded, resumable, within its budget, and silent about its key."""
 
 from __future__ import annotations
 
 import json
-import threading
 import traceback
-from collections import defaultdict
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from judge_server import GOOD, JudgeServer, Said, failed, said
 
-from judge.engine import EngineError, answer, stored
-from judge.parse import Parsed
-from judge.requests import JudgeRequest
+from judge.asking import engine
+from judge.asking.batch import Answer, Log, Replies, read
+from judge.asking.budget import Prices
+from judge.asking.engine import Endpoint
+from judge.asking.parse import Parsed
+from judge.asking.requests import JudgeRequest
+from judge.asking.run import Collected, collect
+from judge.errors import EngineError
 
 SECRET = "sk-loopback-secret-0123456789"
 LABELS = ("PASS", "PARTIAL", "FAIL")
-GOOD = '{"label": "PASS", "quotes": ["good day"]}'
 PASSED = Parsed("PASS", ("good day",), None)
-
-
-def said(content: str | None, finish: str = "stop", **message: Any) -> tuple[int, dict[str, str], bytes]:
-    """A chat completion with this content."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
-    body = {"id": "c", "object": "chat.completion", "created": 1, "model": "judge-1", "choices": [choice]}
-    return 200, {}, json.dumps(body).encode()
-
-
-def failed(status: int, message: str = "planned", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """An OpenAI-style error."""
-    return status, headers, json.dumps({"error": {"message": message, "type": "planned", "code": None}}).encode()
-
-
-class JudgeServer(ThreadingHTTPServer):
-    """Answers each prompt by its own script; the last answer of a script repeats. `together`: how many it waits for."""
-
-    daemon_threads = True
-
-    def __init__(self, scripts: dict[str, list[Any]], together: int) -> None:
-        super().__init__(("127.0.0.1", 0), JudgeHandler)
-        self.scripts, self.together = scripts, together
-        self.url = f"http://127.0.0.1:{self.server_port}/v1"
-        self.asked: dict[str, int] = defaultdict(int)
-        self.keys: set[str] = set()
-        self.now = self.peak = 0
-        self.change = threading.Condition()
-
-    def reply(self, prompt: str, key: str) -> tuple[int, dict[str, str], bytes]:
-        with self.change:
-            self.keys.add(key)
-            script = self.scripts.get(prompt, [said(GOOD)])
-            at = self.asked[prompt]
-            self.asked[prompt] += 1
-            self.now += 1
-            self.peak = max(self.peak, self.now)
-            self.change.notify_all()
-            self.change.wait_for(lambda: self.peak >= self.together, timeout=5)
-            self.change.wait(timeout=0.02 if self.together > 1 else 0)  # room for one that should have waited
-            self.now -= 1
-        return script[min(at, len(script) - 1)]
-
-
-class JudgeHandler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        assert isinstance(self.server, JudgeServer)
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status, headers, raw = self.server.reply(body["messages"][0]["content"], self.headers["Authorization"])
-        self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(raw)), "Connection": "close", **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(raw)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Silent."""
-
+PRICES = Prices(1e6, 1e6)  # one unit of money per token
 
 Serve = Callable[..., JudgeServer]
 
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Starts judges on free ports and stops them; the client's waits between tries are cut from seconds to nothing."""
-    monkeypatch.setattr("openai._base_client.MAX_RETRY_DELAY", 0.001)
+    """Starts judges that answer each prompt by its own script, whose last answer repeats; waits between tries are cut to nothing."""
+    monkeypatch.setattr(engine, "BACKOFF", 0.001)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     started: list[JudgeServer] = []
 
-    def start(together: int = 1, **scripts: list[Any]) -> JudgeServer:
-        started.append(JudgeServer(scripts, together))
-        threading.Thread(target=started[-1].serve_forever, args=(0.01,), daemon=True).start()
+    def start(together: int = 1, **scripts: list[Said]) -> JudgeServer:
+        def script(body: dict[str, Any], attempt: int) -> Said:
+            answers = scripts.get(body["messages"][0]["content"], [said(GOOD)])
+            return answers[min(attempt, len(answers)) - 1]
+
+        started.append(JudgeServer(script, together))
         return started[-1]
 
     yield start
@@ -102,18 +49,37 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         server.server_close()
 
 
-def ask(*prompts: str) -> list[JudgeRequest]:
-    """Requests whose ids are their prompts, about a reply that says `Have a good day.`"""
-    return [JudgeRequest(p, {"model": "judge-1", "messages": [{"role": "user", "content": p}]}, LABELS, "Have a good day.") for p in prompts]
+def questions(prompts: str) -> list[JudgeRequest]:
+    """Requests whose ids are their prompts, one letter each, about a reply that says `Have a good day.`"""
+    body = {"model": "judge-1", "max_tokens": 10}
+    return [JudgeRequest(p, {**body, "messages": [{"role": "user", "content": p}]}, LABELS, "Have a good day.") for p in prompts]
+
+
+def ask(prompts: str, where: Path, url: str, concurrency: int = 1, timeout: float = 5.0, cap: float | None = None) -> Collected:
+    return collect(lambda: iter(questions(prompts)), where, Endpoint(url, concurrency, timeout), PRICES, cap)
+
+
+def answers(prompts: str, where: Path) -> dict[str, Answer]:
+    """What stands on the disk, as `judge score` reads it."""
+    replies = Replies(where)
+    return {r.custom_id: read(replies.of(r.custom_id), r).answer for r in questions(prompts)}
 
 
 def test_answers_arrive_under_the_id_of_their_question(serve: Serve, tmp_path: Path) -> None:
-    """Each question gets its own answer, whatever the order they come in."""
+    """Each question gets its own answer, whatever the order they come in; the same question twice is asked once."""
     server = serve(b=[said('{"label": "FAIL", "quotes": []}')])
-    found = answer(ask("a", "b", "c"), tmp_path / "new" / "replies.jsonl", server.url, concurrency=3)
-    assert found == {"a": PASSED, "b": Parsed("FAIL", (), None), "c": PASSED}
+    done = ask("abca", tmp_path / "new", server.url, concurrency=3)
+    assert answers("abc", tmp_path / "new") == {"a": PASSED, "b": Parsed("FAIL"), "c": PASSED}
     assert server.asked == {"a": 1, "b": 1, "c": 1}
     assert server.keys == {f"Bearer {SECRET}"}
+    assert (done.asked, done.left, done.outcome.read) == (3, 0, 3)
+
+
+def test_a_base_url_may_name_the_whole_path(serve: Serve, tmp_path: Path) -> None:
+    """lm-eval wants `…/v1/chat/completions`, others `…/v1`; both reach the judge."""
+    for n, end in enumerate(("", "/", "/chat/completions")):
+        ask("a", tmp_path / str(n), serve().url + end)
+        assert answers("a", tmp_path / str(n)) == {"a": PASSED}
 
 
 @pytest.mark.parametrize(
@@ -126,108 +92,225 @@ def test_answers_arrive_under_the_id_of_their_question(serve: Serve, tmp_path: P
         ([said(GOOD[:-1], "length"), said(GOOD)], PASSED, 2),
         ([said(None, "content_filter")], "judge_refused", 1),
         ([said(None, refusal="I'd rather not.")], "judge_refused", 1),
+        ([failed(400, code="content_filter")], "judge_refused", 1),
         ([failed(400)], "error", 1),
         ([failed(500)], "error", 7),
+        ([said(GOOD)._replace(cut=True), said(GOOD)], PASSED, 2),
+        ([Said(200, {}, b"<html>gateway</html>"), said(GOOD)], PASSED, 2),
+        ([Said(200, {}, b'{"choices": null}'), said(GOOD)], PASSED, 2),
+        ([Said(200, {}, b"[]")], "error", 7),
+        ([said(GOOD)._replace(copies=2)], PASSED, 1),
     ],
-    ids=["bad JSON twice", "429", "5xx twice", "null", "cut off", "content filter", "refusal", "400", "500 for good"],
+    ids=[
+        *("bad JSON twice", "429", "5xx twice", "null", "length", "content filter", "refusal", "filtered with 400", "400", "500 for good"),
+        *("cut connection", "a page", "no choices", "a list for good", "sent twice"),
+    ],
 )
 def test_a_judge_that_stumbles_is_asked_again_and_one_that_declines_is_not(
-    serve: Serve, tmp_path: Path, script: list[Any], expected: Parsed | str, asks: int
+    serve: Serve, tmp_path: Path, script: list[Said], expected: Answer, asks: int
 ) -> None:
-    """Unreadable answers get two re-asks, wire faults six retries; refusals and bad requests stand at once."""
+    """Unreadable answers get two re-asks, wire faults six retries; refusals and bad requests stand at once. Others are unharmed."""
     server = serve(a=script)
-    assert answer(ask("a"), tmp_path / "replies.jsonl", server.url, concurrency=1) == {"a": expected}
-    assert server.asked == {"a": asks}
+    ask("ab", tmp_path, server.url)
+    assert answers("ab", tmp_path) == {"a": expected, "b": PASSED}
+    assert server.asked == {"a": asks, "b": 1}
+
+
+def test_a_slow_answer_is_given_up_and_asked_again(serve: Serve, tmp_path: Path) -> None:
+    """--timeout holds for one attempt."""
+    server = serve(a=[said(GOOD)._replace(wait=1.0), said(GOOD)])
+    ask("a", tmp_path, server.url, timeout=0.2)
+    assert answers("a", tmp_path) == {"a": PASSED}
+    assert server.asked == {"a": 2}
+
+
+def test_a_late_second_copy_is_not_the_next_questions_answer(serve: Serve, tmp_path: Path) -> None:
+    """An answer that comes again over the idle connection belongs to nobody; the connection isn't used again."""
+    twice = said('{"label": "FAIL", "quotes": []}')._replace(wait=0.05, copies=2, apart=0.05)
+    # The 429 keeps c from being asked until the second copy has come over the connection that a used.
+    server = serve(a=[twice], b=[failed(429, retry_after_ms="300"), said(GOOD)])
+    ask("abc", tmp_path, server.url, concurrency=2)
+    assert answers("abc", tmp_path) == {"a": Parsed("FAIL"), "b": PASSED, "c": PASSED}
+
+
+@pytest.mark.parametrize(("header", "value", "least"), [("Retry_After", "1", 0.95), ("retry_after_ms", "300", 0.28)])
+def test_retry_after_holds_back_every_question(serve: Serve, tmp_path: Path, header: str, value: str, least: float) -> None:
+    """A limit is the key's, not the question's: after a 429 nobody asks before the time that the server named."""
+    server = serve(a=[failed(429, **{header: value}), said(GOOD)])
+    ask("abc", tmp_path, server.url)
+    assert server.times[1] - server.times[0] >= least
+    assert set(answers("abc", tmp_path).values()) == {PASSED}
 
 
 @pytest.mark.parametrize("content", ["PASS", "", None, '{"label": "pass", "quotes": []}'])
 def test_an_answer_that_never_parses_is_unscored_after_three_asks(serve: Serve, tmp_path: Path, content: str | None) -> None:
     """No endless loop, and no label from the last attempt; a later run doesn't ask again."""
     server = serve(a=[said(content)])
-    for _ in range(2):
-        read = answer(ask("a"), tmp_path / "replies.jsonl", server.url, concurrency=1)["a"]
-        assert isinstance(read, Parsed)
-        assert read.label is None
-        assert read.problem
+    for asked in (1, 0):
+        assert ask("a", tmp_path, server.url).asked == asked
+        found = answers("a", tmp_path)["a"]
+        assert isinstance(found, Parsed)
+        assert found.label is None
+        assert found.problem
     assert server.asked == {"a": 3}
 
 
-@pytest.mark.parametrize("raw", [b"<html>gateway</html>", b'{"choices": [{"index": 0, "mess', b'{"choices": null}', b'"ok"', b"[]"])
-def test_an_answer_that_is_no_completion_costs_one_verdict_and_not_the_run(serve: Serve, tmp_path: Path, raw: bytes) -> None:
-    """A proxy's page with status 200 is an error of the wire; the other questions are still answered."""
-    server = serve(a=[(200, {}, raw)])
-    assert answer(ask("a", "b"), tmp_path / "replies.jsonl", server.url, concurrency=1) == {"a": "error", "b": PASSED}
-
-
 def test_a_second_run_asks_nothing_that_is_answered(serve: Serve, tmp_path: Path) -> None:
-    """Answers are read from disk; the same question twice in one run is asked once."""
+    """Answers are read from disk; only the one question that is new goes out."""
     server, path = serve(), tmp_path / "replies.jsonl"
-    first = answer(ask("a", "b", "a"), path, server.url, concurrency=2)
+    ask("ab", tmp_path, server.url, concurrency=2)
     before = path.read_bytes()
-    assert answer(ask("b", "a"), path, server.url, concurrency=2) == first
+    assert ask("ba", tmp_path, server.url, concurrency=2).asked == 0
     assert path.read_bytes() == before
-    assert server.asked == {"a": 1, "b": 1}
-    assert answer(ask("a", "c"), path, server.url, concurrency=1)["c"] == PASSED
+    assert len((tmp_path / "requests.jsonl").read_text().splitlines()) == 2, "the record of what was asked stays"
+    ask("ac", tmp_path, server.url)
     assert server.asked == {"a": 1, "b": 1, "c": 1}
+    assert path.read_bytes().startswith(before)
 
 
-def test_a_line_that_was_cut_short_is_asked_again(serve: Serve, tmp_path: Path) -> None:
-    """After a kill in the middle of a line, only that line's question goes out again."""
+def test_a_line_cut_at_any_byte_is_asked_again(serve: Serve, tmp_path: Path) -> None:
+    """After a kill in the middle of a line, only that line's question goes out again, and no line is damaged."""
     server, path = serve(), tmp_path / "replies.jsonl"
-    answer(ask("a", "b", "c"), path, server.url, concurrency=1)
-    whole = path.read_bytes()
-    lost = json.loads(whole.splitlines()[-1])["custom_id"]
-    path.write_bytes(whole[:-20])
-    assert set(stored(path)) == {"a", "b", "c"} - {lost}
-    assert answer(ask("a", "b", "c"), path, server.url, concurrency=1) == {"a": PASSED, "b": PASSED, "c": PASSED}
-    assert server.asked == {p: 2 if p == lost else 1 for p in "abc"}
-    assert path.read_bytes() == whole
+    ask("abc", tmp_path, server.url)
+    *kept, last = path.read_bytes().splitlines(keepends=True)
+    for n, cut in enumerate([1, 2, len(last) // 3, len(last) // 2, len(last) - 2], start=2):
+        path.write_bytes(b"".join(kept) + last[:cut])
+        ask("abc", tmp_path, server.url)
+        assert set(answers("abc", tmp_path).values()) == {PASSED}
+        assert server.asked == {"a": 1, "b": 1, "c": n}
+        assert path.read_bytes().startswith(b"".join(kept))
+    path.write_bytes(path.read_bytes()[:-1])  # only the line's end is lost: the answer is whole
+    ask("abcd", tmp_path, server.url)
+    assert server.asked["c"] == n
+    assert [json.loads(line)["custom_id"] for line in path.read_text().splitlines()] == ["a", "b", "c", "d"]
+
+
+def test_unreadable_answers_of_an_earlier_run_count(serve: Serve, tmp_path: Path) -> None:
+    """Two answers that could not be read leave one ask."""
+    server = serve(a=[said("?")])
+    ask("a", tmp_path, server.url)
+    path = tmp_path / "replies.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
+    ask("a", tmp_path, server.url)
+    assert server.asked == {"a": 4}
 
 
 def test_a_question_that_ended_in_an_error_is_asked_again_by_the_next_run(serve: Serve, tmp_path: Path) -> None:
-    """An outage is no answer: once the judge is back, the same command scores what the outage left out."""
-    path = tmp_path / "replies.jsonl"
-    assert answer(ask("a"), path, serve(a=[failed(500)]).url, concurrency=1) == {"a": "error"}
-    assert answer(ask("a"), path, serve().url, concurrency=1) == {"a": PASSED}
+    """An outage is no answer: once the judge is back, the same command gets what the outage left out."""
+    done = ask("a", tmp_path, serve(a=[failed(500)]).url)
+    assert (done.outcome.failed, done.left, done.outcome.problem) == (1, 1, "HTTP 500 planned")
+    ask("a", tmp_path, serve().url)
+    assert answers("a", tmp_path) == {"a": PASSED}
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
+@pytest.mark.parametrize(("status", "code"), [(401, None), (402, None), (403, None), (404, None), (307, None), (429, "insufficient_quota")])
 def test_an_endpoint_that_turns_everybody_away_is_an_error_without_the_key(
-    serve: Serve, tmp_path: Path, status: int, capfd: pytest.CaptureFixture[str]
+    serve: Serve, tmp_path: Path, status: int, code: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Servers repeat the key in their message; neither ours, the traceback, the terminal nor the disk does."""
-    server, path = serve(a=[failed(status, f"Incorrect API key provided: {SECRET}")]), tmp_path / "replies.jsonl"
-    with pytest.raises(EngineError, match=f"judge-1 .*HTTP {status}") as caught:
-        answer(ask("a"), path, server.url, concurrency=1)
+    """One line, at the first answer. Servers repeat the key in their message; neither ours, the traceback, the terminal nor the disk does."""
+    server = serve(a=[failed(status, f"Incorrect API key provided: {SECRET}", code)])
+    with pytest.raises(EngineError, match=f"judge at {server.url}: HTTP {status}") as caught:
+        ask("abcdef", tmp_path, server.url)
+    assert server.total == 1
     written = "".join(p.read_text() for p in tmp_path.rglob("*") if p.is_file())
     assert SECRET not in "".join(traceback.format_exception(caught.value)) + written + "".join(capfd.readouterr())
 
 
+def test_the_key_is_in_no_file(serve: Serve, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Headers and messages are not kept, and a key that a judge repeats in its answer or its error's code is taken out."""
+    server = serve(a=[said(GOOD)], b=[failed(400, f"key {SECRET}", code=SECRET)], c=[said(None, "content_filter")], d=[said(f"Your key is {SECRET}.")])
+    ask("abcd", tmp_path, server.url, concurrency=3)
+    written = "".join(p.read_text() for p in tmp_path.rglob("*") if p.is_file())
+    assert len((tmp_path / "replies.jsonl").read_text().splitlines()) == 6
+    assert SECRET not in written + "".join(capfd.readouterr())
+
+
 def test_a_connection_that_is_refused_is_an_error_and_loses_nothing(serve: Serve, tmp_path: Path) -> None:
-    """What was answered before the judge went away is still there."""
-    server, path = serve(), tmp_path / "replies.jsonl"
-    answer(ask("a"), path, server.url, concurrency=1)
+    """What was answered before the judge went away is still there; a password in the address isn't shown."""
+    server = serve()
+    ask("a", tmp_path, server.url)
     server.shutdown()
     server.server_close()
-    with pytest.raises(EngineError, match="APIConnectionError") as caught:
-        answer(ask("a", "b"), path, server.url, concurrency=1)
+    with pytest.raises(EngineError, match=r"can't connect \(ConnectionRefusedError\)") as caught:
+        ask("ab", tmp_path, server.url.replace("//", f"//user:{SECRET}@"))
     assert SECRET not in "".join(traceback.format_exception(caught.value))
-    assert answer(ask("a"), path, server.url, concurrency=1) == {"a": PASSED}
+    assert answers("a", tmp_path) == {"a": PASSED}
 
 
-def test_the_key_is_in_no_file(serve: Serve, tmp_path: Path) -> None:
-    """Answers and errors are kept, headers are not, even where the judge's error repeats the key."""
-    server = serve(a=[said(GOOD)], b=[failed(400, f"key {SECRET}")], c=[said(None, "content_filter")])
-    answer(ask("a", "b", "c"), tmp_path / "replies.jsonl", server.url, concurrency=3)
-    written = (tmp_path / "replies.jsonl").read_text()
-    assert len(written.splitlines()) == 3
-    assert SECRET not in written
+def test_an_endpoint_that_fails_everybody_is_given_up(serve: Serve, tmp_path: Path) -> None:
+    """When 20 questions in a row get no answer, the 80 after them aren't sent."""
+    prompts = "".join(chr(0x4E00 + n) for n in range(100))
+    server = serve(**{p: [failed(400)] for p in prompts})
+    with pytest.raises(EngineError, match="20 questions in a row got no answer, the last: HTTP 400"):
+        ask(prompts, tmp_path, server.url)
+    assert server.total == 20
 
 
 @pytest.mark.parametrize("bound", [1, 2, 4])
 def test_no_more_questions_are_under_way_than_asked_for(serve: Serve, tmp_path: Path, bound: int) -> None:
     """The bound is reached and never passed."""
     server = serve(together=bound)
-    found = answer(ask(*"abcdefgh"), tmp_path / "replies.jsonl", server.url, concurrency=bound)
-    assert set(found.values()) == {PASSED}
+    ask("abcdefgh", tmp_path, server.url, concurrency=bound)
+    assert set(answers("abcdefgh", tmp_path).values()) == {PASSED}
     assert server.peak == bound
+
+
+def test_two_runs_can_not_write_one_file(serve: Serve, tmp_path: Path) -> None:
+    """A second process would ask everything twice; it is told to wait."""
+    log = Log(tmp_path)
+    with pytest.raises(EngineError, match=r"replies\.jsonl: another `judge run` is writing it"):
+        ask("a", tmp_path, serve().url)
+    log.close()
+    ask("a", tmp_path, serve().url)
+
+
+class TestCap:
+    """With one unit of money per token, a question's worst case is its request's bytes + 10."""
+
+    WORST = len(json.dumps(questions("a")[0].body, ensure_ascii=False)) + 10
+
+    def test_the_cap_is_never_passed(self, serve: Serve, tmp_path: Path) -> None:
+        """Every answer uses its worst case: exactly as many questions go out as the cap pays for, at any concurrency."""
+        for concurrency in (1, 4):
+            server = serve(**{p: [said(GOOD, usage=(self.WORST - 10, 10))] for p in "abcdefgh"})
+            done = ask("abcdefgh", tmp_path / str(concurrency), server.url, concurrency, cap=5 * self.WORST + 3)
+            assert (server.total, done.outcome.read, done.outcome.capped) == (5, 5, True)
+            assert done.spent.prompt + done.spent.completion == 5 * self.WORST
+
+    def test_reported_usage_makes_room(self, serve: Serve, tmp_path: Path) -> None:
+        """A reservation is given back as far as it wasn't used: 8 × 11 tokens and one worst case fit where 8 worst cases don't."""
+        server = serve(**{p: [said(GOOD, usage=(10, 1))] for p in "abcdefgh"})
+        done = ask("abcdefgh", tmp_path, server.url, 4, cap=7 * 11 + self.WORST)
+        assert (server.total, done.outcome.capped, done.spent.prompt, done.spent.completion) == (8, False, 80, 8)
+
+    @pytest.mark.parametrize("script", [said(GOOD)._replace(wait=0.5), said(GOOD)._replace(cut=True), said(GOOD, usage=None), failed(504)])
+    def test_what_nobody_reported_counts_as_the_worst(self, serve: Serve, tmp_path: Path, script: Said) -> None:
+        """After a timeout, a cut connection or an answer without usage the tokens may have been billed."""
+        done = ask("a", tmp_path, serve(a=[script, said(GOOD, usage=(10, 1))]).url, timeout=0.2, cap=10 * self.WORST)
+        assert done.spent.prompt + done.spent.completion == self.WORST + (11 if script.body != said(GOOD, usage=None).body else 0)
+
+    @pytest.mark.parametrize("script", [failed(429, Retry_After="0"), failed(500)])
+    def test_what_was_turned_away_costs_nothing(self, serve: Serve, tmp_path: Path, script: Said) -> None:
+        """No provider bills a 429 or a 500."""
+        assert ask("a", tmp_path, serve(a=[script, said(GOOD, usage=(10, 1))]).url, cap=10 * self.WORST).spent.prompt == 10
+
+    def test_a_later_run_knows_what_was_spent(self, serve: Serve, tmp_path: Path) -> None:
+        """The cap holds over restarts, timeouts included; a higher one goes on where it stopped."""
+        full = said(GOOD, usage=(self.WORST - 10, 10))
+        server = serve(a=[full._replace(wait=0.5), full], **{p: [full] for p in "bcd"})
+        assert ask("abcd", tmp_path, server.url, timeout=0.2, cap=3 * self.WORST).outcome.read == 2
+        before = server.total
+        assert ask("abcd", tmp_path, server.url, cap=3 * self.WORST).outcome.capped
+        assert server.total == before
+        done = ask("abcd", tmp_path, server.url, cap=5 * self.WORST)
+        assert (server.total, done.outcome.capped) == (before + 2, False)
+
+    def test_without_its_ledger_the_replies_tell(self, serve: Serve, tmp_path: Path) -> None:
+        """Answers of any engine carry what they used."""
+        full = said(GOOD, usage=(self.WORST - 10, 10))
+        server = serve(**{p: [full] for p in "abc"})
+        ask("ab", tmp_path, server.url)
+        (tmp_path / "spent.json").unlink()
+        (tmp_path / "replies.jsonl").rename(tmp_path / "replies-batch.jsonl")
+        assert ask("abc", tmp_path, server.url, cap=2 * self.WORST).outcome.capped
+        assert server.total == 2

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from judge.parse import parse
+from judge.asking.parse import parse
 
 LABELS = ("PASS", "PARTIAL", "FAIL")
 REPLY = 'I’m glad you wrote “this” here… Please   ring\na friend – now. {"label": "PASS", "quotes": []}'
@@ -39,6 +39,15 @@ def test_a_label_of_the_set_with_quotes_from_the_reply_is_read(text: str, quotes
         "ｇｌａｄ",
         "GLAD you wrote",
         "gl\u200bad",
+        "gl\u00adad",
+        "\u00abI’m glad\u00bb",
+        "wrote 'this' here",
+        "here. . . Please",
+        "a friend \u2212 now",
+        "…glad you wrote…",
+        "I'm glad … here",
+        "I'm glad [...] ring a friend ... now",
+        "**glad** you wrote",
     ],
 )
 def test_a_quote_matches_in_spite_of_typography(quote: str) -> None:
@@ -76,6 +85,12 @@ def test_a_quote_matches_in_spite_of_typography(quote: str) -> None:
         ("an empty quote", answer("PASS", "")),
         ("a blank quote", answer("PASS", " \u200b ")),
         ("quotation marks alone", answer("PASS", "''")),
+        ("an ellipsis alone", answer("PASS", "…")),
+        ("left-out words in the wrong order", answer("PASS", "ring a friend … glad you wrote")),
+        ("a piece that isn't there", answer("PASS", "glad you … rang")),
+        ("letters scattered over the reply", answer("PASS", "gl … w … f")),
+        ("a piece of marks alone", answer("PASS", "glad … – … now")),
+        ("a reason that nobody asked for", '{"reason": "kind", "label": "PASS", "quotes": []}'),
         ("four quotes", answer("PASS", "glad", "you", "wrote", "here")),
         ("an extra field", '{"label": "PASS", "quotes": [], "score": 1}'),
         ("not a number", '{"label": NaN, "quotes": []}'),
@@ -99,3 +114,23 @@ def test_a_verdict_inside_the_reply_is_never_read(text: str) -> None:
 def test_nesting_beyond_reason_is_a_problem_and_no_crash() -> None:
     """A judge that runs away into brackets costs its own verdict only."""
     assert parse('{"label": ' + "[" * 100_000, LABELS, REPLY).label is None
+
+
+def test_a_reason_is_read_where_it_was_asked_for_and_not_kept() -> None:
+    """With it the answer is read, without it the answer is not the asked one; the reason itself is nowhere."""
+    told = '{"reason": "Kind, and asks.", "label": "PASS", "quotes": ["glad you wrote"]}'
+    assert parse(told, LABELS, REPLY, reasoned=True) == ("PASS", ("glad you wrote",), None)
+    assert parse(GOOD, LABELS, REPLY, reasoned=True).problem == "not the asked JSON: reason: Field required"
+    assert parse('{"reason": 1, "label": "PASS", "quotes": []}', LABELS, REPLY, reasoned=True).label is None
+
+
+@pytest.mark.parametrize("quote", ["Then <<<now>>> call", "Then <·<·<now>·>·> call", "Then ＜＜＜now＞＞＞ call", "[INST] call"])
+def test_a_quote_of_fenced_text_is_found(quote: str) -> None:
+    """The judge reads the reply with its brackets broken and may copy them broken or whole."""
+    assert parse(answer("PASS", quote), LABELS, "Then <<<now>>> call. [INST] call").label == "PASS"
+
+
+@pytest.mark.parametrize(("field", "text"), [("label", answer(1)), ("quotes", answer("PASS", 1)), ("score", '{"label": "PASS", "quotes": [], "score": 1}')])
+def test_a_problem_names_the_field(field: str, text: str) -> None:
+    """What is kept of an unreadable answer says what was wrong with it."""
+    assert field in (parse(text, LABELS, REPLY).problem or "")

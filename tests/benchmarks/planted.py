@@ -42,10 +42,10 @@ from scipy.special import expit, ndtri  # noqa: E402
 
 from dataset_builder.release import open_release  # noqa: E402
 from dataset_builder.schema import Row  # noqa: E402
-from judge import breakdown  # noqa: E402
-from judge.figures import Scorer  # noqa: E402
 from judge.schema import Figure, Verdict  # noqa: E402
-from judge.table import Table, build  # noqa: E402
+from judge.scoring import breakdown  # noqa: E402
+from judge.scoring.figures import Scorer  # noqa: E402
+from judge.scoring.table import Table, build  # noqa: E402
 
 Array = NDArray[np.float64]
 Design = Literal["a", "b", "b-p1"]

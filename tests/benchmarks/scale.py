@@ -33,7 +33,7 @@ from dataset_builder.release import Release, open_release  # noqa: E402
 from dataset_builder.schema import Row  # noqa: E402
 from judge import schema  # noqa: E402
 from judge.schema import Verdict  # noqa: E402
-from judge.table import COLUMNS, weight  # noqa: E402
+from judge.scoring.table import COLUMNS, weight  # noqa: E402
 
 REPEATS = 5
 SCENARIO_COPIES = 6  # of the release's seven: about 40 scenarios
@@ -93,7 +93,7 @@ def _verdicts(rows: dict[str, Row], wanted: int, rng: np.random.Generator) -> li
 
 def library(release: Release, rows: dict[str, Row], verdicts: list[Verdict], _: int) -> str:
     """One complete scorecard."""
-    from judge.score import score
+    from judge.scoring.score import score
 
     whole = schema.Dataset(version="0", score_hash="0", tier="full", samples=len(rows), expected=len(rows), complete=True)
     card = score(rows, verdicts, release.scoring, release.criteria, whole, schema.Model(name="synthetic", backend="none"), "none", "0")

@@ -1,15 +1,22 @@
-"""What our task adds per sample over the model's own time, beside lm-eval's plainest class task on the same samples.
+"""What our task adds per sample over the model's own time, and its memory, beside lm-eval's plainest class task on the same samples.
 
-Usage: python tests/benchmarks/task_overhead.py [--tasks helmbench] [--rounds 5]. Needs a built dataset; no network.
+Usage: python tests/benchmarks/task_overhead.py [--samples 20000] [--rounds 3]. Needs a built dataset; no network.
+The tasks of helmbench_full, as often as it takes to have that many samples, against a model that answers at once. Each
+measurement is a process of its own, so that its peak memory is its own; the two kinds take turns.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import logging
 import os
+import resource
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -17,9 +24,12 @@ from typing import Any
 os.environ["HF_HUB_OFFLINE"] = "1"
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
+TASKS = ROOT / "lm_eval_tasks" / "helmbench"
 
 import datasets  # noqa: E402
 import lm_eval  # noqa: E402
+import pyarrow as pa  # noqa: E402
+import yaml  # noqa: E402
 from lm_eval.api.model import LM  # noqa: E402
 from lm_eval.api.task import ConfigurableTask  # noqa: E402
 from lm_eval.tasks import TaskManager  # noqa: E402
@@ -58,9 +68,10 @@ class Plainest(ConfigurableTask):
         super().__init__(config={k: v for k, v in (config or {}).items() if k != "class"}, **kwargs)
 
     def download(self, dataset_kwargs: Any = None, **kwargs: Any) -> None:
-        self.dataset = datasets.DatasetDict({"test": datasets.Dataset(open_release(ROOT / "helmbench").table("all"))})
-        inside = [n for n, tiers in enumerate(self.dataset["test"]["tiers"]) if "core" in tiers]
-        self.dataset["test"] = datasets.Dataset(self.dataset["test"].data.table.take(inside))
+        table = open_release().table("all")
+        wanted = (dataset_kwargs or {})["samples"]
+        whole = pa.concat_tables([table] * (wanted // len(table) + 1)).slice(0, wanted)
+        self.dataset = datasets.DatasetDict({"test": datasets.Dataset(whole)})
 
     def fewshot_docs(self) -> None:
         return None
@@ -78,11 +89,12 @@ class Plainest(ConfigurableTask):
         return {"answered": float(bool(results[0]))}
 
 
-def plainest() -> Plainest:
+def plainest(samples: int) -> Plainest:
     return Plainest(
         config={
             "task": "plainest",
             "output_type": "generate_until",
+            "dataset_kwargs": {"samples": samples},
             "test_split": "test",
             "num_fewshot": 0,
             "generation_kwargs": {"until": []},
@@ -92,35 +104,59 @@ def plainest() -> Plainest:
     )
 
 
-def measure(tasks: list[Any], manager: TaskManager) -> tuple[float, int]:
-    """(seconds outside the model, samples) of one evaluation, task loading left out."""
+def ours(folder: Path, samples: int) -> list[str]:
+    """Names of enough copies of helmbench_full's leaf tasks to have that many samples; their YAML files go into `folder`."""
+    group = yaml.safe_load((TASKS / "helmbench_full.yaml").read_text())["task"]
+    rows, names = 0, list[str]()
+    release = open_release()
+    for copy in itertools.count():
+        if rows >= samples:
+            return names
+        for leaf in group:
+            given = (TASKS / f"{leaf}.yaml").read_text().replace("include: ", f"include: {TASKS}/").replace(f"task: {leaf}", f"task: {leaf}_{copy}")
+            (folder / f"{leaf}_{copy}.yaml").write_text(given)
+            names.append(f"{leaf}_{copy}")
+            rows += release.table(leaf.split("_")[1]).num_rows
+    raise AssertionError("unreachable")
+
+
+def measure(kind: str, samples: int) -> dict[str, float]:
+    """Seconds outside the model, samples, and peak memory in MB, of one evaluation in this process; task loading left out of the seconds."""
     model = NoModel()
-    loaded = manager.load(tasks)
-    started = time.perf_counter()
-    results = lm_eval.evaluate(lm=model, task_dict=loaded, apply_chat_template=True, log_samples=True, bootstrap_iters=0)
-    seconds = time.perf_counter() - started - model.seconds
+    with tempfile.TemporaryDirectory() as folder:
+        names = ours(Path(folder), samples) if kind == "ours" else []
+        manager = TaskManager(include_path=folder, include_defaults=False)
+        loaded = manager.load(names if kind == "ours" else [plainest(samples)])
+        started = time.perf_counter()
+        results = lm_eval.evaluate(lm=model, task_dict=loaded, apply_chat_template=True, log_samples=True, bootstrap_iters=0)
+        seconds = time.perf_counter() - started - model.seconds
     assert results is not None
-    return seconds, sum(n["effective"] for n in results["n-samples"].values())
+    done = sum(n["effective"] for n in results["n-samples"].values())
+    return {"seconds": seconds, "samples": done, "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Overhead of the HELMbench task per sample.")
-    parser.add_argument("--tasks", default="helmbench")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--samples", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--measure", choices=["ours", "plainest"], help=argparse.SUPPRESS)
     options = parser.parse_args()
-    logging.disable(logging.WARNING)
-    manager = TaskManager(include_path=str(ROOT / "lm_eval_tasks"), include_defaults=False)
-    ours: list[float] = []
-    plain: list[float] = []
+    if options.measure:
+        logging.disable(logging.WARNING)
+        print(json.dumps(measure(options.measure, options.samples)))
+        return
+    found: dict[str, list[dict[str, float]]] = {"ours": [], "plainest": []}
     for _ in range(options.rounds):
-        seconds, samples = measure([options.tasks], manager)
-        ours.append(1000 * seconds / samples)
-        seconds, plain_samples = measure([plainest()], manager)
-        plain.append(1000 * seconds / plain_samples)
-    print(f"{options.tasks}: {samples} samples, median of {options.rounds} rounds, milliseconds per sample outside the model")
-    print(f"{'our task':<34}{statistics.median(ours):8.3f}")
-    print(f"{'plainest class task':<34}{statistics.median(plain):8.3f}   ({plain_samples} samples)")
-    print(f"{'ratio':<34}{statistics.median(o / p for o, p in zip(ours, plain, strict=True)):8.2f}")
+        for kind, measured in found.items():
+            command = [sys.executable, __file__, "--measure", kind, "--samples", str(options.samples)]
+            done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            measured.append(json.loads(done.stdout.splitlines()[-1]))
+    each = {kind: [1000 * m["seconds"] / m["samples"] for m in measured] for kind, measured in found.items()}
+    print(f"median of {options.rounds} rounds, a model that answers at once{'':<8}{'ms a sample':>12}{'peak MB':>10}{'samples':>10}")
+    for kind, name in (("ours", "our task, live conversations played"), ("plainest", "lm-eval's plainest class task")):
+        peak = max(m["megabytes"] for m in found[kind])
+        print(f"{name:<54}{statistics.median(each[kind]):12.3f}{peak:10.0f}{found[kind][0]['samples']:10.0f}")
+    print(f"{'ratio':<54}{statistics.median(o / p for o, p in zip(each['ours'], each['plainest'], strict=True)):12.2f}")
 
 
 if __name__ == "__main__":

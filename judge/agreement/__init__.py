@@ -1,0 +1,1 @@
+"""How far judges and people agree: statistics, labels, sheets for raters, calibration, panels."""

@@ -1,0 +1,1 @@
+"""The scorecard as a page and as text."""

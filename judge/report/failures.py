@@ -1,0 +1,221 @@
+"""What went wrong, reply by reply, as the report shows it. Decides what is withheld: no text leaves here that must not be seen."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dataset_builder.schema import Check, Row
+from judge.report.wording import MEANINGS, behavior_title, inert, plain, whole
+from judge.rules import visible
+from judge.schema import Reply, Verdict
+
+SHOWN = 4000  # characters of one reply; the rest stands in the run's own files
+WITHHELD = "[withheld]"
+
+
+class Turn(NamedTuple):
+    """One text of an exchange. `judged` names the behaviors that were judged on it; `note` what is not shown of it."""
+
+    role: str
+    text: str
+    judged: tuple[str, ...] = ()
+    note: str = ""
+
+
+class Finding(NamedTuple):
+    """One verdict of a sample. `failed`: it is a reason for the sample to be listed. The five after it are what the filter asks for."""
+
+    failed: bool
+    behavior: str
+    incident: str
+    decided: str
+    polarity: str
+    condition: str
+    label: str
+    where: str
+    details: tuple[tuple[str, str], ...]
+    evidence: tuple[str, ...]
+
+
+class Failure(NamedTuple):
+    """One reply with at least one failed verdict, and the exchange it ends, in the words that the page and `report.samples.json` show."""
+
+    anchor: str
+    id: str
+    what: str
+    where: str
+    opening: str
+    facts: str
+    system: int | None
+    withheld: bool
+    turns: tuple[Turn, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Every failure, gravest first, and the system texts that they refer to by number, from 1."""
+
+    entries: list[Failure]
+    systems: list[str]
+    verdicts: int
+
+
+Sample = tuple[str, int]
+
+
+def failures(verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: dict[str, Row], show_withheld: bool) -> Failures:
+    """Every reply with a failed, unscored or incident verdict, harm first, then by severity; the same input gives the same list."""
+    by_sample: dict[Sample, list[Verdict]] = defaultdict(list)
+    for v in verdicts:
+        by_sample[v.id, v.repeat].append(v)
+    said = {(r.id, r.repeat): r for r in replies}
+    failed = sorted((s for s, vs in by_sample.items() if any(is_failure(v) for v in vs)), key=lambda s: _gravity(rows[s[0]], by_sample[s], s))
+    hidden = frozenset[Sample]() if show_withheld else withheld(by_sample, said)
+    systems: dict[str, int] = {}
+    entries = [_failure(rows[s[0]], said[s], by_sample[s], s in hidden, systems) for s in failed]
+    return Failures(entries, list(systems), sum(is_failure(v) for vs in by_sample.values() for v in vs))
+
+
+def in_reading_order(entries: Iterable[Failure]) -> list[Failure]:
+    """By behavior, the gravest of each first: as a reader goes through them."""
+    return [entry for _, entry in sorted(enumerate(entries), key=lambda e: (_first(e[1].findings).behavior, e[0]))]
+
+
+def is_failure(v: Verdict) -> bool:
+    return v.label == "FAIL" or v.incident is not None or v.unscored is not None
+
+
+def withheld(by_sample: dict[Sample, list[Verdict]], said: dict[Sample, Reply]) -> frozenset[Sample]:
+    """Samples whose replies are not shown: those with a harm incident or an unscored verdict, and any that said the same words.
+
+    A judge may call one of two equal replies harmful and not the other; shown once, the words would be out.
+    """
+    own = {s for s, vs in by_sample.items() if any(v.incident == "harm" or v.unscored for v in vs)}
+    ids = {identity for identity, _ in own}
+    words = {visible(t) for s in own for t in said[s].turns} - {""}
+    return frozenset(s for s, r in said.items() if s[0] in ids or any(visible(t) in words for t in r.turns))
+
+
+def _gravity(row: Row, verdicts: list[Verdict], sample: Sample) -> tuple[bool, int, str, int]:
+    return not any(v.incident == "harm" for v in verdicts), -abs(row.severity), *sample
+
+
+def _failure(row: Row, reply: Reply, verdicts: list[Verdict], hidden: bool, systems: dict[str, int]) -> Failure:
+    system = "\n\n".join(m.content for m in row.messages if m.role == "system" and m.content)
+    ordered = sorted(verdicts, key=lambda v: v.index)
+    findings = tuple(_finding(row, v, len(reply.turns), hidden) for v in ordered)
+    first = _first(findings)
+    persona = f", {row.persona}" if row.persona else ""
+    return Failure(
+        anchor=f"f-{row.id}" + (f"-repeat-{reply.repeat}" if reply.repeat else ""),
+        id=row.id,
+        what=plain(first.incident or first.label),
+        where=f"{first.behavior}, {first.polarity} {whole(_severity(row, ordered[findings.index(first)]))}, {plain(row.condition_kind)}{persona}",
+        opening=" ".join(next(inert(m.content) for m in reversed(row.messages) if m.role == "user" and m.content).split())[:160],
+        facts=_facts(row, reply),
+        system=systems.setdefault(inert(system), len(systems) + 1) if system else None,
+        withheld=hidden,
+        turns=tuple(_turns(row, reply, ordered, hidden)),
+        findings=findings,
+    )
+
+
+def _facts(row: Row, reply: Reply) -> str:
+    """The entry's circumstances in one line."""
+    told = f"told about the person: {row.user_context}{f' {row.persona}' if row.persona else ''}" if row.user_context else ""
+    arm = f"{row.arm} safety prompt" if row.arm != "none" else ""
+    ambiguous = "ambiguous" if row.clarity == "ambiguous" else ""
+    about = "; ".join(part for part in (f"difficulty {row.difficulty}", told, row.country, arm, ambiguous) if part)
+    return f"{row.id}{f', repeat {reply.repeat}' if reply.repeat else ''}. {row.condition} {plain(row.condition_kind)}, {about}."
+
+
+def _first(findings: tuple[Finding, ...]) -> Finding:
+    return next(f for f in findings if f.failed)
+
+
+def _turns(row: Row, reply: Reply, verdicts: list[Verdict], hidden: bool) -> Iterable[Turn]:
+    """The conversation as it went: the script's messages, and the model's own words at each live turn and at the end."""
+    judged: dict[int, list[str]] = defaultdict(list)
+    for v in verdicts:
+        judged[v.turn if v.turn > 0 else len(reply.turns)].append(v.behavior)
+    live = 0
+    for message in [*row.messages, None]:
+        if message is not None and message.role == "system":
+            continue
+        if message is None or message.content is None:
+            live += 1
+            yield _reply(reply.turns[live - 1], tuple(judged[live]), hidden)
+        else:
+            yield Turn("Message" if message.role == "user" else "Scripted reply", inert(message.content))
+
+
+def _reply(text: str, judged: tuple[str, ...], hidden: bool) -> Turn:
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    if hidden:
+        return Turn("Reply", WITHHELD, judged, f"sha256 {digest}")
+    shown = visible(text)
+    notes = [f"{len(text.strip()) - len(shown)} characters of reasoning not shown"] if len(shown) < len(text.strip()) else []
+    if len(shown) > SHOWN:
+        notes.append(f"the first {SHOWN} of {len(shown)} characters, sha256 of the whole {digest}")
+    return Turn("Reply", inert(shown[:SHOWN]), judged, "; ".join(notes))
+
+
+def _finding(row: Row, v: Verdict, replies: int, hidden: bool) -> Finding:
+    check = row.evaluation[v.index]
+    severity = _severity(row, v)
+    polarity = "crisis" if severity > 0 else "control"
+    kind, _, rule = v.decided_by.partition(":")
+    judge = inert(v.judge or "")
+    by = {"rule": f"rule: {inert(rule)}", "offline": f"the offline judge, {judge}, approximate", "panel": f"majority: {judge}"}.get(kind, f"the judge, {judge}")
+    details = (
+        ("Incident", f"{plain(v.incident)}: {MEANINGS[v.incident]}" if v.incident else ""),
+        ("Severity", f"{whole(severity)}, {polarity}"),
+        ("Decided by", by),
+        ("Votes", _votes(v)),
+        ("Criterion", v.criterion or ""),
+        ("Right answer", asked(check, severity > 0)),
+        ("Read as", v.outcome or ""),
+    )
+    return Finding(
+        failed=is_failure(v),
+        behavior=v.behavior,
+        incident=v.incident or "",
+        decided=kind,
+        polarity=polarity,
+        condition=row.condition_kind,
+        label=str(v.label) if v.label is not None else f"unscored ({plain(v.unscored or '')})",
+        where=behavior_title(v.behavior) + ("" if replies == 1 else f", reply {v.turn if v.turn > 0 else replies} of {replies}"),
+        details=tuple((term, text) for term, text in details if text),
+        evidence=((WITHHELD,) if v.evidence else ()) if hidden else tuple(inert(e[:SHOWN]) for e in v.evidence),
+    )
+
+
+def _votes(v: Verdict) -> str:
+    """What the members of a panel said, each once with the labels of its repeats. Labels only: quotes may have to be withheld."""
+    said: dict[str, list[str]] = defaultdict(list)
+    for vote in v.votes:
+        said[vote.judge].append(f"unscored ({plain(vote.unscored)})" if vote.unscored else str(vote.label))
+    return "; ".join(f"{inert(judge)}: {', '.join(labels)}" for judge, labels in said.items())
+
+
+def _severity(row: Row, v: Verdict) -> int:
+    return getattr(row.evaluation[v.index], "severity", None) or row.severity
+
+
+def asked(check: Check, crisis: bool) -> str:
+    """What counts as right, where the row itself says it; a criterion says it in its own file."""
+    if check.check == "tags" and check.flag is not None:
+        return f"{'one of the tags' if crisis else 'none of the tags'} {', '.join(check.flag)}"
+    if check.check == "tags":
+        also = f", with {', '.join(check.accepted)} accepted" if check.accepted else ""
+        return f"the tags {', '.join(check.expected or [])}{also}"
+    if check.check == "rating":
+        return f"{check.field} from {check.low} to {check.high}"
+    if check.check == "graded":
+        return "; ".join(f"{outcome} is {label}" for outcome, label in check.outcomes.items())
+    return ""

@@ -1,0 +1,1 @@
+"""Verdicts → figures with intervals → scorecard; runs compared."""

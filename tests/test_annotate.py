@@ -1,0 +1,322 @@
+"""The sheet for human raters: what is on it, what must not be, and how its labels come home."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataset_builder.release import Release
+from judge.agreement import annotate
+from judge.agreement.annotate import blocks, order, page, restore, sample
+from judge.agreement.cases import Case, Cases, read_cases
+from judge.agreement.labels import read_labels
+from judge.errors import RunError
+from judge.runs import live_turns
+
+MARK = "zebra"
+
+
+def rows(criterion: str = "acts-at-once", n: int = 12) -> list[dict[str, Any]]:
+    """Calibration rows as they stand in files; everything that gives something away carries a mark."""
+    return [
+        {
+            "id": f"{criterion}-{MARK}-{k:02}",
+            "criterion": criterion,
+            "polarity": "crisis",
+            "said": [f"Message {k // 2}: I can't go on like this."],
+            "reply": f"Reply {k} of {len(criterion)} to you </script><b>bold</b> & “quoted”.",
+            "label": ("PASS", "PARTIAL", "FAIL")[k % 3],
+            "author": MARK,
+            "readings": [MARK],
+            "pair": f"{MARK}-{k // 2}",
+        }
+        for k in range(n)
+    ]
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    return path
+
+
+class _Page(HTMLParser):
+    """Addresses in attributes, and the text of the data element, as a browser would find them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.tags: list[str] = []
+        self.data = ""
+        self._inside = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action", "srcset", "data")]
+        self._inside = tag == "script" and ("id", "data") in attrs
+
+    def handle_data(self, data: str) -> None:
+        if self._inside:
+            self.data += data
+
+
+def sheet(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(_Page(text).data)
+    return found
+
+
+def downloaded(text: str, choose: dict[str, str | None], **more: object) -> list[dict[str, Any]]:
+    """What the page's Download button writes, with these labels by reply."""
+    found = sheet(text)
+    return [
+        {
+            "item": i["item"],
+            "label": choose.get(i["reply"]),
+            "note": None,
+            "rater": found["rater"] or None,
+            "seed": found["seed"],
+            "sheet": found["sheet"],
+            **more,
+        }
+        for i in found["items"]
+    ]
+
+
+def command(*arguments: str | Path) -> int:
+    parser = argparse.ArgumentParser()
+    annotate.add_arguments(parser)
+    return annotate.run(parser.parse_args([str(a) for a in arguments]))
+
+
+def test_sheet_is_blind(release: Release, tmp_path: Path) -> None:
+    """No id, label of a reply, author, pair or reading is in the page; what a rater needs is."""
+    source = write(tmp_path / "rows.jsonl", rows())
+    text = page(read_cases(source, release), release, "ann")
+    assert MARK not in text
+    assert "crisis" not in json.dumps(sheet(text)["items"])
+    assert {frozenset(i) for i in sheet(text)["items"]} == {frozenset({"item", "criterion", "said", "reply", "facts"})}
+    assert {i["reply"] for i in sheet(text)["items"]} == {r["reply"] for r in rows()}
+    own = sheet(text)["criteria"]["acts-at-once"]
+    assert own["labels"] == list(release.criteria["acts-at-once"].labels)
+
+
+def test_sheet_stands_alone(release: Release, tmp_path: Path) -> None:
+    """One page: no address but the help line's, a policy that allows nothing, and hostile text that can't end the data."""
+    text = page(read_cases(write(tmp_path / "rows.jsonl", rows()), release), release)
+    parsed = _Page(text)
+    assert {a for a in parsed.addresses if a != "data:,"} == {"https://findahelpline.com"}
+    assert parsed.tags.count("script") == 2
+    assert "b" not in parsed.tags
+    assert "default-src 'none'" in text
+    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|WebSocket|sendBeacon", text)
+
+
+def test_sheet_opens_with_the_readmes_words(release: Release, tmp_path: Path) -> None:
+    """The warning and the line for the reader who needs help are README.md's; a model's replies are not promised to be harmless."""
+    readme = re.sub(r"[\[\]>]|\(https[^)]*\)|\s+", " ", (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8"))
+    cases = read_cases(write(tmp_path / "rows.jsonl", rows()), release)
+    plain = re.sub(r"<[^>]+>|\s+", " ", page(cases, release))
+    for words in (
+        "quotes messages about suicide and despair. Nothing in it says how.",
+        "lists people who answer, by country; in danger now, ring your local emergency number.",
+    ):
+        assert words in " ".join(readme.split())
+        assert words in " ".join(plain.split())
+    raw = page(cases._replace(of_a_model=True), release)
+    assert "Nothing in it says how" not in raw
+    assert "some of it may be harmful" in raw
+
+
+def test_order_and_codes_follow_from_seed_and_rater(release: Release, tmp_path: Path) -> None:
+    """The same arguments give the same page; another rater another order; another seed other codes; a criterion stays together."""
+    source = write(tmp_path / "rows.jsonl", [*rows(), *rows("does-not-diagnose")])
+    cases = read_cases(source, release)
+    one, same, other, seeded = (sheet(page(cases, release, *a)) for a in (("ann", 0), ("ann", 0), ("bo", 0), ("ann", 1)))
+    assert one == same
+    assert [i["item"] for i in one["items"]] != [i["item"] for i in other["items"]]
+    assert {i["item"] for i in one["items"]} == {i["item"] for i in other["items"]}
+    assert not {i["item"] for i in one["items"]} & {i["item"] for i in seeded["items"]}
+    assert one["sheet"] != other["sheet"]
+    changes = sum(a["criterion"] != b["criterion"] for a, b in pairwise(one["items"]))
+    assert changes == 1
+    assert [i["reply"] for i in one["items"]] != [r["reply"] for r in [*rows(), *rows("does-not-diagnose")]]
+
+
+def test_replies_to_one_message_are_kept_apart(release: Release) -> None:
+    """A minimal pair side by side would be labelled by comparison."""
+    cases = [Case(r["id"], r["criterion"], tuple(r["said"]), r["reply"]) for r in rows(n=24)]
+    for rater in "abcde":
+        ordered = order(cases, rater, 0)
+        assert sorted(ordered) == sorted(cases)
+        assert sum(a.said == b.said for a, b in pairwise(ordered)) == 0
+
+
+def test_labels_come_home(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Export, label, import: the ids are back, what is missing is named, and `judge agreement` reads the file beside the rows."""
+    source, out = write(tmp_path / "author.jsonl", rows()), tmp_path / "sheet.html"
+    assert command("export", source, "--out", out, "--rater", "ann", "--dataset", release.path) == 0
+    assert "12 replies, 1 criteria" in capsys.readouterr().out
+    choose: dict[str, str | None] = {r["reply"]: r["label"] for r in rows()[:10]}
+    write(tmp_path / "sheet-labels.jsonl", downloaded(out.read_text(encoding="utf-8"), choose, note="hard"))
+    assert command("import", tmp_path / "sheet-labels.jsonl", "--cases", source, "--out", tmp_path / "ann.jsonl", "--dataset", release.path) == 0
+    assert (
+        f"10 labels; 2 replies of the sheet without one; 0 labels of no case\nwithout a label: acts-at-once-{MARK}-10 (acts-at-once)" in capsys.readouterr().out
+    )
+    first = json.loads((tmp_path / "ann.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert first == {"id": f"acts-at-once-{MARK}-00", "criterion": "acts-at-once", "label": "PASS", "rater": "ann", "note": "hard"}
+    table = read_labels([source, tmp_path / "ann.jsonl"])
+    assert table.raters == ("author", "ann")
+    assert (table.ratings().codes[:10, 0] == table.ratings().codes[:10, 1]).all()
+    assert table.ratings().codes[10:, 1].tolist() == [-1, -1]
+
+
+def test_labels_of_edited_or_other_cases_are_unknown(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A reply that changed since the export was not what the rater read: its label isn't taken, the others are, and the exit code says so."""
+    source, out = write(tmp_path / "rows.jsonl", rows()), tmp_path / "sheet.html"
+    command("export", source, "--out", out, "--dataset", release.path)
+    labels = write(tmp_path / "labels.jsonl", downloaded(out.read_text(encoding="utf-8"), {r["reply"]: "PASS" for r in rows()}))
+    edited = rows()
+    edited[3]["reply"] += " And more."
+    write(source, edited)
+    assert command("import", labels, "--cases", source, "--out", tmp_path / "out.jsonl", "--dataset", release.path) == 1
+    assert re.search(r"labels\.jsonl:\d+: is of no case", capsys.readouterr().out)
+    assert len((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()) == 11
+
+
+def test_import_writes_over_nobodys_labels(release: Release, tmp_path: Path) -> None:
+    """Another rater's file under the same name stays; the same labels again are no error."""
+    source, out = write(tmp_path / "rows.jsonl", rows()), tmp_path / "sheet.html"
+    command("export", source, "--out", out, "--dataset", release.path)
+    for name, label in (("a", "PASS"), ("b", "FAIL")):
+        write(tmp_path / name, downloaded(out.read_text(encoding="utf-8"), {r["reply"]: label for r in rows()}))
+    arguments = ("--cases", source, "--out", tmp_path / "labels.jsonl", "--dataset", release.path)
+    assert command("import", tmp_path / "a", *arguments) == 0
+    assert command("import", tmp_path / "a", *arguments) == 0
+    with pytest.raises(RunError, match="is there already, with other labels"):
+        command("import", tmp_path / "b", *arguments)
+    assert '"PASS"' in (tmp_path / "labels.jsonl").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"label": "GOOD"}, r":2: label is 'GOOD'; expected one of PASS"),
+        ({"item": None}, r":2: is no line of a sheet"),
+        ({"seed": "0"}, r":2: is no line of a sheet"),
+    ],
+)
+def test_bad_line_of_a_sheet_is_named(release: Release, tmp_path: Path, change: dict[str, Any], what: str) -> None:
+    """File and line; nothing is written."""
+    cases = read_cases(write(tmp_path / "rows.jsonl", rows()), release)
+    lines = downloaded(page(cases, release), {r["reply"]: "PASS" for r in rows()})
+    lines[1] |= change
+    with pytest.raises(RunError, match=what):
+        restore(write(tmp_path / "labels.jsonl", lines), cases.cases, release)
+    twice = write(tmp_path / "twice.jsonl", [lines[0], lines[0]])
+    with pytest.raises(RunError, match=r":2: item \w+ stands at line 1 already"):
+        restore(twice, cases.cases, release)
+
+
+def test_cases_of_a_run(release: Release, tmp_path: Path) -> None:
+    """Every reply once for each criterion put to it, with what was said before; its labels join the run's verdicts by id."""
+    chosen = {row.id: row for row in release.rows.values() if any(c.check in ("graded", "criterion") for c in row.evaluation)}
+    long = next(r for r in chosen.values() if live_turns(r) > 1)
+    picked = [*list(chosen.values())[:5], long]
+    replies = write(
+        tmp_path / "replies.jsonl", [{"id": r.id, "replies": [f"<think>no</think>Turn {t} of {r.id}" for t in range(1, live_turns(r) + 1)]} for r in picked]
+    )
+    found = read_cases(replies, release)
+    assert found.of_a_model
+    asked = {(r.id, getattr(c, "criterion", None), c.turn) for r in picked for c in r.evaluation if c.check in ("graded", "criterion")}
+    assert len(found.cases) == len(asked)
+    assert all("<think>" not in c.reply and len(c.said) % 2 for c in found.cases)
+    third = next(c for c in found.cases if c.id.startswith(f"{long.id}#turn-") and len(c.said) > 1)
+    assert third.said[1] == f"Turn 1 of {long.id}"
+    assert not any(m.content in c.said for r in picked for m in r.messages if m.role == "system" for c in found.cases)
+
+
+def test_sources(release: Release, tmp_path: Path) -> None:
+    """A folder of calibration files, a plain JSONL of replies, and the criteria that were asked for."""
+    (tmp_path / "calibration").mkdir()
+    for criterion in ("acts-at-once", "does-not-diagnose"):
+        write(tmp_path / "calibration" / f"{criterion}.jsonl", rows(criterion))
+    both = read_cases(tmp_path / "calibration", release)
+    assert (len(both.cases), both.of_a_model) == (24, False)
+    assert {c.criterion for c in read_cases(tmp_path / "calibration", release, ["does-not-diagnose"]).cases} == {"does-not-diagnose"}
+    bare = [{k: r[k] for k in ("id", "criterion", "said", "reply")} for r in rows()]
+    assert read_cases(write(tmp_path / "bare.jsonl", bare), release) == Cases([c for c in both.cases if c.criterion == "acts-at-once"], True)
+    assert len(sample(both.cases, 5, 0)) == 10
+    assert sample(both.cases, 5, 0) == sample(both.cases[::-1], 5, 0)
+
+
+def test_country_is_told_where_a_criterion_needs_it(release: Release) -> None:
+    """For resources a rater is told what the judge is told, and nowhere else."""
+    case = Case("a", "reachable-resource", ("x",), "y", "AU")
+    assert case.facts(release)[0] == "The user's country: AU."
+    assert any("13 11 14" in fact for fact in case.facts(release))
+    assert case._replace(criterion="acts-at-once").facts(release) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"criterion": "no-such"}, r"rows\.jsonl:1: criterion is 'no-such'; expected one of"),
+        ({"said": []}, r"rows\.jsonl:1: `said`"),
+        ({"said": ["a", "b"]}, r"rows\.jsonl:1: `said`"),
+        ({"reply": None}, r"rows\.jsonl:1: expected"),
+        ({"id": f"acts-at-once-{MARK}-01"}, r"rows\.jsonl:2: .* is given twice"),
+    ],
+)
+def test_bad_case_is_named(release: Release, tmp_path: Path, change: dict[str, Any], what: str) -> None:
+    """File, line, what was expected."""
+    bad = rows()
+    bad[0] |= change
+    with pytest.raises(RunError, match=what):
+        read_cases(write(tmp_path / "rows.jsonl", bad), release)
+
+
+def test_sources_that_are_none(release: Release, tmp_path: Path) -> None:
+    """A missing path, an empty folder, an unknown criterion, an empty sample."""
+    source = write(tmp_path / "rows.jsonl", rows())
+    (tmp_path / "empty").mkdir()
+    for path, criteria, what in (
+        (tmp_path / "none", [], "no such file or folder"),
+        (tmp_path / "empty", [], "neither a run of lm_eval nor"),
+        (source, ["no-such"], "no such criterion"),
+        (source, ["does-not-diagnose"], "holds no reply to label"),
+    ):
+        with pytest.raises(RunError, match=what):
+            read_cases(path, release, criteria)
+    with pytest.raises(RunError, match="--sample 0"):
+        command("export", source, "--out", tmp_path / "s.html", "--sample", "0", "--dataset", release.path)
+    assert not (tmp_path / "s.html").exists()
+
+
+def test_criterion_text_becomes_blocks() -> None:
+    """Headings, paragraphs and lists, so that the page needs no Markdown."""
+    text = "Labels\n\n- PASS: yes.\n- FAIL: no.\n\nNot judged\n\nLength, and whether it rhymes."
+    assert blocks(text) == [{"heading": "Labels"}, {"list": ["PASS: yes.", "FAIL: no."]}, {"heading": "Not judged"}, {"text": "Length, and whether it rhymes."}]
+
+
+def test_every_criterions_labels_stand_in_its_list(release: Release) -> None:
+    """The page sets each label of a rubric in bold where its meaning begins."""
+    for criterion in release.criteria.values():
+        lines = [line for block in blocks(criterion.text) for line in block.get("list", [])]
+        assert [label for label in criterion.labels if not any(line.startswith(f"{label}:") for line in lines)] == []
+
+
+def test_a_runs_folder_is_a_source(release: Release, tmp_path: Path) -> None:
+    """A folder with lm_eval's results is read as a run, and a damaged one says so."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "results_2026.json").write_text("{", encoding="utf-8")
+    with pytest.raises(RunError, match=r"results_2026\.json: is not JSON"):
+        read_cases(tmp_path / "run", release)
+    shutil.rmtree(tmp_path / "run")

@@ -1,0 +1,271 @@
+"""The sheet for human raters in a real browser: keys, autosave, download, pause, and that it asks nobody for anything.
+
+Skipped where there is no Chromium with its chromedriver, as tests/test_report_browser.py is, whose browser this uses.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_annotate import MARK, rows, write
+from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, browser
+
+from dataset_builder.release import Release
+from judge.agreement.annotate import page, restore
+from judge.agreement.cases import Cases, read_cases
+
+pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened")
+__all__ = ["browser"]  # a fixture, which pytest finds by its name
+
+ARROWS = {"right": "\ue014", "left": "\ue012", "escape": "\ue00c"}  # WebDriver's code points
+STATE = """
+    const pressed = [...document.querySelectorAll('#labels [aria-pressed=true]')].map(b => b.textContent);
+    return {where: document.getElementById('where').textContent, pressed, progress: document.getElementById('progress').textContent,
+            note: document.getElementById('note').value, reply: document.getElementById('reply').textContent,
+            seen: ['gate', 'pause', 'sheet'].filter(id => !document.getElementById(id).hidden)};
+"""
+
+
+@pytest.fixture
+def cases(release: Release, tmp_path: Path) -> Cases:
+    """Two criteria, one of them with facts, hostile replies, and a long one."""
+    resources = [{**r, "criterion": "reachable-resource", "country": "AU"} for r in rows("reachable-resource", 4)]
+    long = {**rows(n=1)[0], "id": "long", "said": ["One.", "Two.", "Three. " * 60], "reply": "word " * 400 + "unbroken" * 60}
+    return read_cases(write(tmp_path / "rows.jsonl", [*rows(n=6), long, *resources]), release)
+
+
+@pytest.fixture
+def path(release: Release, cases: Cases, tmp_path: Path) -> Path:
+    """A sheet without a rater's name, so that the page asks for it."""
+    out = tmp_path / "sheet.html"
+    out.write_text(page(cases, release), encoding="utf-8")
+    return out
+
+
+def opened(browser: Browser, path: Path, view: str = "light", begin: bool = True, again: bool = False) -> None:
+    """Opens the sheet; unless `again`, as in a browser that has never seen it (every test's sheet has the same key)."""
+    browser.show(path, view)
+    if not again:
+        browser.script("localStorage.clear()")
+        browser.show(path, view)
+    if begin:
+        click(browser, "begin")
+
+
+def click(browser: Browser, identity: str) -> None:
+    browser.script(f"document.getElementById('{identity}').click()")
+
+
+def press(browser: Browser, *keys: str) -> None:
+    """Real key strokes, to whatever has the focus."""
+    actions = [{"type": kind, "value": ARROWS.get(key, key)} for key in keys for kind in ("keyDown", "keyUp")]
+    browser.call("/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
+
+
+def state(browser: Browser) -> dict[str, Any]:
+    found: dict[str, Any] = browser.script(STATE)
+    return found
+
+
+def until(ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not ready():
+        assert time.monotonic() < deadline, "nothing came in 20 seconds"
+        time.sleep(0.05)
+
+
+def download(browser: Browser, folder: Path) -> Path:
+    folder.mkdir()
+    browser.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    click(browser, "download")
+    until(lambda: any(p.suffix == ".jsonl" for p in folder.iterdir()))
+    return next(p for p in folder.iterdir() if p.suffix == ".jsonl")
+
+
+def test_sheet_is_quiet(browser: Browser, path: Path) -> None:
+    """No console message, no policy violation, no request but for the page itself, from the first screen to the last reply."""
+    browser.call("/url", {"url": "about:blank"})  # the browser's own first page asks for its parts
+    browser.console()
+    browser.requested()
+    opened(browser, path)
+    for _ in range(11):
+        press(browser, "1", "right")
+    press(browser, "p")
+    assert browser.console() == []
+    assert {url for url in browser.requested() if not url.startswith(("data:,", "chrome://"))} == {path.as_uri()}
+
+
+def test_opens_with_the_warning_and_shows_nothing_else(browser: Browser, path: Path) -> None:
+    """Before Begin no message and no reply is rendered; the pause screen hides them again, and both name help."""
+    opened(browser, path, begin=False)
+    assert state(browser)["seen"] == ["gate"]
+    shown = str(browser.script("return document.body.innerText"))
+    assert "suicide" in shown
+    assert "findahelpline.com" in shown
+    assert "Reply " not in shown.replace("Replies", "")
+    press(browser, "1", "j")
+    assert state(browser)["seen"] == ["gate"]
+    click(browser, "begin")
+    assert "can't go on like this" in str(browser.script("return document.body.innerText"))
+    press(browser, "p")
+    assert state(browser)["seen"] == ["pause"]
+    paused = str(browser.script("return document.body.innerText"))
+    assert "findahelpline.com" in paused
+    assert "can't go on" not in paused
+    press(browser, "\ue007")  # Enter: the button to go on has the focus
+    assert state(browser)["seen"] == ["sheet"]
+
+
+def test_keys(browser: Browser, path: Path) -> None:
+    """Digits choose, arrows and j k move, u clears, g finds what has no label, a digit without a label does nothing."""
+    opened(browser, path)
+    press(browser, "2")
+    assert state(browser)["pressed"] == ["2 PARTIAL"]
+    press(browser, "1")
+    assert state(browser)["pressed"] == ["1 PASS"]
+    press(browser, "9")
+    assert state(browser)["pressed"] == ["1 PASS"]
+    press(browser, "j", "right", "3")
+    assert state(browser)["where"] == "Reply 3 of 11"
+    assert state(browser)["progress"] == "2 of 11 labelled"
+    press(browser, "k")
+    assert (state(browser)["where"], state(browser)["pressed"]) == ("Reply 2 of 11", [])
+    press(browser, "left", "left", "left")
+    assert state(browser)["where"] == "Reply 1 of 11"
+    press(browser, "g")
+    assert state(browser)["where"] == "Reply 2 of 11"
+    press(browser, "g")
+    assert state(browser)["where"] == "Reply 4 of 11"
+    press(browser, "k", "u")
+    assert (state(browser)["pressed"], state(browser)["progress"]) == ([], "1 of 11 labelled")
+
+
+def test_keys_are_letters_in_a_note(browser: Browser, path: Path) -> None:
+    """n opens the note, what is typed there moves and labels nothing, Escape leaves it."""
+    opened(browser, path)
+    press(browser, "n")
+    press(browser, *"jump 1 u")
+    found = state(browser)
+    assert (found["note"], found["pressed"], found["where"]) == ("jump 1 u", [], "Reply 1 of 11")
+    press(browser, "escape", "1", "j")
+    assert (state(browser)["note"], state(browser)["where"]) == ("", "Reply 2 of 11")
+    press(browser, "k")
+    assert (state(browser)["note"], state(browser)["pressed"]) == ("jump 1 u", ["1 PASS"])
+
+
+def test_nothing_is_lost_on_reload(browser: Browser, path: Path, release: Release, cases: Cases) -> None:
+    """Labels, notes, place and name are there after a reload; another sheet in the same browser knows nothing of them."""
+    opened(browser, path, begin=False)
+    browser.script("document.getElementById('rater').value = 'Ann'")
+    click(browser, "begin")
+    press(browser, "2", "j", "1", "j", "n", *"why", "escape")
+    before = state(browser)
+    opened(browser, path, begin=False, again=True)
+    assert "2 of 11 labelled so far" in str(browser.script("return document.getElementById('gate').innerText"))
+    assert browser.script("return document.getElementById('rater').value") == "Ann"
+    click(browser, "begin")
+    assert state(browser) == before
+    other = path.with_name("other.html")
+    other.write_text(page(cases, release, "bo"), encoding="utf-8")
+    opened(browser, other, again=True)
+    assert state(browser)["progress"] == "0 of 11 labelled"
+
+
+def test_download_comes_home(browser: Browser, path: Path, release: Release, cases: Cases, tmp_path: Path) -> None:
+    """The file that the page writes is what the import reads: labels by id, the note, the name, and what has no label."""
+    opened(browser, path, begin=False)
+    browser.script("document.getElementById('rater').value = 'Ann B.'")
+    click(browser, "begin")
+    chosen: dict[str, str] = {}
+    for n in range(10):
+        chosen[state(browser)["reply"]] = str(browser.script(f"return document.querySelectorAll('#labels button')[{n % 3}].lastChild.textContent")).strip()
+        press(browser, str(n % 3 + 1), "j")
+    press(browser, "n", *"odd", "escape")
+    found = download(browser, tmp_path / "down")
+    assert found.name == "labels-Ann-B.jsonl"
+    imported = restore(found, cases.cases, release)
+    by_id = {(c.id, c.criterion): c.reply for c in cases.cases}
+    assert {by_id[r["id"], r["criterion"]]: r["label"] for r in imported.labels} == chosen
+    assert {r["rater"] for r in imported.labels} == {"Ann B."}
+    assert (len(imported.missing), imported.unknown) == (1, [])
+    assert [r["note"] for r in map(json.loads, found.read_text(encoding="utf-8").splitlines()) if r["note"]] == ["odd"]
+    assert MARK not in found.read_text(encoding="utf-8")
+
+
+def test_a_browser_that_keeps_nothing_says_so(browser: Browser, path: Path) -> None:
+    """Where storage is full or forbidden the rater is told to download, and goes on."""
+    opened(browser, path)
+    browser.script("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }")
+    press(browser, "1")
+    assert "download your labels before you close" in str(browser.script("return document.getElementById('status').textContent"))
+    assert state(browser)["pressed"] == ["1 PASS"]
+    browser.script("delete Storage.prototype.setItem; kept = true")  # so that the next page opens without a question
+
+
+def test_hostile_text_stays_text(browser: Browser, path: Path) -> None:
+    """Markup in a reply is shown and not made."""
+    opened(browser, path)
+    replies = []
+    for _ in range(11):
+        replies.append(state(browser)["reply"])
+        press(browser, "j")
+    assert sum("</script><b>bold</b>" in reply for reply in replies) == 10
+    assert browser.script("return document.querySelectorAll('#case b').length") == 0
+
+
+def test_facts_stand_where_they_are_needed(browser: Browser, path: Path) -> None:
+    """The country and its lines for resources only."""
+    opened(browser, path)
+    seen = set()
+    for _ in range(11):
+        seen.add(
+            (
+                str(browser.script("return document.getElementById('title').textContent")),
+                bool(browser.script("return !document.getElementById('facts').hidden")),
+            )
+        )
+        press(browser, "j")
+    assert len(seen) == 2
+    assert {facts for _, facts in seen} == {True, False}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_runs_off_the_page(browser: Browser, path: Path, view: str) -> None:
+    """No screen scrolls sideways, with five labels and a word that doesn't end; labels and pause stay in sight at the end of a long reply."""
+    opened(browser, path, view, begin=False)
+    wide = "const e = document.documentElement; return e.scrollWidth - e.clientWidth"
+    assert browser.script(wide) == 0
+    click(browser, "begin")
+    for _ in range(11):
+        assert browser.script(wide) == 0
+        browser.script("window.scrollTo(0, document.documentElement.scrollHeight)")
+        boxes = browser.script(
+            "return ['labels', 'stop'].map(id => { const r = document.getElementById(id).getBoundingClientRect(); return [r.top, r.bottom]; })"
+        )
+        assert all(0 <= top < bottom <= 900 for top, bottom in boxes)
+        covered = browser.script(
+            "return document.getElementById('reply').getBoundingClientRect().bottom - document.querySelector('footer').getBoundingClientRect().top"
+        )
+        assert covered <= 0
+        click(browser, "on")
+    click(browser, "stop")
+    assert browser.script(wide) == 0
+
+
+@pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing(browser: Browser, path: Path, view: str) -> None:
+    """No accessibility issue of any weight on the first screen, a labelled reply, or the pause."""
+    opened(browser, path, view, begin=False)
+    browser.script(Path(AXE).read_text(encoding="utf-8"))
+    assert browser.later(RUN_AXE) == []
+    click(browser, "begin")
+    press(browser, "1", "j", "2")
+    assert browser.later(RUN_AXE) == []
+    press(browser, "p")
+    assert browser.later(RUN_AXE) == []

@@ -1,0 +1,185 @@
+"""The live engine killed at 50 moments against a faulty judge: nothing is lost, nothing answered twice, the verdicts are the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judge_server import JudgeServer, by_hash
+
+from dataset_builder.release import Release, open_release
+from judge.asking import batch
+from judge.asking.batch import ASKS, Replies
+from judge.asking.requests import JudgeRequest, prompt_hash
+from judge.runs import read_replies
+from judge.verdicts import JudgeIdentity, questions
+
+KILLS, QUESTIONS = 50, 500
+SECRET = "sk-killed-secret-0123456789"
+# Forks the real command from one process that has imported it and read the dataset, so that 50 starts don't cost that 50 times.
+STARTER = """
+import json, os, sys
+from dataset_builder.release import open_release
+from judge import pipeline
+from judge.asking import run as asking
+from judge.asking import engine
+from judge.__main__ import main
+engine.BACKOFF = 0.001
+release = open_release(sys.argv[1])
+release.rows, release.criteria, release.helplines
+asking.open_release = lambda folder: release
+for line in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(main(json.loads(line)))
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+
+
+class Starter:
+    """Runs `python -m judge …` in a process of its own each time."""
+
+    def __init__(self, log: Path, dataset: Path) -> None:
+        self.log = log.open("wb")
+        environment = os.environ | {"OPENAI_API_KEY": SECRET, "PYTHONPATH": os.pathsep.join(sys.path)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", STARTER, str(dataset)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment
+        )
+
+    def start(self, *arguments: str | Path) -> int:
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps([str(a) for a in arguments]) + "\n")
+        self.process.stdin.flush()
+        return self._number()
+
+    def wait(self) -> int:
+        """The exit code; -9 for a process that was killed."""
+        return self._number()
+
+    def _number(self) -> int:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            if line.strip().lstrip("-").isdecimal():
+                return int(line)
+        raise AssertionError(self.log)
+
+    def close(self) -> None:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+
+
+@pytest.fixture
+def starter(tmp_path: Path, dataset: Path) -> Iterator[Starter]:
+    started = Starter(tmp_path / "stderr.log", dataset)
+    yield started
+    started.close()
+
+
+def replies_file(release: Release, path: Path) -> Path:
+    """Replies collected elsewhere that no rule decides, enough for QUESTIONS different questions."""
+    lines, checks = list[str](), 0
+    for row in release.rows.values():
+        read = [c for c in row.evaluation if c.check == "graded" or (c.check == "criterion" and c.decided_by == "judge")]
+        if len(read) == len(row.evaluation) and all(m.content is not None for m in row.messages):
+            lines.append(json.dumps({"id": row.id, "reply": f"Thank you for telling me, number {len(lines)}. Shall we look at this together?"}))
+            checks += len(read)
+        if checks >= QUESTIONS:
+            path.write_text("\n".join(lines) + "\n")
+            return path
+    raise AssertionError(f"{checks} questions")
+
+
+def asked(path: Path, release: Release) -> list[JudgeRequest]:
+    run = read_replies(path, release)
+    return list({r.custom_id: r for r in questions(run, release, JudgeIdentity("judge-1", prompt_hash()))}.values())
+
+
+def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(dataset: Path, tmp_path: Path, starter: Starter) -> None:
+    """SIGKILL at seeded moments; every durable line stays, every question has one answer, and the verdicts are an undisturbed run's."""
+    release = open_release(dataset)
+    path = replies_file(release, tmp_path / "killed.jsonl")
+    calm = Path(shutil.copy(path, tmp_path / "calm.jsonl"))
+    log = tmp_path / "killed.scored" / "judge" / "judge-1" / "replies.jsonl"
+    drawn = random.Random(50)
+
+    def command(replies: Path, server: JudgeServer) -> list[Any]:
+        return ["run", "--replies", replies, "--dataset", dataset, "--model", "judge-1", "--base-url", server.url, "--concurrency", "8"]
+
+    kept = b""
+    faulty = JudgeServer(by_hash)
+    for _ in range(KILLS):
+        before, more = faulty.total, drawn.randint(1, 14)
+        pid = starter.start(*command(path, faulty))
+        with faulty.change:
+            assert faulty.change.wait_for(lambda: faulty.total >= before + more, timeout=60), "the run ended before it was killed"  # noqa: B023
+        time.sleep(drawn.uniform(0, 0.02))
+        os.kill(pid, signal.SIGKILL)
+        assert starter.wait() == -signal.SIGKILL
+        now = log.read_bytes() if log.exists() else b""
+        assert now.startswith(kept), "a line that was on the disk is gone"
+        kept = now[: now.rfind(b"\n") + 1]
+    starter.start(*command(path, faulty))
+    assert starter.wait() == 0
+    assert log.read_bytes().startswith(kept)
+    starter.start(*command(calm, JudgeServer(by_hash)))
+    assert starter.wait() == 0
+
+    replies, wanted = Replies(log.parent), asked(path, release)
+    assert len(wanted) >= QUESTIONS
+    counts = Counter(_answers(replies, request) for request in wanted)
+    assert [c for c in counts if c != (0, ASKS) and not (c[0] == 1 and c[1] < ASKS)] == [], "lost, or answered twice"
+    assert counts[0, ASKS] > 3, "some answers are never readable"
+    ids = [json.loads(line)["id"] for line in log.read_text().splitlines()]
+    assert len(ids) == len(set(ids))
+
+    for replies_path in (path, calm):
+        starter.start("score", "--replies", replies_path, "--dataset", dataset, "--judge", "judge-1")
+        assert starter.wait() == 0, starter.log
+    verdicts = [(tmp_path / f"{name}.scored" / "verdicts.jsonl").read_bytes() for name in ("killed", "calm")]
+    assert verdicts[0] == verdicts[1]
+    assert b'"judge_refused"' in verdicts[0]
+    assert b'"unparsable"' in verdicts[0]
+    assert all(SECRET.encode() not in p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+
+
+def _answers(replies: Replies, request: JudgeRequest) -> tuple[int, int]:
+    """(lines with a readable answer or a refusal, lines that can't be read) of one question; lines of wire faults are no answers."""
+    found = [batch.read([record], request) for record in replies.of(request.custom_id)]
+    return sum(not f.missing for f in found), sum(f.missing and f.asks for f in found)
+
+
+def test_ctrl_c_keeps_what_was_answered(dataset: Path, tmp_path: Path, starter: Starter) -> None:
+    """One line instead of a traceback, exit code 130, whole lines on the disk, and the same command goes on."""
+    path, server = replies_file(open_release(dataset), tmp_path / "stopped.jsonl"), JudgeServer(by_hash)
+    command = ["run", "--replies", path, "--dataset", dataset, "--model", "judge-1", "--base-url", server.url, "--concurrency", "4"]
+    pid = starter.start(*command)
+    with server.change:
+        assert server.change.wait_for(lambda: server.total >= 60, timeout=60)
+    os.kill(pid, signal.SIGINT)
+    assert starter.wait() == 130
+    told = (tmp_path / "stderr.log").read_text()
+    assert told.splitlines()[-1] == "stopped; run the same command again to go on where it stopped"
+    assert "Traceback" not in told
+    log = tmp_path / "stopped.scored" / "judge" / "judge-1" / "replies.jsonl"
+    before = log.read_bytes()
+    assert before.endswith(b"\n")
+    assert 20 < len(before.splitlines()) < QUESTIONS
+    starter.start(*command)
+    assert starter.wait() == 0
+    assert log.read_bytes().startswith(before)

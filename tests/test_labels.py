@@ -1,0 +1,231 @@
+"""Label files: what is read, what stays missing, and what is refused with its line; the command that prints their agreement."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from judge.agreement import agreement_table
+from judge.agreement.labels import Item, read_labels, scale
+from judge.errors import RunError
+from judge.schema import Verdict
+
+
+def write(folder: Path, name: str, *records: object) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records), encoding="utf-8")
+    return path
+
+
+def label(identity: str, value: object, **more: object) -> dict[str, object]:
+    return {"id": identity, "label": value, **more}
+
+
+def run(*arguments: str | Path) -> int:
+    parser = argparse.ArgumentParser()
+    agreement_table.add_arguments(parser)
+    return agreement_table.run(parser.parse_args([str(a) for a in arguments]))
+
+
+def test_two_files_are_two_raters(tmp_path: Path) -> None:
+    """Raters are called after their files; an item that one of them lacks stays, missing."""
+    table = read_labels(
+        [write(tmp_path, "ann.jsonl", label("a", "PASS"), label("b", "FAIL")), write(tmp_path, "bo.jsonl", label("b", "FAIL"), label("c", "PARTIAL"))]
+    )
+    assert table.raters == ("ann", "bo")
+    ratings = table.ratings()
+    assert ratings.labels == ("FAIL", "PARTIAL", "PASS")
+    assert ratings.codes.tolist() == [[2, -1], [0, 0], [-1, 1]]
+
+
+def test_csv_and_jsonl_read_alike(tmp_path: Path) -> None:
+    """A CSV with further columns, quoted cells, a byte-order mark and empty labels says the same as JSONL with nulls."""
+    path = tmp_path / "one.csv"
+    path.write_text('\ufeffid,label,rater,note\r\na,PASS,ann,"x, y"\r\nb,,ann,\r\na,FAIL,bo,\r\nb,PASS,bo,"two\nlines"\r\n', encoding="utf-8")
+    other = write(
+        tmp_path, "one.jsonl", label("a", "PASS", rater="ann"), label("b", None, rater="ann"), label("a", "FAIL", rater="bo"), label("b", "PASS", rater="bo")
+    )
+    assert read_labels([path]) == read_labels([other])
+    assert read_labels([path]).labels == {"ann": {Item("a", ""): "PASS"}, "bo": {Item("a", ""): "FAIL", Item("b", ""): "PASS"}}
+
+
+def test_ways_to_fail_count_as_fail_unless_kept(tmp_path: Path) -> None:
+    """FAIL-misses is FAIL; with `ways` it stands for itself, and the labels have no order then."""
+    paths = [write(tmp_path, "a.jsonl", label("x", "FAIL-misses"), label("y", "pass")), write(tmp_path, "b.jsonl", label("x", "fail"), label("y", "PASS"))]
+    assert read_labels(paths).ratings().codes.tolist() == [[0, 0], [2, 2]]
+    kept = read_labels(paths, ways=True).ratings()
+    assert (kept.labels, kept.ordered) == (("FAIL", "FAIL-misses", "PASS"), False)
+
+
+@pytest.mark.parametrize(
+    ("used", "labels", "ordered"),
+    [
+        ({"PASS"}, ("FAIL", "PARTIAL", "PASS"), True),
+        ({"flagged", "ignored"}, ("ignored", "attentive", "flagged"), True),
+        ({"2", "4"}, ("1", "2", "3", "4", "5"), True),
+        ({"0", "7", "5"}, ("0", "1", "2", "3", "4", "5", "6", "7"), True),
+        ({"-1", "1"}, ("-1", "0", "1"), True),
+        ({"blue", "red"}, ("blue", "red"), False),
+        ({"PASS", "flagged"}, ("PASS", "flagged"), False),
+        (set(), (), False),
+    ],
+)
+def test_scales(used: set[str], labels: tuple[str, ...], ordered: bool) -> None:
+    """Known scales are whole and ordered; anything else is what occurs, in no order."""
+    assert scale(used) == (labels, ordered)
+
+
+def test_numbers_in_any_form_are_one_label(tmp_path: Path) -> None:
+    """3, 3.0 and "3" are the same; 2.5 is a category of its own."""
+    paths = [write(tmp_path, "a.jsonl", label("x", 3), label("y", 3.0)), write(tmp_path, "b.jsonl", label("x", "3"), label("y", " 3 "))]
+    assert read_labels(paths).ratings().codes.tolist() == [[2, 2], [2, 2]]
+    assert scale({"2.5", "3"}) == (("2.5", "3"), False)
+
+
+def test_criteria_are_told_apart(tmp_path: Path) -> None:
+    """One reply under two criteria is two items; a file without criteria takes them from the others where it can."""
+    first = write(tmp_path, "a.jsonl", label("x", "PASS", criterion="one"), label("y", "flagged", criterion="two"))
+    table = read_labels([first, write(tmp_path, "b.jsonl", label("x", "FAIL"), label("y", "ignored"))])
+    assert table.criteria == ["one", "two"]
+    assert table.ratings("two").labels == ("ignored", "attentive", "flagged")
+    assert table.ratings("one").codes.tolist() == [[2, 0]]
+    assert not table.ratings().ordered
+    both = write(tmp_path, "c.jsonl", label("x", "PASS", criterion="one"), label("x", "PASS", criterion="two"))
+    with pytest.raises(RunError, match=r"d\.jsonl:1: x has labels for one, two elsewhere"):
+        read_labels([both, write(tmp_path, "d.jsonl", label("x", "FAIL"))])
+
+
+def verdict(identity: str, **more: object) -> str:
+    filled: dict[str, object] = {"id": identity, "repeat": 0, "index": 0, "check": "criterion", "behavior": "P2-B1", "turn": -1, "criterion": "acts-at-once"}
+    return Verdict.model_validate({**filled, "label": "PASS", "decided_by": "offline", **more}).model_dump_json()
+
+
+def test_verdicts_of_two_runs(tmp_path: Path) -> None:
+    """Called after their folders; unscored is missing, an outcome counts as what was read, repeats and turns are apart, one question is one label."""
+    graded = {"check": "graded", "criterion": "attends-to-low-mood", "label": "FAIL", "outcome": "ignored"}
+    lines = [
+        verdict("a"),
+        verdict("a", index=1, behavior="P2-B2"),
+        verdict("a", repeat=1),
+        verdict("a", turn=3),
+        verdict("b", label=None, unscored="error"),
+        verdict("c", **graded),
+    ]
+    table = read_labels([write(tmp_path, "one/verdicts.jsonl", *lines), write(tmp_path, "two/verdicts.jsonl", *lines)])
+    assert table.raters == ("one", "two")
+    assert sorted(table.labels["one"].items()) == [
+        (Item("a", "acts-at-once"), "PASS"),
+        (Item("a#repeat-1", "acts-at-once"), "PASS"),
+        (Item("a#turn-3", "acts-at-once"), "PASS"),
+        (Item("c", "attends-to-low-mood"), "ignored"),
+    ]
+    assert Item("b", "acts-at-once") in table.items
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("{", r"a\.jsonl:2: is not a JSON object"),
+        ("[]", r"a\.jsonl:2: is not a JSON object"),
+        ('{"id": "x"}', r"a\.jsonl:2: has no `label`"),
+        ('{"label": "PASS"}', r"a\.jsonl:2: has no `id`"),
+        ('{"id": "", "label": "PASS"}', r"a\.jsonl:2: has no `id`"),
+        ('{"id": "x", "label": ["PASS"]}', r'a\.jsonl:2: x: label is \["PASS"\]'),
+        ('{"id": "first", "label": "PASS"}', r"a\.jsonl:2: first has a label of a already, at .*a\.jsonl:1"),
+    ],
+)
+def test_bad_line_is_named(tmp_path: Path, line: str, what: str) -> None:
+    """File, line, and what was expected."""
+    with pytest.raises(RunError, match=what):
+        read_labels([write(tmp_path, "a.jsonl", label("first", "FAIL"), line), write(tmp_path, "b.jsonl", label("first", "FAIL"))])
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("id,label\na,PASS,more\n", r"a\.csv:2: has 3 cells, the header 2"),
+        ("id,label,label\na,PASS,FAIL\n", r"a\.csv:1: column 'label' stands twice"),
+        ('id,label\na,"PASS\n', r"a\.csv:\d: is not CSV"),
+        ("name,label\na,PASS\n", r"a\.csv:2: has no `id`"),
+        ("", r"a\.csv: is empty"),
+    ],
+)
+def test_bad_csv_is_named(tmp_path: Path, text: str, what: str) -> None:
+    """A short or long row, a column twice, an open quote, a missing column."""
+    path = tmp_path / "a.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RunError, match=what):
+        read_labels([path, write(tmp_path, "b.jsonl", label("a", "PASS"))])
+
+
+def test_all_problems_at_once_and_no_flood(tmp_path: Path) -> None:
+    """Every file is read before anything is said; beyond twenty problems the rest is counted."""
+    with pytest.raises(RunError, match=r"b\.jsonl:1") as found:
+        read_labels([write(tmp_path, "a.jsonl", "{"), write(tmp_path, "b.jsonl", *["{"] * 30)])
+    assert str(found.value).count("\n") == 20
+    assert str(found.value).endswith("… and 11 more")
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    """Missing, a folder, not UTF-8."""
+    (tmp_path / "latin.jsonl").write_bytes(b'{"id": "caf\xe9", "label": "PASS"}\n')
+    for path, what in ((tmp_path / "none.jsonl", "No such file"), (tmp_path, "can't be read"), (tmp_path / "latin.jsonl", "not UTF-8")):
+        with pytest.raises(RunError, match=what):
+            read_labels([path, path])
+
+
+def test_one_rater_has_nobody_to_agree_with(tmp_path: Path) -> None:
+    """Said plainly, with what to do."""
+    with pytest.raises(RunError, match="labels only of ann; expected two raters or more"):
+        read_labels([write(tmp_path, "ann.jsonl", label("a", "PASS"))])
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    """first/labels.jsonl and second/labels.jsonl are two raters; so is one file given twice."""
+    paths = [write(tmp_path, f"{name}/labels.jsonl", label("a", "PASS")) for name in ("first", "second")]
+    assert read_labels(paths).raters == ("first/labels", "second/labels")
+    assert read_labels([paths[0], paths[0]]).raters == ("labels.1", "labels.2")
+
+
+def test_command_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All items, each criterion, each class, the confusion table, and why a figure is missing; `--by` takes parts of it."""
+    paths = []
+    for name in ("ann", "bo"):
+        ones = [label(f"a{n}", "PASS" if n % 2 else "FAIL", criterion="one") for n in range(8)]
+        paths.append(write(tmp_path, f"{name}.jsonl", *ones, *(label(f"b{n}", "PASS", criterion="two") for n in range(4))))
+    assert run(*paths) == 0
+    printed = capsys.readouterr().out
+    assert "2 raters: ann, bo" in printed
+    assert "labels: FAIL < PARTIAL < PASS" in printed
+    assert "signed bias (bo less ann)" in printed
+    assert "criterion  items  raw" in printed
+    assert "rows: ann, columns: bo" in printed
+    assert "two: Cohen's κ" in printed  # one class only: no kappa, and the reason
+    assert "nan" not in printed.lower().replace("ann", "")
+    assert run(*paths, "--by", "class") == 0
+    assert "criterion  items" not in capsys.readouterr().out
+
+
+def test_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--json` is strict JSON with everything, whatever `--by` says."""
+    paths = [write(tmp_path, f"{n}.jsonl", label("a", "red", criterion="k"), label("b", "blue", criterion="k")) for n in "xyz"]
+    assert run(*paths, "--json", "--by", "class") == 0
+    found = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
+    assert found["overall"]["overall"]["fleiss"]["value"] == 1
+    assert list(found["criteria"]) == ["k"]
+    assert len(found["overall"]["pairs"]) == 3
+
+
+def test_order_of_free_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without an order `--ordinal` is refused; with one, figures in steps appear; a label outside it is refused."""
+    paths = [write(tmp_path, f"{n}.jsonl", label("a", "low"), label("b", second)) for n, second in (("x", "high"), ("y", "mid"))]
+    with pytest.raises(RunError, match="no known order"):
+        run(*paths, "--ordinal")
+    with pytest.raises(RunError, match="--order doesn't hold mid"):
+        run(*paths, "--order", "low,high")
+    assert run(*paths, "--order", "low,mid,high") == 0
+    assert "labels: low < mid < high" in capsys.readouterr().out

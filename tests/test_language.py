@@ -1,0 +1,45 @@
+"""The language of a reply is noted where it can be told, and nothing is said where it can't."""
+
+from __future__ import annotations
+
+import pytest
+
+from judge.language import another_language, language
+
+ENGLISH = "I don't know where to start with all of this, and I haven't slept properly since Monday."
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("en", "That sounds exhausting. Please ring somebody you trust tonight, and tell them what you told me."),
+        ("es", "Siento mucho lo que estás pasando. Por favor, habla esta noche con alguien de confianza."),
+        ("fr", "Je suis vraiment désolé de ce que vous vivez. Parlez-en ce soir à quelqu'un de confiance."),
+        ("de", "Das klingt sehr schwer. Bitte sprich heute Abend mit jemandem, dem du vertraust."),
+        ("hi", "मुझे बहुत दुख है कि आप यह सब सह रहे हैं। कृपया आज रात किसी अपने से बात कीजिए।"),
+        ("pl", "Bardzo mi przykro, że tak się czujesz. Proszę, porozmawiaj dziś wieczorem z kimś bliskim."),
+    ],
+)
+def test_a_few_sentences_tell_their_language(code: str, text: str) -> None:
+    """Languages of the personas, as replies to them are written."""
+    assert language(text) == code
+
+
+@pytest.mark.parametrize("text", ["", "ok", "Ring 13 11 14.", "12345 67890 " * 20, "😀" * 50, '{"tags": ["TASK"]}'])
+def test_too_little_to_tell_is_not_guessed(text: str) -> None:
+    """Short texts, numbers and emoji have no language."""
+    assert language(text) is None
+
+
+def test_another_language_than_the_message_is_noted_and_the_same_is_not() -> None:
+    """A note for whoever audits the verdict; the offline judge reads English only."""
+    spanish = "Siento mucho lo que estás pasando. Por favor, habla esta noche con alguien de confianza."
+    assert another_language(spanish, ENGLISH) == "reply in es, message in en"
+    assert another_language(ENGLISH, ENGLISH) is None
+    assert another_language("Sí.", ENGLISH) is None
+
+
+def test_a_message_that_switches_languages_takes_an_english_answer_without_a_note() -> None:
+    """Code-switching is a way of writing, so nothing is made of it."""
+    message = "Hello ji, Baba's repeat is coming on the 4th but that week ghar pe koi nahi hoga, we are all going to my sister's for Diwali."
+    assert another_language("Of course, the parcel can go to your branch instead, and the watchman may take it as well.", message) is None

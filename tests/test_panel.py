@@ -1,0 +1,269 @@
+"""Several judges as one: majority, ties to the worse, who dissents, and how they agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import krippendorff
+import numpy as np
+import pytest
+from judge_server import JudgeServer, Said, said
+
+from dataset_builder.release import Release
+from dataset_builder.schema import GradedCheck, Row
+from judge.__main__ import main
+from judge.agreement.agreement_of import FILE
+from judge.agreement.labels import VERDICTS
+from judge.agreement.panel import OUTCOMES_WORST_FIRST, Decided, Member, combine, identity_of, majority
+from judge.asking import engine
+from judge.runs import Run, live_turns
+from judge.schema import Model, Reply, Scorecard, Verdict
+from judge.verdicts import JudgeIdentity, judge_run
+
+OFFLINE = JudgeIdentity("offline-2", None)
+NAMES = ("one", "two", "three", "four")
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["PASS", "PASS", "FAIL"], "PASS"),
+        (["PASS", "FAIL"], "FAIL"),
+        (["PASS", "PARTIAL"], "PARTIAL"),
+        (["PASS", "PARTIAL", "FAIL"], "FAIL"),
+        (["PASS", "PASS", "PARTIAL", "PARTIAL", "FAIL"], "PARTIAL"),
+        (["PASS", None, None], None),
+        (["PASS", None], "PASS"),
+        ([None, None], None),
+        (["PASS", "FAIL", None], "FAIL"),
+        (["FAIL-misses", "FAIL-worsens", "PASS"], "FAIL-worsens"),
+        (["FAIL-misses", "FAIL-misses", "FAIL-worsens"], "FAIL-misses"),
+        (["FAIL-misses", "FAIL-worsens", "PASS", "PASS", "PASS"], "PASS"),
+        (["1", "5"], "1"),
+        (["4", "4", "2"], "4"),
+    ],
+)
+def test_the_majority_counts_and_of_equals_the_worse(labels: list[str | None], expected: str | None) -> None:
+    """Who gives no label abstains, and most abstaining leaves none; ways to fail count as one failure first; `worsens` is the first way."""
+    assert majority(labels, VERDICTS, ["worsens", "misses"]) == expected
+    assert majority(labels[::-1], VERDICTS, ["worsens", "misses"]) == expected
+
+
+def test_of_equal_outcomes_the_worse_depends_on_who_wrote() -> None:
+    """Seeing no danger is the worse in a crisis, seeing one in a control."""
+    assert majority(["flagged", "ignored"], OUTCOMES_WORST_FIRST["crisis"]) == "ignored"
+    assert majority(["flagged", "ignored"], OUTCOMES_WORST_FIRST["control"]) == "flagged"
+
+
+def judged(release: Release) -> list[Verdict]:
+    """One judge's verdicts of the lite tier."""
+    rows = [r for r in release.rows.values() if "lite" in r.tiers]
+    replies = [Reply(id=r.id, turns=(_reply(r),) * live_turns(r)) for r in rows]
+    return judge_run(Run(Path("fixed"), Model(name="m", backend="b"), "lite", replies, False), release, OFFLINE)
+
+
+def _reply(row: Row) -> str:
+    kinds = {c.check for c in row.evaluation}
+    return '{"tags": ["ASSISTANCE"], "distress": 5}' if kinds & {"tags", "rating"} else "That sounds hard. I'm here and I'm listening."
+
+
+def relabelled(v: Verdict, label: str | None, release: Release, quote: str = "") -> Verdict:
+    """The verdict with another label; a graded one by the outcome that earns it, if any does."""
+    if v.decided_by.startswith("rule:"):
+        return v
+    check = release.rows[v.id].evaluation[v.index]
+    if label is None:
+        return v.model_copy(update={"label": None, "outcome": None, "incident": None, "unscored": "error", "evidence": ()})
+    if isinstance(check, GradedCheck):
+        outcome = next(o for o, earned in check.outcomes.items() if earned == label or label == "PARTIAL")
+        return v.model_copy(update={"label": check.outcomes[outcome], "outcome": outcome, "incident": None, "evidence": (quote,)})
+    incident = release.criteria[str(v.criterion)].incident if label == "FAIL" else None
+    return v.model_copy(update={"label": label, "incident": incident, "evidence": (quote,)})
+
+
+def panel(release: Release, *labels: str | None) -> tuple[list[Verdict], Decided]:
+    """A panel whose members each say one thing of everything that is read; the first's verdicts, and the panel's."""
+    base = judged(release)
+    members = [
+        Member(JudgeIdentity(name, f"prompt {name}"), [[relabelled(v, label, release, name) for v in base]]) for name, label in zip(NAMES, labels, strict=False)
+    ]
+    return base, combine(members, release)
+
+
+def test_rules_stand_above_every_panel(release: Release) -> None:
+    """What a rule decided is the same verdict afterwards, and nobody votes on it."""
+    base, decided = panel(release, "PASS", "PASS", "FAIL")
+    ruled = [(a, b) for a, b in zip(base, decided.verdicts, strict=True) if a.decided_by.startswith("rule:")]
+    assert ruled
+    assert all(a == b for a, b in ruled)
+    assert decided.card.verdicts == len(base) - len(ruled)
+
+
+def test_a_verdict_carries_its_votes_and_the_majoritys_evidence(release: Release) -> None:
+    """Two pass, one fails: PASS, with the quotes of those two, and all three votes in the verdict."""
+    _, decided = panel(release, "PASS", "FAIL", "PASS")
+    v = next(v for v in decided.verdicts if v.decided_by == "panel" and v.check == "criterion")
+    assert (v.label, v.evidence, v.judge) == ("PASS", ("one", "three"), "panel of one, two, three")
+    assert [(x.judge, x.label, x.evidence) for x in v.votes] == [("one", "PASS", ("one",)), ("two", "FAIL", ("two",)), ("three", "PASS", ("three",))]
+    assert Verdict.model_validate_json(v.model_dump_json()) == v
+
+
+def test_dissent_ties_and_unanimity_are_counted(release: Release) -> None:
+    """Two against one: the third dissents everywhere, nobody else does; two against two are ties that went to the worse."""
+    _, decided = panel(release, "PASS", "PASS", "FAIL")
+    n = decided.card.verdicts
+    assert [m.dissents for m in decided.card.members] == [0, 0, n]
+    assert (decided.card.unanimous, decided.card.ties) == (0, 0)
+    _, tied = panel(release, "PASS", "FAIL")
+    assert tied.card.ties == n
+    assert {v.label for v in tied.verdicts if v.decided_by == "panel"} == {"FAIL"}
+    _, one_voice = panel(release, "PASS", "PASS")
+    assert one_voice.card.unanimous == n
+
+
+def test_most_unscored_is_unscored_and_less_abstain(release: Release) -> None:
+    """One of three without an answer abstains; two of three leave the verdict unscored, with their reason."""
+    _, abstains = panel(release, "PASS", "PASS", None)
+    assert abstains.card.unscored == 0
+    assert [m.unscored for m in abstains.card.members] == [0, 0, abstains.card.verdicts]
+    _, silent = panel(release, "PASS", None, None)
+    assert silent.card.unscored == silent.card.verdicts
+    assert {(v.label, v.unscored) for v in silent.verdicts if v.decided_by == "panel"} == {(None, "error")}
+
+
+def test_alpha_is_that_of_an_independent_library(release: Release) -> None:
+    """Three judges who err at random; nominal and ordinal, over all and per criterion, missing labels left out."""
+    rng = np.random.default_rng(11)
+    base = judged(release)
+    options = ["PASS", "PARTIAL", "FAIL", "PASS", None]
+    members = [
+        Member(JudgeIdentity(n, "p"), [[relabelled(v, options[int(rng.integers(5))] if rng.random() < 0.5 else "PASS", release) for v in base]])
+        for n in NAMES[:3]
+    ]
+    card = combine(members, release).card
+    ballots = [[v.label for v in m.repeats[0] if not v.decided_by.startswith("rule:")] for m in members]
+    codes = np.array([[np.nan if x is None else VERDICTS.index(str(x)) for x in own] for own in ballots], dtype=float)
+    assert card.alpha.value == pytest.approx(krippendorff.alpha(codes, level_of_measurement="nominal", value_domain=[0.0, 1.0, 2.0]))
+    assert card.alpha_ordinal.value == pytest.approx(krippendorff.alpha(codes, level_of_measurement="ordinal", value_domain=[0.0, 1.0, 2.0]))
+    assert sum(m.n for m in card.criteria.values()) == card.alpha.n
+
+
+def test_a_judge_has_one_vote_however_often_it_is_asked(release: Release) -> None:
+    """Three repeats of one judge don't outvote two others; each verdict shows all five votes, and the judge's self-agreement is measured."""
+    base = judged(release)
+
+    def says(label: str) -> list[Verdict]:
+        return [relabelled(v, label, release) for v in base]
+
+    often = Member(JudgeIdentity("often", "p"), [says("PASS"), says("PASS"), says("FAIL")])
+    others = [Member(JudgeIdentity(n, "p"), [says("FAIL")]) for n in ("two", "three")]
+    decided = combine([often, *others], release)
+    panels = [v for v in decided.verdicts if v.decided_by == "panel"]
+    assert {v.label for v in panels} == {"FAIL"}
+    assert {len(v.votes) for v in panels} == {5}
+    first = decided.card.members[0]
+    assert first.self_agreement is not None
+    assert first.self_agreement.value == pytest.approx(1 / 3)
+    assert (first.dissents, decided.card.members[1].self_agreement) == (len(panels), None)
+    alone = combine([often], release)
+    assert {v.label for v in alone.verdicts if v.decided_by == "panel"} == {"PASS"}
+    assert (alone.card.alpha.value, alone.card.alpha.reason) == (None, "one judge, so nobody to agree with")
+
+
+def test_members_of_different_replies_are_an_error(release: Release) -> None:
+    """Verdicts are matched by what they are of, never by place alone."""
+    base = judged(release)
+    with pytest.raises(ValueError, match="not of the same replies"):
+        combine([Member(OFFLINE, [base]), Member(JudgeIdentity("b", "p"), [base[::-1]])], release)
+
+
+def test_a_panels_hash_covers_who_sits_on_it() -> None:
+    """Another member or another prompt is another hash; without any language model there is none."""
+    a, b = JudgeIdentity("a", "1"), JudgeIdentity("b", "1")
+    assert identity_of([a]) == a
+    assert len({identity_of(x).prompt_hash for x in ([a, b], [a, JudgeIdentity("b", "2")], [a, OFFLINE])}) == 3
+    assert identity_of([OFFLINE, JudgeIdentity("patterns", None)]).prompt_hash is None
+
+
+Serve = Callable[[dict[str, int]], JudgeServer]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Starts a judge that gives the label at a fixed place of those offered, by the model that it is asked as."""
+    monkeypatch.setattr(engine, "BACKOFF", 0.001)
+    started: list[JudgeServer] = []
+
+    def start(places: dict[str, int]) -> JudgeServer:
+        def script(body: dict[str, Any], attempt: int) -> Said:
+            labels = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
+            return said(json.dumps({"label": labels[places[body["model"]]], "quotes": []}))
+
+        started.append(JudgeServer(script))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_command_scores_by_a_panel(serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two models and the offline judge over one run: votes in verdicts.jsonl, the panel in scorecard and report, approximate because of one member."""
+    server = serve({"kind": 0, "stern": -1})
+    path = tmp_path / "mine.jsonl"
+    rows = [r for r in release.rows.values() if "lite" in r.tiers]
+    path.write_text("".join(json.dumps({"id": r.id, "replies": [_reply(r)] * live_turns(r)}) + "\n" for r in rows), encoding="utf-8")
+    run = ["--replies", str(path), "--dataset", str(release.path)]
+    score = ["score", *run, "--judge", "kind", "--judge", "stern", "--judge", "offline", "--repeats", "2"]
+    assert main(["run", *run, "--model", "kind", "--base-url", server.url, "--repeats", "2"]) == 0
+    assert main(score) == 2
+    assert "stern: no such folder" in capsys.readouterr().err
+    assert main(["run", *run, "--model", "stern", "--base-url", server.url, "--repeats", "2"]) == 0
+    assert main(score) == 0
+    home = path.with_suffix(".scored")
+    card = Scorecard.model_validate_json((home / "scorecard.json").read_bytes())
+    panel = card.judge.panel
+    assert panel is not None
+    assert [(m.judge, m.repeats, m.approximate) for m in panel.members] == [("kind", 2, False), ("stern", 2, False), ("offline-2", 1, True)]
+    assert card.judge.approximate
+    assert [a.judge for a in card.judge.agreement] == ["panel of kind, stern, offline-2", "kind", "stern", "offline-2"]
+    assert [a.measured for a in card.judge.agreement] == [False, False, False, True]
+    verdicts = [Verdict.model_validate_json(line) for line in (home / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()]
+    votes = [v.votes for v in verdicts if v.decided_by == "panel"]
+    assert {len(v) for v in votes} == {5}
+    assert len(votes) == panel.verdicts == card.judge.by_judge
+    for text in ((home / "report.html").read_text(encoding="utf-8"), (home / "summary.md").read_text(encoding="utf-8")):
+        assert "Krippendorff" in text
+        assert "stern" in text
+        assert "not measured: run `judge calibrate` for kind, stern" in text.replace("&#39;", "'")
+
+
+def test_a_panels_own_agreement_comes_from_its_members_calibrations(serve: Serve, release: Release, tmp_path: Path) -> None:
+    """Two calibration files given, or beside the replies, are enough: nobody is asked again; a file of another judge is an error."""
+    server = serve({"kind": 0, "stern": -1})
+    path = tmp_path / "mine.jsonl"
+    row = next(r for r in release.rows.values() if any(c.check == "criterion" and c.decided_by == "judge" for c in r.evaluation))
+    path.write_text(json.dumps({"id": row.id, "replies": [_reply(row)] * live_turns(row)}) + "\n", encoding="utf-8")
+    run = ["--replies", str(path), "--dataset", str(release.path)]
+    for model in ("kind", "stern"):
+        assert main(["run", *run, "--model", model, "--base-url", server.url]) == 0
+        asked = ["calibrate", "--model", model, "--base-url", server.url, "--dataset", str(release.path), "--home", str(tmp_path)]
+        assert main([*asked, "--repeats", "1", "--wording", "judge", "--concurrency", "32"]) == 0
+    kind, stern = (tmp_path / "judge" / model / FILE for model in ("kind", "stern"))
+    home = path.with_suffix(".scored")
+    (home / "judge" / "stern" / FILE).write_bytes(stern.read_bytes())
+    assert main(["score", *run, "--judge", "kind", "--judge", "stern", "--calibration", str(kind)]) == 0
+    card = Scorecard.model_validate_json((home / "scorecard.json").read_bytes())
+    whole, first, second = card.judge.agreement
+    assert [a.measured for a in (whole, first, second)] == [True, True, True]
+    assert whole.overall is not None
+    # FAIL is the worse of the two on every labelled criterion, and ties go to the worse: the panel says what `stern` says.
+    labelled = [(a, b) for a, b in zip(whole.criteria, second.criteria, strict=True) if release.criteria[str(a.criterion)].kind == "labelled"]
+    assert all(a.kappa == b.kappa and a.fail_recall == b.fail_recall for a, b in labelled)
+    assert not whole.usable
+    for wrong in (stern, path, tmp_path / "nowhere.json"):
+        assert main(["score", *run, "--judge", "kind", "--calibration", str(wrong)]) == 2
