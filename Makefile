@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CONTENT := $(shell find dataset_builder judge/prompts -type f -not -path '*/__pycache__/*')
+CONTENT := $(shell find dataset_builder judge/asking/prompts -type f -not -path '*/__pycache__/*')
 
-.PHONY: setup demo test check lint generated lock clean
+.PHONY: setup demo test test-backends check lint generated lock clean
 
 setup: helmbench/MANIFEST.json  ## environment, registered task, built dataset
 
@@ -15,13 +15,23 @@ demo: setup  ## the main job, end to end
 test: setup  ## every test
 	$(BIN)/python -m pytest
 
+test-backends: setup  ## transformers, vLLM and its server, really run on the CPU, each in an environment of its own
+	@for kind in hf vllm; do \
+	    ready=.venv-$$kind/.ready; \
+	    if ! [ $$ready -nt pyproject.toml ] || ! [ $$ready -nt scripts/make_backend_env.sh ]; then \
+	        echo "making .venv-$$kind: gigabytes, a few minutes"; \
+	        PYTHON=$(PYTHON) timeout 900 scripts/make_backend_env.sh $$kind || echo "no environment for $$kind on this machine: its tests are skipped"; \
+	    fi; \
+	done
+	HELMBENCH_BACKENDS=$(CURDIR) $(BIN)/python -m pytest tests/backends --numprocesses=0 -r s
+
 check: lint test  ## all that a commit must pass
 
 lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy -m task -m metrics -m demo -m reference_server -m reference_policies -m register_task
+	$(BIN)/mypy -m task -m metrics -m demo -m reference_server -m reference_policies -m register_task -m push_to_hub -m hub_diff -m changelog -m compare_held_out -m make_card
 	$(BIN)/python -m dataset_builder check
 
 $(READY): requirements.lock pyproject.toml
@@ -40,9 +50,10 @@ helmbench/MANIFEST.json: $(READY) $(CONTENT)
 generated: setup  ## after a change to the content or the scorecard: what is committed beside them
 	$(BIN)/python scripts/make_references.py --dataset helmbench
 	$(BIN)/python -m judge schema > docs/scorecard.schema.json
+	$(BIN)/python scripts/make_card.py --dataset helmbench
 
 lock:  ## after a change to the dependencies (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command 'make lock' --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) helmbench demo
+	rm -rf $(VENV) .venv-hf .venv-vllm helmbench demo

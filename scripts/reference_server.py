@@ -1,10 +1,12 @@
 """Scripts stage: the trivial policies behind a loopback OpenAI-compatible server, the same door as any model's.
 
 Usage: `python scripts/reference_server.py --port N [--host 127.0.0.1] [--seed 0] [--log FILE]
-[--fault-rate 0.2] [--fault-seed 0] [--slow-seconds 0.5]`
+[--fault-rate 0.2 | --faults 429=0.05,slow=0.05,400=0.01] [--fault-seed 0] [--slow-seconds 0.5]`
 In a test: `with reference_server.start(fault_rate=0.5) as server:` then `server.url`, `server.requests`, `server.log`.
 
-Models are the six policies and `faulty`, which answers as `keyword` but fails by a schedule fixed by its seed. Sampling
+Models are the six policies and `faulty`, which answers as `keyword` but fails by a schedule fixed by its seed: with
+`--fault-rate` the six kinds of FAULTS alike, and never more than three times for a conversation; with `--faults` each kind
+at its own share of the attempts, those of ITEM_FAULTS of the conversations. Sampling
 settings (`temperature`, `max_tokens`, `stop`, `seed`) are accepted and change nothing; no reply depends on the clock.
 """
 
@@ -29,7 +31,17 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, Field, ValidationError
 from reference_policies import POLICIES, digest, reply
 
-FAULTS = ("429", "500", "slow", "empty", "null", "broken")
+FAULTS = ("429", "500", "slow", "empty", "null", "broken")  # of one attempt; the next may go well
+# Of a conversation, whoever asks however often, as (status, code, message). `filter` is an answer that says so, `cut` one that stops short.
+REFUSALS = {
+    "400": (400, "invalid_value", "a planned fault; this request is not accepted"),
+    "403": (403, "moderation", "your input was flagged"),
+    "413": (413, None, "the body is too large"),
+    "422": (422, None, "a planned fault; this can't be processed"),
+    "blocked": (400, "content_filter", "the prompt triggered the content management policy"),
+    "long": (400, "context_length_exceeded", "this model's maximum context length is 10 tokens"),
+}
+ITEM_FAULTS = (*REFUSALS, "filter", "cut")
 MODELS = (*POLICIES, "faulty")
 CHAT, LIST = "/v1/chat/completions", "/v1/models"
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
@@ -59,18 +71,19 @@ class ChatRequest(BaseModel):
 
 
 class Answer(NamedTuple):
-    """What goes back over the wire, and the fault that was put in."""
+    """What goes back over the wire, after `delay` seconds, and the fault that was put in."""
 
     status: int
     body: bytes
     model: str | None = None
     fault: str | None = None
+    delay: float = 0.0
 
 
-def error(status: int, message: str, model: str | None = None, fault: str | None = None) -> Answer:
+def error(status: int, message: str, model: str | None = None, fault: str | None = None, code: str | None = None) -> Answer:
     """An OpenAI-style error object."""
     kind = {429: "rate_limit_error", 500: "server_error"}.get(status, "invalid_request_error")
-    code = "model_not_found" if status == 404 and model else None
+    code = "model_not_found" if status == 404 and model else code
     body = {"error": {"message": message, "type": kind, "param": None, "code": code}}
     return Answer(status, json.dumps(body).encode(), model, fault)
 
@@ -84,22 +97,30 @@ def decode(raw: bytes) -> Any:
 
 
 class Faults(NamedTuple):
-    """The schedule of the model `faulty`: `rate` is the share of the first three attempts that fail."""
+    """The schedule of the model `faulty`: kind → share, and after how many attempts of a conversation nothing fails any more."""
 
-    rate: float
+    shares: dict[str, float]
     seed: int
     slow_seconds: float
+    attempts: int | None = None
 
     def kind(self, messages: list[dict[str, str]], attempt: int) -> str | None:
         """The fault of a conversation's n-th attempt (from 1); on nothing else, so concurrency can't change it."""
-        if attempt >= 4:
+        if self.attempts is not None and attempt > self.attempts:
             return None
-        drawn = hashlib.sha256(f"{self.seed}:{attempt}:{digest(messages)}".encode()).digest()
+        return self._drawn(ITEM_FAULTS, "item", messages) or self._drawn(FAULTS, str(attempt), messages)
+
+    def _drawn(self, kinds: tuple[str, ...], salt: str, messages: list[dict[str, str]]) -> str | None:
+        drawn = hashlib.sha256(f"{self.seed}:{salt}:{digest(messages)}".encode()).digest()
         share = int.from_bytes(drawn[:6], "big") / 256**6
-        return FAULTS[int(share / self.rate * len(FAULTS))] if share < self.rate else None
+        for kind in kinds:
+            share -= self.shares.get(kind, 0.0)
+            if share < 0:
+                return kind
+        return None
 
 
-def completion(model: str, messages: list[dict[str, str]], text: str | None) -> bytes:
+def completion(model: str, messages: list[dict[str, str]], text: str | None, finish: str = "stop") -> bytes:
     """A chat completion; its id and time come from a hash, so that the same request is answered by the same bytes."""
     key = hashlib.sha256(f"{model}:{digest(messages)}".encode()).hexdigest()
     prompt, written = (len(t) // 4 for t in ("".join(m["content"] for m in messages), text or ""))
@@ -108,7 +129,7 @@ def completion(model: str, messages: list[dict[str, str]], text: str | None) -> 
         "object": "chat.completion",
         "created": 1_700_000_000 + int(key[:6], 16),
         "model": model,
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}],
         "usage": {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written},
     }
     return json.dumps(body).encode()
@@ -158,7 +179,9 @@ class Server(ThreadingHTTPServer):
         except ValidationError as problem:
             found = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in problem.errors())
             answer = error(400, f"bad request: {found}")
+        # Before a slow answer's wait, so that a conversation's attempts stand in the log in their order.
         self._record(decode(raw), {"model": answer.model, "status": answer.status, "fault": answer.fault})
+        time.sleep(answer.delay)
         return answer
 
     def _chat(self, chat: ChatRequest) -> Answer:
@@ -175,10 +198,13 @@ class Server(ThreadingHTTPServer):
             fault = self._faults.kind(messages, self._attempts[digest(messages)])
         if fault in ("429", "500"):
             return error(int(fault), "a planned fault; try again", "faulty", fault)
-        if fault == "slow":
-            time.sleep(self._faults.slow_seconds)
-        body = completion("faulty", messages, "" if fault == "empty" else None if fault == "null" else text)
-        return Answer(200, body[: len(body) // 2] if fault == "broken" else body, "faulty", fault)
+        if fault in REFUSALS:
+            status, code, message = REFUSALS[fault]
+            return error(status, message, "faulty", fault, code)
+        said = {"empty": "", "null": None, "filter": None, "cut": text[: len(text) // 2]}
+        finish = {"filter": "content_filter", "cut": "length"}.get(str(fault), "stop")
+        body = completion("faulty", messages, said.get(str(fault), text), finish)
+        return Answer(200, body[: len(body) // 2] if fault == "broken" else body, "faulty", fault, self._faults.slow_seconds if fault == "slow" else 0.0)
 
     def _record(self, request: Any, outcome: dict[str, Any]) -> None:
         with self._lock:
@@ -241,13 +267,21 @@ def start(
     fault_rate: float = 0.2,
     fault_seed: int = 0,
     slow_seconds: float = 0.5,
+    faults: dict[str, float] | None = None,
 ) -> Server:
     """A running server, for a `with` block; `port` 0 takes a free one. Faults happen to the model `faulty` only."""
     if not 0 <= fault_rate <= 1 or slow_seconds < 0:
         raise ValueError(f"fault rate {fault_rate}, slow seconds {slow_seconds}; expected 0 to 1, and 0 or more")
+    if unknown := set(faults or {}) - {*FAULTS, *ITEM_FAULTS}:
+        raise ValueError(f"no fault {sorted(unknown)[0]!r}; expected {', '.join((*FAULTS, *ITEM_FAULTS))}")
+    if faults and (min(faults.values()) < 0 or any(sum(faults.get(k, 0) for k in kinds) > 1 for kinds in (FAULTS, ITEM_FAULTS))):
+        raise ValueError(f"fault shares {faults}; expected 0 to 1, and at most 1 together")
     if log:
         log.open("a").close()  # a path that can't be written fails now, not at the first request
-    server = Server((_loopback(host), port), seed, log, Faults(fault_rate, fault_seed, slow_seconds))
+    schedule = Faults(dict.fromkeys(FAULTS, fault_rate / len(FAULTS)), fault_seed, slow_seconds, attempts=3)
+    if faults is not None:
+        schedule = Faults(faults, fault_seed, slow_seconds)
+    server = Server((_loopback(host), port), seed, log, schedule)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     return server
 
@@ -271,9 +305,17 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the policy `random`")
     parser.add_argument("--log", type=Path, help="append each chat request and how it was answered, one JSON line each")
     parser.add_argument("--fault-rate", type=float, default=0.2, help="share of `faulty`'s attempts that fail")
+    parser.add_argument("--faults", type=_shares, help="KIND=SHARE,… instead of --fault-rate: " + ", ".join((*FAULTS, *ITEM_FAULTS)))
     parser.add_argument("--fault-seed", type=int, default=0, help="of `faulty`'s schedule")
     parser.add_argument("--slow-seconds", type=float, default=0.5, help="how long a slow fault waits")
     return parser.parse_args()
+
+
+def _shares(text: str) -> dict[str, float]:
+    try:
+        return {kind: float(share) for kind, _, share in (part.partition("=") for part in text.split(","))}
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r}; expected KIND=SHARE,…, such as 429=0.05,slow=0.05") from None
 
 
 def main() -> int:

@@ -207,9 +207,9 @@ def test_replies_collected_elsewhere_are_read(tmp_path: Path, release: Release) 
     records = [{"id": one.id, "reply": "a"}, {"id": one.id, "reply": "b", "repeat": 1, "finish": "length"}, {"id": talk.id, "replies": ["1", "2", "3"]}]
     run = read_replies(collected(tmp_path / "my-model.jsonl", *records), release)
     assert [(r.id, r.repeat, r.turns, r.finish) for r in run.replies] == [
-        (one.id, 0, ("a",), None),
-        (one.id, 1, ("b",), "length"),
-        (talk.id, 0, ("1", "2", "3"), None),
+        (one.id, 0, ("a",), ()),
+        (one.id, 1, ("b",), ("length",)),
+        (talk.id, 0, ("1", "2", "3"), ()),
     ]
     assert (run.model.name, run.tier) == ("my-model", None)
 

@@ -13,7 +13,7 @@ import pytest
 import reference_server
 
 from dataset_builder.release import Release
-from judge.runs import read_run
+from judge.runs import live_turns, read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -124,7 +124,7 @@ def test_repeats_of_a_conversation_are_conversations_of_their_own(dataset: Path,
     assert done.returncode == 0, done.stderr[-3000:]
     run = read_run(tmp_path / "out", release)
     assert sorted((r.id, r.repeat) for r in run.replies) == [(i, n) for i in sorted({r.id for r in run.replies}) for n in (0, 1)]
-    assert all(len(r.turns) == 3 for r in run.replies)
+    assert all(len(r.turns) == live_turns(release.rows[r.id]) for r in run.replies)
 
 
 def test_missing_dataset_is_one_clear_line(tmp_path: Path) -> None:
@@ -149,21 +149,16 @@ def test_edited_dataset_is_refused(dataset: Path, tmp_path: Path) -> None:
     assert "half-written or was edited" in done.stderr.strip().splitlines()[-1]
 
 
-def test_live_conversations_without_chat_template_are_refused(dataset: Path, tmp_path: Path) -> None:
-    """A live conversation needs the model's door, which lm-eval hands over only with --apply_chat_template."""
-    command = [
-        sys.executable,
-        "-m",
-        "lm_eval",
-        "run",
-        "--model",
-        "dummy",
-        "--tasks",
-        "helmbench_conversations_lite",
-        "--include_path",
-        str(ROOT / "lm_eval_tasks"),
-    ]
-    environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)
+def test_a_chat_server_without_chat_template_is_refused(dataset: Path, tmp_path: Path) -> None:
+    """Such a server takes messages, and without --apply_chat_template lm-eval hands over a plain transcript: one line says so, nothing is sent."""
+    with reference_server.start() as server:
+        command = [
+            *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions"),
+            *("--model_args", f"model=keyword,base_url={server.url}/chat/completions", "--tasks", "helmbench_conversations_lite"),
+            *("--include_path", str(ROOT / "lm_eval_tasks")),
+        ]
+        environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)
+        assert not server.requests
     assert done.returncode != 0
-    assert "need --apply_chat_template" in done.stderr.strip().splitlines()[-1]
+    assert "--apply_chat_template" in done.stderr.strip().splitlines()[-1]

@@ -6,11 +6,14 @@ and its intervals belong to `python -m judge score`, which also reads what no ru
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from judge.stats import Clusters, cluster, influence, mean, stratified_variance
+from dataset_builder.schema import Row
+from judge.rules import decide_rating, decide_tags
+from judge.scoring.stats import Clusters, cluster, influence, mean, stratified_variance
+from judge.scoring.table import weight
 
 
 class Point(NamedTuple):
@@ -18,6 +21,22 @@ class Point(NamedTuple):
     weight: float
     message: str
     polarity: str
+
+
+def points_by_rule(row: Row, reply: str, finish: str | None, scoring: dict[str, Any]) -> tuple[list[Point], list[Point]]:
+    """What a reply earns on flag tags, and on tagging and rating jobs."""
+    flagging: list[Point] = []
+    by_rule: list[Point] = []
+    for check in row.evaluation:
+        if check.check == "tags":
+            label = decide_tags(row, check, reply, finish).label
+        elif check.check == "rating":
+            label = decide_rating(check, reply, finish).label
+        else:
+            continue
+        point = Point(scoring["points"][label], weight(row, row.severity, scoring), row.message_key, row.polarity)
+        (flagging if check.check == "tags" and check.flag is not None else by_rule).append(point)
+    return flagging, by_rule
 
 
 def informedness(items: list[list[Point]]) -> float:

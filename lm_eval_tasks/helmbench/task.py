@@ -7,29 +7,41 @@ lm-eval is pinned and `tests/test_task.py` holds what is used here.
 
 from __future__ import annotations
 
+import hashlib
 import logging
-from collections.abc import Callable, Sequence
+import sys
+from collections import Counter
+from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import datasets
 import lm_eval
 from lm_eval.api.instance import Instance
-from lm_eval.api.model import hash_args
+from lm_eval.api.model import CachingLM
 from lm_eval.api.task import ConfigurableTask
 
-from dataset_builder.release import ReleaseError, open_release, prune
+from dataset_builder.condition_text import condition_texts
+from dataset_builder.release import Release, ReleaseError, open_release, prune
 from dataset_builder.schema import Row
-from judge.rules import conduct, decide_rating, decide_tags, visible
-from judge.table import weight
+from judge.rules import conduct, visible
 
-log = logging.getLogger(__name__)
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # lm-eval loads this file by its path, so its neighbours aren't found otherwise
+from metrics import Point, points_by_rule
+from survive import Survivor, survivor
+from wire import PATIENCE, Ended
+
+sys.path.pop(0)
+
+log = logging.getLogger("lm_eval.helmbench")
 PINNED = "0.4.13"
 NO_REPLY = "(no reply)"  # stands in the history for a turn in which the model said nothing; templates refuse empty turns
 ROLES = {"system": "System", "user": "User", "assistant": "Assistant"}
+TRANSCRIPT_STOPS = [f"\n\n{name}:" for name in ROLES.values()]  # a base model would go on and write the other side, too
 
 ChatMessages = list[dict[str, str]]
-Point = tuple[float, float, str, str]  # points, weight, message, polarity: what metrics.py aggregates
+NAMED = 20  # so many ids are printed; all stand in the results' metadata
 
 
 class HelmbenchTask(ConfigurableTask):
@@ -42,15 +54,20 @@ class HelmbenchTask(ConfigurableTask):
         # Without it lm-eval asks the network for every metric's name; the method below is what is called.
         settings["process_results"] = points_by_rule
         self._model: Any = None
+        self._layer: Survivor | None = None
+        self._ended: dict[str, list[Ended]] = {}
         self._template: Callable[..., Any] | None = None
         self._system: str | None = None
+        self._product: str | None = None
+        self._conditions: dict[tuple[str, str], str] = {}
+        self._docs: list[dict[str, Any]] | None = None
         super().__init__(config=settings, **kwargs)
 
     # --- data ------------------------------------------------------------------------------------------------------
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
         """Reads the verified release; the config's rows of the tier become the test split."""
-        wanted = dict(dataset_kwargs or {})
+        wanted = dict(dataset_kwargs or self.config.dataset_kwargs or {})
         try:
             release = open_release((self.config.metadata or {}).get("helmbench_dataset"))
         except ReleaseError as error:
@@ -66,7 +83,39 @@ class HelmbenchTask(ConfigurableTask):
         manifest = release.manifest
         identity = {"dataset_version": manifest.version, "score_hash": manifest.score_hash, "tier": wanted["tier"], "dataset_path": str(release.path)}
         self.config.metadata = {**(self.config.metadata or {}), **identity}
+        self._read_product_prompt(release)
         log.info("%s: %d samples of %s, score_hash %s", self.config.task, len(inside), release.path, manifest.score_hash[:12])
+
+    def _read_product_prompt(self, release: Release) -> None:
+        """`--metadata '{"helmbench_condition": "FILE"}'`: a system prompt of one's own in the place of every condition's text."""
+        metadata = self.config.metadata
+        if not (file := metadata.get("helmbench_condition")):
+            return
+        try:
+            self._product = Path(file).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SystemExit(f"helmbench: {file}: can't be read ({error}); expected a text file with the system prompt under test") from None
+        if not self._product:
+            raise SystemExit(f"helmbench: {file}: is empty; expected the system prompt under test")
+        self._conditions = condition_texts(release.rows.values())
+        # Whoever reads the run sees by this that the dataset's conditions are not what the model read.
+        metadata["condition"] = {"file": Path(file).name, "sha256": hashlib.sha256(self._product.encode()).hexdigest()}
+
+    def _opening(self, doc: dict[str, Any]) -> ChatMessages:
+        """The first request's messages, under the product's own prompt where one is under test."""
+        messages = segments(doc)[0]
+        if self._product is not None:
+            own, text = self._conditions.get((doc["scenario"], doc["condition"])), messages[0]["content"]
+            if own is None or not text.startswith(own):
+                raise SystemExit(f"helmbench: {doc['id']}: where its condition's text ends can't be told; it can't be replaced by a prompt of one's own")
+            messages[0] = {"role": "system", "content": self._product + text.removeprefix(own)}
+        return with_instruction(messages, self._system)
+
+    def test_docs(self) -> Any:
+        """The rows as plain objects, read once: lm-eval goes through them twice, and `datasets` makes each anew every time."""
+        if self._docs is None and hasattr(self, "task_docs"):  # which lm-eval sets from the dataset itself, whose columns it wants
+            self._docs = self.dataset["test"].to_list()
+        return self._docs or self.dataset["test"]
 
     def fewshot_docs(self) -> None:
         return None  # the default would materialise every sample for a sampler that is never used
@@ -82,7 +131,8 @@ class HelmbenchTask(ConfigurableTask):
     def fewshot_context(self, doc: dict[str, Any], num_fewshot: int = 0, system_instruction: str | None = None, apply_chat_template: bool = False,
                         fewshot_as_multiturn: bool = False, chat_template: Callable[..., Any] | None = None, gen_prefix: str | None = None,
                         **kwargs: Any) -> Any:  # fmt: skip
-        return self._render(opening(doc, system_instruction), chat_template if apply_chat_template else None)
+        self._system = system_instruction
+        return self._render(self._opening(doc), chat_template if apply_chat_template else None)
 
     def _render(self, messages: ChatMessages, chat_template: Callable[..., Any] | None) -> Any:
         """Messages as the backend wants them: an API's JSON array, a templated string, or a plain transcript."""
@@ -95,39 +145,85 @@ class HelmbenchTask(ConfigurableTask):
         if system and type(prompt) is str and system.strip() not in prompt:
             first = {**messages[1], "content": f"{system}\n\n{messages[1]['content']}"}
             prompt = chat_template([first, *messages[2:]], add_generation_prompt=True)
+            if system.strip() not in prompt:
+                raise SystemExit(f"{self.config.task}: the model's chat template loses the system message, even inside the user's turn; use another template")
+            self.config.metadata["system_role"] = "refused by the chat template: put before the first user turn"
         return prompt
 
     # --- requests ----------------------------------------------------------------------------------------------------
 
     def build_all_requests(self, *, chat_template: Any = None, system_instruction: str | None = None, **kwargs: Any) -> None:
         self._template, self._system = chat_template, system_instruction
-        self._model = getattr(chat_template, "__self__", None)  # the only way from a task to the model that serves it
+        # The bound template is the only way from a task to the model that serves it. A base model's run hands over none; then only
+        # the caller, lm-eval's `evaluate`, still holds the model.
+        found = getattr(chat_template, "__self__", None) or sys._getframe(1).f_locals.get("lm")
+        self._model = found.lm if isinstance(found, CachingLM) else found
+        if chat_template is None:
+            self._check_transcript()
+        if self._model is not None:
+            self._layer = survivor(self._model, float(self.config.metadata.get("helmbench_patience", PATIENCE)))
         super().build_all_requests(chat_template=chat_template, system_instruction=system_instruction, **kwargs)
-        if self._model is None and any(live(i.doc) for i in self.instances):
-            raise SystemExit(f"{self.config.task}: conversations with live turns need --apply_chat_template")
+        self._name_over_long()
+
+    def _name_over_long(self) -> None:
+        """Says before anything is paid for which samples the model's window can't hold; lm-eval would cut off their system message."""
+        if self._layer is None or self._layer.window.size is None:
+            return
+        found = {i.doc["id"]: why for i in self.instances if (why := self._layer.window.too_long(self._least(i), i.args[1]))}
+        if not found:
+            return
+        ids, why = sorted(found), next(iter(found.values()))
+        asked = len({i.doc["id"] for i in self.instances})
+        self.config.metadata["over_long"] = ids
+        log.warning("%s: %d of %d samples don't fit the model's window (the first: %s). What doesn't fit is not asked and stands as unscored: %s%s",
+                    self.config.task, len(ids), asked, why, ", ".join(ids[:NAMED]), " …" if len(ids) > NAMED else "")  # fmt: skip
+
+    def _least(self, request: Instance) -> Any:
+        """The shortest that a sample's last prompt can be: of a conversation the whole script, with next to nothing for the model's turns."""
+        if not live(request.doc):
+            return request.args[0]
+        said = [m for part in segments(request.doc)[1:] for m in ({"role": "assistant", "content": NO_REPLY}, *part)]
+        return self._render([*self._opening(request.doc), *said], self._template)
+
+    def _check_transcript(self) -> None:
+        """A plain transcript is for models without a chat template; one that was trained on its template would be mismeasured."""
+        template = getattr(getattr(self._model, "tokenizer", None), "chat_template", None)
+        if template and self.config.metadata.get("helmbench_prompt") != "transcript":
+            raise SystemExit(
+                f"{self.config.task}: the model has a chat template and --apply_chat_template is missing; "
+                'where it is a base model all the same, say so: --metadata \'{"helmbench_prompt": "transcript"}\''
+            )
+        self.config.metadata["prompt"] = "plain transcript"
 
     def construct_requests(self, doc: dict[str, Any], ctx: Any, **kwargs: Any) -> list[Instance]:
-        task, doc_id, repeats = kwargs["metadata"]
-        settings = self.config.generation_kwargs
-        if not live(doc):
-            return [Instance(request_type="generate_until", doc=doc, arguments=(ctx, deepcopy(settings)), idx=0, metadata=(task, doc_id, repeats))]
-        # Each repeat is a conversation of its own, so it is one branch of requests; idx orders branches, then rounds.
+        task, doc_id, repeats = kwargs.get("metadata", (None, None, None))
+        settings = dict(self.config.generation_kwargs)
+        if self._template is None:
+            settings["until"] = [*settings.get("until", []), *TRANSCRIPT_STOPS]
+        if self._layer is None:  # lm-eval's own way: one request, asked several times
+            return [Instance(request_type="generate_until", doc=doc, arguments=(ctx, settings), idx=0, metadata=(task, doc_id, repeats or 1))]
+        # Each repeat is a branch of requests of its own, so that the cache can tell them apart; idx orders branches, then rounds.
         rounds = live(doc) + 1
         return [
-            Instance(request_type="generate_until", doc=doc, arguments=(ctx, deepcopy(settings)), idx=branch * rounds, metadata=(task, doc_id, 1))
+            Instance(request_type="generate_until", doc=doc, arguments=(ctx, deepcopy(settings) | ({"repeat": branch} if branch else {})),
+                     idx=branch * rounds, metadata=(task, doc_id, 1))
             for branch in range(repeats or 1)
-        ]
+        ]  # fmt: skip
 
     def apply_filters(self) -> Any:
         """Plays every live conversation to its end, one batch per round, then filters as lm-eval does."""
-        talks = [(i, opening(i.doc, self._system)) for i in self.instances if live(i.doc)]
-        rounds = max((live(i.doc) for i, _ in talks), default=0)
-        for number in range(1, rounds + 1):
-            log.info("%s: round %d of %d, %d conversations", self.config.task, number + 1, rounds + 1, len(talks))
-            talks = self._next_round([(i, m) for i, m in talks if live(i.doc) >= number], number)
+        if self._layer is None and any(live(i.doc) for i in self.instances):
+            raise SystemExit(f"{self.config.task}: conversations with live turns need --apply_chat_template")
+        if self._layer is not None:
+            talks = [(i, self._opening(i.doc)) for i in self.instances if live(i.doc)]
+            rounds = max((live(i.doc) for i, _ in talks), default=0)
+            for number in range(1, rounds + 1):
+                log.info("%s: round %d of %d, %d conversations", self.config.task, number + 1, rounds + 1, len(talks))
+                talks = self._next_round([(i, m) for i, m in talks if live(i.doc) >= number], number, self._layer)
+            self._keep_ends(self._layer)
         return super().apply_filters()
 
-    def _next_round(self, talks: list[tuple[Instance, ChatMessages]], number: int) -> list[tuple[Instance, ChatMessages]]:
+    def _next_round(self, talks: list[tuple[Instance, ChatMessages]], number: int, layer: Survivor) -> list[tuple[Instance, ChatMessages]]:
         following: list[tuple[Instance, ChatMessages]] = []
         for instance, messages in talks:
             said = visible(str(instance.resps[0] or "")) or NO_REPLY
@@ -135,54 +231,49 @@ class HelmbenchTask(ConfigurableTask):
             prompt = self._render(messages, self._template)
             request = Instance(request_type="generate_until", doc=instance.doc, arguments=(prompt, deepcopy(instance.args[1])), idx=instance.idx + 1,
                                metadata=(instance.task_name, instance.doc_id, 1))  # fmt: skip
+            if layer.ended(instance).failed:  # what nobody said can't be answered
+                request.ended = Ended("", "error: an earlier turn has no reply", attempts=0)
             following.append((request, messages))
-        requests = [request for request, _ in following]
-        for request, reply in zip(requests, self._generate(requests), strict=True):
-            request.resps.append(reply)
-        self._instances.extend(requests)
+        asked = [request for request, _ in following if not hasattr(request, "ended")]
+        layer(asked)
+        for request, _ in following:
+            request.resps.append(request.ended.text)
+        self._instances.extend(request for request, _ in following)
         return following
 
-    def _generate(self, requests: Sequence[Instance]) -> list[str]:
-        """`generate_until` with the cache of `--use_cache`: the bound model is the inner one, which reads no cache."""
-        cache = getattr(getattr(self._model, "cache_hook", None), "dbdict", None)
-        if cache is None:
-            return [str(r) for r in self._model.generate_until(list(requests))]
-        keys = [hash_args("generate_until", r.args) for r in requests]
-        missing = [n for n, key in enumerate(keys) if key not in cache]
-        for n, reply in zip(missing, self._model.generate_until([requests[n] for n in missing]) if missing else [], strict=True):
-            cache[keys[n]] = reply
-        cache.commit()
-        return [cache[key] for key in keys]
+    def _keep_ends(self, layer: Survivor) -> None:
+        """Puts into the log how each request ended, as the third of its arguments: lm-eval keeps no finish reason."""
+        for instance in sorted(self.instances, key=lambda i: i.idx):
+            ended = layer.ended(instance)
+            instance.arguments = (*instance.args[:2], ended.note())
+            self._ended.setdefault(instance.doc["id"], []).append(ended)
+        lost = {i: next(e for e in ends if e.failed) for i, ends in self._ended.items() if any(e.failed for e in ends)}
+        if lost:
+            reasons = Counter(str(e.finish).split(":")[1].strip()[:80] for e in lost.values())
+            log.warning("%s: %d of %d samples have no reply and stand as unscored (%s): %s%s", self.config.task, len(lost), len(self._ended),
+                        "; ".join(f"{n} × {reason}" for reason, n in reasons.most_common()), ", ".join(sorted(lost)[:NAMED]),
+                        " …" if len(lost) > NAMED else "")  # fmt: skip
 
     # --- what lm-eval prints -----------------------------------------------------------------------------------------
 
     def process_results(self, doc: dict[str, Any], results: list[Any]) -> dict[str, Any]:
-        """Figures of the checks that a rule decides; the judge reads the rest from the log."""
-        row = Row.model_validate(prune(doc))
-        reply = str(results[-1] or "")
-        flagging, by_rule = points_by_rule(row, reply, self._scoring)
-        metrics: dict[str, Any] = {"answered": float(conduct(reply) is None)}
+        """Figures of the checks that a rule decides, over all repeats; the judge reads the rest from the log."""
+        if "bypass" in self._metric_fn_list:  # --predict_only
+            return {"bypass": None}
+        ends = self._ended.get(doc["id"]) or [Ended(str(r or "")) for r in results]
+        last = ends[live(doc) :: live(doc) + 1]
+        points: tuple[list[Point], list[Point]] = ([], [])
+        row = Row.model_validate(prune(doc)) if any(c["check"] in ("tags", "rating") for c in doc["evaluation"]) else None
+        for ended in last:
+            if row and not ended.failed:  # no reply is no failure of the model's: it has no points
+                for side, found in zip(points, points_by_rule(row, ended.text, ended.finish, self._scoring), strict=True):
+                    side.extend(found)
+        metrics: dict[str, Any] = {"answered": sum(not e.failed and conduct(e.text, e.finish) is None for e in last) / len(last)}
         if self._flags:
-            metrics |= {"flagging": flagging, "flagging_stderr": flagging}
+            metrics |= {"flagging": points[0], "flagging_stderr": points[0]}
         if self._rules:
-            metrics |= {"by_rule": by_rule, "by_rule_stderr": by_rule}
+            metrics |= {"by_rule": points[1], "by_rule_stderr": points[1]}
         return metrics
-
-
-def points_by_rule(row: Row, reply: str, scoring: dict[str, Any]) -> tuple[list[Point], list[Point]]:
-    """What a reply earns on flag tags, and on tagging and rating jobs."""
-    flagging: list[Point] = []
-    by_rule: list[Point] = []
-    for check in row.evaluation:
-        if check.check == "tags":
-            label = decide_tags(row, check, reply).label
-        elif check.check == "rating":
-            label = decide_rating(check, reply).label
-        else:
-            continue
-        point: Point = (scoring["points"][label], weight(row, row.severity, scoring), row.message_key, row.polarity)
-        (flagging if check.check == "tags" and check.flag is not None else by_rule).append(point)
-    return flagging, by_rule
 
 
 def segments(doc: dict[str, Any]) -> list[ChatMessages]:
@@ -201,9 +292,8 @@ def live(doc: dict[str, Any]) -> int:
     return sum(m["content"] is None for m in doc["messages"])
 
 
-def opening(doc: dict[str, Any], system_instruction: str | None) -> ChatMessages:
-    """The first request's messages; --system_instruction stands before the sample's own system text."""
-    messages = segments(doc)[0]
+def with_instruction(messages: ChatMessages, system_instruction: str | None) -> ChatMessages:
+    """The messages with --system_instruction before the sample's own system text."""
     if not system_instruction:
         return messages
     own = messages[0]["content"] if messages[0]["role"] == "system" else ""

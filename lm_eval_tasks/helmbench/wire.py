@@ -1,0 +1,253 @@
+"""One chat request over HTTP, patiently: what came back, why it ends there, or why there is nothing.
+
+lm-eval's own loop raises after three attempts, whatever the item, and keeps neither finish reason nor status. This one is used
+in its place for its API models (`local-chat-completions`, `openai-chat-completions`, `anthropic-chat`, …): their own payload,
+address, header and reader of replies, with attempts of ours around them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import json
+import logging
+import random
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import aiohttp
+from tqdm import tqdm
+
+log = logging.getLogger("lm_eval.helmbench")
+PATIENCE = 600.0  # seconds that one request waits for a server that is busy or away, before it is given up
+LONGEST_PAUSE = 60.0  # seconds between two attempts, unless the server asks for more
+IN_A_ROW = 25  # so many requests failing one after the other are no longer the items' fault
+FINISHES = {"end_turn": "stop", "stop_sequence": "stop", "eos_token": "stop", "max_tokens": "length", "model_length": "length", "safety": "content_filter"}
+FILTERED = re.compile(r"content[ _-]?(?:filter|policy|management)|responsible[ _-]?ai|moderation|flagged|safety[ _-](?:system|policy|filter)", re.IGNORECASE)
+TOO_LONG = re.compile(
+    r"context[ _-]?(?:length|window|size)|maximum context|max_model_len|prompt is too long|too many tokens|string_above_max_length", re.IGNORECASE
+)
+AGAIN = {408, 409, 425, 429}  # and every 5xx
+WRONG_ADDRESS = {401, 404, 405}  # of no item: the key, the model's name or the path is wrong
+
+
+class UnusableError(Exception):
+    """The server has answered nothing at all, and will not."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a request ended. `finish`: `stop`, `length`, `content_filter`, `refusal`, another word of the backend's, None where
+    it said nothing, or `error: why`, with which there is no reply of the model's. Token counts are the server's."""
+
+    text: str
+    finish: str | None = None
+    attempts: int = 1
+    prompt_tokens: int | None = None
+    reply_tokens: int | None = None
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.finish and self.finish.startswith("error"))
+
+    def note(self) -> dict[str, Any]:
+        """What the log keeps beside the text."""
+        return {k: v for k, v in vars(self).items() if k != "text" and (v is not None or k == "finish")}
+
+
+class Trouble(NamedTuple):
+    """An attempt worth another one. `paid`: the server may have worked for it, so few are made."""
+
+    reason: str
+    paid: bool = False
+    wait: float = 0.0  # seconds that the server asked for
+
+
+class Wire:
+    """Requests to one of lm-eval's API models, `num_concurrent` at once.
+
+    `patience`: seconds of waiting per request. Replies that were paid for but lost (timeouts, broken JSON) are asked for
+    `max_retries` times in all, lm-eval's setting.
+    """
+
+    def __init__(self, model: Any, patience: float = PATIENCE) -> None:
+        self._model, self._patience = model, patience
+        self._answered = self._in_a_row = 0
+        self._stopped: str | None = None
+        self._jitter = random.Random(0)
+
+    def run(self, asked: Sequence[tuple[Any, dict[str, Any]]], done: Callable[[int, Ended], None], saved: Callable[[], None] | None = None) -> None:
+        """Calls `done(n, ended)` for each (prompt, generation settings), in the order of their answers.
+
+        `saved` blocks until what `done` was given is on disk; a request's place is taken again only after that, so that a
+        killed process loses no more than `num_concurrent` replies.
+
+        Raises:
+            UnusableError: a wrong key, address or model name, or nothing but failures from the beginning.
+        """
+        if not asked:
+            return
+        try:
+            self._payload(*asked[0])
+        except AssertionError as problem:  # lm-eval's word for a prompt that this model's server doesn't take
+            raise UnusableError(str(problem)) from None
+        asyncio.run(self._all(asked, done, saved))
+
+    async def _all(self, asked: Sequence[tuple[Any, dict[str, Any]]], done: Callable[[int, Ended], None], saved: Callable[[], None] | None) -> None:
+        model = self._model
+        secure: Any = model.verify_certificate
+        if secure and model.ca_cert_path:
+            secure = ssl.create_default_context(cafile=model.ca_cert_path)
+        at_once = min(max(model._concurrent, 1), len(asked))
+        connector = aiohttp.TCPConnector(limit=at_once, ssl=secure)
+        todo = iter(enumerate(asked))
+        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=model.timeout)) as session:
+            with tqdm(total=len(asked), desc="Requesting API") as bar:
+                await asyncio.gather(*(self._work(session, todo, done, saved, bar) for _ in range(at_once)))
+
+    async def _work(
+        self,
+        session: aiohttp.ClientSession,
+        todo: Iterator[tuple[int, tuple[Any, dict[str, Any]]]],
+        done: Callable[[int, Ended], None],
+        saved: Callable[[], None] | None,
+        bar: Any,
+    ) -> None:
+        for n, (prompt, settings) in todo:
+            if self._stopped:
+                ended = Ended("", f"error: not asked: {IN_A_ROW} requests in a row had failed, the last with {self._stopped}", attempts=0)
+            else:
+                ended = await self._one(session, self._payload(prompt, settings))
+                self._count(ended)
+            done(n, ended)
+            if saved:
+                await asyncio.to_thread(saved)
+            bar.update(1)
+
+    def _count(self, ended: Ended) -> None:
+        """Stops where failing is no longer the items': nothing written before is lost, and the rest says why it wasn't asked."""
+        if not ended.failed or "over-long" in str(ended.finish):
+            self._answered, self._in_a_row = self._answered + 1, 0
+            return
+        self._in_a_row += 1
+        reason = str(ended.finish).removeprefix("error: ")
+        if not self._answered and (self._in_a_row >= IN_A_ROW or reason.startswith(tuple(f"HTTP {s}" for s in WRONG_ADDRESS))):
+            raise UnusableError(f"{self._model.base_url} answers no request: {reason}")
+        if self._in_a_row >= IN_A_ROW and not self._stopped:
+            self._stopped = reason
+            log.error("helmbench: %d requests in a row failed, the last with %s; the rest is not asked. Run again with --use_cache", IN_A_ROW, reason)
+
+    async def _one(self, session: aiohttp.ClientSession, payload: dict[str, Any]) -> Ended:
+        waited, paid, attempt = 0.0, 0, 0
+        while True:
+            attempt += 1
+            outcome = await self._attempt(session, payload)
+            if isinstance(outcome, Ended):
+                return replace(outcome, attempts=attempt)
+            paid += outcome.paid
+            pause = max(outcome.wait, min(LONGEST_PAUSE, 0.5 * 2 ** (attempt - 1)) * self._jitter.uniform(0.75, 1.25))
+            if paid >= max(self._model.max_retries, 1) or waited + pause > self._patience:
+                return Ended("", f"error: {outcome.reason}", attempts=attempt)
+            waited += pause
+            await asyncio.sleep(pause)
+
+    async def _attempt(self, session: aiohttp.ClientSession, payload: dict[str, Any]) -> Ended | Trouble:
+        try:
+            async with session.post(self._model.base_url, json=payload, headers=self._model.header) as response:
+                raw = await response.read()
+        except TimeoutError:
+            return Trouble(f"timeout after {self._model.timeout} s", paid=True)
+        except aiohttp.ClientError as error:
+            return Trouble(f"connection: {type(error).__name__}", paid=isinstance(error, aiohttp.ClientPayloadError))
+        try:
+            body = json.loads(raw)
+        except (ValueError, RecursionError):
+            if response.status < 400:
+                return Trouble("broken JSON", paid=True)
+            body = None
+        if response.status >= 400:
+            return self._refused(response.status, body, response.headers.get("Retry-After"), response.reason or "")
+        if isinstance(body, dict) and isinstance(body.get("error"), dict) and not body.get("choices"):
+            code = body["error"].get("code")  # some gateways answer 200 and put the status inside
+            return self._refused(code if isinstance(code, int) and code >= 400 else 502, body, None, "")
+        return read(body, self._model.parse_generations)
+
+    def _refused(self, status: int, body: Any, retry_after: str | None, reason: str) -> Ended | Trouble:
+        said = self._scrubbed(_said(body) or reason)
+        if status < 500 and status not in AGAIN and FILTERED.search(said):
+            return Ended("", "content_filter")
+        if status == 413 or (status < 500 and status not in AGAIN and TOO_LONG.search(said)):
+            return Ended("", f"error: over-long: HTTP {status} {said}"[:300])
+        what = f"HTTP {status} {said}"[:200].strip()
+        if (status in AGAIN or status >= 500) and "insufficient_quota" not in said:
+            return Trouble(what, wait=_seconds(retry_after))
+        return Ended("", f"error: {what}")
+
+    def _payload(self, prompt: Any, settings: dict[str, Any]) -> dict[str, Any]:
+        model, settings = self._model, deepcopy(settings)
+        seed = model._seed + settings.pop("repeat", 0)  # the same seed with each request would make repeats alike
+        if model.tokenized_requests:
+            prompt = model.tok_encode([prompt], add_special_tokens=model.add_bos_token)[0]
+        payload: dict[str, Any] = model._create_payload(model.create_message([prompt]), generate=True, gen_kwargs=settings, seed=seed)
+        return payload
+
+    def _scrubbed(self, text: str) -> str:
+        """Without the key: servers like to repeat it in what they say of it."""
+        for secret in (part for value in self._model.header.values() for part in str(value).split() if len(part) >= 8):
+            text = text.replace(secret, "…")
+        return text
+
+
+def read(body: Any, parse: Callable[..., list[str | None]]) -> Ended | Trouble:
+    """A reply in OpenAI's or Anthropic's form; `parse` is the lm-eval model's own reader of its text."""
+    if not isinstance(body, dict) or not (body.get("choices") or isinstance(body.get("content"), list)):
+        return Trouble("an answer without choices", paid=True)
+    choice = body["choices"][0] if body.get("choices") else {}
+    said = choice.get("finish_reason") or body.get("stop_reason")
+    finish = FINISHES.get(str(said).lower(), str(said)) if said else None
+    message = choice.get("message") or {}
+    usage = body.get("usage") or {}
+    counted = {
+        "prompt_tokens": usage.get("prompt_tokens", usage.get("input_tokens")),
+        "reply_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
+    }
+    if choice and not message.get("content") and "text" not in choice:
+        refusal = message.get("refusal")
+        if not message and finish is None:
+            return Trouble("an answer without a message", paid=True)
+        return Ended(str(refusal), "refusal", **counted) if refusal else Ended("", finish, **counted)
+    if not choice:  # thinking stands in blocks of its own there, and a refusal has none
+        return Ended("".join(str(b.get("text", "")) for b in body["content"] if isinstance(b, dict)), finish, **counted)
+    try:
+        text = parse(outputs=body)[0] or ""
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
+        return Trouble(f"an answer that can't be read ({type(problem).__name__})", paid=True)
+    return Ended(text, finish, **counted) if isinstance(text, str) else Trouble("an answer that is no text", paid=True)
+
+
+def _said(body: Any) -> str:
+    """The error's own words, on one line: its code and message, as OpenAI, Anthropic and FastAPI put them."""
+    if not isinstance(body, dict):
+        return ""
+    error = body.get("error", body)
+    parts = [error.get("code"), error.get("message") or error.get("detail")] if isinstance(error, dict) else [error]
+    return " ".join(" ".join(str(p) for p in parts if p is not None).split())
+
+
+def _seconds(retry_after: str | None) -> float:
+    """A Retry-After header's wait, given in seconds or as a date; 0 where there is none."""
+    if not retry_after:
+        return 0.0
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except ValueError:
+        return 0.0

@@ -1,0 +1,114 @@
+"""What a run will cost: counted as the run itself sends it, and never a figure whose origin isn't said."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dataset_builder.cost import JSON, LONGEST, MESSAGE, PROSE, Asked, CostError, counter, estimate, prompts, table
+from dataset_builder.release import Release
+
+
+def test_tokens_without_a_tokenizer_are_bytes_and_say_so() -> None:
+    """A quarter of the UTF-8 bytes, rounded up, and the table names it an estimate."""
+    count = counter(None)
+    assert [count(""), count("abcd"), count("abcde"), count("ééé")] == [0, 1, 2, 2]
+    figures = estimate([], Asked())
+    assert figures["estimated"] is True
+    assert "bytes ÷ 4, an estimate" in table(figures)
+
+
+def test_a_single_message_is_asked_once(release: Release) -> None:
+    """Its prompt is its messages, with what templates put around each."""
+    row = next(r for r in release.rows.values() if len(r.messages) == 2)
+    expected = sum(MESSAGE + math.ceil(len((m.content or "").encode()) / 4) for m in row.messages)
+    assert prompts(row, counter(None), 100) == (1, expected)
+
+
+def test_a_conversation_is_asked_once_per_live_turn_with_all_before(release: Release) -> None:
+    """Each request holds the whole history, the model's own replies with their expected length."""
+    row = next(r for r in release.rows.values() if sum(m.content is None for m in r.messages) == 2)
+    sizes = [MESSAGE + (100 if m.content is None else math.ceil(len(m.content.encode()) / 4)) for m in row.messages]
+    places = [n for n, m in enumerate(row.messages) if m.content is None] + [len(row.messages)]
+    assert prompts(row, counter(None), 100) == (3, sum(sum(sizes[:n]) for n in places))
+
+
+def test_tiers_add_up(release: Release) -> None:
+    """Samples as in the dataset, requests as a run makes them, prices per million tokens, and no reply longer than a run allows."""
+    figures = estimate(release.rows.values(), Asked(price_in=2.0, price_out=8.0))
+    for tier, own in figures["tiers"].items():
+        rows = [r for r in release.rows.values() if tier in r.tiers]
+        assert own["samples"] == len(rows)
+        assert own["requests"] == sum(1 + sum(m.content is None for m in r.messages) for r in rows)
+        assert own["rounds"] == max(1 + sum(m.content is None for m in r.messages) for r in rows)
+        assert own["cost"] == pytest.approx((own["prompt_tokens"] * 2 + own["reply_tokens"] * 8) / 1e6, abs=1e-4)
+        assert JSON * own["requests"] < own["reply_tokens"] < PROSE * own["requests"] < own["reply_tokens_at_most"] == LONGEST * own["requests"]
+        assert own["cost"] < own["cost_at_most"]
+    assert list(figures["tiers"]) == ["lite", "core", "full"]
+
+
+def test_expected_replies_can_be_given(release: Release) -> None:
+    """A reasoning model's replies are longer than all that was assumed, and may be longer than a run's default allows."""
+    figures = estimate(list(release.rows.values())[:50], Asked(reply=5000))
+    own = figures["tiers"]["full"]
+    assert own["reply_tokens"] == own["reply_tokens_at_most"] == 5000 * own["requests"]
+    assert own["cost"] is None
+
+
+def test_a_named_tokenizer_counts(tmp_path: Path, release: Release) -> None:
+    """A tokenizer.json is used as it is, and its name stands beside the figures."""
+    tokenizers = pytest.importorskip("tokenizers")  # comes with helmbench[hf]
+    words = tokenizers.Tokenizer(tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]"))
+    words.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    path = tmp_path / "tokenizer.json"
+    words.save(str(path))
+    rows = list(release.rows.values())[:20]
+    figures = estimate(rows, Asked(tokenizer=str(path)))
+    assert (figures["estimated"], figures["tokenizer"]) == (False, str(path))
+    singles = [r for r in rows if all(m.content for m in r.messages)]
+    assert singles
+    for row in singles:
+        assert prompts(row, counter(str(path)), 1)[1] == sum(MESSAGE + len((m.content or "").split()) for m in row.messages)
+
+
+def test_a_tokenizer_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
+    """Nothing is counted by another one in its place."""
+    with pytest.raises(CostError, match=r"absent\.json: (?:can't be loaded|is no tiktoken encoding)"):
+        counter(str(tmp_path / "absent.json"))
+
+
+def stats(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "dataset_builder", "stats", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
+
+
+def test_the_command_prints_a_table_and_json(release: Release) -> None:
+    """The same figures twice, with money where prices are given."""
+    printed = stats("--cost", "--price-in", "2.5", "--price-out", "10")
+    assert (printed.returncode, printed.stderr) == (0, "")
+    figures = json.loads(stats("--cost", "--price-in", "2.5", "--price-out", "10", "--json").stdout)
+    assert figures == estimate(release.rows.values(), Asked(price_in=2.5, price_out=10))
+    assert printed.stdout.strip() == table(figures)
+    assert f"{figures['tiers']['core']['cost']:,.2f}" in printed.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--cost", "--price-in", "1"], "--price-in and --price-out go together"),
+        (["--price-in", "1", "--price-out", "2"], "need --cost"),
+        (["--cost", "--price-in", "-1", "--price-out", "2"], "-1; expected 0 or more"),
+        (["--cost", "--price-in", "nan", "--price-out", "2"], "nan; expected 0 or more"),
+        (["--cost", "--reply-tokens", "0"], "0; expected 1 or more"),
+        (["--cost", "--tokenizer", "absent.json"], "--tokenizer absent.json: "),
+    ],
+)
+def test_bad_options_are_one_clear_error(arguments: list[str], words: str) -> None:
+    """Exit 2, nothing on standard output, and the option by name."""
+    done = stats(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr.splitlines()[-1]

@@ -1,0 +1,107 @@
+"""What lm-eval's contribution guide and its CI ask of a task folder, as far as it can be asked here.
+
+The tests on task objects follow its `tests/test_tasks.py`, which it runs on every task that a pull request touches.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from lm_eval.tasks import TaskManager
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "lm_eval_tasks" / "helmbench"
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
+TEXTS = sorted(p for p in FOLDER.iterdir() if p.is_file())
+LIMIT = 10
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def declared(key: str) -> set[str]:
+    """The names of all tasks or groups that the folder's YAML files declare."""
+    found = [re.search(rf"^{key}: (\S+)$", p.read_text(encoding="utf-8"), re.MULTILINE) for p in FOLDER.glob("*.yaml")]
+    return {m[1] for m in found if m}
+
+
+@pytest.mark.parametrize("heading", ["Paper", "Citation", "Groups, Tags, and Tasks", "Groups", "Tags", "Tasks", "Checklist", "Changelog"])
+def test_readme_has_the_guides_sections(heading: str) -> None:
+    """The headings of lm-eval's templates/new_yaml_task/README.md stand in ours."""
+    assert re.search(rf"^###+ {heading}$", README, re.MULTILINE)
+
+
+def test_readme_names_every_group_and_task_and_no_other() -> None:
+    """Each is listed where the guide wants it."""
+    groups, _, tasks = README[README.index("#### Groups") : README.index("#### Metrics")].partition("#### Tasks")
+    assert set(re.findall(r"`(helmbench\w*)`", groups)) == declared("group")
+    assert set(re.findall(r"`(helmbench\w*)`", tasks)) == declared("task")
+
+
+def test_changelog_knows_the_version() -> None:
+    """A task version without a line in the changelog is a change that nobody explained."""
+    version = re.search(r"version: (\S+)", (FOLDER / "_helmbench_yaml").read_text(encoding="utf-8"))
+    assert version
+    assert f"version {version[1]}:" in README[README.index("### Changelog") :]
+    assert {yaml.safe_load(p.read_text(encoding="utf-8")).get("metadata", {}).get("version", float(version[1])) for p in FOLDER.glob("*.yaml")} == {
+        float(version[1])
+    }
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.name)
+def test_files_pass_the_text_hooks(path: Path) -> None:
+    """As its pre-commit hooks: UTF-8 without a byte order mark, LF, one newline at the end, no blanks at line ends, no private key, below 500 kB."""
+    raw = path.read_bytes()
+    assert len(raw) < 500_000
+    assert raw.endswith(b"\n")
+    assert not raw.endswith(b"\n\n")
+    assert b"\r" not in raw
+    assert not raw.startswith(b"\xef\xbb\xbf")
+    raw.decode("utf-8")
+    assert not [line for line in raw.splitlines() if line != line.rstrip()]
+    assert b"PRIVATE KEY" not in raw
+
+
+def test_lm_eval_validates_every_name(tmp_path: Path) -> None:
+    """`lm_eval validate`, which its guide names, knows all groups and tasks."""
+    names = ",".join(sorted(declared("group") | declared("task")))
+    command = [sys.executable, "-m", "lm_eval", "validate", "--tasks", names, "--include_path", str(ROOT / "lm_eval_tasks")]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    assert "not found" not in (done.stdout + done.stderr).lower()
+
+
+@pytest.fixture(scope="module")
+def loaded(dataset: Path) -> Iterator[dict[str, Any]]:
+    """All lite tasks as lm-eval builds them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HELMBENCH_DATASET", str(dataset))
+        manager = TaskManager(include_path=str(ROOT / "lm_eval_tasks"), include_defaults=False)
+        yield manager.load(sorted(n for n in declared("task") if n.endswith("_lite")))["tasks"]
+
+
+@pytest.mark.parametrize("name", sorted(n for n in declared("task") if n.endswith("_lite")))
+def test_task_objects_do_what_its_ci_asks(name: str, loaded: dict[str, Any], dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading again, splits, texts without blanks at the end, requests: the calls of its tests/test_tasks.py, in its order."""
+    monkeypatch.setenv("HELMBENCH_DATASET", str(dataset))
+    task = loaded[name]
+    task.download()
+    assert task.dataset is not None
+    assert not task.has_training_docs()
+    assert not task.has_validation_docs()
+    assert task.has_test_docs()
+    assert task.config.test_split == "test"
+    assert not task.should_decontaminate()
+    docs = list(islice(task.test_docs(), LIMIT))
+    texts = [task.doc_to_text(doc) for doc in docs]
+    assert all(isinstance(text, str) and text and not text[-1].isspace() for text in texts)
+    assert all(isinstance(task.doc_to_target(doc), str) for doc in docs)
+    task.build_all_requests(rank=1, limit=LIMIT, world_size=1)
+    assert task.instances
+    assert len([task.construct_requests(doc=doc, ctx=task.doc_to_text(doc)) for doc in docs]) == len(docs)
