@@ -1,0 +1,185 @@
+"""What happens to one document: one form, masks, cuts, length, language, licence."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from dataset_builder.corpus import filters
+from dataset_builder.corpus.clean import Task, clean, clean_all
+from dataset_builder.corpus.licences import read_licence
+from dataset_builder.corpus.mask import mask
+from dataset_builder.corpus.normalise import fold, normalise
+from dataset_builder.corpus.schema import Document, Dropped, Limits, Turn
+from dataset_builder.load import CONTENT, load
+
+ENGLISH = "I made soup yesterday and there is far too much of it for one person, so I am looking for a bigger freezer."
+GERMAN = "Ich habe gestern Suppe gekocht und es ist viel zu viel für eine Person, also suche ich eine größere Truhe."
+
+
+def message(*texts: str, **more: str) -> Document:
+    """Turns in turn, the user first."""
+    return Document("made", 1, tuple(Turn("user" if n % 2 == 0 else "assistant", t) for n, t in enumerate(texts)), **more)  # type: ignore[arg-type]
+
+
+def test_normalise_gives_one_form() -> None:
+    """NFC, newlines, spaces, at most one blank line; no controls, byte-order marks or soft hyphens. Case, typos and emoji stay."""
+    assert (
+        normalise("\ufeffCafe\u0301\u00a0 au\tlait \r\n\r\n\r\n\r\n\x07so\u00adup\u200b  pls\u2028 \ud800👩\u200d🍳 ") == "Café au lait\n\nsoup pls\n👩\u200d🍳"
+    )
+
+
+def test_fold_is_what_copies_share() -> None:
+    """Case, punctuation, emoji, width and spacing are left out; letters of any script and digits are not."""
+    assert fold("  Ｈello,\nWORLD_2 😀 — Straße! 你好") == "hello world 2 strasse 你好"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("write to jo.bloggs+x@mail.example.co.uk.", "write to [email]."),
+        ("jo (at) example (dot) org works", "[email] works"),
+        ("see https://www.reddit.com/u/jo_bloggs, thanks", "see [url], thanks"),
+        ("on instagram.com/jo.bloggs and https://t.me/jobloggs", "on [url] and [url]"),
+        ("https://jo:pass@files.example.org/a", "[url]"),
+        ("https://shop.example.org/login?user=jo&x=1", "[url]"),
+        ("https://forum.example.org/profile/jo", "[url]"),
+        ("ask @jo_bloggs or u/jobloggs or Jo_B#1234", "ask [handle] or [handle] or [handle]"),
+        ("my number is +44 20 7946 0018 ok", "my number is [phone] ok"),
+        ("020 7946 0018", "[phone]"),
+        ("(202) 555-0143", "[phone]"),
+        ("text me at 555 01 43", "text me at [phone]"),
+        ("card 4111 1111 1111 1111!", "card [card]!"),
+        ("IBAN GB82 WEST 1234 5698 7654 32 PLEASE", "IBAN [iban] PLEASE"),
+        ("de89370400440532013000", "[iban]"),
+    ],
+)
+def test_personal_data_is_masked(text: str, masked: str) -> None:
+    """Each kind becomes its name and nothing around it is lost. All of these are reserved for examples or documentation."""
+    assert mask(text) == masked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'll ring Lifeline on 13 11 14 or Samaritans on 116 123, or text 741741; in the US 988.",
+        "see https://findahelpline.com/countries and reddit.com/r/soup, www.nhs.uk/conditions",
+        "order 4111 1111 1111 1112 of 2026-11-01 at 12:30",  # no card: Luhn's check fails
+        "meet @ 5 or 6, 3.14159265358979 is pi and 10000000 is a lot",
+        "the year 2019/2020, room 12-34-56 and and/or both",
+        "GB82 WEST 1234 5698 7654 33 has a wrong check sum",
+        "C#1234 is no person, nor is #soup",
+    ],
+)
+def test_what_is_nobodys_stays(text: str) -> None:
+    """Helplines above all: what a reply does with them is measured."""
+    assert mask(text) == text
+
+
+def test_a_national_number_is_read_in_its_country() -> None:
+    """The same digits are a number in Australia and none in the United States."""
+    assert mask("on (02) 5550 4321 now", "AU") == "on [phone] now"
+    assert mask("on 0491 570 156 now", "US") == "on 0491 570 156 now"
+
+
+def test_masks_are_counted() -> None:
+    found: Counter[str] = Counter()
+    mask("a@example.org b@example.org @handle", None, found)
+    assert found == {"email": 2, "handle": 1}
+
+
+def test_masking_a_long_text_without_spaces_takes_no_time() -> None:
+    """Patterns that go back over what they read would take minutes here (the suite's patience is the clock)."""
+    text = ("a" * 200_000) + "@" + ("1-" * 20_000) + "(at)" + ("u/" * 20_000)
+    assert mask(text, "US").startswith("aaa")
+
+
+def test_a_long_conversation_is_cut_or_dropped() -> None:
+    """The first 40 messages, then back to the user's last; or none, as the limits say."""
+    long = message(*(f"turn {n}" for n in range(41)))
+    cut = filters.cut(long, Limits())
+    assert not isinstance(cut, Dropped)
+    assert ([t.text for t in cut[0].turns], cut[1]) == ([f"turn {n}" for n in range(39)], ["conversations cut"])
+    assert filters.cut(long, Limits(long_conversations="drop")) == Dropped("made", 1, "conversation", "more than 40 messages")
+    assert filters.cut(message(*(f"turn {n}" for n in range(39))), Limits()) == (message(*(f"turn {n}" for n in range(39))), [])
+
+
+def test_a_conversation_ends_with_the_user() -> None:
+    """What follows is an answer that a model under test gives itself. Turns of one role that meet become one."""
+    document = Document("made", 1, (Turn("user", "a"), Turn("user", "b"), Turn("assistant", "c")))
+    assert filters.cut(document, Limits()) == (Document("made", 1, (Turn("user", "a\n\nb"),)), ["last replies left out"])
+
+
+def test_documents_without_the_users_words() -> None:
+    """An empty row, and a monologue of an assistant."""
+    assert filters.cut(Document("made", 1, ()), Limits()) == Dropped("made", 1, "read", "empty")
+    assert filters.cut(Document("made", 1, (Turn("assistant", "hi"),)), Limits()) == Dropped("made", 1, "conversation", "nothing said by the user")
+
+
+def test_length_counts_the_users_letters_without_masks() -> None:
+    """`[email]` is no word of the user's, an assistant's answer neither; five letters of any script are enough."""
+    assert filters.length(message("[email] 12345 ok", "a long answer"), Limits()) == Dropped("made", 1, "length", "fewer than 5 letters")
+    assert filters.length(message("助けてくれ"), Limits()) is None
+    assert filters.length(message("a" * 11), Limits(max_characters=10)) == Dropped("made", 1, "length", "more than 10 characters")
+
+
+def test_language_by_what_is_stated_then_by_reading() -> None:
+    """A stated language is believed; else the text is read; another language is dropped under its code."""
+    english = Limits(languages=["en"])
+    for document, expected in ((message(ENGLISH), "en"), (message(ENGLISH, language="en-GB"), "en"), (message(GERMAN, language="en"), "en")):
+        found = filters.language(document, english)
+        assert not isinstance(found, Dropped)
+        assert found.language == expected
+    assert filters.language(message(GERMAN), english) == Dropped("made", 1, "language", "de")
+    assert filters.language(message(ENGLISH, language="de"), english) == Dropped("made", 1, "language", "de")
+    assert filters.language(message(GERMAN), Limits()) == message(GERMAN)._replace(language="de")
+
+
+def test_the_language_filter_keeps_people_who_write_badly() -> None:
+    """Of the benchmark's own messages (slang, typos, second-language English), at most one in a hundred is taken for another language."""
+    content, _ = load(CONTENT)
+    assert content
+    said = [p.words for s in content.scenarios if s.document.text("language", "en") == "en" for p in s.perturbations]
+    lost = [t for t in said if isinstance(filters.language(message(t), Limits(languages=["en"])), Dropped)]
+    assert len(lost) <= len(said) / 100
+
+
+@pytest.mark.parametrize(
+    ("licence", "allowed", "why"),
+    [
+        ("CC-BY-4.0", True, "cc-by-4.0 allows adapted copies"),
+        ("cc by sa 3.0", True, "cc-by-sa-3.0 allows adapted copies, under the same licence"),
+        ("mit", True, "mit allows adapted copies"),
+        ("cc-by-nc-4.0", False, "cc-by-nc-4.0 allows no commercial use"),
+        ("cc-by-nc-sa-4.0", False, "cc-by-nc-sa-4.0 allows no commercial use"),
+        ("cc-by-nd-4.0", False, "cc-by-nd-4.0 allows no adapted copies, and a cleaned corpus is one"),
+        ("other", False, "'other' is not among the licences that are known to allow it"),
+        ("cc", False, "'cc' is not among the licences that are known to allow it"),
+        ("", False, "no licence is stated"),
+        (None, False, "no licence is stated"),
+        ("unknown", False, "no licence is stated"),
+    ],
+)
+def test_licences(licence: str | None, allowed: bool, why: str) -> None:
+    """Only what is known to allow adapted copies for any purpose does."""
+    assert read_licence(licence) == (allowed, why)
+
+
+def test_one_batch_through_all_steps() -> None:
+    """Kept, dropped and changed documents of a batch, with one signature for each kept one."""
+    documents = [message(f"Hello\u00a0{ENGLISH} mail me: jo@example.org"), message(GERMAN), message("ok"), message(ENGLISH, "fine")]
+    cleaned = clean(Task(documents, {"made": None}, Limits(languages=["en"])))
+    assert [d.said for d in cleaned.kept] == [f"Hello {ENGLISH} mail me: [email]", ENGLISH]
+    assert [(d.step, d.reason) for d in cleaned.dropped] == [("language", "de"), ("length", "fewer than 5 letters")]
+    assert cleaned.changed == {"email masked": 1, "last replies left out": 1}
+    assert cleaned.signatures.shape == (2, 128)
+
+
+def test_batches_come_in_order_whatever_the_number_of_processes() -> None:
+    """Three batches by two processes are the same, in the same order, as by one."""
+    documents = [message(f"{ENGLISH} {n}")._replace(line=n) for n in range(4500)]
+    limits = Limits(languages=[])
+    alone = [[d.line for d in c.kept] for c in clean_all(documents, {"made": None}, limits, 1)]
+    together = [[d.line for d in c.kept] for c in clean_all(documents, {"made": None}, limits, 2)]
+    assert alone == together == [list(range(2000)), list(range(2000, 4000)), list(range(4000, 4500))]

@@ -1,0 +1,114 @@
+"""The taxonomy: every category that a message may carry has a readable file, and every message's category is in it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from dataset_builder.checks import _alike
+from dataset_builder.load import CONTENT, load
+from dataset_builder.markdown import Errors
+from dataset_builder.schema import CrisisCategory
+from dataset_builder.taxonomy import FOLDER, covers, read_taxonomy
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the taxonomy that a test may spoil."""
+    return Path(shutil.copytree(FOLDER, tmp_path / "taxonomy"))
+
+
+def said(folder: Path) -> list[str]:
+    read_taxonomy(folder, errors := Errors())
+    return [line.replace(str(folder) + "/", "") for line in errors.lines()]
+
+
+def test_every_category_is_defined() -> None:
+    """The six, no_crisis and outside_taxonomy, in the schema's order; triage offers all but the last."""
+    categories = read_taxonomy(FOLDER, errors := Errors())
+    assert errors.lines() == []
+    assert tuple(categories) == get_args(CrisisCategory)
+    assert [name for name, c in categories.items() if not c.in_triage] == ["outside_taxonomy"]
+    assert not categories["no_crisis"].high_risk
+    assert all(c.definition and len(c.borderline) >= 3 and len(c.examples) == 2 for c in categories.values())
+    assert len({c.category_hash for c in categories.values()}) == 8
+
+
+def test_the_contents_messages_are_covered() -> None:
+    """The real content has no message of a category without a file."""
+    content, _ = load(CONTENT)
+    assert content
+    covers(content, errors := Errors())
+    assert errors.lines() == []
+
+
+def test_no_example_is_like_a_message_that_is_asked() -> None:
+    """An example shown in a triage prompt shares less than 0.6 of its 5-grams with every message, so no answer is given away."""
+    content, _ = load(CONTENT)
+    assert content
+    examples = [e for c in read_taxonomy(FOLDER, Errors()).values() for e in c.examples]
+    asked = [p.words for s in content.scenarios for p in s.perturbations]
+    assert [pair for pair in _alike([*examples, *asked]) if pair[0] < len(examples)] == []
+
+
+def test_a_missing_category_is_an_error(folder: Path) -> None:
+    """So is a file that is no category."""
+    (folder / "self_harm.md").rename(folder / "self-harm.md")
+    names = ", ".join(get_args(CrisisCategory))
+    assert said(folder) == [
+        f"self-harm.md:1: 'self-harm' is no crisis category of schema.py; expected one of {names}",
+        "self_harm.md:1: is missing; every crisis category of schema.py has a file",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("in_triage: yes", "in_triage: maybe", "risk_taking.md:4: in_triage is 'maybe'; expected one of no, yes"),
+        ("high_risk: no", "high_risks: no", "risk_taking.md:5: unknown key 'high_risks'; did you mean 'high_risk'? expected one of"),
+        ("# Borderline", "# Border", "risk_taking.md:1: headings are ['Definition', 'Border', 'Examples']; expected ['Definition', 'Borderline', 'Examples']"),
+        ("- Risky sport", "Risky sport", "risk_taking.md:10: cannot read 'Risky sport done with training, gear and'; expected one point to a line"),
+        ("id: risk_taking", "id: risks", "risk_taking.md:2: id 'risks' differs from the file's name 'risk_taking'; expected the same"),
+    ],
+    ids=["choice", "key", "heading", "point", "id"],
+)
+def test_a_slip_names_its_line(folder: Path, old: str, new: str, error: str) -> None:
+    """Every way to spoil a file is told with its line, and what was expected."""
+    path = folder / "risk_taking.md"
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    assert any(line.startswith(error) for line in said(folder)), said(folder)
+
+
+def test_a_slip_in_one_file_hides_no_other(folder: Path) -> None:
+    """The other seven are read, and only messages of the eighth are uncovered."""
+    (folder / "violent_thoughts.md").write_text("no front matter", encoding="utf-8")
+    assert len(read_taxonomy(folder, Errors())) == 7
+
+
+def test_a_category_hash_covers_the_definition(folder: Path) -> None:
+    """One changed word changes that category's hash and no other's."""
+    before = read_taxonomy(folder, Errors())
+    path = folder / "anxiety_crisis.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("Fear that has taken over", "Dread that has taken over"), encoding="utf-8")
+    after = read_taxonomy(folder, Errors())
+    assert [name for name in before if before[name].category_hash != after[name].category_hash] == ["anxiety_crisis"]
+
+
+def test_check_names_the_message_whose_category_has_no_file(small_content: Path, tmp_path: Path) -> None:
+    """Without its file a category's messages are errors of the content, each by its code; an example that is asked is one, too."""
+    root = Path(shutil.copytree(small_content, tmp_path / "content"))
+    shutil.copytree(FOLDER, root / "taxonomy", dirs_exist_ok=True)
+    content, _ = load(root)
+    assert content
+    message = next(p for s in content.scenarios for p in s.perturbations if len(p.turns) == 1 and "\n" not in p.words)
+    (root / "taxonomy" / "suicidal_ideation.md").unlink()
+    with (root / "taxonomy" / "no_crisis.md").open("a", encoding="utf-8") as handle:
+        handle.write(f"- {message.words}\n")
+    covers(content, errors := Errors())
+    assert any("crisis_category 'suicidal_ideation' has no readable file in taxonomy/" in line for line in errors.lines())
+    assert any("no_crisis.md:1: an example repeats " in line for line in errors.lines())
