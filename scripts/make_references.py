@@ -1,6 +1,8 @@
-"""What the trivial policies score on the built dataset: writes judge/references.json, which every report shows.
+"""What every report shows beside a run: the trivial policies' scores (judge/references.json) and how far the offline judge
+agrees with the calibration set (judge/agreement/calibrations/offline-N.json).
 
-Usage: python scripts/make_references.py [--dataset DIR] [--out FILE]. Run it after the content changed; a test says when.
+Usage: python scripts/make_references.py [--dataset DIR] [--out FILE] [--calibrations DIR].
+Run it after the content or the offline judge changed; a test says when.
 """
 
 from __future__ import annotations
@@ -15,10 +17,13 @@ import reference_policies
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
-from judge import offline, schema
+from judge import schema
+from judge.agreement.agreement_of import SHIPPED
+from judge.agreement.examine import of_offline
+from judge.offline import judge as offline
 from judge.pipeline import REFERENCES
 from judge.runs import Run
-from judge.score import score
+from judge.scoring.score import score
 from judge.verdicts import JudgeIdentity, judge_run
 
 TIERS: tuple[Tier, ...] = ("lite", "core", "full")
@@ -29,12 +34,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Score the trivial policies and keep the figures beside the judge.")
     parser.add_argument("--dataset", type=Path, help="the built dataset (default: as for the judge)")
     parser.add_argument("--out", type=Path, default=REFERENCES, help="file to write (default: judge/references.json)")
+    parser.add_argument(
+        "--calibrations", type=Path, default=SHIPPED, metavar="DIR", help="where to write the offline judge's (default: judge/agreement/calibrations)"
+    )
     options = parser.parse_args(arguments)
     release = open_release(options.dataset)
     tiers = {tier: [row(release, policy, tier).model_dump(mode="json") for policy in reference_policies.POLICIES] for tier in TIERS}
     options.out.write_text(json.dumps({release.manifest.score_hash: tiers}, indent=1) + "\n", encoding="utf-8")
+    options.calibrations.mkdir(parents=True, exist_ok=True)
+    for earlier in options.calibrations.glob("offline-*.json"):
+        earlier.unlink()  # of an offline judge that is no more
+    (options.calibrations / f"{offline.NAME}.json").write_text(calibration(release), encoding="utf-8")
     print(f"{options.out}: {len(reference_policies.POLICIES)} policies on {', '.join(TIERS)}, score_hash {release.manifest.score_hash[:12]}")
     return 0
+
+
+def calibration(release: Release) -> str:
+    """The offline judge's agreement with the release's calibration set, as it is shipped."""
+    return of_offline(release).model_dump_json(indent=1) + "\n"
 
 
 def row(release: Release, policy: str, tier: Tier) -> schema.Reference:

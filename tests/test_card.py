@@ -1,0 +1,273 @@
+"""What a build says of itself: the card's numbers, its sections and enums, croissant.json read by mlcroissant, CITATION.cff by its schema."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import mlcroissant
+import pytest
+import yaml
+from datasets.utils.metadata import MetadataConfigs
+from huggingface_hub import DatasetCard
+from packaging.licenses import canonicalize_license_expression
+
+from dataset_builder.coverage import coverage
+from dataset_builder.croissant import MANY, RAI, section
+from dataset_builder.load import CONTENT, load
+from dataset_builder.release import CONFIGS, Release
+from dataset_builder.schema import BEHAVIORS
+
+# mlcroissant's own use of rdflib and pandas
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:ConjunctiveGraph is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning:mlcroissant"),
+]
+ROOT = Path(__file__).resolve().parents[1]
+CARD = (ROOT / "DATASET_CARD.md").read_text(encoding="utf-8")
+# The Hub's list of dataset tasks (huggingface.co/tasks) as far as texts go, and its sizes as `datasets` ships them.
+TEXT_TASKS = {
+    "text-classification", "token-classification", "table-question-answering", "question-answering", "zero-shot-classification", "translation", "summarization",
+    "feature-extraction", "text-generation", "fill-mask", "sentence-similarity", "text-ranking", "text-retrieval", "multiple-choice", "table-to-text", "other",
+}  # fmt: skip
+TEMPLATE = Path(DatasetCard.default_template_path).read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def card(release: Release) -> str:
+    return (release.path / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def front(card: str) -> dict[str, Any]:
+    values: dict[str, Any] = yaml.safe_load(card.split("---\n")[1])
+    return values
+
+
+def body(card: str) -> str:
+    return card.split("---\n", 2)[2]
+
+
+def test_the_committed_card_is_the_builds(card: str) -> None:
+    """DATASET_CARD.md is the body of the build's README.md, byte for byte: `make generated` writes it."""
+    assert body(card) == CARD
+
+
+def rows_of(table: str) -> dict[str, str]:
+    """First cell → last number of every row of the card's tables under a header."""
+    block = CARD[CARD.index(table) :].split("\n\n", 1)[0]
+    return {cells[1].strip().strip("`"): re.findall(r"\d+", cells[-2] if cells[-2].strip().isdigit() else cells[2])[0] for cells in
+            (line.split("|") for line in block.splitlines()[2:])}  # fmt: skip
+
+
+def test_every_number_is_the_manifests(release: Release) -> None:
+    """Tables and the opening's counts, each counted again from the built rows, and the hashes, version and canary."""
+    manifest = release.manifest
+    assert rows_of("| config |") == {config: str(manifest.rows[config]) for config in CONFIGS}
+    assert rows_of("| tier |") == {tier: str(manifest.tiers[tier]) for tier in ("lite", "core", "full")}
+    assert rows_of("| behavior |") == {behavior: str(manifest.behaviors.get(behavior, 0)) for behavior in BEHAVIORS}
+    rows = list(release.rows.values())
+    crisis = sum(r.severity > 0 for r in rows)
+    people, countries = {r.persona for r in rows if r.persona}, {r.country for r in rows if r.country}
+    messages = {r.message_key for r in rows}
+    assert (
+        f"Version {manifest.version}: {len(manifest.scenarios)} scenarios, {len(messages)} distinct messages, {len(rows)} samples ({crisis} crisis, "
+        f"{len(rows) - crisis} control), {len(people)} invented people in {len(countries)} countries."
+    ) in CARD
+    assert f"{manifest.rows['conversations']} samples are conversations" in CARD
+    for value in (f"`score_hash` `{manifest.score_hash}`", f"`prose_hash` `{manifest.prose_hash}`", f'revision="v{manifest.version}"', manifest.canary):
+        assert value in CARD
+
+
+def test_readings_are_told_with_the_figures_of_stats(release: Release) -> None:
+    """Second readings and calibration: the same numbers as `stats` and the set itself, that models gave them, and what that doesn't show."""
+    content, _ = load(CONTENT)
+    assert content
+    read = coverage(content)["readings"]
+    (told,) = [line for line in CARD.splitlines() if "Cohen's κ was" in line]
+    assert told.startswith("Whoever wrote a message set its severity. Language models then read ")
+    assert re.findall(r"\d+\.\d\d", told) == [f"{read['kappa on crisis or control']:.2f}", f"{read['quadratic kappa on bands']:.2f}"]
+    whole = [int(n) for n in re.findall(r"(?<![\d.])\d+(?![\d.]\d)", told)]
+    assert [n for n in whole if n != 3] == [
+        read[k] for k in ("messages read", "compared", "rewritten or dropped since", "moved to ambiguous since", "messages not read")
+    ]
+    rows = release.calibration
+    assert f"a calibration set of {len(rows)} replies" in CARD
+    same = [sum(r.readings[n] == r.label for r in rows) for n in range(len(rows[0].readings))]
+    assert f"gave exactly the author's in {' and '.join(map(str, same))} of the {len(rows)}" in CARD
+    assert ("Take it as unexplained" in CARD) == (set(same) == {len(rows)})
+    assert "What it does not show: that a clinician would set them so." in CARD
+
+
+def test_the_card_has_the_sections_of_the_hubs_template() -> None:
+    """Every heading of huggingface_hub's own template that asks for something we can say, in its order."""
+    wanted = [h for h in re.findall(r"(?m)^(##+ .*)$", TEMPLATE) if h != "## More Information [optional]"]
+    wanted = [h.replace(" [optional]", "") for h in wanted]
+    ours = re.findall(r"(?m)^(##+ .*)$", CARD)
+    assert [h for h in ours if h in wanted] == wanted
+
+
+@pytest.mark.parametrize("left", ["{{", "}}", "[More Information Needed]", "TODO", "TBD", "XXX", "lorem", "<org>", "your-org", "example.com", "org/helmbench"])
+@pytest.mark.parametrize("page", ["DATASET_CARD.md", "CITATION.cff", "CHANGELOG.md"])
+def test_no_placeholder_is_left(page: str, left: str) -> None:
+    """A card says what is so, or nothing."""
+    text = re.sub(r"```bibtex.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert left.lower() not in text.lower()
+
+
+SAID = {
+    "no clinical review": r"No clinician has reviewed this release",
+    "distressing content": r"speak of suicide, self-harm and despair",
+    "where to find help": r"findahelpline\.com",
+    "no training": r"\*\*No training\.\*\*",
+    "no screening or treatment": r"No screening, diagnosis or treatment",
+    "no claim of safety": r"No claim of safety",
+    "what may be in it": r"No real person's words, name or data",
+    "that models wrote it": r"written and labelled by language models",
+    "the canary": r"HELMBENCH CANARY [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+}
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_the_card_says(what: str) -> None:
+    """What nobody may miss."""
+    assert re.search(SAID[what], CARD)
+
+
+def test_the_front_matter_uses_the_hubs_words(front: dict[str, Any], release: Release) -> None:
+    """Known keys only; task, size and language from the Hub's lists; the licence an SPDX id (the Hub writes it in lower case)."""
+    assert set(front) == {"pretty_name", "language", "license", "task_categories", "tags", "size_categories", "configs", "dataset_info"}
+    assert set(front["task_categories"]) <= TEXT_TASKS
+    assert canonicalize_license_expression(front["license"]) == "CC-BY-4.0"
+    assert front["language"] == ["en"]
+    low, high = {"n<1K": (0, 1e3), "1K<n<10K": (1e3, 1e4), "10K<n<100K": (1e4, 1e5)}[front["size_categories"][0]]
+    assert low <= release.manifest.rows["all"] < high
+    assert [name for name, c in MetadataConfigs.from_dataset_card_data(DatasetCard(f"---\n{yaml.safe_dump(front)}---\n").data).items() if c.get("default")] == [
+        "all"
+    ]
+
+
+def test_the_benchmark_registration_names_what_is_there(release: Release) -> None:
+    """eval.yaml: one task per pillar, each a config and split of the build, and no framework that the Hub's closed list lacks."""
+    registered = yaml.safe_load((release.path / "eval.yaml").read_text(encoding="utf-8"))
+    assert set(registered) == {"name", "description", "tasks"}
+    assert [(t["id"], t["config"], t["split"]) for t in registered["tasks"]] == [(f"pillar{n}", f"pillar{n}", "test") for n in (1, 2, 3, 4)]
+    assert {t["config"] for t in registered["tasks"]} <= set(CONFIGS)
+
+
+# croissant.json
+
+
+@pytest.fixture
+def described(release: Release) -> mlcroissant.Dataset:
+    return mlcroissant.Dataset(jsonld=release.path / "croissant.json")
+
+
+def test_croissant_is_valid(described: mlcroissant.Dataset, release: Release) -> None:
+    """mlcroissant finds no error and nothing to warn of but the address and date that only a publication has."""
+    issues = described.metadata.issues
+    assert (issues.errors, {w for w in issues.warnings if "url" not in w}) == (set(), set())
+    assert str(described.metadata.version) == release.manifest.version
+    assert f"{described.metadata.date_published:%Y-%m-%d}" == release.manifest.released
+
+
+def test_croissant_speaks_of_people(described: mlcroissant.Dataset, release: Release) -> None:
+    """The responsible-AI fields, as mlcroissant reads them, are the card's own sentences."""
+    metadata, value = described.metadata, json.loads((release.path / "croissant.json").read_text(encoding="utf-8"))
+    assert metadata.data_biases == section(CARD, "Biases")
+    assert metadata.data_limitations == section(CARD, "Limits")
+    assert metadata.data_use_cases == section(CARD, "Direct Use")
+    assert metadata.personal_sensitive_information == section(CARD, "Personal and Sensitive Information")
+    assert metadata.data_social_impact == " ".join(section(CARD, "Risks"))
+    assert value["rai:hasSyntheticData"] is True
+    assert all(isinstance(value[key], list) == (key in MANY) and value[key] for key in RAI)
+
+
+def plain(value: Any, prefix: str) -> Any:
+    """A record as mlcroissant gives it: names without their record set, texts for bytes."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, dict):
+        return {key.removeprefix(prefix): plain(part, f"{key}/") for key, part in value.items()}
+    return [plain(part, prefix) for part in value] if isinstance(value, list) else value
+
+
+def flat(check: dict[str, Any]) -> dict[str, Any]:
+    """A check as Croissant holds it, `outcomes` flat in it."""
+    outcomes = check.get("outcomes") or dict.fromkeys(("flagged", "attentive", "ignored"))
+    return {k: v for k, v in check.items() if k != "outcomes"} | {f"outcomes.{k}": v for k, v in outcomes.items()}
+
+
+@pytest.mark.parametrize("config", ["pillar2", "conversations", "scenarios", "criteria", "calibration", "helplines"])
+def test_croissant_loads_the_rows(described: mlcroissant.Dataset, release: Release, config: str) -> None:
+    """Every value of every row, down to the messages and checks."""
+    loaded = [{name: plain(value, f"{config}/{name.removeprefix(config + '/')}/") for name, value in record.items()} for record in described.records(config)]
+    loaded = [{name.removeprefix(f"{config}/"): value for name, value in record.items()} for record in loaded]
+    for record in loaded:
+        for name in ("messages", "evaluation"):
+            if name in record:
+                record[name] = [{k.removeprefix(f"{config}/{name}/"): plain(v, "") for k, v in part.items()} for part in record[name]]
+    expected = [r | ({"evaluation": [flat(c) for c in r["evaluation"]]} if "evaluation" in r else {}) for r in release.records(config)]
+    assert len(loaded) == release.manifest.rows[config]
+    assert loaded == expected
+
+
+def test_croissant_names_every_file_with_its_hash(release: Release) -> None:
+    """All ten configs, with the manifest's sha256."""
+    value = json.loads((release.path / "croissant.json").read_text(encoding="utf-8"))
+    assert [r["@id"] for r in value["recordSet"]] == list(CONFIGS)
+    assert {d["contentUrl"]: d["sha256"] for d in value["distribution"]} == {n: h for n, h in release.manifest.files.items() if n.endswith(".parquet")}
+    assert all(hashlib.sha256((release.path / d["contentUrl"]).read_bytes()).hexdigest() == d["sha256"] for d in value["distribution"])
+
+
+def test_croissant_refuses_an_edited_file(dataset: Path, tmp_path: Path) -> None:
+    """A wrong hash passes `validate` and stops `load`: so loading is what the tests do."""
+    copy = Path(shutil.copytree(dataset, tmp_path / "copy"))
+    text = (copy / "croissant.json").read_text(encoding="utf-8")
+    (copy / "croissant.json").write_text(re.sub(r'("contentUrl": "data/helplines.*?"sha256": ")\w', r"\g<1>x", text, flags=re.DOTALL), encoding="utf-8")
+    spoiled = mlcroissant.Dataset(jsonld=copy / "croissant.json")
+    with pytest.raises(mlcroissant.GenerationError, match=r"Download\(helplines\.parquet\)"):
+        list(spoiled.records("helplines"))
+
+
+def test_a_heading_that_croissant_quotes_must_stand_in_the_card() -> None:
+    """Renamed in card.md, it is an error of the build and no empty field."""
+    with pytest.raises(ValueError, match=r"card\.md: nothing stands under a heading 'Biases'"):
+        section("## Uses\n\nMany.\n\n### Biases\n\n### Limits\n", "Biases")
+    assert section("### Limits\n\n- One `x`\n  and more.\n- **Two.**\n\nThree.\n## Next\n\nNo.", "Limits") == ["One x and more.", "Two.", "Three."]
+
+
+# CITATION.cff and the licences
+
+
+def test_the_citation_is_valid_and_of_this_version(release: Release) -> None:
+    """CITATION.cff against the schema of the Citation File Format 1.2.0 (tests/schemas, as cffconvert 2.0.0 ships it)."""
+    citation = yaml.load((ROOT / "CITATION.cff").read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    schema = json.loads((ROOT / "tests" / "schemas" / "cff-1.2.0.json").read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker()).validate(citation)
+    manifest = release.manifest
+    assert (citation["version"], citation["date-released"]) == (manifest.version, manifest.released)
+    assert citation["authors"] == [{"name": "HELMbench contributors"}]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft7Validator(schema).validate(citation | {"authors": []})
+
+
+@pytest.mark.parametrize(
+    ("page", "spdx", "title", "digest"),
+    [
+        ("LICENSE", "Apache-2.0", "Apache License", "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"),
+        ("LICENSE-DATA", "CC-BY-4.0", "Creative Commons Attribution 4.0 International", None),
+    ],
+)
+def test_licences_are_there_in_full(page: str, spdx: str, title: str, digest: str | None) -> None:
+    """Known SPDX ids, the licence's own title and its last section."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert canonicalize_license_expression(spdx) == spdx
+    assert title in text
+    assert {"LICENSE": "END OF TERMS AND CONDITIONS", "LICENSE-DATA": "Section 8 – Interpretation."}[page] in text
+    assert digest is None or hashlib.sha256(text.encode()).hexdigest() == digest
