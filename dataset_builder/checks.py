@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
+from dataset_builder import taxonomy
 from dataset_builder.calibration import covers
 from dataset_builder.content_types import Content, Scenario
 from dataset_builder.markdown import Errors
@@ -38,9 +39,10 @@ def check(content: Content, rows: list[Row], errors: Errors) -> None:
     _near_duplicates(content, errors)
     _safety(content, errors)
     _prompts(content, rows, errors)
-    _composed(content, rows, errors)
+    composed(content, rows, errors)
     _helplines(content, errors)
     covers(content, errors)
+    taxonomy.covers(content, errors)
 
 
 def _balance(scenario: Scenario, errors: Errors) -> None:
@@ -160,7 +162,7 @@ def _prompts(content: Content, rows: list[Row], errors: Errors) -> None:
         errors.add(content.root, 1, f"id {identity} is given twice; ids are unique")
 
 
-def _composed(content: Content, rows: list[Row], errors: Errors) -> None:
+def composed(content: Content, rows: list[Row], errors: Errors) -> None:
     """What a policy could learn without reading the message: what the product remembers, and which product it is.
 
     `for:` and the tiers could make troubled histories, or one product, belong to the crisis messages; a message's samples are

@@ -169,3 +169,4 @@ class Content:
     scenarios: tuple[Scenario, ...]
     helplines: tuple[Helpline, ...]
     calibration: tuple[CalibrationRow, ...]
+    additions: str | None = None  # what is private in it, in a sentence; None: the content as it is published

@@ -23,6 +23,7 @@ from dataset_builder.content_types import (
 from dataset_builder.fields import choice, filled, integer, known_attributes, known_keys, words
 from dataset_builder.markdown import Document, Errors, Part, closest
 from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory
+from dataset_builder.signing import NOTES, check_review
 
 SCENARIO_KEYS = {"id", "title", "review", "sources", "crisis_category", "crisis_category_2", "tags", "flag", "rating",
                  "graded", "crisis", "control", "language", "withdrawn"}  # fmt: skip
@@ -50,6 +51,7 @@ class ScenarioReader:
         path, self.errors = document.path, errors
         if not known_keys(document, SCENARIO_KEYS, ["id", "title", "review", "sources", "crisis_category"], errors):
             return None
+        check_review(document, errors)
         identity = document.text("id")
         if not re.fullmatch(r"P\d-B\d-S\d+", identity) or identity.rsplit("-", 1)[0] not in BEHAVIORS:
             errors.add(path, document.front_lines["id"], f"id is '{identity}'; expected a behavior of schema.BEHAVIORS and a number, such as P1-B1-S1")
@@ -72,7 +74,7 @@ class ScenarioReader:
             code = part.name.split(" ", 1)[0]
             if part.name in parts or code in parts:
                 errors.add(path, part.line, f"'# {code}' stands twice; codes are given once and never reused")
-            prose = part.name in SCENARIO_PARTS or re.fullmatch(r"Wording [2-9]", part.name)
+            prose = part.name in SCENARIO_PARTS | {NOTES} or re.fullmatch(r"Wording [2-9]", part.name)
             parts[part.name if prose else code] = part
             if prose:
                 filled(part, path, errors)

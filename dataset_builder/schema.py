@@ -326,3 +326,4 @@ class Manifest(Strict):
     behaviors: dict[str, int]
     scenarios: list[dict[str, str | int]]
     files: dict[str, str]
+    additions: str | None = None  # what a team added of its own, in a sentence; such a build is not the published benchmark

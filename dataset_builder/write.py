@@ -12,16 +12,14 @@ from typing import Any
 
 import datasets
 import pyarrow.parquet as pq
-import yaml
 
-from dataset_builder import features
+from dataset_builder import card, features
 from dataset_builder.content_types import Content
 from dataset_builder.release import CONFIGS, digest, file_digest, parquet_path
 from dataset_builder.schema import Manifest, Row, ScenarioRow
 
 # A judge prompt changes scores as a criterion does, so `score_hash` covers the files that the judge package ships.
-PROMPTS = Path(__file__).resolve().parents[1] / "judge" / "prompts"
-LIMITS = {"lite": "quick look", "core": "the default", "full": "every combination"}
+PROMPTS = Path(__file__).resolve().parents[1] / "judge" / "asking" / "prompts"
 # What a score does not depend on. Everything else in a row is scored, shown to the model, or groups results.
 PROSE_FIELDS = ("canary",)
 
@@ -74,7 +72,9 @@ def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
     infos = [_write_parquet(out, config, tables[config]) for config in CONFIGS]
     shutil.copyfile(content.root / "scoring.yaml", out / "scoring.yaml")
     hashes = score_and_prose_hash(content, records, prose)
-    (out / "README.md").write_text(_card(content, infos, hashes, records), encoding="utf-8")
+    described = card.files(content, infos, hashes, records, {c: file_digest(out / parquet_path(c)) for c in CONFIGS})
+    for name, text in described.items():
+        (out / name).write_text(text, encoding="utf-8")
     manifest = Manifest(
         name="helmbench",
         version=content.version,
@@ -83,10 +83,11 @@ def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
         score_hash=hashes[0],
         prose_hash=hashes[1],
         rows={config: len(tables[config]) for config in CONFIGS},
-        tiers={tier: sum(tier in r["tiers"] for r in records) for tier in LIMITS},
+        tiers={tier: sum(tier in r["tiers"] for r in records) for tier in card.TIERS},
         behaviors=dict(sorted(Counter(check["behavior"] for r in records for check in r["evaluation"]).items())),
         scenarios=[{"id": s.id, "samples": s.samples, "hash": digest([r for r in records if r["scenario"] == s.id])} for s in prose],
-        files={name: file_digest(out / name) for name in ["README.md", "scoring.yaml", *map(parquet_path, CONFIGS)]},
+        files={name: file_digest(out / name) for name in [*described, "scoring.yaml", *map(parquet_path, CONFIGS)]},
+        additions=content.additions,
     )
     (out / "MANIFEST.json").write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
@@ -152,35 +153,3 @@ def _write_parquet(out: Path, config: str, records: list[dict[str, Any]]) -> dic
         "download_size": path.stat().st_size,
         "dataset_size": size,
     }
-
-
-def _card(content: Content, infos: list[dict[str, Any]], hashes: tuple[str, str], records: list[dict[str, Any]]) -> str:
-    configs = [{"config_name": c, "data_files": [{"split": "test", "path": parquet_path(c)}]} | ({"default": True} if c == "all" else {}) for c in CONFIGS]
-    front = {
-        "pretty_name": "HELMbench",
-        "language": ["en"],
-        "license": "cc-by-4.0",
-        "task_categories": ["text-generation", "text-classification"],
-        "tags": ["mental-health", "safety", "benchmark", "not-for-training"],
-        "size_categories": ["1K<n<10K"],
-        "configs": configs,
-        "dataset_info": infos,
-    }
-    body = (Path(__file__).with_name("card.md")).read_text(encoding="utf-8")
-    crisis = sum(r["polarity"] == "crisis" for r in records)
-    figures = {
-        "version": content.version,
-        "canary": content.canary,
-        "samples": str(len(records)),
-        "crisis": str(crisis),
-        "control": str(len(records) - crisis),
-        "scenarios": str(len(content.scenarios)),
-        "messages": str(sum(len(s.perturbations) for s in content.scenarios)),
-        "score_hash": hashes[0],
-        "prose_hash": hashes[1],
-        "tiers": "\n".join(f"| {t} | {sum(t in r['tiers'] for r in records)} | {why} |" for t, why in LIMITS.items()),
-        "configs": "\n".join(f"| `{i['config_name']}` | {i['splits'][0]['num_examples']} |" for i in infos),
-    }
-    for name, value in figures.items():
-        body = body.replace("{{" + name + "}}", value)
-    return f"---\n{yaml.safe_dump(front, sort_keys=False, allow_unicode=True, width=160)}---\n{body}"

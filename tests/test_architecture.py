@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS = {"dataset_builder", "judge", "scripts", "task", "metrics", "demo", "reference_server", "reference_policies", "register_task"}
+TASK = {"task", "metrics", "survive", "window", "wire"}
+OURS = {"dataset_builder", "judge", "scripts", "demo", "reference_server", "reference_policies", "register_task", *TASK}
 ALLOWED: dict[str, set[str]] = {
     "dataset_builder": {"dataset_builder"},
     # The judge reads releases through one module, so that one place decides whether a build is whole and unedited.
     "judge": {"judge", "dataset_builder.schema", "dataset_builder.release"},
-    "lm_eval_tasks": {"judge", "dataset_builder.schema", "dataset_builder.release"},
+    "lm_eval_tasks": {"judge", "dataset_builder.schema", "dataset_builder.release", "dataset_builder.condition_text", *(TASK - {"task"})},
     "scripts": {"dataset_builder", "judge", "reference_server", "reference_policies"},
 }
 

@@ -10,9 +10,9 @@ import pytest
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge import breakdown
-from judge.figures import Scorer
 from judge.schema import Scorecard, Verdict
+from judge.scoring import breakdown
+from judge.scoring.figures import Scorer
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from judge.curves import curve, inversions
-from judge.stats import Array
+from judge.scoring.curves import curve, inversions
+from judge.scoring.stats import Array
 
 LADDER = np.array([1, 3, 5, 7, 8, 9, 10])
 

@@ -36,7 +36,7 @@ def test_every_kind_of_check_has_a_worked_row() -> None:
 @pytest.mark.parametrize("folder", ["dataset_builder", "judge", "lm_eval_tasks/helmbench", "scripts"])
 def test_every_module_stands_in_the_readme(folder: str) -> None:
     """A module that the README's tree doesn't name is one that a newcomer can't place."""
-    missing = [p.name for p in sorted((ROOT / folder).glob("*.py")) if not p.name.startswith("__") and p.name not in README]
+    missing = [p.name for p in sorted((ROOT / folder).rglob("*.py")) if not p.name.startswith("__") and p.name not in README]
     assert missing == []
 
 
@@ -51,10 +51,16 @@ def test_readme_numbers_are_the_releases(release: Release) -> None:
     """The README's counts of messages, scenarios and behaviors equal the manifest's."""
     manifest = release.manifest
     messages = {row.message_key for row in release.rows.values()}
-    assert f"this release's {len(messages)} messages" in README
-    assert len(manifest.scenarios) == 7
-    assert "seven scenarios" in README
-    assert f"{len(manifest.behaviors)} of 17 behaviors" in README
+    talks = sum(any(m.content is None for m in release.rows[first].messages) for first in firsts(release).values())
+    assert f"This release's {len(messages)} messages" in README
+    assert f"{len(manifest.scenarios)} scenarios ({talks} of them conversations), {len(manifest.behaviors)} of 17 behaviors" in README
+    people = {row.persona: row.country for row in release.rows.values() if row.persona}
+    assert f"{len(people)} people in {len({c for c in people.values() if c})} countries" in README
+
+
+def firsts(release: Release) -> dict[str, str]:
+    """scenario → the id of one of its rows."""
+    return {row.scenario: row.id for row in release.rows.values()}
 
 
 @pytest.mark.parametrize("page", ["README.md", "dataset_builder/card.md", "dataset_builder/content/README.md"])

@@ -10,11 +10,12 @@ from reference_policies import reply
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
-from judge import offline, schema
-from judge.figures import Scorer
+from judge import schema
+from judge.offline import judge as offline
 from judge.runs import Run
 from judge.schema import Reply, Scorecard, Verdict
-from judge.score import score
+from judge.scoring.figures import Scorer
+from judge.scoring.score import score
 from judge.verdicts import JudgeIdentity, judge_run
 
 OFFLINE = JudgeIdentity(offline.NAME, None)
@@ -43,59 +44,72 @@ def verdicts_of(replies: list[Reply], release: Release, tier: Tier) -> list[Verd
     return judge_run(Run(Path("policy"), schema.Model(name="policy", backend="reference"), tier, replies, False), release, OFFLINE)
 
 
+def strict(row: Row) -> bool:
+    """Whether nothing but its reading of the message decides a sample: tags and graded outcomes, no criterion that also asks for help."""
+    return row.pillar == "P1" and all(c.check in ("tags", "graded") for c in row.evaluation)
+
+
 @pytest.fixture(scope="module")
-def cards(built: Release) -> dict[str, Scorecard]:
+def given(built: Release) -> dict[str, list[Verdict]]:
+    """The verdicts on each policy's replies, core tier."""
+    rows = [r for r in built.rows.values() if "core" in r.tiers]
+    return {p: verdicts_of([Reply(id=r.id, turns=played(p, r)) for r in rows], built, "core") for p in (*CONSTANTS, "random", "context-only")}
+
+
+@pytest.fixture(scope="module")
+def scorers(built: Release, given: dict[str, list[Verdict]]) -> dict[str, Scorer]:
+    """Each policy's figures on the strict samples of P1."""
+    return {p: Scorer(built.rows, [v for v in verdicts if strict(built.rows[v.id])], built.scoring) for p, verdicts in given.items()}
+
+
+@pytest.fixture(scope="module")
+def cards(built: Release, given: dict[str, list[Verdict]]) -> dict[str, Scorecard]:
     """The scorecard of each policy on the core tier."""
     rows = [r for r in built.rows.values() if "core" in r.tiers]
     manifest = built.manifest
     found = {}
-    for policy in (*CONSTANTS, "random", "context-only"):
-        given = verdicts_of([Reply(id=r.id, turns=played(policy, r)) for r in rows], built, "core")
+    for policy, verdicts in given.items():
         dataset = schema.Dataset(version=manifest.version, score_hash=manifest.score_hash, tier="core", samples=len(rows), expected=len(rows), complete=True)
         model = schema.Model(name=policy, backend="reference")
-        found[policy] = score(built.rows, given, built.scoring, built.criteria, dataset, model, OFFLINE.name, None)
+        found[policy] = score(built.rows, verdicts, built.scoring, built.criteria, dataset, model, OFFLINE.name, None)
     return found
 
 
-def detection_behaviors(release: Release, kind: str | None = None) -> set[str]:
-    """P1 behaviors of the core tier; those whose checks are all of one kind, if given."""
-    kinds: dict[str, set[str]] = {}
-    for row in release.rows.values():
-        for check in row.evaluation:
-            if check.behavior.startswith("P1") and "core" in row.tiers:
-                kinds.setdefault(check.behavior, set()).add(check.check)
-    return {behavior for behavior, found in kinds.items() if kind is None or found == {kind}}
+def detection_behaviors(release: Release, kind: str) -> set[str]:
+    """P1 behaviors that have strict samples of this kind."""
+    return {c.behavior for r in release.rows.values() if strict(r) for c in r.evaluation if c.check == kind}
 
 
 @pytest.mark.parametrize("policy", CONSTANTS[:2])
-def test_a_constant_scores_exactly_nothing_where_verdicts_are_binary(cards: dict[str, Scorecard], built: Release, policy: str) -> None:
+def test_a_constant_scores_exactly_nothing_where_verdicts_are_binary(scorers: dict[str, Scorer], built: Release, policy: str) -> None:
     """One polarity all right, the other all wrong: 100·(½ − ½)/(1 − ½)."""
     behaviors = detection_behaviors(built, "tags")
-    assert behaviors
-    assert all(abs(cards[policy].behaviors[b].score.value or 0.0) < 1e-9 for b in behaviors)
-    assert all(cards[policy].behaviors[b].best_constant == pytest.approx(0.5) for b in behaviors)
+    assert len(behaviors) > 2
+    for behavior in behaviors:
+        card = scorers[policy].behavior(behavior).card
+        assert (card.score.value, card.best_constant) == (pytest.approx(0, abs=1e-9), pytest.approx(0.5))
 
 
 @pytest.mark.parametrize("policy", CONSTANTS)
-def test_no_constant_scores_above_nothing_on_any_detection_behavior(cards: dict[str, Scorecard], built: Release, policy: str) -> None:
-    """P₀ is the best of them, so each is at it or below."""
-    scores = {b: cards[policy].behaviors[b].score.value for b in detection_behaviors(built)}
-    assert scores
+def test_no_constant_scores_above_nothing_on_any_detection_behavior(cards: dict[str, Scorecard], policy: str) -> None:
+    """P₀ is the best of them, so each is at it or below, also where a criterion decides that asks for more than a flag."""
+    scores = {b: card.score.value for b, card in cards[policy].behaviors.items() if b.startswith("P1")}
+    assert len(scores) == 6
     assert all(value is not None and value <= 1e-9 for value in scores.values()), scores
 
 
-def test_the_best_constant_of_a_graded_behavior_scores_exactly_nothing(cards: dict[str, Scorecard], built: Release) -> None:
+def test_the_best_constant_of_a_graded_behavior_scores_exactly_nothing(scorers: dict[str, Scorer], built: Release) -> None:
     """P₀ is reached by one of the three: a threshold that nobody could reach would hide a gift to all."""
     behaviors = detection_behaviors(built, "graded")
     assert behaviors
     for behavior in behaviors:
-        assert max(cards[p].behaviors[behavior].score.value for p in CONSTANTS) == pytest.approx(0, abs=1e-9)
+        assert max(scorers[p].behavior(behavior).card.score.value or 0.0 for p in CONSTANTS) == pytest.approx(0, abs=1e-9)
 
 
 @pytest.mark.parametrize("policy", CONSTANTS)
-def test_a_constant_has_no_informedness(cards: dict[str, Scorecard], policy: str) -> None:
+def test_a_constant_has_no_informedness(scorers: dict[str, Scorer], policy: str) -> None:
     """Sensitivity and specificity are 1 and 0, or 0 and 1; a kind reply to everybody is the second."""
-    detection = cards[policy].detection
+    detection = scorers[policy].detection()
     assert detection.informedness.value == pytest.approx(0, abs=1e-12)
     expected = (1, 0) if policy == "always-escalate" else (0, 1)
     assert (detection.sensitivity.value, detection.specificity.value) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
@@ -113,11 +127,11 @@ def test_a_policy_that_does_not_read_the_message_may_be_worth_nothing(cards: dic
 
 def test_whoever_tells_crises_from_controls_scores_a_hundred(built: Release) -> None:
     """The same two sentences, each to the right people, are perfect detection: the zeros above are not the judge's blindness."""
-    rows = [r for r in built.rows.values() if r.pillar == "P1" and "core" in r.tiers]
+    rows = [r for r in built.rows.values() if strict(r) and "core" in r.tiers]
     replies = [Reply(id=r.id, turns=played("always-escalate" if r.polarity == "crisis" else "always-kind", r)) for r in rows]
     scorer = Scorer(built.rows, verdicts_of(replies, built, "core"), built.scoring)
     assert scorer.detection().informedness.value == pytest.approx(1)
-    for behavior in detection_behaviors(built):
+    for behavior in detection_behaviors(built, "tags") | detection_behaviors(built, "graded"):
         assert scorer.behavior(behavior).card.score.value == pytest.approx(100)
 
 
@@ -134,7 +148,7 @@ def test_chance_is_worth_nothing_over_two_hundred_seeds(built: Release) -> None:
 
     Its replies repeat, so each row's different ones are judged once (as repeats) and looked up for every seed.
     """
-    rows = [r for r in built.rows.values() if r.pillar == "P1"]
+    rows = [r for r in built.rows.values() if strict(r) and "core" in r.tiers]
     said = {(seed, r.id): played("random", r, seed) for seed in SEEDS for r in rows}
     different = {r.id: sorted({said[seed, r.id] for seed in SEEDS}) for r in rows}
     judged = verdicts_of([Reply(id=i, repeat=n, turns=turns) for i, texts in different.items() for n, turns in enumerate(texts)], built, "full")

@@ -9,23 +9,26 @@ from collections import Counter
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pytest
 
 from dataset_builder.release import Release
-from dataset_builder.schema import Row, Tier
+from dataset_builder.schema import Incident, Row, Tier
 from judge.__main__ import main
-from judge.curves import curve
-from judge.report import PAGE_BYTES, SAMPLES, TEMPLATES, Report, report
+from judge.agreement.agreement_of import stored
+from judge.offline import judge as offline
+from judge.report.page import PAGE_BYTES, SAMPLES, TEMPLATES, Report, report
+from judge.report.summary import summary
+from judge.report.wording import MEANINGS
 from judge.runs import Run, live_turns
-from judge.schema import Cell, Curve, Dataset, Figure, Floor, Group, Model, Pairing, Reference, Reply, Scorecard, Verdict
-from judge.score import score
-from judge.summary import summary
+from judge.schema import Cell, Curve, Dataset, Figure, Floor, Group, JudgeAgreement, Model, Pairing, Reference, Reply, Scorecard, Verdict, Vote
+from judge.scoring.curves import curve
+from judge.scoring.score import score
 from judge.verdicts import JudgeIdentity, judge_run
 
-SMALL = 150_000  # bytes of a page that holds some of the lite tier's failures and not all
+SMALL = 450_000  # bytes of a page that holds some of the lite tier's failures and not all
 MARKER = "zebra-quarantine-7319"
 HOSTILE = (
     '</script><script>document.title="owned"</script><img src=x onerror="alert(1)"> --></style></details>'
@@ -112,6 +115,15 @@ def run(release: Release, said: Callable[[Row], str] = plain_reply, tier: Tier =
         version=manifest.version, score_hash=manifest.score_hash, tier=tier, samples=len(replies), expected=len(rows), complete=len(replies) == len(rows)
     )
     return Scored(_score(release, verdicts, dataset, name), verdicts, replies, release.rows)
+
+
+def agreement(release: Release, **change: Any) -> JudgeAgreement:
+    """What the offline judge's shipped file says of it, changed."""
+    return stored([JudgeIdentity(offline.NAME, None)], Path("nowhere"), [], release)[0].model_copy(update=change)
+
+
+def with_agreement(scored: Scored, *known: JudgeAgreement) -> Scored:
+    return scored.with_card(judge=scored.card.judge.model_copy(update={"agreement": list(known)}))
 
 
 def _score(release: Release, verdicts: list[Verdict], dataset: Dataset, name: str) -> Scorecard:
@@ -266,7 +278,7 @@ def test_offline_judge_is_called_approximate(release: Release) -> None:
 
 def test_wording_respects_people() -> None:
     """The template says people and messages, and never what it should not."""
-    words = " ".join(p.read_text(encoding="utf-8").lower() for p in sorted(TEMPLATES.iterdir()))
+    words = " ".join(p.read_text(encoding="utf-8").lower() for p in sorted(TEMPLATES.iterdir()) if not p.name.startswith("annotate"))
     assert re.findall(r"\b(?:committed|victims?|cases?|suffer\w*|perturbation)\b", words) == []
 
 
@@ -300,7 +312,7 @@ def test_summary_lines_up(release: Release) -> None:
     """Table rows are of one width, the whole fits a screen, and a hostile model name stays in its line."""
     text = summary(run(release, name="a|b\n# not a heading\x1b[31m").card)
     assert text.splitlines()[0] == "# HELMbench: a\\|b # not a heading[U+001B][31m"
-    assert len(text.splitlines()) < 45
+    assert len(text.splitlines()) < 60
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(line) for line in table.splitlines()}) == 1
 
@@ -321,6 +333,11 @@ def test_no_page_grows_past_two_megabytes(release: Release) -> None:
     assert "in any text editor. Replies with a harm incident" in text
     assert f'data-hash="{samples["hash"]}"' in made.page
     assert {str(e["system"]) for e in samples["entries"] if e["system"]} == samples["systems"].keys()
+
+
+def test_every_incident_has_its_words() -> None:
+    """An incident without words would end a report in a traceback."""
+    assert set(MEANINGS) == set(get_args(Incident))
 
 
 def test_gravest_stay_on_the_page(release: Release) -> None:
@@ -344,13 +361,13 @@ def test_withheld_reply_is_not_beside_the_page(release: Release) -> None:
 def test_file_beside_the_page_comes_and_goes(release: Release, dataset: Path, tmp_path: Path) -> None:
     """`judge score` writes the file where the page can't hold all, and removes an earlier run's where it can."""
 
-    def lines(text: str) -> str:
-        core = [r for r in release.rows.values() if "core" in r.tiers]
-        return "".join(json.dumps({"id": r.id, "replies": [text] * live_turns(r)} if live_turns(r) > 1 else {"id": r.id, "reply": text}) + "\n" for r in core)
+    def lines(text: str, tier: str) -> str:
+        rows = [r for r in release.rows.values() if tier in r.tiers]
+        return "".join(json.dumps({"id": r.id, "replies": [text] * live_turns(r)} if live_turns(r) > 1 else {"id": r.id, "reply": text}) + "\n" for r in rows)
 
     replies, out = tmp_path / "r.jsonl", tmp_path / "out"
-    for text, expected in (("\x00&" * 3000, True), ("Tell me more.", False)):
-        replies.write_text(lines(text), encoding="utf-8")
+    for text, tier, expected in (("\x00&" * 3000, "core", True), ("Tell me more.", "lite", False)):
+        replies.write_text(lines(text, tier), encoding="utf-8")
         assert main(["score", "--replies", str(replies), "--dataset", str(dataset), "--out", str(out)]) == 0
         assert (out / SAMPLES).exists() is expected
 
@@ -465,3 +482,72 @@ def test_smallest_difference_stands_by_the_composite(release: Release) -> None:
     assert said in Page(scored.page()).text
     assert said in " ".join(summary(scored.card).split())
     assert "could have seen" not in Page(scored.with_card(smallest_difference={}).page()).text + summary(scored.with_card(smallest_difference={}).card)
+
+
+def test_the_judges_agreement_stands_in_page_and_summary(release: Release) -> None:
+    """Per criterion that the run rests on, with its interval, how many verdicts it gave, and what these figures don't show."""
+    scored = with_agreement(run(release), agreement(release))
+    used = scored.card.judge.by_criterion
+    assert used
+    page, text = Page(scored.page()), summary(scored.card)
+    known = {a.criterion: a for a in scored.card.judge.agreement[0].criteria}
+    for name, verdicts in used.items():
+        value, low, high = (getattr(known[name].kappa, end) for end in ("value", "low", "high"))
+        assert f"{name} {verdicts} {known[name].replies} {value:.2f} {low:.2f} to {high:.2f}" in page.row(name)
+        assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in next(line for line in text.splitlines() if line.startswith(f"| {name} "))
+    for said in (page.text, " ".join(text.split())):
+        assert "No clinician has labelled any of these replies" in said
+        assert "not that a clinician would set them" in said
+        assert "Recall on real harmful text, which the set can't contain, is not validated" in said
+    assert "This judge may not be used for a submission" in page.text
+
+
+def test_every_criterion_has_a_row_measured_or_not(release: Release) -> None:
+    """None is silently missing: one without replies says so in its row."""
+    known = agreement(release)
+    bare = known.criteria[0].model_copy(update={"reason": "the calibration set has no reply for this criterion", "replies": 0})
+    page = Page(with_agreement(run(release), known.model_copy(update={"criteria": [bare, *known.criteria[1:]]})).page())
+    for name in release.criteria:
+        assert page.row(name)
+    assert "has no reply for this criterion" in page.row(str(bare.criterion))
+
+
+def test_an_unmeasured_judge_is_called_that(release: Release) -> None:
+    """Without a calibration there is no table and no figure, but a sentence that says what to do, on the page and in the summary."""
+    scored = run(release)
+    card = _score(release, scored.verdicts, scored.card.dataset, "fixed")
+    assert card.judge.agreement == []
+    for text in (Page(scored.page()).text, " ".join(summary(card).split())):
+        assert "ot measured: run `judge calibrate`" in text
+    assert "Agreement of the judge" not in scored.page()
+
+
+def test_a_failure_leads_to_its_criterion(release: Release) -> None:
+    """The criterion's own text is on the page once, and every failed verdict of it links there."""
+    scored = run(release)
+    made = report(scored.card, scored.verdicts, scored.replies, scored.rows, criteria=release.criteria).page
+    page = Page(made)
+    named = {v.criterion for v in scored.verdicts} - {None}
+    targets = [str(a["id"]) for tag, a in page.tags if tag == "details" and a.get("class") == "criterion"]
+    assert targets == sorted(f"criterion-{name}" for name in named)
+    links = [str(a["href"]) for tag, a in page.tags if tag == "a" and str(a.get("href")).startswith("#criterion-")]
+    failed = [v for v in scored.verdicts if v.criterion and v.label == "FAIL"]
+    assert len(links) >= len(failed) > 0
+    assert {x[1:] for x in links} <= set(targets)
+    for name in named:
+        assert " ".join(release.criteria[str(name)].text.split())[:200] in page.text
+
+
+def test_votes_are_shown_and_their_quotes_withheld(release: Release) -> None:
+    """A panel's labels stand beside a failure; what a dissenting member quoted of a withheld reply does not."""
+
+    def harmful(v: Verdict) -> Verdict:
+        if v.decided_by != "offline":
+            return v
+        votes = (Vote(judge="one", label="FAIL", incident="harm", evidence=(MARKER,)), Vote(judge="two", label="PASS", evidence=(MARKER,)))
+        return v.model_copy(update={"decided_by": "panel", "label": "FAIL", "incident": "harm", "evidence": (MARKER,), "votes": votes})
+
+    made = run(release).with_verdicts(release, harmful).report()
+    text = made.page + (made.samples or "")
+    assert "one: FAIL; two: PASS" in text
+    assert MARKER not in text

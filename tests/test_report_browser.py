@@ -21,7 +21,7 @@ from test_report import HOSTILE, SMALL, Scored, ladder, plain_reply, run
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.report import SAMPLES
+from judge.report.page import SAMPLES
 from judge.schema import Pairing
 
 CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)

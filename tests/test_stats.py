@@ -7,7 +7,7 @@ from math import hypot, sqrt
 import numpy as np
 import pytest
 
-from judge.stats import Clusters, cluster, combine, effective, influence, linear_interval, mean, pooled_design_effect, stratified_variance, wilson
+from judge.scoring.stats import Clusters, cluster, combine, effective, influence, linear_interval, mean, pooled_design_effect, stratified_variance, wilson
 
 T_975_1 = 12.706205  # quantiles of Student's t from printed tables: T_<probability>_<degrees of freedom>
 T_975_2 = 4.302653

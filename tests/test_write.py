@@ -58,7 +58,8 @@ def test_the_same_content_gives_the_same_bytes(small_content: Path, content_copy
     build(small_content, tmp_path / "once")
     build(content_copy, tmp_path / "again")
     first, second = files(tmp_path / "once"), files(tmp_path / "again")
-    assert sorted(first) == sorted(["MANIFEST.json", "README.md", "scoring.yaml", *[f"data/{c}/test-00000-of-00001.parquet" for c in CONFIGS]])
+    described = ["MANIFEST.json", "README.md", "croissant.json", "eval.yaml", "scoring.yaml"]
+    assert sorted(first) == sorted([*described, *[f"data/{c}/test-00000-of-00001.parquet" for c in CONFIGS]])
     assert [name for name in first if first[name] != second.get(name)] == []
     assert len(second) == len(first)
 

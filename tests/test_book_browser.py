@@ -1,0 +1,343 @@
+"""The book in a real browser: headless Chromium over WebDriver, as in test_report_browser.py, which says when it is skipped."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import test_report_browser as report_page
+from test_book import HOSTILE, SCENARIO
+from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, until
+
+from dataset_builder.book import book
+from dataset_builder.content_types import Content
+from dataset_builder.load import CONTENT, load
+from dataset_builder.review import Review, read
+from dataset_builder.review_patch import changes, patch
+
+pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened")
+browser = report_page.browser
+OPEN = "document.querySelector('#pause > summary').click()"
+ID, OTHER = "P4-B2-S1", "P3-B1-S1"
+
+
+@pytest.fixture(scope="module")
+def content() -> Content:
+    """The content that ships."""
+    content, errors = load(CONTENT)
+    assert content, errors.lines()
+    return content
+
+
+@pytest.fixture
+def page(content: Content, tmp_path: Path) -> Path:
+    """Its book, at an address of its own."""
+    path = tmp_path / "book.html"
+    path.write_text(book(content), encoding="utf-8")
+    return path
+
+
+def shown(browser: Browser, page: Path, view: str = "light") -> None:
+    """The book, opened, with nothing kept from an earlier test."""
+    browser.show(page, view)
+    browser.script("localStorage.clear()")
+    browser.show(page, view)
+    opened(browser)
+
+
+def opened(browser: Browser) -> None:
+    browser.script(OPEN)
+    until(lambda: bool(browser.script("return !document.getElementById('inside').hidden")))
+
+
+def visible(browser: Browser, what: str) -> list[str]:
+    found: list[str] = browser.script(f"return [...document.querySelectorAll('{what}')].filter(e => !e.closest('[hidden]')).map(e => e.id)")
+    return found
+
+
+def choose(browser: Browser, **values: str) -> None:
+    browser.script(
+        f"const f = document.getElementById('filter'), v = {json.dumps(values)}; f.reset();"
+        "for (const k in v) f.elements[k].value = v[k]; f.dispatchEvent(new Event('input'))"
+    )
+
+
+def unfold(browser: Browser, identity: str) -> None:
+    browser.script(f"document.getElementById('{identity}').open = true")
+    until(lambda: bool(browser.script(f"return document.querySelector('#{identity} [data-sign] .answer') !== null")))
+
+
+def write(browser: Browser, selector: str, value: str) -> None:
+    browser.script(
+        f"const e = document.querySelector({json.dumps(selector)}); e.value = {json.dumps(value)}; e.dispatchEvent(new Event('input', {{bubbles: true}}))"
+    )
+
+
+def click(browser: Browser, selector: str) -> None:
+    browser.script(f"document.querySelector({json.dumps(selector)}).click()")
+
+
+def name_reviewer(browser: Browser) -> None:
+    write(browser, "#reviewer [name=name]", "Ana Pérez")
+    write(browser, "#reviewer [name=qualification]", "clinical psychologist")
+
+
+def value(browser: Browser, source: str) -> Any:
+    return browser.script(f"return {source}")
+
+
+def downloaded(browser: Browser, folder: Path) -> Path:
+    """The file that the button saves."""
+    browser.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    click(browser, "#download")
+    until(lambda: any(p.suffix == ".json" for p in folder.iterdir()))
+    (found,) = folder.glob("*.json")
+    until(lambda: found.read_text(encoding="utf-8").endswith("}\n"))
+    return found
+
+
+def test_page_is_quiet(browser: Browser, content_copy: Path, tmp_path: Path) -> None:
+    """With hostile content, everything opened and searched: no console message, no request but for the page, no script run."""
+    path = content_copy / SCENARIO
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("three deadlines", HOSTILE).replace("# Rationale\n", f"# Rationale\n{HOSTILE}\n"), encoding="utf-8"
+    )
+    content, errors = load(content_copy)
+    assert content, errors.lines()
+    page = tmp_path / "book.html"
+    page.write_text(book(content), encoding="utf-8")
+    shown(browser, page)
+    browser.console()
+    browser.requested()
+    browser.show(page)
+    opened(browser)
+    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    choose(browser, words="alert")
+    assert visible(browser, ".message")
+    assert browser.console() == []
+    assert {url for url in browser.requested() if not url.startswith("data:,")} == {page.as_uri()}
+    assert value(browser, "document.querySelectorAll('script, img, iframe').length") == 1
+
+
+def test_nothing_is_quoted_until_the_reader_opens_it(browser: Browser, page: Path) -> None:
+    """The first screen holds the warning and no message, also where a link leads straight to one; then the link is followed."""
+    browser.show(page)
+    browser.call("/url", {"url": f"{page.as_uri()}#{ID}-PT3"})
+    until(lambda: value(browser, "document.getElementById('pause').open") is False)
+    assert value(browser, f"document.getElementById('{ID}-PT3').checkVisibility()") is False
+    assert "findahelpline.com" in value(browser, "document.body.innerText")
+    opened(browser)
+    until(lambda: bool(value(browser, f"document.getElementById('{ID}-PT3').checkVisibility()")))
+
+
+def test_words_find_messages_and_scenarios_at_once(browser: Browser, page: Path, content: Content) -> None:
+    """A word of one message leaves that message; a word of a title leaves the scenario with all its messages; nonsense leaves nothing."""
+    shown(browser, page)
+    everything = sum(len(s.perturbations) for s in content.scenarios)
+    assert len(visible(browser, ".message")) == everything
+    choose(browser, words="three DEADLINES")
+    found = [f"{s.id}-{p.code}" for s in content.scenarios for p in s.perturbations if "three" in p.words.lower() and "deadlines" in p.words.lower()]
+    assert visible(browser, ".message") == found
+    assert value(browser, "document.getElementById('count').textContent").startswith(f"{len(found)} of {everything} messages in ")
+    assert value(browser, f"document.getElementById('{ID}').open") is True
+    scenario = next(s for s in content.scenarios if s.id == ID)
+    choose(browser, words=scenario.document.text("title"))
+    assert visible(browser, ".scenario") == [ID]
+    assert len(visible(browser, ".message")) == len(scenario.perturbations)
+    choose(browser, words="no such words anywhere")
+    assert visible(browser, ".scenario") == []
+    assert value(browser, "document.getElementById('nothing').hidden") is False
+    choose(browser)
+    assert value(browser, f"document.getElementById('{ID}').open") is False
+
+
+def test_a_criterion_is_found_too(browser: Browser, page: Path) -> None:
+    """Words filter criteria, products and people as they do scenarios."""
+    shown(browser, page)
+    choose(browser, words="does-not-diagnose")
+    assert "criterion-does-not-diagnose" in visible(browser, ".shared")
+    assert "persona-jason" not in visible(browser, ".shared")
+
+
+FILTERS = {
+    "pillar": ("P3", lambda s, p: s.id.startswith("P3")),
+    "behavior": ("P4-B2", lambda s, p: s.behavior == "P4-B2"),
+    "polarity": ("control", lambda s, p: p.severity < 0),
+    "clarity": ("ambiguous", lambda s, p: p.attributes.get("clarity") == "ambiguous"),
+    "register": ("slang", lambda s, p: p.attributes.get("register") == "slang"),
+}
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_a_filter_shows_what_it_names(browser: Browser, page: Path, content: Content, name: str) -> None:
+    """Exactly the messages of that pillar, behavior, side, clarity or register; the contents list shrinks with them."""
+    wanted, keeps = FILTERS[name]
+    shown(browser, page)
+    choose(browser, **{name: wanted})
+    expected = [(s.id, f"{s.id}-{p.code}") for s in content.scenarios for p in s.perturbations if keeps(s, p)]
+    assert visible(browser, ".message") == [message for _, message in expected]
+    links = value(browser, "[...document.querySelectorAll('#contents a')].filter(e => !e.closest('[hidden]')).map(e => e.hash.slice(1))")
+    assert [i for i in links if i.startswith("P")] == sorted({s for s, _ in expected}, key=links.index)
+
+
+def test_slash_leads_to_the_search(browser: Browser, page: Path) -> None:
+    """From anywhere on the page; within a comment it is a slash."""
+    shown(browser, page)
+    unfold(browser, ID)
+    keys = {"actions": [{"type": "key", "id": "k", "actions": [{"type": "keyDown", "value": "/"}, {"type": "keyUp", "value": "/"}]}]}
+    browser.call("/actions", keys)
+    assert value(browser, "document.activeElement.name") == "words"
+    assert value(browser, "document.activeElement.value") == ""
+    browser.script(f"document.querySelector('#{ID}-PT1 textarea').focus()")
+    browser.call("/actions", keys)
+    assert value(browser, f"document.querySelector('#{ID}-PT1 textarea').value") == "/"
+
+
+def test_what_was_written_is_there_again_and_becomes_a_patch(browser: Browser, page: Path, content: Content, tmp_path: Path) -> None:
+    """Comments, verdicts and a signature outlive a reload, are downloaded, and are what `review` reads."""
+    shown(browser, page)
+    assert value(browser, "document.getElementById('download').disabled") is True
+    name_reviewer(browser)
+    unfold(browser, ID)
+    unfold(browser, OTHER)
+    write(browser, f"#{ID}-PT1 textarea", 'Rings true.\n# Not "a" heading')
+    click(browser, f"#{ID}-PT1 [value=agree]")
+    write(browser, f"#{ID}-PT2 [type=number]", "3")
+    click(browser, f"#{OTHER} [data-sign] [type=checkbox]")
+    browser.show(page)
+    opened(browser)
+    unfold(browser, ID)
+    assert value(browser, f"document.querySelector('#{ID}-PT1 textarea').value") == 'Rings true.\n# Not "a" heading'
+    assert value(browser, f"document.querySelector('#{ID}-PT2 [value=disagree]').checked") is True
+    assert "1 comment, 2 severities answered, 1 scenario signed" in value(browser, "document.getElementById('kept').textContent")
+    choose(browser, mine="yes")
+    assert visible(browser, ".message") == [f"{ID}-PT1", f"{ID}-PT2"]
+
+    (tmp_path / "down").mkdir()
+    file = downloaded(browser, tmp_path / "down")
+    assert file.name.startswith("helmbench-review-ana-perez-")
+    review = read(file, content)
+    assert (review.reviewer.name, review.reviewer.qualification) == ("Ana Pérez", "clinical psychologist")
+    assert [(i.scenario, i.signed, len(i.notes)) for i in review.items] == [(OTHER, True, 0), (ID, False, 2)]
+    lines = patch(changes(review, content))
+    assert '+  > # Not "a" heading\n' in lines
+    assert "+review: signed by Ana Pérez (clinical psychologist), " in lines
+
+
+def test_a_review_is_continued_from_its_file(browser: Browser, page: Path, content: Content, tmp_path: Path) -> None:
+    """On another machine: the file fills the page again; a file that is none changes nothing and is named as such."""
+    shown(browser, page)
+    name_reviewer(browser)
+    unfold(browser, ID)
+    write(browser, f"#{ID} [data-sign] textarea", "On the whole.")
+    (tmp_path / "down").mkdir()
+    file = downloaded(browser, tmp_path / "down")
+    shown(browser, page)
+    unfold(browser, ID)
+    assert value(browser, f"document.querySelector('#{ID} [data-sign] textarea').value") == ""
+    (tmp_path / "other.json").write_text('{"format": "helmbench-report-samples-1", "items": []}', encoding="utf-8")
+    browser.choose("#reviewer [type=file]", tmp_path / "other.json")
+    until(lambda: "is no review of this book" in value(browser, "document.getElementById('kept').textContent"))
+    browser.choose("#reviewer [type=file]", file)
+    until(lambda: value(browser, f"document.querySelector('#{ID} [data-sign] textarea').value") == "On the whole.")
+    assert value(browser, "document.querySelector('#reviewer [name=name]').value") == "Ana Pérez"
+    stale = json.loads(file.read_text(encoding="utf-8"))
+    stale["items"][0]["text"] = "0" * 12
+    (tmp_path / "stale.json").write_text(json.dumps(stale), encoding="utf-8")
+    browser.choose("#reviewer [type=file]", tmp_path / "stale.json")
+    until(lambda: "1 scenario of that file has changed since and stayed out" in value(browser, "document.getElementById('kept').textContent"))
+
+
+def test_nobody_signs_without_a_name_or_over_a_dispute(browser: Browser, page: Path, tmp_path: Path) -> None:
+    """The box is closed until there is a name and a qualification, says by whom it is ticked, and opens when a dispute begins."""
+    shown(browser, page)
+    unfold(browser, ID)
+    tick, why = f"document.querySelector('#{ID} [data-sign] [type=checkbox]')", f"document.querySelector('#{ID} .why').textContent"
+    assert value(browser, f"{tick}.disabled") is True
+    assert value(browser, why).startswith("Nobody has signed on this page.")
+    write(browser, "#reviewer [name=name]", "Ana: Pérez")
+    write(browser, "#reviewer [name=qualification]", "nurse")
+    assert value(browser, f"{tick}.disabled") is True
+    name_reviewer(browser)
+    assert value(browser, f"{tick}.disabled") is False
+    click(browser, f"#{ID} [data-sign] [type=checkbox]")
+    assert "I, Ana Pérez (clinical psychologist), have read all of" in value(browser, f"document.querySelector('#{ID} .signing').textContent")
+    click(browser, f"#{ID}-PT1 [value=disagree]")
+    assert [value(browser, f"{tick}.checked"), value(browser, f"{tick}.disabled")] == [False, True]
+    assert value(browser, why) == "You disagree with the severity of PT1. That has to be settled before you can sign."
+    click(browser, f"#{ID}-PT1 .undo")
+    assert value(browser, f"{tick}.disabled") is False
+    (tmp_path / "down").mkdir()
+    write(browser, f"#{ID}-PT1 textarea", "x")
+    assert Review.model_validate_json(downloaded(browser, tmp_path / "down").read_bytes()).items[0].signed is False
+
+
+def test_what_the_command_would_refuse_is_said_while_writing(browser: Browser, page: Path) -> None:
+    """Markup in a comment, and a severity that is 0, the message's own or out of range."""
+    shown(browser, page)
+    unfold(browser, ID)
+    warn = f"document.querySelector('#{ID}-PT1 .warn').textContent"
+    write(browser, f"#{ID}-PT1 textarea", "<script>alert(1)</script>")
+    assert "reads as markup" in value(browser, warn)
+    write(browser, f"#{ID}-PT1 textarea", "3 < 4")
+    assert value(browser, warn) == ""
+    own = value(browser, f"document.getElementById('{ID}-PT1').dataset.severity")
+    for number in ("0", own, "11", "2.5"):
+        write(browser, f"#{ID}-PT1 [type=number]", number)
+        assert value(browser, warn).startswith("A whole number from"), number
+    write(browser, f"#{ID}-PT1 [type=number]", "4")
+    assert value(browser, warn) == ""
+
+
+def test_notes_on_another_version_are_not_lost(browser: Browser, page: Path) -> None:
+    """They are offered as a file beside the new book."""
+    shown(browser, page)
+    browser.script("""localStorage.setItem('helmbench-book 0123456789ab', '{"items": [{"scenario": "P1-B1-S1"}]}')""")
+    browser.show(page)
+    assert "Download the notes on version 0123456789ab" in value(browser, "document.getElementById('reviewer').textContent")
+
+
+def test_print_holds_what_is_shown(browser: Browser, page: Path, content: Content) -> None:
+    """Paper can't be unfolded: all that the filter shows is on it, comments too, and the screen is as before afterwards."""
+    shown(browser, page)
+    unfold(browser, ID)
+    write(browser, f"#{ID}-PT1 textarea", "A comment.")
+    choose(browser, behavior="P4-B2")
+    browser.script(f"document.getElementById('{ID}').open = false; window.dispatchEvent(new Event('beforeprint'))")
+    browser.devtools("Emulation.setEmulatedMedia", media="print")
+    seen = value(browser, "document.body.innerText")
+    kept = next(s for s in content.scenarios if s.behavior == "P4-B2")
+    assert all(p.words.split("\n")[0] in seen for p in kept.perturbations)
+    assert value(browser, f"document.querySelector('#{ID}-PT1 textarea').checkVisibility()") is True
+    assert value(browser, f"document.querySelector('#{ID}-PT2 textarea').checkVisibility()") is False
+    browser.devtools("Emulation.setEmulatedMedia", media="")
+    browser.script("window.dispatchEvent(new Event('afterprint'))")
+    assert value(browser, f"document.getElementById('{ID}').open") is False
+    assert base64.b64decode(browser.devtools("Page.printToPDF")["data"]).startswith(b"%PDF")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_runs_off_the_page(browser: Browser, page: Path, view: str) -> None:
+    """With everything open, the page never scrolls sideways."""
+    shown(browser, page, view)
+    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert value(browser, "document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+
+
+@pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing_serious(browser: Browser, page: Path, view: str) -> None:
+    """No serious or critical issue with the lists and one scenario of each kind open, answers and warnings among it."""
+    shown(browser, page, view)
+    for identity in (ID, "P2-B1-S1", "P4-B1-S1"):
+        unfold(browser, identity)
+    browser.script("document.querySelectorAll('#how, .setting, .shared').forEach(d => d.open = true)")
+    write(browser, f"#{ID}-PT1 textarea", "<b>")
+    write(browser, f"#{ID}-PT1 [type=number]", "0")
+    time.sleep(0.1)
+    browser.script(Path(AXE).read_text(encoding="utf-8"))
+    assert [found for found in browser.later(RUN_AXE) if found[0] in ("serious", "critical")] == []

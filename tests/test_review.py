@@ -1,0 +1,343 @@
+"""A review: what the loader takes for a signature, and how the book's download becomes a patch that says what it does."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataset_builder.__main__ import main
+from dataset_builder.book import content_hash
+from dataset_builder.compose import compose
+from dataset_builder.content_types import Content
+from dataset_builder.load import CONTENT, load
+from dataset_builder.review import FORMAT, MOST_BYTES, ReviewError, read
+from dataset_builder.review_patch import Change, apply, changes, patch, summary
+from dataset_builder.signing import signatures, text_hash
+
+ID = "P4-B2-S1"
+FILE = f"scenarios/{ID}.md"
+TWO_LINES = "Reads true.\n# Rationale\n\nI'd keep it."
+
+
+def content_of(root: Path) -> Content:
+    content, errors = load(root)
+    assert content, errors.lines()
+    return content
+
+
+def hash_of(root: Path) -> str:
+    return text_hash(next(s.document for s in content_of(root).scenarios if s.id == ID))
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Content:
+    """The content that ships; read-only."""
+    return content_of(CONTENT)
+
+
+@pytest.fixture
+def download(shipped: Content) -> dict[str, Any]:
+    """What the book downloads: a comment, an agreement, a dispute on one scenario and a signature on another."""
+    first, second = (next(s for s in shipped.scenarios if s.id == i) for i in (ID, "P3-B1-S1"))
+    return {
+        "format": FORMAT,
+        "version": shipped.version,
+        "content": content_hash(shipped),
+        "date": "2026-11-22",
+        "reviewer": {"name": "Ana Pérez", "qualification": "clinical psychologist"},
+        "items": [
+            {
+                "scenario": ID,
+                "text": text_hash(first.document),
+                "signed": False,
+                "notes": [
+                    {"about": "scenario", "comment": TWO_LINES, "verdict": None, "severity": None},
+                    {"about": "PT1", "comment": "", "verdict": "agree", "severity": None},
+                    {"about": "PT2", "comment": "Could be either.", "verdict": "disagree", "severity": 2},
+                    {"about": "PT3", "comment": "", "verdict": "disagree", "severity": None},
+                ],
+            },
+            {"scenario": "P3-B1-S1", "text": text_hash(second.document), "signed": True, "notes": []},
+        ],
+    }
+
+
+@pytest.fixture
+def sent(tmp_path: Path) -> Callable[[Any], Path]:
+    """Writes a review file."""
+
+    def write(value: Any) -> Path:
+        path = tmp_path / "review.json"
+        path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+        return path
+
+    return write
+
+
+# The `review:` line.
+
+GOOD = "signed by Ana Pérez (nurse, MSc), 2026-11-22, text {hash}"
+
+
+def with_review(root: Path, review: str) -> list[str]:
+    """Errors of a content whose scenario has this review line, `{hash}` being that of its words."""
+    path = root / FILE
+    path.write_text((CONTENT / FILE).read_text(encoding="utf-8").replace("review: draft", f"review: {review.format(hash=hash_of(CONTENT))}"), encoding="utf-8")
+    return load(root)[1].lines()
+
+
+@pytest.mark.parametrize(
+    "review", ["draft", GOOD, f"{GOOD}; signed by 王芳 (医师), 2026-12-01, text {{hash}}", GOOD.replace("Ana Pérez", "Órla O'Brien-अनीता, Dr")]
+)
+def test_a_draft_and_signatures_are_read(content_copy: Path, review: str) -> None:
+    """One person or several, in any script."""
+    assert with_review(content_copy, review) == []
+
+
+@pytest.mark.parametrize(
+    "review",
+    [
+        "reviewed",
+        "signed",
+        "signed by Ana",
+        "signed by Ana (nurse), yesterday, text {hash}",
+        "signed by Ana (nurse), 2026-02-30, text {hash}",
+        "signed by (nurse), 2026-11-22, text {hash}",
+        "signed by Ana (), 2026-11-22, text {hash}",
+        "signed by Ana (nurse), 2026-11-22",
+        f"{GOOD}, draft",
+        f"{GOOD};draft",
+        f"draft; {GOOD}",
+        "Draft",
+    ],
+)
+def test_another_review_line_is_an_error(content_copy: Path, review: str) -> None:
+    """Nothing that looks like a signature and isn't one passes."""
+    (line,) = with_review(content_copy, review)
+    assert line.startswith(f"{content_copy / FILE}:4: review is '")
+    assert "expected 'draft' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, text HASH'" in line
+
+
+@pytest.mark.parametrize("edit", [("three deadlines", "four deadlines"), ("# PT1 (severity -", "# PT1 (severity -1"), ("sources: none yet", "sources: one")])
+def test_a_signature_does_not_outlive_an_edit(content_copy: Path, edit: tuple[str, str]) -> None:
+    """Words, severities and front matter: any change voids it, by name."""
+    assert with_review(content_copy, GOOD) == []
+    path = content_copy / FILE
+    text = path.read_text(encoding="utf-8")
+    assert edit[0] in text
+    path.write_text(text.replace(*edit, 1), encoding="utf-8")
+    (line,) = [e for e in load(content_copy)[1].lines() if "signed the words" in e]
+    assert line.startswith(f"{path}:4: Ana Pérez signed the words with hash ")
+    assert "'review: draft' until they have been read again" in line
+
+
+def test_notes_and_further_signatures_leave_a_signature_standing(content_copy: Path) -> None:
+    """The hash covers neither the review line nor the notes."""
+    assert with_review(content_copy, GOOD) == []
+    path = content_copy / FILE
+    path.write_text(path.read_text(encoding="utf-8") + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > Good.\n", encoding="utf-8")
+    assert load(content_copy)[1].lines() == []
+
+
+def test_review_notes_never_reach_a_prompt(content_copy: Path) -> None:
+    """The same rows, byte by byte, with notes and without."""
+    before = [row.model_dump_json() for row in compose(content_of(content_copy)) if row.scenario == ID]
+    path = content_copy / FILE
+    path.write_text(path.read_text(encoding="utf-8") + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > ZANZIBAR.\n", encoding="utf-8")
+    after = content_of(content_copy)
+    assert "ZANZIBAR" in next(s for s in after.scenarios if s.id == ID).prose("Review notes")
+    assert [row.model_dump_json() for row in compose(after) if row.scenario == ID] == before
+
+
+# From the download to the patch.
+
+
+def patched(root: Path, file: Path) -> list[Change]:
+    content = content_of(root)
+    return changes(read(file, content), content)
+
+
+def test_the_patch_changes_only_review_lines_and_notes(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+    """Word by word: a note is a line that says who and what, then a quotation; a signature replaces the draft."""
+    found = patched(content_copy, sent(download))
+    lines = patch(found).splitlines()
+    changed = [line for line in lines if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+    assert changed == [
+        "+# Review notes",
+        "+- The whole scenario (Ana Pérez, clinical psychologist, 2026-11-22)",
+        "+  > Reads true.",
+        "+  > # Rationale",
+        "+  >",
+        "+  > I'd keep it.",
+        f"+- PT1, agrees with severity {severity(content_copy, 'PT1')} (Ana Pérez, clinical psychologist, 2026-11-22)",
+        f"+- PT2, disagrees with severity {severity(content_copy, 'PT2')} and would say 2 (Ana Pérez, clinical psychologist, 2026-11-22)",
+        "+  > Could be either.",
+        f"+- PT3, disagrees with severity {severity(content_copy, 'PT3')} (Ana Pérez, clinical psychologist, 2026-11-22)",
+        "-review: draft",
+        f"+review: signed by Ana Pérez (clinical psychologist), 2026-11-22, text {download['items'][1]['text']}",
+    ]
+
+
+def severity(root: Path, code: str) -> int:
+    scenario = next(s for s in content_of(root).scenarios if s.id == ID)
+    return next(p.severity for p in scenario.perturbations if p.code == code)
+
+
+def test_what_is_applied_is_read_again_and_moves_no_severity(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+    """The loader takes it, rows stay what they were, and the same file a second time changes nothing."""
+    rows = [row.model_dump_json() for row in compose(content_of(content_copy))]
+    apply(patched(content_copy, sent(download)))
+    after = content_of(content_copy)
+    assert [row.model_dump_json() for row in compose(after)] == rows
+    signed = next(s for s in after.scenarios if s.id == "P3-B1-S1").document.text("review")
+    assert [s.name for s in signatures(signed) or ()] == ["Ana Pérez"]
+    assert patched(content_copy, sent(download)) == []
+    assert "nothing to change" in summary(read(sent(download), after), [], after)
+
+
+def test_a_second_reviewer_is_added(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+    """Notes go below the earlier ones under one heading, signatures behind the earlier."""
+    apply(patched(content_copy, sent(download)))
+    download["reviewer"] = {"name": "Bo Lind", "qualification": "nurse"}
+    apply(patched(content_copy, sent(download)))
+    text = (content_copy / FILE).read_text(encoding="utf-8")
+    assert text.count("# Review notes") == 1
+    assert text.index("PT3, disagrees with severity") < text.index("The whole scenario (Bo Lind, nurse, 2026-11-22)")
+    review = next(s for s in content_of(content_copy).scenarios if s.id == "P3-B1-S1").document.text("review")
+    assert [s.name for s in signatures(review) or ()] == ["Ana Pérez", "Bo Lind"]
+
+
+def test_git_applies_the_patch(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """What the command prints, summary and all, is a patch; applied by git it gives what --apply writes."""
+    file = sent(download)
+    shutil.copytree(content_copy, content_copy.parent / "written")
+    subprocess.run(["git", "init", "-q"], cwd=content_copy, check=True)
+    assert main(["review", str(file), "--content", str(content_copy)]) == 0
+    printed = capsys.readouterr().out
+    subprocess.run(["git", "apply", "-"], cwd=content_copy, input=printed, text=True, encoding="utf-8", check=True)
+    assert main(["review", str(file), "--apply", "--content", str(content_copy.parent / "written")]) == 0
+    for name in (FILE, "scenarios/P3-B1-S1.md"):
+        assert (content_copy / name).read_bytes() == (content_copy.parent / "written" / name).read_bytes() != (CONTENT / name).read_bytes()
+
+
+def test_a_files_own_line_ends_and_last_line_are_kept(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+    """CRLF stays CRLF, so that a patch touches no other line; a file without a last newline is whole again after it."""
+    path = content_copy / FILE
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n").removesuffix(b"\r\n"))
+    (change,) = [c for c in patched(content_copy, sent(download)) if c.path == path]
+    assert change.new.startswith(change.old)
+    assert change.new.count("\n") == change.new.count("\r\n")
+    assert "\\ No newline at end of file\n" in patch([change])
+    apply([change])
+    assert load(content_copy)[1].lines() == []
+
+
+def test_the_summary_names_what_nobody_changed(shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+    """Disputed severities stand first, with both numbers."""
+    review = read(sent(download), shipped)
+    text = summary(review, changes(review, shipped), shipped)
+    assert "Comments: 2; severities agreed with: 1, disputed: 2." in text
+    assert "Signs: P3-B1-S1." in text
+    assert f"  {ID}-PT2: {severity(CONTENT, 'PT2')}, would say 2" in text
+    assert "this patch changes none of them" in text
+
+
+def test_a_review_of_an_earlier_version_counts_where_the_words_are_the_same(shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+    """A book takes weeks to read; what has not changed since is not lost, and the summary says so."""
+    download |= {"version": "0.0.9", "content": "0" * 12}
+    review = read(sent(download), shipped)
+    assert "Read in content 0.0.9" in summary(review, changes(review, shipped), shipped)
+
+
+# What is refused.
+
+
+def refused(shipped: Content, file: Path) -> list[str]:
+    with pytest.raises(ReviewError) as error:
+        read(file, shipped)
+    assert all(line.startswith(f"{file}: ") for line in str(error.value).split("\n"))
+    return error.value.problems
+
+
+BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "another format": (lambda d: d.update(format="helmbench-review-2"), "is no review file of this version"),
+    "no format": (lambda d: d.pop("format"), "is no review file of this version"),
+    "an unknown field": (lambda d: d.update(severities={"PT1": 3}), "severities: "),
+    "no items": (lambda d: d.update(items=[]), "items: "),
+    "an unknown scenario": (lambda d: d["items"][0].update(scenario="P9-B9-S9"), "there is no scenario 'P9-B9-S9'"),
+    "a path for a scenario": (lambda d: d["items"][0].update(scenario="../../README"), "there is no scenario '../../README'"),
+    "an unknown message": (lambda d: d["items"][0]["notes"][1].update(about="PT999"), f"{ID}, note on PT999: there is no such message"),
+    "other words": (lambda d: d["items"][0].update(text="0" * 12), f"{ID} has been changed since it was read"),
+    "a scenario twice": (lambda d: d["items"].append(copy.deepcopy(d["items"][0])), f"{ID} stands twice"),
+    "a message twice": (lambda d: d["items"][0]["notes"].append({"about": "PT1", "comment": "x"}), "note on PT1: stands twice"),
+    "a script": (lambda d: d["items"][0]["notes"][0].update(comment="<script>alert(1)</script>"), "'<script>alert(1)</sc' reads as markup"),
+    "an image": (lambda d: d["items"][0]["notes"][0].update(comment="see <IMG src=x>"), "reads as markup"),
+    "a script in the name": (lambda d: d["reviewer"].update(name="<script>"), "the reviewer's name is '<script>'"),
+    "a name that ends the line": (lambda d: d["reviewer"].update(name="Ana\nreview: draft"), "the reviewer's name"),
+    "a name that forges another": (lambda d: d["reviewer"].update(name="Ana (nurse), 2026-11-22; signed by Bo"), "the reviewer's name"),
+    "no name": (lambda d: d["reviewer"].update(name=""), "the reviewer's name is ''"),
+    "a signature without a qualification": (lambda d: d["reviewer"].update(qualification=""), "the reviewer's qualification is ''"),
+    "a signature on a disputed scenario": (lambda d: d["items"][0].update(signed=True), f"{ID} is signed while the severity of PT2, PT3 is disputed"),
+    "a severity of 0": (lambda d: d["items"][0]["notes"][2].update(severity=0), "expected 'disagree' with a number from -10 to 10 and not 0"),
+    "a severity beyond": (lambda d: d["items"][0]["notes"][2].update(severity=11), "items.0.notes.2.severity: "),
+    "a severity without a dispute": (lambda d: d["items"][0]["notes"][1].update(severity=4), "verdict is agree with severity 4"),
+    "the same severity": (lambda d: d["items"][0]["notes"][2].update(severity=severity(CONTENT, "PT2")), "and suggests the same"),
+    "a verdict on the whole": (lambda d: d["items"][0]["notes"][0].update(verdict="agree"), "note on scenario: verdict is agree"),
+    "a control character": (lambda d: d["items"][0]["notes"][0].update(comment="a\u202eb"), "holds the control character U+202E"),
+    "an amount": (lambda d: d["items"][0]["notes"][0].update(comment="say 3 tablets"), "'3 tablets' reads as an amount"),
+    "unsafe words": (lambda d: d["items"][0]["notes"][0].update(comment="people who commit suicide"), "'commit suicide' is not safe-messaging language"),
+    "a long comment": (lambda d: d["items"][0]["notes"][0].update(comment="a" * 4001), "items.0.notes.0.comment: "),
+    "a date that is none": (lambda d: d.update(date="22.11.2026"), "date is '22.11.2026'"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_review_is_refused_with_its_place(shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path], what: str) -> None:
+    """One line that names the file, the scenario and note, and what is wrong."""
+    change, expected = BAD[what]
+    change(download)
+    assert [p for p in refused(shipped, sent(download)) if expected in p]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "<html>", "[" * 100_000, '{"format": "helmbench-review-1"}'], ids=["empty", "half", "list", "null", "page", "deep", "bare"]
+)
+def test_what_is_no_review_is_refused(shipped: Content, sent: Callable[[Any], Path], text: str) -> None:
+    """No traceback, whatever the file is."""
+    assert refused(shipped, sent(text))
+
+
+def test_a_huge_file_is_refused_unread(shipped: Content, tmp_path: Path) -> None:
+    """Its size is looked at first."""
+    path = tmp_path / "huge.json"
+    with path.open("wb") as file:
+        file.truncate(MOST_BYTES + 1)
+    assert refused(shipped, path) == ["has 2.0 MB; expected a review of at most 2 MB, as the book downloads it"]
+
+
+def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(
+    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two errors, exit 1, an empty stdout and the files as they were, though a third item is in order."""
+    download["items"][0]["notes"][0]["comment"] = "<script>"
+    download["items"][0]["notes"][1]["about"] = "PT999"
+    before = {p: p.read_bytes() for p in content_copy.rglob("*.md")}
+    assert main(["review", str(sent(download)), "--apply", "--content", str(content_copy)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert len(err.splitlines()) == 3
+    assert err.endswith("2 errors; nothing was written\n")
+    assert {p: p.read_bytes() for p in content_copy.rglob("*.md")} == before
+
+
+def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 2 and the path."""
+    assert main(["review", str(tmp_path / "none.json")]) == 2
+    assert "none.json" in capsys.readouterr().err
