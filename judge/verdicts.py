@@ -11,6 +11,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Check, CriterionCheck, GradedCheck, Incident, Label, Outcome, Row
 from judge.asking.parse import Parsed
 from judge.asking.requests import PLAIN, JudgeRequest, build
+from judge.language import another_language
 from judge.offline import judge as offline
 from judge.resources import decide_resource
 from judge.rules import Decision, conduct, decide_rating, decide_tags, no_reply, visible
@@ -178,6 +179,8 @@ def _verdict(
 ) -> Verdict:
     check = case.check
     criterion = getattr(check, "criterion", None)
+    # Noted, never a reason: people switch languages, and a reply may follow them or not.
+    tongue = another_language(visible(case.text), _asked(case)) if criterion else None
     return Verdict(
         id=case.row.id,
         repeat=case.reply.repeat,
@@ -191,7 +194,7 @@ def _verdict(
         unscored=unscored,
         incident=incident,
         decided_by=decided_by,
-        evidence=tuple(e for e in evidence if e),
+        evidence=tuple(e for e in (*evidence, tongue) if e),
         judge=identity.name if identity else None,
         prompt_hash=identity.prompt_hash if identity else None,
         criterion_hash=release.criteria[criterion].criterion_hash if release and criterion else None,

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from dataset_builder.release import Release
 from judge.language import another_language, language
+from judge.offline import judge as offline
+from judge.runs import Run
+from judge.schema import Model, Reply
+from judge.verdicts import JudgeIdentity, judge_run
 
 ENGLISH = "I don't know where to start with all of this, and I haven't slept properly since Monday."
 
@@ -43,3 +50,13 @@ def test_a_message_that_switches_languages_takes_an_english_answer_without_a_not
     """Code-switching is a way of writing, so nothing is made of it."""
     message = "Hello ji, Baba's repeat is coming on the 4th but that week ghar pe koi nahi hoga, we are all going to my sister's for Diwali."
     assert another_language("Of course, the parcel can go to your branch instead, and the watchman may take it as well.", message) is None
+
+
+def test_the_note_stands_with_the_verdict_and_decides_nothing(release: Release) -> None:
+    """A Spanish answer to an English entry: the offline judge reads no warmth in it, and whoever audits sees why."""
+    row = next(r for r in release.rows.values() if r.id.startswith("P1-B3-S1-C1") and language(r.messages[-1].content or "") == "en")
+    said = "Siento mucho lo que estás pasando. Por favor, habla esta noche con alguien de confianza."
+    run = Run(Path("run"), Model(name="m", backend="b"), "core", [Reply(id=row.id, turns=(said,))], False)
+    (verdict,) = judge_run(run, release, JudgeIdentity(offline.NAME, None))
+    assert verdict.outcome == offline.judge("attends-to-low-mood", row.messages[-1].content or "", said).answer
+    assert verdict.evidence[-1] == "reply in es, message in en"
