@@ -179,7 +179,8 @@ def _decoded(line: bytes) -> dict[str, Any] | None:
 
 def missing(requests: Iterable[JudgeRequest], replies: Replies) -> Iterator[tuple[JudgeRequest, int]]:
     """The questions that another ask could still answer, each once, with how many unreadable answers they have. Holds none."""
-    with closing(sqlite3.connect("")) as seen:
+    # A walk that is abandoned half way is closed by whichever thread collects it, and by no other at the same time.
+    with closing(sqlite3.connect("", check_same_thread=False)) as seen:
         seen.execute("CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID")
         for request in requests:
             if not seen.execute("INSERT OR IGNORE INTO seen VALUES (?)", (request.custom_id.encode(),)).rowcount:
