@@ -29,7 +29,7 @@ KILLS, QUESTIONS = 50, 500
 SECRET = "sk-killed-secret-0123456789"
 # Forks the real command from one process that has imported it and read the dataset, so that 50 starts don't cost that 50 times.
 STARTER = """
-import json, os, sys
+import json, os, signal, sys
 from dataset_builder.release import open_release
 from judge import pipeline
 from judge.asking import run as asking
@@ -42,6 +42,8 @@ asking.open_release = lambda folder: release
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:
+        # A test run in the background of a shell inherits that Ctrl-C is ignored; a person at a terminal doesn't.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         os._exit(main(json.loads(line)))
     print(pid, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
