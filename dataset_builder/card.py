@@ -16,7 +16,7 @@ import yaml
 
 from dataset_builder import croissant
 from dataset_builder.content_types import Content
-from dataset_builder.coverage import category, readings, without_line
+from dataset_builder.coverage import readings, without_line
 from dataset_builder.release import CONFIGS, parquet_path
 from dataset_builder.schema import BEHAVIORS, PILLARS
 
@@ -162,7 +162,7 @@ def _calibration(content: Content) -> str:
 
 def _spread(content: Content) -> str:
     messages = [(s, p) for s in content.scenarios for p in s.perturbations if p.severity > 0]
-    counts = Counter(category(s, p) for s, p in messages)
+    counts = Counter(s.category(p) for s, p in messages)
     said = {"no_crisis": "none of these, but harm if a helper errs (pillar 3)", "outside_taxonomy": "other crises"}
     parts = ", ".join(f"{said.get(name, name.replace('_', ' '))} {n}" for name, n in counts.most_common())
     return f"What the {len(messages)} crisis messages are about is uneven: {parts}. Figures on the rare ones are weak."

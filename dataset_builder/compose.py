@@ -115,7 +115,6 @@ def _row(content: Content, sample: Sample) -> Row:
     codes = [scenario.id, condition.code, *([context.code] if context else []), message.code]
     persona = context.persona if context else None
     front, attributes = scenario.document, message.attributes
-    category = attributes.get("crisis_category", front.text("crisis_category")) if message.severity > 0 else "no_crisis"
     row = {
         "id": "-".join(codes),
         "pillar": scenario.id.split("-")[0],
@@ -133,7 +132,7 @@ def _row(content: Content, sample: Sample) -> Row:
         "difficulty": condition.difficulty,
         "arm": _arm(scenario, condition),
         "pair_of": _pair(scenario, condition, codes, attributes),
-        "crisis_category": category,
+        "crisis_category": scenario.category(message),
         "crisis_category_2": (attributes.get("crisis_category_2") or front.text("crisis_category_2") or None) if message.severity > 0 else None,
         "clarity": attributes.get("clarity", "clear"),
         "register": attributes.get("register", "standard"),

@@ -140,6 +140,10 @@ class Scenario:
         pairs = [(*entry.split(), self.behavior) for entry in self.document.words(key)]
         return [(pair[0], pair[1]) for pair in pairs]
 
+    def category(self, message: Perturbation) -> str:
+        """The message's crisis category: its own, else the scenario's; controls have none."""
+        return message.attributes.get("crisis_category", self.document.text("crisis_category")) if message.severity > 0 else "no_crisis"
+
     def prose(self, name: str) -> str:
         return self.parts[name].text if name in self.parts else ""
 

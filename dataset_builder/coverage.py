@@ -72,7 +72,7 @@ def coverage(content: Content) -> dict[str, Any]:
         "tiers": {tier: sum(tier in x.tiers for x in everything) for tier in ("lite", "core", "full")},
         "polarity": dict(Counter(p.polarity for _, p in messages)),
         "registers": dict(Counter(p.attributes.get("register", "standard") for _, p in messages)),
-        "categories": dict(Counter(category(s, p) for s, p in messages)),
+        "categories": dict(Counter(s.category(p) for s, p in messages)),
         "median words": statistics.median(len(p.words.split()) for _, p in messages),
         "countries without an always-open line": without_line(content),
     }
@@ -120,10 +120,6 @@ def behaviors(scenario: Scenario, message: Perturbation) -> set[str]:
     checked = {c.behavior for turn in message.turns for c in turn.checks}
     ruled = {scenario.behavior} if "flag" in scenario.document.front or {"tags", "rating"} & message.attributes.keys() else set()
     return named | checked | ruled
-
-
-def category(scenario: Scenario, message: Perturbation) -> str:
-    return message.attributes.get("crisis_category", scenario.document.text("crisis_category")) if message.severity > 0 else "no_crisis"
 
 
 def without_line(content: Content) -> list[str]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from dataset_builder import card, features
 from dataset_builder.content_types import Content
 from dataset_builder.release import CONFIGS, digest, file_digest, parquet_path
 from dataset_builder.schema import Manifest, Row, ScenarioRow
+from dataset_builder.staging import replacing
 
 # A judge prompt changes scores as a criterion does, so `score_hash` covers the files that the judge package ships.
 PROMPTS = Path(__file__).resolve().parents[1] / "judge" / "asking" / "prompts"
@@ -25,26 +24,15 @@ PROSE_FIELDS = ("canary",)
 
 
 def write(content: Content, rows: list[Row], out: Path) -> Manifest:
-    """Builds beside `out` and moves the finished folder into place, so that a killed build leaves the old one whole.
+    """Builds the dataset into `out`, which may hold an earlier build and is replaced whole.
 
     Raises:
         FileExistsError: `out` exists and is not a built dataset (it is not ours to replace).
     """
     if out.exists() and not _ours(out):
         raise FileExistsError(f"{out}: exists and is no HELMbench build; expected an empty or earlier build folder, so nothing was written")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    try:
-        manifest = _write_into(content, rows, staging)
-        staging.chmod(0o755)
-        old = out.with_name(f".{out.name}-old-{os.getpid()}")
-        if out.exists():
-            out.rename(old)
-        staging.rename(out)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-    return manifest
+    with replacing(out) as staging:
+        return _write_into(content, rows, staging)
 
 
 def _ours(out: Path) -> bool:

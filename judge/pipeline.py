@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from judge.asking.requests import JudgeRequest
 from judge.asking.run import ask, command, open_run
 from judge.asking.run import identity as llm
 from judge.errors import RunError
+from judge.files import write_whole
 from judge.offline import judge as offline
 from judge.report.page import SAMPLES, report
 from judge.report.summary import summary
@@ -54,17 +54,16 @@ def score_run(options: argparse.Namespace) -> str:
     scorecard = score(
         rows, verdicts, release.scoring, release.criteria, dataset, run.model, identity.name, identity.prompt_hash, known, agreement=agreement, panel=card
     )
-    out.mkdir(parents=True, exist_ok=True)
-    _write(out / "verdicts.jsonl", "".join(v.model_dump_json() + "\n" for v in verdicts))
-    _write(out / "scorecard.json", scorecard.model_dump_json(indent=2) + "\n")
+    write_whole(out / "verdicts.jsonl", "".join(v.model_dump_json() + "\n" for v in verdicts))
+    write_whole(out / "scorecard.json", scorecard.model_dump_json(indent=2) + "\n")
     text = summary(scorecard)
-    _write(out / "summary.md", text)
+    write_whole(out / "summary.md", text)
     made = report(scorecard, verdicts, run.replies, rows, show_withheld=options.show_withheld, criteria=release.criteria)
-    _write(out / "report.html", made.page)
+    write_whole(out / "report.html", made.page)
     if made.samples is None:
         (out / SAMPLES).unlink(missing_ok=True)  # an earlier report's; this page holds everything
     else:
-        _write(out / SAMPLES, made.samples)
+        write_whole(out / SAMPLES, made.samples)
     return f"{text}\nreport: {out / 'report.html'}"
 
 
@@ -132,10 +131,3 @@ def _dataset(run: Run, release: Release) -> schema.Dataset:
         expected=len(expected),
         complete=run.ids == expected and not run.limited,
     )
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all: a report of an earlier run is never left half replaced."""
-    staged = path.with_name(f".{path.name}-{os.getpid()}")
-    staged.write_text(text, encoding="utf-8")
-    staged.replace(path)

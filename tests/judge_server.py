@@ -9,8 +9,8 @@ import socket
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
@@ -139,3 +139,13 @@ class JudgeHandler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Silent."""
+
+
+@contextmanager
+def stopped_at_the_end() -> Iterator[list[JudgeServer]]:
+    """A list for servers that a test starts; each is stopped when the test is over."""
+    started: list[JudgeServer] = []
+    yield started
+    for server in started:
+        server.shutdown()
+        server.server_close()

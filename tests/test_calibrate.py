@@ -10,7 +10,7 @@ from typing import Any
 import make_references
 import numpy as np
 import pytest
-from judge_server import JudgeServer, Said, said
+from judge_server import JudgeServer, Said, said, stopped_at_the_end
 from sklearn.metrics import cohen_kappa_score
 
 from dataset_builder.release import Release
@@ -202,28 +202,25 @@ Serve = Callable[[Callable[[str, str], str]], JudgeServer]
 def serve(release: Release, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts a judge whose label is a function of the model that it is asked as and the author's label."""
     monkeypatch.setattr(engine, "BACKOFF", 0.001)
-    started: list[JudgeServer] = []
+    with stopped_at_the_end() as started:
 
-    def start(label: Callable[[str, str], str]) -> JudgeServer:
-        known = {
-            for_calibration(r, release, "any", wording=w).body["messages"][0]["content"]: r.label
-            for r in release.calibration
-            for w in ("judge", "judge-b", "judge-reason")
-        }
+        def start(label: Callable[[str, str], str]) -> JudgeServer:
+            known = {
+                for_calibration(r, release, "any", wording=w).body["messages"][0]["content"]: r.label
+                for r in release.calibration
+                for w in ("judge", "judge-b", "judge-reason")
+            }
 
-        def script(body: dict[str, Any], attempt: int) -> Said:
-            prompt = body["messages"][0]["content"]
-            answer = {"label": label(body["model"], known[prompt]), "quotes": []}
-            reasoned = "reason" in body["response_format"]["json_schema"]["schema"]["properties"]
-            return said(json.dumps({"reason": "so", **answer} if reasoned else answer))
+            def script(body: dict[str, Any], attempt: int) -> Said:
+                prompt = body["messages"][0]["content"]
+                answer = {"label": label(body["model"], known[prompt]), "quotes": []}
+                reasoned = "reason" in body["response_format"]["json_schema"]["schema"]["properties"]
+                return said(json.dumps({"reason": "so", **answer} if reasoned else answer))
 
-        started.append(JudgeServer(script))
-        return started[-1]
+            started.append(JudgeServer(script))
+            return started[-1]
 
-    yield start
-    for server in started:
-        server.shutdown()
-        server.server_close()
+        yield start
 
 
 def test_the_command_asks_measures_and_asks_nothing_twice(serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_server import GOOD, JudgeServer, Said, failed, said
+from judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
 
 from judge.asking import engine
 from judge.asking.batch import Answer, Log, Replies, read
@@ -33,20 +33,17 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts judges that answer each prompt by its own script, whose last answer repeats; waits between tries are cut to nothing."""
     monkeypatch.setattr(engine, "BACKOFF", 0.001)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    started: list[JudgeServer] = []
+    with stopped_at_the_end() as started:
 
-    def start(together: int = 1, **scripts: list[Said]) -> JudgeServer:
-        def script(body: dict[str, Any], attempt: int) -> Said:
-            answers = scripts.get(body["messages"][0]["content"], [said(GOOD)])
-            return answers[min(attempt, len(answers)) - 1]
+        def start(together: int = 1, **scripts: list[Said]) -> JudgeServer:
+            def script(body: dict[str, Any], attempt: int) -> Said:
+                answers = scripts.get(body["messages"][0]["content"], [said(GOOD)])
+                return answers[min(attempt, len(answers)) - 1]
 
-        started.append(JudgeServer(script, together))
-        return started[-1]
+            started.append(JudgeServer(script, together))
+            return started[-1]
 
-    yield start
-    for server in started:
-        server.shutdown()
-        server.server_close()
+        yield start
 
 
 def questions(prompts: str) -> list[JudgeRequest]:

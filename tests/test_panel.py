@@ -10,7 +10,7 @@ from typing import Any
 import krippendorff
 import numpy as np
 import pytest
-from judge_server import JudgeServer, Said, said
+from judge_server import JudgeServer, Said, said, stopped_at_the_end
 
 from dataset_builder.release import Release
 from dataset_builder.schema import GradedCheck, Row
@@ -195,20 +195,17 @@ Serve = Callable[[dict[str, int]], JudgeServer]
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts a judge that gives the label at a fixed place of those offered, by the model that it is asked as."""
     monkeypatch.setattr(engine, "BACKOFF", 0.001)
-    started: list[JudgeServer] = []
+    with stopped_at_the_end() as started:
 
-    def start(places: dict[str, int]) -> JudgeServer:
-        def script(body: dict[str, Any], attempt: int) -> Said:
-            labels = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
-            return said(json.dumps({"label": labels[places[body["model"]]], "quotes": []}))
+        def start(places: dict[str, int]) -> JudgeServer:
+            def script(body: dict[str, Any], attempt: int) -> Said:
+                labels = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
+                return said(json.dumps({"label": labels[places[body["model"]]], "quotes": []}))
 
-        started.append(JudgeServer(script))
-        return started[-1]
+            started.append(JudgeServer(script))
+            return started[-1]
 
-    yield start
-    for server in started:
-        server.shutdown()
-        server.server_close()
+        yield start
 
 
 def test_the_command_scores_by_a_panel(serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,6 +32,7 @@ from dataset_builder.release import Release
 from judge.offline import judge as offline
 from judge.runs import Run, live_turns, read_run
 from judge.verdicts import JudgeIdentity, judge_run
+from judge.waiting import retry_after
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 STORM = dict.fromkeys(FAULTS, 0.05) | {"400": 0.01}
@@ -195,9 +196,9 @@ def test_an_answer_that_is_none_is_asked_for_again(body: Any) -> None:
 def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
     """Both forms of the header; anything else waits as usual."""
     later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    assert wire._seconds("7") == 7
-    assert 3500 < wire._seconds(later) <= 3600
-    assert wire._seconds("soon") == wire._seconds(None) == wire._seconds("-1") == 0
+    assert retry_after("7") == 7
+    assert 3500 < retry_after(later) <= 3600
+    assert retry_after("soon") == retry_after(None) == retry_after("-1") == 0
 
 
 # --- the cache -------------------------------------------------------------------------------------------------------------

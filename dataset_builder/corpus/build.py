@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -31,6 +28,7 @@ from dataset_builder.corpus.sample import Member, draw, length_band
 from dataset_builder.corpus.schema import CorpusError, CorpusManifest, Document, Dropped, Recipe, SourceSummary
 from dataset_builder.corpus.write import Finished, is_corpus, write_folder
 from dataset_builder.release import canonical
+from dataset_builder.staging import replacing
 
 licence_reading: Callable[[str | None], Reading] = cache(read_licence)
 
@@ -81,23 +79,13 @@ def build(recipe_path: Path, out: Path, jobs: int = 1, tell: Callable[[str, int]
     if out.exists() and not is_corpus(out):
         raise FileExistsError(f"{out}: exists and is no corpus folder; expected an empty or earlier one, so nothing was written")
     opened = [open_source(source, recipe_path.parent) for source in loaded.recipe.sources]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    try:
+    with replacing(out) as staging:
         spill = Spill(staging)
         hashes = _first_pass(loaded, opened, spill, jobs, tell)
         removed = _near(spill, loaded.recipe, tell)
         manifest = _second_pass(loaded, opened, spill, removed, hashes, tell)
         (staging / "rows").unlink()
         (staging / "signatures").unlink(missing_ok=True)
-        staging.chmod(0o755)
-        old = out.with_name(f".{out.name}-old-{os.getpid()}")
-        if out.exists():
-            out.rename(old)
-        staging.rename(out)
-        shutil.rmtree(old, ignore_errors=True)
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
     return manifest
 
 

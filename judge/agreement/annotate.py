@@ -13,7 +13,6 @@ import argparse
 import base64
 import hashlib
 import json
-import os
 import random
 import sys
 from itertools import groupby, pairwise
@@ -27,6 +26,7 @@ from dataset_builder.release import Release, open_release
 from judge.agreement.cases import Case, Cases, read_cases
 from judge.agreement.labels import SHOWN, records
 from judge.errors import RunError
+from judge.files import write_whole
 from judge.report.wording import inert
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -77,7 +77,7 @@ def _export(options: argparse.Namespace) -> int:
     found = read_cases(options.cases, release, options.criterion)
     if options.sample:
         found = Cases(sample(found.cases, options.sample, options.seed), found.of_a_model)
-    _write(options.out, page(found, release, options.rater, options.seed))
+    write_whole(options.out, page(found, release, options.rater, options.seed))
     said = f"{options.out}: {len(found.cases)} replies, {len({c.criterion for c in found.cases})} criteria; open it in a browser, no network is needed"
     kept = "\nIt holds a model's replies in full, harmful ones too: give it to the rater only, and publish it nowhere." if found.of_a_model else ""
     sys.stdout.write(said + kept + "\n")
@@ -91,7 +91,7 @@ def _import(options: argparse.Namespace) -> int:
     # A rater's hours are in such a file: it is never written over by another's labels.
     if options.out.exists() and options.out.read_text(encoding="utf-8") != lines:
         raise RunError(f"{options.out}: is there already, with other labels; name another file, or move it away")
-    _write(options.out, lines)
+    write_whole(options.out, lines)
     said = [f"{options.out}: {len(found.labels)} labels; {len(found.missing)} replies of the sheet without one; {len(found.unknown)} labels of no case"]
     said += [f"without a label: {', '.join(found.missing[:SHOWN])}{' …' if len(found.missing) > SHOWN else ''}"] if found.missing else []
     said += [f"{where}: is of no case in {options.cases}; was its text changed since the export, or is it another sheet's?" for where in found.unknown[:SHOWN]]
@@ -209,11 +209,3 @@ def _inside_html(data: dict[str, Any]) -> str:
 
 def _text(name: str) -> str:
     return (TEMPLATES / name).read_text(encoding="utf-8").strip()
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    staged = path.with_name(f".{path.name}-{os.getpid()}")
-    staged.write_text(text, encoding="utf-8")
-    staged.replace(path)

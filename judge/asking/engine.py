@@ -7,7 +7,6 @@ The key comes from OPENAI_API_KEY and is written nowhere.
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
 import os
 import random
@@ -28,6 +27,7 @@ from judge.asking.batch import ASKS, Log
 from judge.asking.budget import NOTHING, Budget, CapReachedError, worst_case
 from judge.asking.requests import JudgeRequest
 from judge.errors import EngineError
+from judge.waiting import retry_after
 
 BACKOFF, LONGEST = 0.5, 60.0  # seconds before the first retry, and at most; each wait is drawn between nothing and twice the one before
 PATIENCE = 600.0  # seconds: a longer Retry-After is cut to this
@@ -254,12 +254,8 @@ def _json(raw: bytes) -> Any:
 def _retry_after(headers: Any) -> float:
     """Seconds that the server wants to be left alone, from Retry-After-Ms or Retry-After (seconds or a date); 0 without either."""
     try:
-        if "retry-after-ms" in headers:
-            seconds = float(headers["retry-after-ms"]) / 1000
-        else:
-            given = headers.get("retry-after", "0")
-            seconds = float(given) if re.fullmatch(r"\s*[\d.]+\s*", given) else email.utils.parsedate_to_datetime(given).timestamp() - time.time()
-    except (ValueError, TypeError):
+        seconds = float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else retry_after(headers.get("retry-after"))
+    except ValueError:
         return 0.0
     return min(max(seconds, 0.0), PATIENCE)
 

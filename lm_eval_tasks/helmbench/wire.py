@@ -8,13 +8,11 @@ address, header and reader of replies, with attempts of ours around them.
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
 import logging
 import random
 import re
 import ssl
-import time
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -22,6 +20,8 @@ from typing import Any, NamedTuple
 
 import aiohttp
 from tqdm import tqdm
+
+from judge.waiting import retry_after
 
 log = logging.getLogger("lm_eval.helmbench")
 PATIENCE = 600.0  # seconds that one request waits for a server that is busy or away, before it is given up
@@ -177,7 +177,7 @@ class Wire:
             return self._refused(code if isinstance(code, int) and code >= 400 else 502, body, None, "")
         return read(body, self._model.parse_generations)
 
-    def _refused(self, status: int, body: Any, retry_after: str | None, reason: str) -> Ended | Trouble:
+    def _refused(self, status: int, body: Any, asked: str | None, reason: str) -> Ended | Trouble:
         said = self._scrubbed(_said(body) or reason)
         if status < 500 and status not in AGAIN and FILTERED.search(said):
             return Ended("", "content_filter")
@@ -185,7 +185,7 @@ class Wire:
             return Ended("", f"error: over-long: HTTP {status} {said}"[:300])
         what = f"HTTP {status} {said}"[:200].strip()
         if (status in AGAIN or status >= 500) and "insufficient_quota" not in said:
-            return Trouble(what, wait=_seconds(retry_after))
+            return Trouble(what, wait=retry_after(asked))
         return Ended("", f"error: {what}")
 
     def _payload(self, prompt: Any, settings: dict[str, Any]) -> dict[str, Any]:
@@ -237,17 +237,3 @@ def _said(body: Any) -> str:
     error = body.get("error", body)
     parts = [error.get("code"), error.get("message") or error.get("detail")] if isinstance(error, dict) else [error]
     return " ".join(" ".join(str(p) for p in parts if p is not None).split())
-
-
-def _seconds(retry_after: str | None) -> float:
-    """A Retry-After header's wait, given in seconds or as a date; 0 where there is none."""
-    if not retry_after:
-        return 0.0
-    try:
-        return max(0.0, float(retry_after))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except ValueError:
-        return 0.0
