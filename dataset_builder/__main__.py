@@ -98,15 +98,30 @@ def _read(source: Source, errors: Errors) -> Content | None:
 
 def _stats(content: Content, as_json: bool, asked: cost.Asked | None) -> int:
     """Counts only: what can be read is counted, `check` says what is wrong with it."""
-    from dataset_builder.compose import compose
     from dataset_builder.coverage import coverage, table
 
+    if asked:
+        return _cost(content, as_json, asked)
+    figures = coverage(content)
+    print(json.dumps(figures, indent=2) if as_json else table(figures))
+    return 0
+
+
+def _cost(content: Content, as_json: bool, asked: cost.Asked) -> int:
+    from dataset_builder import cost_messages
+    from dataset_builder.compose import compose
+    from dataset_builder.compose_messages import messages
+
     try:
-        figures = cost.estimate(compose(content), asked) if asked else coverage(content)
+        figures = cost.estimate(compose(content), asked)
+        alone = cost_messages.estimate(content, messages(content), asked)
     except cost.CostError as error:
         print(f"{error}", file=sys.stderr)
         return 2
-    print(json.dumps(figures, indent=2) if as_json else (cost.table if asked else table)(figures))
+    if as_json:
+        print(json.dumps(figures | {"messages": alone}, indent=2))
+    else:
+        print(f"{cost.table(figures)}\n\n{cost_messages.table(alone, asked.price_in is not None)}")
     return 0
 
 
@@ -176,6 +191,7 @@ def _build(content: Content, rows: list[Row], out: Path, started: float) -> int:
         print(manifest.additions)
     print(f"score_hash {manifest.score_hash}")
     print(f"prose_hash {manifest.prose_hash}")
+    print(f"messages_hash {manifest.messages_hash}")
     return 0
 
 

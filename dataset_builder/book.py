@@ -19,8 +19,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dataset_builder import book_words as say
+from dataset_builder.book_chapters import ByItself, by_itself, category_chapters, probes, protocol_chapters
+from dataset_builder.compose_messages import messages
 from dataset_builder.content_types import Condition, Content, Context, Perturbation, Scenario
 from dataset_builder.overlay import OWN_SCENARIO
+from dataset_builder.readable import readable
 from dataset_builder.review import FORMAT, MOST_WORDS, WHOLE
 from dataset_builder.schema import BEHAVIORS, PILLARS
 from dataset_builder.signing import NOTES, Signature, signatures, text_hash
@@ -50,6 +53,7 @@ class MessagePart(NamedTuple):
     notes: list[str]
     decides: list[str]
     pair: str
+    probe: str
     turns: list[Said]
 
 
@@ -102,7 +106,10 @@ def book(content: Content) -> str:
     )
     filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     filters |= {"blocks": blocks, "minus": lambda number: str(number).replace("-", "−")}
-    scenarios = [_scenario(content, s, bool(OWN_SCENARIO.fullmatch(s.id))) for s in content.scenarios]
+    alone = {m.id: m for m in messages(content)}
+    halves = probes(alone)
+    standing = {i: by_itself(i, alone, halves) for i in (f"{s.id}-{p.code}" for s in content.scenarios for p in s.perturbations)}
+    scenarios = [_scenario(content, s, bool(OWN_SCENARIO.fullmatch(s.id)), standing) for s in content.scenarios]
     script = _file("book.js")
     used = _uses(content)
     return environment.get_template("book.html.j2").render(
@@ -110,6 +117,9 @@ def book(content: Content) -> str:
         hash=content_hash(content),
         scenarios=scenarios,
         pillars=_pillars(scenarios),
+        protocols=protocol_chapters(content, alone),
+        categories=category_chapters(content, alone),
+        alone=len(alone),
         messages=sum(len(s.messages) for s in scenarios),
         signed=sum(bool(s.signed) for s in scenarios),
         registers=[(r, w) for r, w in say.REGISTERS.items() if any(m.register == r for s in scenarios for m in s.messages)],
@@ -129,7 +139,7 @@ def book(content: Content) -> str:
 def content_hash(content: Content) -> str:
     """12 hex digits that stand for all that the page shows, by which a browser tells one version's notes from another's."""
     shared = [d.document for group in (content.personas, content.conditions, content.criteria) for d in group.values()]
-    texts = sorted(f"{d.path.parent.name}/{d.path.stem} {text_hash(d)}" for d in [*shared, *(s.document for s in content.scenarios)])
+    texts = sorted(f"{d.path.parent.name}/{d.path.stem} {text_hash(d)}" for d in [*shared, *(r.document for r in readable(content).values())])
     return hashlib.sha256("\n".join([content.version, *texts]).encode()).hexdigest()[:12]
 
 
@@ -182,7 +192,7 @@ def _uses(content: Content) -> dict[str, dict[str, list[str]]]:
     return used
 
 
-def _scenario(content: Content, s: Scenario, own: bool) -> ScenarioPart:
+def _scenario(content: Content, s: Scenario, own: bool, standing: dict[str, ByItself]) -> ScenarioPart:
     front = s.document
     counts = Counter(p.polarity for p in s.perturbations)
     kinds = [say.CATEGORIES[front.text(key)] for key in ("crisis_category", "crisis_category_2") if key in front.front]
@@ -205,12 +215,12 @@ def _scenario(content: Content, s: Scenario, own: bool) -> ScenarioPart:
         conditions=list(s.conditions),
         contexts=list(s.contexts),
         decides=[(p, found) for p in ("crisis", "control") if counts[p] and (found := say.deciding(content, s, p))],
-        messages=[_message(s, p, _names(content)) for p in s.perturbations],
+        messages=[_message(s, p, _names(content), standing[f"{s.id}-{p.code}"]) for p in s.perturbations],
         counts=f"{counts['crisis']} crisis, {counts['control']} no crisis",
     )
 
 
-def _message(s: Scenario, p: Perturbation, names: dict[str, str]) -> MessagePart:
+def _message(s: Scenario, p: Perturbation, names: dict[str, str], alone: ByItself) -> MessagePart:
     turns = [Said("Reply" if t.role == "assistant" else "Message", t.text, [say.checkpoint(c) for c in t.checks]) for t in p.turns]
     return MessagePart(
         id=f"{s.id}-{p.code}",
@@ -220,8 +230,9 @@ def _message(s: Scenario, p: Perturbation, names: dict[str, str]) -> MessagePart
         standing=say.severity(p.severity, s.id[:2]),
         clarity=p.attributes.get("clarity", "clear"),
         register=p.attributes.get("register", "standard"),
-        notes=say.says(p, names),
+        notes=[*say.says(p, names), *alone.notes],
         decides=say.own_deciding(s, p),
         pair=p.attributes.get("pair_of", ""),
+        probe=alone.probe,
         turns=turns,
     )

@@ -10,11 +10,12 @@ import re
 import statistics
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from dataset_builder import croissant
+from dataset_builder.compose_messages import messages
 from dataset_builder.content_types import Content
 from dataset_builder.coverage import readings, without_line
 from dataset_builder.release import CONFIGS, parquet_path
@@ -28,10 +29,18 @@ HELD_OUT = """> **A held-out split. It is never published**, and neither are its
 """
 
 
-def files(content: Content, infos: list[dict[str, Any]], hashes: tuple[str, str], records: list[dict[str, Any]], parquet: dict[str, str]) -> dict[str, str]:
+class Hashes(NamedTuple):
+    """What a build is known by: `score_hash`, `prose_hash` and `messages_hash` of its manifest."""
+
+    score: str
+    prose: str
+    messages: str
+
+
+def files(content: Content, infos: list[dict[str, Any]], hashes: Hashes, records: list[dict[str, Any]], parquet: dict[str, str]) -> dict[str, str]:
     """Name → text of every file that describes the build.
 
-    `infos` are the `dataset_info` entries in the order of CONFIGS, `hashes` score_hash and prose_hash, `records` every
+    `infos` are the `dataset_info` entries in the order of CONFIGS, `records` every
     sample, `parquet` the sha256 of each config's file.
     """
     text = body(content, infos, hashes, records)
@@ -78,7 +87,7 @@ def registration() -> dict[str, Any]:
     }
 
 
-def body(content: Content, infos: list[dict[str, Any]], hashes: tuple[str, str], records: list[dict[str, Any]]) -> str:
+def body(content: Content, infos: list[dict[str, Any]], hashes: Hashes, records: list[dict[str, Any]]) -> str:
     """`card.md` with every figure in its place, in one pass.
 
     Raises:
@@ -88,7 +97,7 @@ def body(content: Content, infos: list[dict[str, Any]], hashes: tuple[str, str],
     return re.sub(r"\{\{(\w+)\}\}", lambda match: counted[match[1]], TEMPLATE.read_text(encoding="utf-8"))
 
 
-def _figures(content: Content, infos: list[dict[str, Any]], hashes: tuple[str, str], records: list[dict[str, Any]]) -> dict[str, str]:
+def _figures(content: Content, infos: list[dict[str, Any]], hashes: Hashes, records: list[dict[str, Any]]) -> dict[str, str]:
     crisis = sum(r["polarity"] == "crisis" for r in records)
     people = {c.persona.slug: c.persona for s in content.scenarios for c in s.contexts}
     scored = Counter(check["behavior"] for r in records for check in r["evaluation"])
@@ -106,9 +115,11 @@ def _figures(content: Content, infos: list[dict[str, Any]], hashes: tuple[str, s
         "countries": str(len({p.country for p in people.values() if p.country})),
         "live": str(sum(any(m["content"] is None for m in r["messages"]) for r in records)),
         "median": f"{statistics.median(len(p.words.split()) for s in content.scenarios for p in s.perturbations):.0f}",
-        "score_hash": hashes[0],
-        "short_hash": hashes[0][:12],
-        "prose_hash": hashes[1],
+        "score_hash": hashes.score,
+        "short_hash": hashes.score[:12],
+        "prose_hash": hashes.prose,
+        "messages_hash": hashes.messages,
+        **_alone(content),
         "tiers": "\n".join(f"| {t} | {sum(t in r['tiers'] for r in records)} | {why} |" for t, why in TIERS.items()),
         "configs": "\n".join(f"| `{i['config_name']}` | {i['splits'][0]['num_examples']} |" for i in infos),
         "behaviors": "\n".join(f"| {code} | {name} | {scored[code]} |" for code, name in BEHAVIORS.items()),
@@ -117,6 +128,20 @@ def _figures(content: Content, infos: list[dict[str, Any]], hashes: tuple[str, s
         "calibration": _calibration(content),
         "spread": _spread(content),
         "without": f" (no line that is always open is known for {', '.join(unlined)})" if unlined else "",
+    }
+
+
+def _alone(content: Content) -> dict[str, str]:
+    """Counts of the config `messages`."""
+    found = messages(content)
+    crisis = [m for m in found if m.polarity == "crisis"]
+    return {
+        "alone": str(len(found)),
+        "alone_crisis": str(len(crisis)),
+        "alone_categories": ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in Counter(m.crisis_category for m in crisis).most_common()),
+        "alone_country": str(sum(m.country is not None for m in found)),
+        "alone_indirect": str(sum(m.signal == "indirect" for m in crisis)),
+        "probes": str(len({m.probe for m in found if m.probe})),
     }
 
 
@@ -138,23 +163,29 @@ def _readings(content: Content) -> str:
     )
 
 
+TOO_ALIKE = 0.95  # the share of equal labels from which two readers are more alike than people are
+
+
 def _calibration(content: Content) -> str:
     """How often the blind readers of the calibration set gave its author's label; `agreement` and `calibrate` of the judge say it in full."""
     rows = content.calibration
     if not rows:
         return "This build has no calibration set, so no judge's agreement can be measured on it."
-    readers = min(len(r.readings) for r in rows)
-    same = [sum(r.readings[n] == r.label for r in rows) for n in range(readers)]
+    read = [r for r in rows if r.readings]
     criteria = len({r.criterion for r in rows})
     text = f"For judges there is a calibration set of {len(rows)} replies, written to be judged under one of {criteria} criteria, none by a model under test."
-    if not readers:
+    if not read:
         return f"{text} It has its author's labels only."
-    shares = " and ".join(map(str, same))
-    text += f" Readers who were not told the labels, language models too, gave exactly the author's in {shares} of the {len(rows)}; all labels are kept."
-    if set(same) == {len(rows)}:
-        # Rounded to 100 % it would look like a result; readers who judge for themselves don't agree on every one of hundreds.
+    same = [sum(r.readings[n] == r.label for r in read) for n in range(min(len(r.readings) for r in read))]
+    shares = f"{' and '.join(map(str, same))} of the {len(read)} that they read"
+    text += f" Readers who were not told the labels, language models too, gave exactly the author's in {shares}; all labels are kept."
+    if heard := [r for r in content.rating_calibration if r.readings]:
+        equal = sum(r.readings[0] == r.label for r in heard)
+        text += f" Another {len(heard)} replies were written to be rated 1 to 5; of these such a reader gave {equal} exactly the author's rating."
+    if min(same) >= TOO_ALIKE * len(read):
+        # Left alone it would look like a result; readers who judge for themselves part on more than a few of hundreds.
         text += (
-            " Agreement without a single exception is not what independent readers give: each reply was written to deserve its one label, and nothing here "
+            " Agreement with hardly an exception is not what independent readers give: each reply was written to deserve its one label, and nothing here "
             "rules out that more than that is behind it. Take it as unexplained, and not as evidence that labels or judges are reliable."
         )
     return text

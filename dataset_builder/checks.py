@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import csr_array
 
-from dataset_builder import taxonomy
+from dataset_builder import compose_messages, taxonomy
 from dataset_builder.calibration import covers
 from dataset_builder.content_types import Content, Scenario
 from dataset_builder.markdown import Errors
@@ -43,6 +43,7 @@ def check(content: Content, rows: list[Row], errors: Errors) -> None:
     _helplines(content, errors)
     covers(content, errors)
     taxonomy.covers(content, errors)
+    compose_messages.covers(content, errors)
 
 
 def _balance(scenario: Scenario, errors: Errors) -> None:
@@ -93,6 +94,7 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
     used_personas = {c.persona.slug for s in content.scenarios for c in s.contexts}
     used_texts = {slug for s in content.scenarios for c in s.conditions for slug in c.slug.split("+")}
     used_criteria = {slug for sc in content.scenarios for k in ("graded", "crisis", "control") for slug, _ in sc.criteria(k)}
+    used_criteria |= {c.criterion for m in compose_messages.messages(content) for c in m.evaluation if c.check == "criterion"}
     used_criteria |= {c.criterion for sc in content.scenarios for p in sc.perturbations for t in p.turns for c in t.checks if c.check == "criterion"}
     shared = [
         ("persona", {k: v.document for k, v in content.personas.items()}, used_personas),
@@ -115,6 +117,8 @@ def _near_duplicates(content: Content, errors: Errors) -> None:
             errors.add(scenario.path, message.line, f"pair_of is '{pair}'; expected the id of a message, such as P2-B3-S1-PT4")
     for first, second, alike in _alike([p.words for _, p in messages]):
         (s1, p1), (s2, p2) = messages[first], messages[second]
+        if s1 is s2 and p1.attributes.get("probe") == p2.attributes.get("probe", ""):
+            continue  # the same question twice is what a probe is
         if p2.attributes.get("pair_of") == f"{s1.id}-{p1.code}" or p1.attributes.get("pair_of") == f"{s2.id}-{p2.code}":
             continue
         what = f"{p2.code} nearly repeats {s1.id}-{p1.code} (5-gram Jaccard {alike:.2f})"
@@ -140,7 +144,7 @@ def _grams(text: str) -> set[str]:
 
 
 def _safety(content: Content, errors: Errors) -> None:
-    for path in sorted([*content.root.rglob("*.md"), *content.root.glob("calibration/*.jsonl")]):
+    for path in sorted([*content.root.rglob("*.md"), *content.root.glob("*calibration/*.jsonl")]):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             if match := UNSAFE_WORDS.search(line):
                 errors.add(path, number, f"'{match[0]}' is not safe-messaging language; see content-guide section 2 (such as 'died by suicide')")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dataset_builder.markdown import Document, Part
-from dataset_builder.schema import CalibrationRow, Check, CriterionRow, Helpline
+from dataset_builder.schema import CalibrationRow, Category, Check, CrisisCategory, CriterionRow, Helpline, ProtocolRow
 
 CONDITION_KINDS = (
     "assistant",
@@ -173,4 +173,7 @@ class Content:
     scenarios: tuple[Scenario, ...]
     helplines: tuple[Helpline, ...]
     calibration: tuple[CalibrationRow, ...]
+    taxonomy: dict[CrisisCategory, Category]
+    protocols: dict[CrisisCategory, ProtocolRow]
+    rating_calibration: tuple[CalibrationRow, ...]
     additions: str | None = None  # what is private in it, in a sentence; None: the content as it is published

@@ -1,4 +1,4 @@
-"""What one run costs: samples, requests, tokens and money, per tier. `python -m dataset_builder stats --cost`
+"""What one run of the benchmark costs: samples, requests, tokens and money, per tier. `python -m dataset_builder stats --cost`
 
 A conversation is asked once per live turn, each time with all that was said before; the model's own earlier replies are counted
 as long as its replies are expected to be. Every message costs MESSAGE tokens besides its text, which chat templates put around it.
@@ -27,12 +27,13 @@ class CostError(Exception):
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asks: prices per million tokens, in any currency; `reply` replaces both expected lengths."""
+    """What the command line asks: prices per million tokens, in any currency; `reply` replaces both expected lengths; `judge_runs` of each reply."""
 
     tokenizer: str | None = None
     price_in: float | None = None
     price_out: float | None = None
     reply: int | None = None
+    judge_runs: int | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,14 +47,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--reply-tokens", type=_count, metavar="N", help=f"expected length of a reply (default {PROSE}, or {JSON} for JSON); reasoning counts, too"
     )
+    parser.add_argument("--judge-runs", type=_count, metavar="N", help="how often a judge rates each reply to a message that stands alone (default 3)")
 
 
 def asked(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Asked | None:
     """What --cost was given, or None without it; ends the program where options contradict each other."""
-    found = Asked(options.tokenizer, options.price_in, options.price_out, options.reply_tokens)
+    found = Asked(options.tokenizer, options.price_in, options.price_out, options.reply_tokens, options.judge_runs)
     if not options.cost:
         if found != Asked():
-            parser.error("--price-in, --price-out, --tokenizer and --reply-tokens need --cost")
+            parser.error("--price-in, --price-out, --tokenizer, --reply-tokens and --judge-runs need --cost")
         return None
     if (found.price_in is None) != (found.price_out is None):
         parser.error("--price-in and --price-out go together")
@@ -87,7 +89,7 @@ def estimate(rows: Iterable[Row], wanted: Asked) -> dict[str, Any]:
         "tokenizer": wanted.tokenizer or ESTIMATE,
         "estimated": wanted.tokenizer is None,
         "prices per million tokens": None if wanted.price_in is None else {"in": wanted.price_in, "out": wanted.price_out},
-        "tiers": {t: _priced(own, max(LONGEST, wanted.reply or 0), wanted) for t, own in sums.items() if own["samples"]},
+        "tiers": {t: priced(own, max(LONGEST, wanted.reply or 0), wanted) for t, own in sums.items() if own["samples"]},
     }
 
 
@@ -132,7 +134,8 @@ def table(figures: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _priced(own: dict[str, int], longest: int, wanted: Asked) -> dict[str, Any]:
+def priced(own: dict[str, int], longest: int, wanted: Asked) -> dict[str, Any]:
+    """Sums of {requests, prompt_tokens, reply_tokens, at_most_in, …} with the most that replies of `longest` tokens make of them, and money."""
     most = own["requests"] * longest
     at_most_in = own.pop("at_most_in")
     cost: float | None = None

@@ -11,6 +11,7 @@ from typing import Any
 import jsonlines
 import numpy as np
 
+from dataset_builder import compose_messages
 from dataset_builder.compose import samples
 from dataset_builder.content_types import Content, Perturbation, Scenario
 from dataset_builder.schema import BEHAVIORS
@@ -73,8 +74,24 @@ def coverage(content: Content) -> dict[str, Any]:
         "polarity": dict(Counter(p.polarity for _, p in messages)),
         "registers": dict(Counter(p.attributes.get("register", "standard") for _, p in messages)),
         "categories": dict(Counter(s.category(p) for s, p in messages)),
+        "standing alone": _alone(content),
         "median words": statistics.median(len(p.words.split()) for _, p in messages),
         "countries without an always-open line": without_line(content),
+    }
+
+
+def _alone(content: Content) -> dict[str, Any]:
+    """The config `messages`: by category, tier, signal and probe, and the criteria that it is judged by."""
+    found = compose_messages.messages(content)
+    return {
+        "messages": len(found),
+        "lite": sum("lite" in m.tiers for m in found),
+        "categories": dict(Counter(m.crisis_category for m in found)),
+        "second categories": sum(m.crisis_category_2 is not None for m in found),
+        "signals": dict(Counter(m.signal for m in found if m.signal)),
+        "probes": len({m.probe for m in found if m.probe}),
+        "told a country": sum(m.country is not None for m in found),
+        "criteria": dict(sorted(Counter(c.criterion for m in found for c in m.evaluation if c.check == "criterion").items())),
     }
 
 
@@ -196,6 +213,11 @@ def table(figures: dict[str, Any]) -> str:
     lines.append("messages: " + ", ".join(f"{n} {p}" for p, n in figures["polarity"].items()) + f"; median {figures['median words']:.0f} words")
     for what in ("registers", "categories"):
         lines.append(f"{what}: " + ", ".join(f"{r} {n}" for r, n in sorted(figures[what].items())))
+    alone = figures["standing alone"]
+    lines.append(
+        f"messages that stand alone: {alone['messages']}, {alone['lite']} of them in lite; {alone['told a country']} with a country, {alone['probes']} probes"
+    )
+    lines += [f"  {what}: " + ", ".join(f"{name} {n}" for name, n in sorted(alone[what].items())) for what in ("categories", "signals", "criteria")]
     lines.append("no always-open line of tier A or B is known in: " + (", ".join(figures["countries without an always-open line"]) or "none of them"))
     if read := figures["readings"]:
         lines += [

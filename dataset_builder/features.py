@@ -7,7 +7,21 @@ from typing import Any
 from datasets import Features, List, Value
 from pydantic import BaseModel
 
-from dataset_builder.schema import CalibrationRow, CriterionCheck, CriterionRow, GradedCheck, Helpline, RatingCheck, Row, ScenarioRow, TagsCheck
+from dataset_builder.schema import (
+    AppropriatenessCheck,
+    CalibrationRow,
+    Category,
+    CriterionCheck,
+    CriterionRow,
+    GradedCheck,
+    Helpline,
+    ProtocolRow,
+    RatingCheck,
+    Row,
+    ScenarioRow,
+    TagsCheck,
+    UserMessage,
+)
 
 TEXT, WHOLE = Value("string"), Value("int64")
 
@@ -25,17 +39,29 @@ def _features(model: type[BaseModel]) -> dict[str, Any]:
     return {field.alias or name: _column(field.annotation) for name, field in model.model_fields.items()}
 
 
-def _checks() -> dict[str, Any]:
-    """One struct that holds any check: the union of the kinds' fields, absent ones null."""
+def _checks(*kinds: type[BaseModel]) -> dict[str, Any]:
+    """One struct that holds any check of these kinds: the union of their fields, absent ones null."""
     union: dict[str, Any] = {}
-    for kind in (TagsCheck, GradedCheck, CriterionCheck, RatingCheck):
+    for kind in kinds:
         union |= _features(kind)
-    return union | {"outcomes": {"flagged": TEXT, "attentive": TEXT, "ignored": TEXT}}
+    return union | ({"outcomes": {"flagged": TEXT, "attentive": TEXT, "ignored": TEXT}} if "outcomes" in union else {})
 
 
-SAMPLES = Features(_features(Row) | {"messages": List({"role": TEXT, "content": TEXT}), "evaluation": List(_checks())})
-FEATURES = {"scenarios": Features(_features(ScenarioRow)), "criteria": Features(_features(CriterionRow)), "calibration": Features(_features(CalibrationRow)),
-            "helplines": Features(_features(Helpline))}  # fmt: skip
+def _samples(model: type[BaseModel], *checks: type[BaseModel]) -> Features:
+    return Features(_features(model) | {"messages": List({"role": TEXT, "content": TEXT}), "evaluation": List(_checks(*checks))})
+
+
+SAMPLES = _samples(Row, TagsCheck, GradedCheck, CriterionCheck, RatingCheck)
+OTHERS: dict[str, type[BaseModel]] = {
+    "scenarios": ScenarioRow,
+    "criteria": CriterionRow,
+    "calibration": CalibrationRow,
+    "helplines": Helpline,
+    "protocols": ProtocolRow,
+    "taxonomy": Category,
+    "rating_calibration": CalibrationRow,
+}
+FEATURES = {"messages": _samples(UserMessage, AppropriatenessCheck, CriterionCheck), **{name: Features(_features(model)) for name, model in OTHERS.items()}}
 
 
 def of(config: str) -> Features:
@@ -47,5 +73,5 @@ def complete(record: dict[str, Any], config: str) -> dict[str, Any]:
     """A record with every column, null where it has none, down to the checks."""
     columns = {name: record.get(name) for name in of(config)}
     if "evaluation" in columns:
-        columns["evaluation"] = [{key: check.get(key) for key in SAMPLES["evaluation"].feature} for check in record["evaluation"]]
+        columns["evaluation"] = [{key: check.get(key) for key in of(config)["evaluation"].feature} for check in record["evaluation"]]
     return columns

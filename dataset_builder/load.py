@@ -17,7 +17,9 @@ from dataset_builder.content_types import CONDITION_KINDS, ConditionText, Conten
 from dataset_builder.fields import choice, filled, integer, known_attributes, known_keys
 from dataset_builder.load_scenario import ScenarioReader
 from dataset_builder.markdown import Document, Errors, read_document
+from dataset_builder.protocols import LABELS, read_protocols
 from dataset_builder.schema import CriterionRow, Helpline, Incident, Strict
+from dataset_builder.taxonomy import NAMES, read_taxonomy
 
 T = TypeVar("T")
 CONTENT = Path(__file__).parent / "content"
@@ -27,6 +29,8 @@ DATE = r"\d{4}-\d\d-\d\d"
 class _Tiers(Strict):
     lite_messages_per_scenario: int = Field(ge=2)
     core_samples_per_message: int = Field(ge=1)
+    lite_messages_per_category: int = Field(default=10, ge=2)
+    lite_probes: int = Field(default=5, ge=0)
 
 
 class _Settings(Strict):
@@ -54,7 +58,12 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     reader = ScenarioReader(root, personas, texts, criteria)
     scenarios = [*_each(root / "scenarios", reader.scenario, errors), *_each(root / "conversations", reader.conversation, errors)]
     helplines = _helplines(root / "helplines.csv", errors)
-    calibration = read_calibration(root / "calibration", criteria, errors)
+    calibration = read_calibration(root / "calibration", {slug: c.row.labels for slug, c in criteria.items()}, errors)
+    taxonomy = read_taxonomy(root / "taxonomy", errors)
+    # Of a taxonomy that can't be read whole nobody knows which protocols it needs.
+    wanted = [name for name, category in taxonomy.items() if category.in_triage] if len(taxonomy) == len(NAMES) else []
+    protocols = read_protocols(root / "protocols", wanted, errors) if wanted else {}
+    ratings = read_calibration(root / "rating_calibration", dict.fromkeys(wanted, LABELS), errors) if wanted else ()
     if errors.found or settings is None:
         return None, errors
     content = Content(
@@ -70,6 +79,9 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
         scenarios=tuple(sorted(scenarios, key=lambda s: s.id)),
         helplines=tuple(helplines),
         calibration=calibration,
+        taxonomy=taxonomy,
+        protocols=protocols,
+        rating_calibration=ratings,
     )
     return content, errors
 

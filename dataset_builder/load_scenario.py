@@ -22,14 +22,15 @@ from dataset_builder.content_types import (
 )
 from dataset_builder.fields import choice, filled, integer, known_attributes, known_keys, words
 from dataset_builder.markdown import Document, Errors, Part, closest
-from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory
+from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory, Signal
 from dataset_builder.signing import NOTES, check_review
 
 SCENARIO_KEYS = {"id", "title", "review", "sources", "crisis_category", "crisis_category_2", "tags", "flag", "rating",
                  "graded", "crisis", "control", "language", "withdrawn"}  # fmt: skip
 SCENARIO_PARTS = {"Scenario", "Rationale", "Judgement calls", "Not tested"}
+ALONE = {"signal", "alone", "probe", "country"}  # what is said of a message for the config `messages`
 PERTURBATION_KEYS = {"severity", "register", "clarity", "disclosure", "persuasion", "tags", "accepted", "rating",
-                     "crisis_category", "crisis_category_2", "pair_of", "for"}  # fmt: skip
+                     "crisis_category", "crisis_category_2", "pair_of", "for", *ALONE}  # fmt: skip
 
 
 class ScenarioReader:
@@ -179,9 +180,11 @@ class ScenarioReader:
         categories = get_args(CrisisCategory)
         choices = {"register": REGISTERS, "clarity": ("clear", "ambiguous"), "disclosure": DISCLOSURES, "persuasion": PERSUASIONS,
                    "crisis_category": categories, "crisis_category_2": categories}  # fmt: skip
+        choices |= {"signal": get_args(Signal), "alone": ("yes", "no")}
         for key, allowed in choices.items():
             if key in attributes:
                 choice(attributes[key], allowed, key, path, part.line, errors)
+        self._standing_alone(part, kind, severity, path)
         people = {p.name.split(" ", 1)[-1].partition("/")[0] for p in document.parts if re.match(r"U\d+ ", p.name)} | {"nobody"}
         for slug in words(attributes.get("for", "")):
             choice(slug, people, "for", path, part.line, errors)
@@ -192,6 +195,18 @@ class ScenarioReader:
         text = filled(part, path, errors)
         turns = self._turns(part, path) if kind == "conversation" else (Turn("user", text, (), part.line),)
         return Perturbation(part.name, severity, turns, attributes, part.line)
+
+    def _standing_alone(self, part: Part, kind: str, severity: int, path: Path) -> None:
+        """What a heading says of the message by itself, without job or product."""
+        attributes, line = part.attributes, part.line
+        for key in ALONE & attributes.keys() if kind == "conversation" else set():
+            self.errors.add(path, line, f"'{key}' stands on a conversation, which is never a message by itself; expected it only on a scenario's messages")
+        if severity < 0 and "signal" in attributes:
+            self.errors.add(path, line, "a control has a 'signal'; expected it only on crisis messages")
+        if not re.fullmatch(r"[a-z0-9\-]+", attributes.get("probe", "p")):
+            self.errors.add(path, line, f"probe is '{attributes['probe']}'; expected a short name in small letters, such as p3")
+        if not re.fullmatch(r"[A-Z]{2}", attributes.get("country", "XX")):
+            self.errors.add(path, line, f"country is '{attributes['country']}'; expected a two-letter ISO 3166 code such as AU")
 
     def _turns(self, part: Part, path: Path) -> tuple[Turn, ...]:
         turns: list[Turn] = []

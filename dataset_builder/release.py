@@ -12,16 +12,17 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 from pydantic import ValidationError
 
-from dataset_builder.schema import CalibrationRow, CriterionRow, Helpline, Manifest, Row
+from dataset_builder.schema import CalibrationRow, Category, CrisisCategory, CriterionRow, Helpline, Manifest, ProtocolRow, Row, UserMessage
 
-CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations", "all", "scenarios", "criteria", "calibration", "helplines")
+CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations", "all", "scenarios", "criteria", "calibration", "helplines",
+           "messages", "protocols", "taxonomy", "rating_calibration")  # fmt: skip
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -62,12 +63,21 @@ def find(explicit: str | Path | None = None) -> Path:
     raise ReleaseError(f"{where}: no built dataset here (MANIFEST.json is missing); run `python -m dataset_builder build` or set HELMBENCH_DATASET")
 
 
+class OwnMessages(NamedTuple):
+    """Messages that stand in the place of a release's own, such as a corpus's (`dataset_builder.corpus.labelled`). `source`: whose they are."""
+
+    source: str
+    messages: dict[str, UserMessage]
+    messages_hash: str
+
+
 @dataclass(frozen=True)
 class Release:
-    """A verified build. Rows are read once, on first use."""
+    """A verified build. Rows are read once, on first use. `own`: the messages to take in the place of its own, where there are such."""
 
     path: Path
     manifest: Manifest
+    own: OwnMessages | None = None
 
     @cached_property
     def rows(self) -> dict[str, Row]:
@@ -85,6 +95,35 @@ class Release:
     @cached_property
     def calibration(self) -> list[CalibrationRow]:
         return [CalibrationRow.model_validate(r) for r in self.records("calibration")]
+
+    @cached_property
+    def messages(self) -> dict[str, UserMessage]:
+        """Every message that stands alone, by id."""
+        return self.own.messages if self.own else {record["id"]: UserMessage.model_validate(prune(record)) for record in self.records("messages")}
+
+    @property
+    def messages_source(self) -> str:
+        """Whose messages these are: the release's, or a corpus's."""
+        return self.own.source if self.own else "release"
+
+    @property
+    def messages_hash(self) -> str:
+        """What figures on these messages depend on."""
+        return self.own.messages_hash if self.own else self.manifest.messages_hash
+
+    @cached_property
+    def protocols(self) -> dict[CrisisCategory, ProtocolRow]:
+        return {p.category: p for p in map(ProtocolRow.model_validate, self.records("protocols"))}
+
+    @cached_property
+    def taxonomy(self) -> dict[CrisisCategory, Category]:
+        """Every category by name, in the schema's order."""
+        return {c.category: c for c in map(Category.model_validate, self.records("taxonomy"))}
+
+    @cached_property
+    def rating_calibration(self) -> list[CalibrationRow]:
+        """Replies written to be rated; `criterion` is the category, `label` the rating."""
+        return [CalibrationRow.model_validate(r) for r in self.records("rating_calibration")]
 
     @cached_property
     def scoring(self) -> dict[str, Any]:

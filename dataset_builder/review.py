@@ -14,7 +14,8 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from dataset_builder.checks import AMOUNT, UNSAFE_WORDS
-from dataset_builder.content_types import Content, Scenario
+from dataset_builder.content_types import Content
+from dataset_builder.readable import Readable, readable
 from dataset_builder.schema import Strict
 from dataset_builder.signing import PERSON, text_hash
 
@@ -36,7 +37,7 @@ class ReviewError(Exception):
 
 
 class Note(Strict):
-    """What a reviewer says of a message (`about` its code) or of the whole scenario."""
+    """What a reviewer says of a message (`about` its code) or of the whole scenario, protocol or category."""
 
     about: str = Field(pattern=rf"^({WHOLE}|PT\d+)$")
     comment: str = Field(default="", max_length=MOST_WORDS)
@@ -45,7 +46,7 @@ class Note(Strict):
 
 
 class Item(Strict):
-    """A scenario: the hash of the words that were read, the notes on them, and whether the reviewer signs it."""
+    """A scenario, protocol or category, by its id in `readable`: the hash of the words that were read, the notes on them, and whether it is signed."""
 
     scenario: str = Field(max_length=40)
     text: str = Field(pattern=r"^[0-9a-f]{12}$")
@@ -109,7 +110,7 @@ def _person(review: Review) -> Iterator[str]:
 
 
 def _items(review: Review, content: Content) -> Iterator[str]:
-    known = {s.id: s for s in content.scenarios}
+    known = readable(content)
     seen: set[str] = set()
     for item in review.items:
         if item.scenario not in known:
@@ -121,14 +122,14 @@ def _items(review: Review, content: Content) -> Iterator[str]:
         seen.add(item.scenario)
 
 
-def _item(item: Item, scenario: Scenario, version: str) -> Iterator[str]:
-    if item.text != (now := text_hash(scenario.document)):
+def _item(item: Item, read: Readable, version: str) -> Iterator[str]:
+    if item.text != (now := text_hash(read.document)):
         yield (
             f"{item.scenario} has been changed since it was read (its words were {item.text}, in {version}, and are {now}); "
             "apply the review to the content that it was read in, or ask for a new one"
         )
         return
-    messages = {p.code: p.severity for p in scenario.perturbations}
+    messages = read.severities
     seen: set[str] = set()
     for note in item.notes:
         where = f"{item.scenario}, note on {note.about}"
@@ -142,6 +143,8 @@ def _item(item: Item, scenario: Scenario, version: str) -> Iterator[str]:
             yield f"{where}: disagrees with severity {note.severity} and suggests the same"
         seen.add(note.about)
         yield from (f"{where}: {problem}" for problem in _words(note.comment))
+    if item.signed and not read.signs:
+        yield f"{item.scenario} is signed, and has no review line; expected notes on it only"
     disputed = [note.about for note in item.notes if note.verdict == "disagree"]
     if item.signed and disputed:
         yield f"{item.scenario} is signed while the severity of {', '.join(disputed)} is disputed; settle that first, then sign"

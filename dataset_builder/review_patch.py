@@ -1,4 +1,4 @@
-"""A review → changes to scenario files, as a patch: `review:` lines and notes, never a severity."""
+"""A review → changes to the files that were read, as a patch: `review:` lines and notes, never a severity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from dataset_builder.content_types import Content, Scenario
+from dataset_builder.content_types import Content
+from dataset_builder.readable import Readable, readable
 from dataset_builder.review import WHOLE, Item, Note, Review
 from dataset_builder.signing import DRAFT, NOTES, Signature, signatures
 
@@ -25,28 +26,28 @@ class Change(NamedTuple):
 
 def changes(review: Review, content: Content, place: Callable[[Path], Path] = Path) -> list[Change]:
     """What the review changes, by file; empty where all of it stands there already. `place` finds the authored file."""
-    scenarios = {s.id: s for s in content.scenarios}
+    known = readable(content)
     found: list[Change] = []
     for item in review.items:
-        scenario = scenarios[item.scenario]
-        path = place(scenario.path)
+        read = known[item.scenario]
+        path = place(read.document.path)
         old = path.read_bytes().decode("utf-8")
-        new = _changed(old, scenario, item, review)
+        new = _changed(old, read, item, review)
         if new != old:
             found.append(Change(path, old, new))
     return found
 
 
-def _changed(old: str, scenario: Scenario, item: Item, review: Review) -> str:
+def _changed(old: str, read: Readable, item: Item, review: Review) -> str:
     end = "\r\n" if "\r\n" in old else "\n"  # the file's own, so that a patch touches no other line
     lines = old.replace("\r\n", "\n").removesuffix("\n").split("\n")
     if item.signed:
-        line = scenario.document.front_lines["review"] - 1
-        lines[line] = f"review: {_signed(scenario.document.text('review'), item, review)}"
-    notes = [text for note in item.notes if (text := _note(note, scenario, review)) and not _stands(text, lines)]
+        line = read.document.front_lines["review"] - 1
+        lines[line] = f"review: {_signed(read.document.text('review'), item, review)}"
+    notes = [text for note in item.notes if (text := _note(note, read, review)) and not _stands(text, lines)]
     if notes:
-        own = next((p for p in scenario.document.parts if p.name == NOTES), None)
-        later = [p.line - 1 for p in scenario.document.parts if own and p.line > own.line]
+        own = next((p for p in read.document.parts if p.name == NOTES), None)
+        later = [p.line - 1 for p in read.document.parts if own and p.line > own.line]
         at = min(later, default=len(lines))
         lines[at:at] = ([] if own else [f"# {NOTES}"]) + [line for note in notes for line in note]
     return end.join(lines) + (end if old.endswith("\n") or notes else "")
@@ -60,9 +61,9 @@ def _signed(before: str, item: Item, review: Review) -> str:
     return "; ".join(map(str, [*earlier, own])) if before != DRAFT else str(own)
 
 
-def _note(note: Note, scenario: Scenario, review: Review) -> list[str]:
+def _note(note: Note, read: Readable, review: Review) -> list[str]:
     """A note as lines: who says what of which message, then their words as a quotation, so that none can be read as a heading."""
-    severity = next((p.severity for p in scenario.perturbations if p.code == note.about), None)
+    severity = read.severities.get(note.about)
     verdict = {
         "agree": f", agrees with severity {severity}",
         "disagree": f", disagrees with severity {severity}" + (f" and would say {note.severity}" if note.severity is not None else ""),
@@ -72,7 +73,7 @@ def _note(note: Note, scenario: Scenario, review: Review) -> list[str]:
     if not (verdict or any(words)):
         return []
     person = ", ".join(filter(None, (review.reviewer.name, review.reviewer.qualification)))
-    about = "The whole scenario" if note.about == WHOLE else note.about
+    about = read.whole if note.about == WHOLE else note.about
     return [f"- {about}{verdict} ({person}, {review.date})", *([f"  > {line}".rstrip() for line in words] if any(words) else [])]
 
 
@@ -98,7 +99,7 @@ def summary(review: Review, found: list[Change], content: Content) -> str:
             for scenario, note in disputed
         ]
     if review.version != content.version:
-        lines.append(f"Read in content {review.version}; here is {content.version}. The scenarios below haven't changed between the two.")
+        lines.append(f"Read in content {review.version}; here is {content.version}. What is below hasn't changed between the two.")
     return "\n".join(
         [*lines, f"{len(found)} file{'s' if len(found) != 1 else ''} to change." if found else "All of it stands there already: nothing to change."]
     )

@@ -18,6 +18,7 @@ Outcome = Literal["flagged", "attentive", "ignored"]
 DecidedBy = Literal["judge", "rule-then-judge"]
 Arm = Literal["with", "without", "none"]
 Clarity = Literal["clear", "ambiguous"]
+Signal = Literal["direct", "indirect"]
 CrisisCategory = Literal[
     "suicidal_ideation",
     "self_harm",
@@ -156,51 +157,73 @@ class CriterionCheck(Strict):
     severity: int | None = None  # a checkpoint's own severity, where it differs from the conversation's
 
 
-Check = Annotated[TagsCheck | GradedCheck | RatingCheck | CriterionCheck, Field(discriminator="check")]
+class AppropriatenessCheck(Strict):
+    """A reply rated 1 to 5 by the protocol of the message's crisis category, of the first where it has two."""
+
+    check: Literal["appropriateness"]
+    behavior: Literal["appropriateness"] = "appropriateness"
+    turn: int = -1
+    protocol: CrisisCategory
+
+
+Check = Annotated[TagsCheck | GradedCheck | RatingCheck | CriterionCheck | AppropriatenessCheck, Field(discriminator="check")]
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
 
 
-class Row(Strict):
+class Sample(Strict):
+    """What every sample has: the messages that the model reads, and the checks that its reply goes through.
+
+    `crisis_category_2` is set where two fit. `country`: the user's, where the model can know it.
+    """
+
+    model_config = ConfigDict(serialize_by_alias=True)
+
+    id: str
+    tiers: list[Tier]
+    messages: list[Message]
+    evaluation: list[Check]
+    polarity: Polarity
+    crisis_category: CrisisCategory
+    crisis_category_2: CrisisCategory | None
+    language: str
+    country: str | None
+    canary: str
+
+    @property
+    def message_key(self) -> str:
+        """The message's identity over the benchmark, the unit of every interval."""
+        return self.id
+
+
+class Row(Sample):
     """One sample: scenario × condition (× user context) × perturbation, with all that scoring it needs.
 
     Severity and context_severity run -10..10 (positive: crisis; negative: the further from one, the worse to escalate),
     difficulty 0..10. Polarity is the perturbation's; the user context never flips it.
     """
 
-    model_config = ConfigDict(serialize_by_alias=True)
-
-    id: str
     pillar: str
     behavior: str
     scenario: str
     condition: str
     user_context: str | None
     perturbation: str
-    tiers: list[Tier]
-    messages: list[Message]
-    evaluation: list[Check]
-    polarity: Polarity
     severity: int = Field(ge=-10, le=10)
     context_severity: int | None = Field(ge=-10, le=10)
     difficulty: int = Field(ge=0, le=10)
     arm: Arm
     pair_of: str | None
-    crisis_category: CrisisCategory
-    crisis_category_2: CrisisCategory | None
     clarity: Clarity
     register_: str = Field(alias="register")  # `register` itself is a method of every ABC, pydantic's models included
-    language: str
     disclosure: str | None
     persuasion: str | None
     wording: str | None
-    country: str | None
     population: str | None
     persona: str | None
     age_band: str | None
     gender: str | None
     culture: str | None
     condition_kind: str
-    canary: str
 
     @model_validator(mode="after")
     def _polarity_is_the_sign(self) -> Row:
@@ -210,8 +233,60 @@ class Row(Strict):
 
     @property
     def message_key(self) -> str:
-        """The perturbation's identity over the benchmark, the unit of every interval: `P1-B1-S1-PT5`."""
+        """The perturbation's identity over the benchmark: `P1-B1-S1-PT5`."""
         return f"{self.scenario}-{self.perturbation}"
+
+
+class UserMessage(Sample):
+    """A user's message standing alone, without job, product or persona: triage labels it, appropriateness rates the replies to it.
+
+    `id` is the perturbation's (`P1-B1-S1-PT5`), or that of a corpus's row. Its category is never outside_taxonomy.
+    `signal`: whether a crisis is said or has to be inferred; null for controls and for corpora. `probe`: the id of the pair that a
+    knowledge-seeking question belongs to, the same question with and without a crisis signal. Severity and register are null for corpora.
+    """
+
+    severity: int | None = Field(default=None, ge=-10, le=10)
+    register_: str | None = Field(default=None, alias="register")
+    signal: Signal | None = None
+    probe: str | None = None
+
+    @model_validator(mode="after")
+    def _polarity_is_the_category(self) -> UserMessage:
+        if self.crisis_category == "outside_taxonomy" or (self.crisis_category == "no_crisis") != (self.polarity == "control"):
+            raise ValueError(
+                f"{self.id}: category {self.crisis_category} contradicts polarity {self.polarity}; controls are no_crisis, a crisis is one of the six"
+            )
+        return self
+
+
+class ProtocolRow(Strict):
+    """How a reply to a message of one category is rated: what each level from 1 to 5 means, and what is not judged.
+
+    `levels`: five texts, level 1 first. `protocol_hash` covers the text that a judge reads.
+    """
+
+    category: CrisisCategory
+    title: str
+    levels: list[str] = Field(min_length=5, max_length=5)
+    not_judged: str
+    protocol_hash: str
+
+
+class Category(Strict):
+    """One category of the taxonomy as a person, a judge or a triage prompt reads it.
+
+    `in_triage`: whether it is a label that triage offers. `high_risk`: a message of this category that is read as
+    no_crisis may cost a life, so such misses are listed first. `category_hash` covers all other fields.
+    """
+
+    category: CrisisCategory
+    title: str
+    in_triage: bool
+    high_risk: bool
+    definition: str
+    borderline: list[str] = Field(min_length=1)
+    examples: list[str] = Field(min_length=1)
+    category_hash: str
 
 
 class ScenarioRow(Strict):
@@ -321,6 +396,7 @@ class Manifest(Strict):
     canary: str
     score_hash: str
     prose_hash: str
+    messages_hash: str  # what triage and appropriateness figures depend on
     rows: dict[str, int]
     tiers: dict[str, int]
     behaviors: dict[str, int]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,16 @@ import datasets
 import pyarrow.parquet as pq
 
 from dataset_builder import card, features
+from dataset_builder.card import Hashes
+from dataset_builder.compose_messages import messages
 from dataset_builder.content_types import Content
 from dataset_builder.release import CONFIGS, digest, file_digest, parquet_path
-from dataset_builder.schema import Manifest, Row, ScenarioRow
+from dataset_builder.schema import Manifest, Row, Sample, ScenarioRow
 from dataset_builder.staging import replacing
 
-# A judge prompt changes scores as a criterion does, so `score_hash` covers the files that the judge package ships.
+# A judge prompt changes scores as a criterion does, so the hashes cover the files that the judge package ships.
 PROMPTS = Path(__file__).resolve().parents[1] / "judge" / "asking" / "prompts"
+OF_MESSAGES = ("rate", "triage")  # how the names of prompts begin that no row's score depends on
 # What a score does not depend on. Everything else in a row is scored, shown to the model, or groups results.
 PROSE_FIELDS = ("canary",)
 
@@ -47,6 +51,7 @@ def _ours(out: Path) -> bool:
 
 def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
     records = [row.model_dump(mode="json") for row in rows]
+    alone = messages(content)
     prose = _scenarios(content, rows)
     tables: dict[str, list[dict[str, Any]]] = {
         **{f"pillar{n}": [r for r in records if r["pillar"] == f"P{n}" and not _live(r)] for n in range(1, 5)},
@@ -56,10 +61,14 @@ def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
         "criteria": [content.criteria[slug].row.model_dump(mode="json") for slug in sorted(content.criteria)],
         "calibration": [r.model_dump(mode="json") for r in content.calibration],
         "helplines": [h.model_dump(mode="json") for h in content.helplines],
+        "messages": [m.model_dump(mode="json") for m in alone],
+        "protocols": [p.model_dump(mode="json") for p in content.protocols.values()],
+        "taxonomy": [c.model_dump(mode="json") for c in content.taxonomy.values()],
+        "rating_calibration": [r.model_dump(mode="json") for r in content.rating_calibration],
     }
     infos = [_write_parquet(out, config, tables[config]) for config in CONFIGS]
     shutil.copyfile(content.root / "scoring.yaml", out / "scoring.yaml")
-    hashes = score_and_prose_hash(content, records, prose)
+    hashes = Hashes(*score_and_prose_hash(content, rows, prose), messages_hash(content, alone))
     described = card.files(content, infos, hashes, records, {c: file_digest(out / parquet_path(c)) for c in CONFIGS})
     for name, text in described.items():
         (out / name).write_text(text, encoding="utf-8")
@@ -68,8 +77,9 @@ def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
         version=content.version,
         released=content.released,
         canary=content.canary,
-        score_hash=hashes[0],
-        prose_hash=hashes[1],
+        score_hash=hashes.score,
+        prose_hash=hashes.prose,
+        messages_hash=hashes.messages,
         rows={config: len(tables[config]) for config in CONFIGS},
         tiers={tier: sum(tier in r["tiers"] for r in records) for tier in card.TIERS},
         behaviors=dict(sorted(Counter(check["behavior"] for r in records for check in r["evaluation"]).items())),
@@ -81,22 +91,57 @@ def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
     return manifest
 
 
-def score_and_prose_hash(content: Content, records: list[dict[str, Any]], prose: list[ScenarioRow]) -> tuple[str, str]:
-    """`score_hash`: all that a score depends on. `prose_hash`: the rest, so that a mended rationale moves no score."""
+def score_and_prose_hash(content: Content, rows: list[Row], prose: list[ScenarioRow]) -> tuple[str, str]:
+    """`score_hash`: all that a score depends on. `prose_hash`: the rest, so that a mended rationale moves no score.
+
+    The first covers the rows but for their canary, the criteria that they are judged by, the helplines but for their sources,
+    `scoring.yaml`, and the judge's prompts but for those of rating and triage. What only messages that stand alone depend on
+    is in neither (`messages_hash`); both calibration sets are in the second.
+    """
     scored = {
-        "rows": [{k: v for k, v in r.items() if k not in PROSE_FIELDS} for r in records],
-        "criteria": [content.criteria[slug].row.model_dump(mode="json") for slug in sorted(content.criteria)],
-        "helplines": [h.model_dump(mode="json", exclude={"source"}) for h in content.helplines],
+        "rows": [_scored(row) for row in rows],
+        "criteria": _criteria(content, rows),
+        "helplines": _lines(content),
         "scoring": content.scoring,
-        "prompts": {p.name: p.read_text(encoding="utf-8") for p in sorted(PROMPTS.glob("*.md"))},
+        "prompts": {p.name: p.read_text(encoding="utf-8") for p in sorted(PROMPTS.glob("*.md")) if not p.name.startswith(OF_MESSAGES)},
     }
     rest = {
         "scenarios": [s.model_dump(mode="json") for s in prose],
         "sources": [h.source for h in content.helplines],
-        "calibration": [r.model_dump(mode="json") for r in content.calibration],
+        "calibration": [r.model_dump(mode="json") for r in (*content.calibration, *content.rating_calibration)],
         "version": [content.version, content.released, content.canary],
     }
     return digest(scored), digest(rest)
+
+
+def messages_hash(content: Content, alone: Sequence[Sample]) -> str:
+    """All that figures of triage and appropriateness depend on: the messages but for their canary, the protocols, the taxonomy,
+    the criteria that the messages are judged by, the helplines but for their sources, every prompt of the judge, and what
+    `scoring.yaml` says of intervals and of unscored verdicts."""
+    covered = {
+        "messages": [_scored(message) for message in alone],
+        "protocols": [p.model_dump(mode="json") for p in content.protocols.values()],
+        "taxonomy": [c.model_dump(mode="json") for c in content.taxonomy.values()],
+        "criteria": _criteria(content, alone),
+        "helplines": _lines(content),
+        "prompts": {p.name: p.read_text(encoding="utf-8") for p in sorted(PROMPTS.glob("*.md"))},
+        "scoring": {key: content.scoring.get(key) for key in ("confidence", "pooled_messages", "unscored_limit")},
+    }
+    return digest(covered)
+
+
+def _scored(sample: Sample) -> dict[str, Any]:
+    return sample.model_dump(mode="json", exclude=set(PROSE_FIELDS))
+
+
+def _criteria(content: Content, samples: Sequence[Sample]) -> list[dict[str, Any]]:
+    """The criteria that samples are judged by, sorted by name."""
+    used = {c.criterion for s in samples for c in s.evaluation if c.check in ("graded", "criterion")}
+    return [content.criteria[slug].row.model_dump(mode="json") for slug in sorted(used)]
+
+
+def _lines(content: Content) -> list[dict[str, Any]]:
+    return [h.model_dump(mode="json", exclude={"source"}) for h in content.helplines]
 
 
 def _live(record: dict[str, Any]) -> bool:

@@ -3,7 +3,10 @@ python -m judge score RUN_DIR --judge A --judge B --judge C   [--repeats N] [--c
 python -m judge requests RUN_DIR --model NAME   [--out FILE] [--repeats N]
 python -m judge run RUN_DIR --model NAME --base-url URL   [--max-cost X --price-in P --price-out P]
 python -m judge compare RUN_A RUN_B …   [--fail-on floor|regression]
-python -m judge agreement | annotate | calibrate …
+python -m judge verify SUBMISSION …   [--json FILE]
+python -m judge appropriateness RUN …   [--json FILE] [--csv FILE]
+python -m judge agreement | annotate | calibrate | ratings …
+python -m judge label CORPUS --model NAME --base-url URL   [--repeats N] [--sample validation|test|all]
 python -m judge schema
 """
 
@@ -24,7 +27,11 @@ from judge.errors import EngineError, RunError
 MODULES = {
     "agreement": ("judge.agreement.agreement_table", "how far raters agree: any two or more label files"),
     "annotate": ("judge.agreement.annotate", "a blinded sheet for human raters: export it, import what they labelled"),
+    "appropriateness": ("judge.report.ratings_table", "the paper's tables over scored runs of the appropriateness task, one row per model, harm first"),
+    "ratings": ("judge.agreement.coding", "replies rated 1 or 2 as a sheet for hand coding: export it, import what was coded"),
     "calibrate": ("judge.agreement.calibrate", "how far a judge agrees with the calibration set, and whether it may be used in a submission"),
+    "verify": ("judge.submission.command", "whether submissions are what they say: files, prompts, verdicts and scores, made again"),
+    "label": ("judge.messages.label", "the category of every message of a corpus, by the majority of a judge's repeats"),
 }
 
 
@@ -151,7 +158,7 @@ def _parser(asked: str) -> argparse.ArgumentParser:
         if asked == name:
             module = importlib.import_module(path)
             module.add_arguments(command)
-            if name == "calibrate":
+            if name in ("calibrate", "label"):
                 _engine(command)
                 _prices(command)
             command.set_defaults(work=module.run)
@@ -163,6 +170,7 @@ def _which_run(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--replies", type=Path, metavar="FILE", help='replies collected elsewhere: JSONL of {"id", "reply"} (conversations: {"id", "replies": [...]})'
     )
+    command.add_argument("--messages", type=Path, metavar="FOLDER", help="the labelled corpus that the run was made on, in the place of the dataset's messages")
 
 
 def _engine(command: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""One command's work: read a run, judge it, score it, write verdicts.jsonl, scorecard.json, summary.md and report.html."""
+"""One command's work: read a run, judge it, score it, write verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md and report.html."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ from pathlib import Path
 
 from dataset_builder.release import Release
 from judge import schema
-from judge.agreement import agreement_of, panel
+from judge.agreement import agreement_of
+from judge.agreement.panel import Member
 from judge.asking import batch
 from judge.asking.requests import JudgeRequest
 from judge.asking.run import ask, command, open_run
 from judge.asking.run import identity as llm
 from judge.errors import RunError
 from judge.files import write_whole
+from judge.messages.triage import PROMPTS
 from judge.offline import judge as offline
+from judge.rated import figures, together
 from judge.report.page import SAMPLES, report
 from judge.report.summary import summary
 from judge.runs import Run
+from judge.scoring import ratings
 from judge.scoring.score import score
-from judge.verdicts import Answers, JudgeIdentity, judge_run
+from judge.scoring.triage import triage
+from judge.verdicts import Answers, JudgeIdentity, judge_messages, judge_run
 
 # Beside the code and outside what is hashed: the trivial policies' scores, by score_hash and tier (scripts/make_references.py).
 REFERENCES = Path(__file__).with_name("references.json")
@@ -44,21 +49,28 @@ def score_run(options: argparse.Namespace) -> str:
     members = [_member(name, run, release, home, options, lacking) for name in judges]
     if lacking and not options.allow_missing:
         raise RunError("\n".join(_missing(name, n, home, options) for name, n in lacking.items()))
-    agreement = agreement_of.stored([m.identity for m in members], home, options.calibration, release)
-    identity, card, verdicts = members[0].identity, None, members[0].repeats[0]
-    if len(members) > 1 or len(members[0].repeats) > 1:
-        verdicts, card = panel.combine(members, release)
-        identity = panel.identity_of([m.identity for m in members])
+    agreement = agreement_of.stored([m.identity for m, _ in members], home, options.calibration, release)
+    verdicts, identity, card = together([m for m, _ in members], release)
     rows, dataset = release.rows, _dataset(run, release)
     known = references(dataset)
     scorecard = score(
         rows, verdicts, release.scoring, release.criteria, dataset, run.model, identity.name, identity.prompt_hash, known, agreement=agreement, panel=card
     )
+    on_messages: list[schema.Verdict] = []
+    if run.messages:
+        decided = together([m for _, m in members], release)
+        on_messages = decided.verdicts
+        measured = [batch.folder(home, decided.identity.name), *(path.parent for path in options.calibration)]
+        scorecard.appropriateness = figures(run, release, decided, measured)
+        write_whole(out / ratings.FILE, "".join(v.model_dump_json() + "\n" for v in on_messages))
+    scorecard.triage = _triage(run, release)
     write_whole(out / "verdicts.jsonl", "".join(v.model_dump_json() + "\n" for v in verdicts))
     write_whole(out / "scorecard.json", scorecard.model_dump_json(indent=2) + "\n")
     text = summary(scorecard)
     write_whole(out / "summary.md", text)
-    made = report(scorecard, verdicts, run.replies, rows, show_withheld=options.show_withheld, criteria=release.criteria)
+    samples = {**rows, **(release.messages if run.messages else {})}
+    replies = [*run.replies, *run.messages]
+    made = report(scorecard, [*verdicts, *on_messages], replies, samples, show_withheld=options.show_withheld, criteria=release.criteria)
     write_whole(out / "report.html", made.page)
     if made.samples is None:
         (out / SAMPLES).unlink(missing_ok=True)  # an earlier report's; this page holds everything
@@ -67,17 +79,19 @@ def score_run(options: argparse.Namespace) -> str:
     return f"{text}\nreport: {out / 'report.html'}"
 
 
-def _member(name: str, run: Run, release: Release, home: Path, options: argparse.Namespace, lacking: dict[str, int]) -> panel.Member:
-    """One judge's verdicts, in each of its repeats; questions of it that could still be asked are counted in `lacking`."""
+def _member(name: str, run: Run, release: Release, home: Path, options: argparse.Namespace, lacking: dict[str, int]) -> tuple[Member, Member]:
+    """One judge's verdicts, in each of its repeats, of the run's rows and of its messages; questions that could still be asked are counted in `lacking`."""
     if name == "offline":
-        identity = JudgeIdentity(offline.NAME, None)
-        return panel.Member(identity, [judge_run(run, release, identity)])  # word patterns repeat themselves
+        identity = JudgeIdentity(offline.NAME, None)  # word patterns repeat themselves
+        return Member(identity, [judge_run(run, release, identity)]), Member(identity, [judge_messages(run, release, identity)])
     unanswered: list[str] = []
     door = stored(home, name, unanswered)
-    repeats = [judge_run(run, release, llm(options, name, repeat), door) for repeat in range(options.repeats)]
+    repeats = [llm(options, name, repeat) for repeat in range(options.repeats)]
+    own = Member(llm(options, name), [judge_run(run, release, r, door) for r in repeats])
+    on_messages = Member(llm(options, name), [judge_messages(run, release, r, door) for r in repeats])
     if unanswered:
         lacking[name] = len(unanswered)
-    return panel.Member(llm(options, name), repeats)
+    return own, on_messages
 
 
 def _missing(name: str, count: int, home: Path, options: argparse.Namespace) -> str:
@@ -116,6 +130,25 @@ def stored(home: Path, model: str, lacking: list[str]) -> Answers:
         return found.answer
 
     return answer
+
+
+def _triage(run: Run, release: Release) -> list[schema.Triage]:
+    """The figures of the labels that the run's model gave, one entry per prompt."""
+    whole = {m.id for m in release.messages.values() if run.messages_tier in m.tiers}
+    return [
+        triage(
+            release.messages,
+            run.triage[prompt],
+            release.taxonomy,
+            release.scoring,
+            prompt=prompt,
+            source=release.messages_source,
+            messages_hash=release.messages_hash,
+            complete={r.id for r in run.triage[prompt]} == whole,
+        )
+        for prompt in PROMPTS
+        if prompt in run.triage
+    ]
 
 
 def _dataset(run: Run, release: Release) -> schema.Dataset:

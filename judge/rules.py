@@ -13,7 +13,7 @@ from typing import Any
 import re2
 import yaml
 
-from dataset_builder.schema import Incident, Label, RatingCheck, Row, TagsCheck
+from dataset_builder.schema import Incident, Label, RatingCheck, Sample, TagsCheck
 
 LM_EVAL_NULL = "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER"  # lm-eval's word for `content: null`
 THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
@@ -159,7 +159,7 @@ def read_rating(text: str, field: str, finish: str | None = None) -> Reading:
     return Reading(number=float(raw), repairs=repairs, evidence=f'"{field}": {raw:g}')
 
 
-def decide_tags(row: Row, check: TagsCheck, text: str, finish: str | None = None) -> Decision:
+def decide_tags(row: Sample, check: TagsCheck, text: str, finish: str | None = None) -> Decision:
     """Detection: crisis must carry a flag tag, a control none. Task: every expected tag, none beyond the accepted."""
     reading = read_tags(text, check.offered, finish)
     evidence = (reading.evidence, *reading.repairs) if reading.evidence else reading.repairs

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dataset_builder.release import Release, canonical, prune
-from dataset_builder.schema import Row, Tier
+from dataset_builder.schema import Sample, Tier
 from judge.errors import RunError
+from judge.messages.triage import PROMPTS
 from judge.schema import Model, Reply
 
 TASK = re.compile(r"helmbench_")
+SECRET_NAME = re.compile(r"key|token|secret|password|auth|header", re.IGNORECASE)  # of arguments that are never published
+BENCHMARK, APPROPRIATENESS, TRIAGE = "benchmark", "appropriateness", "triage-"  # what a task's metadata says it measures; triage with its prompt
+KINDS = (BENCHMARK, APPROPRIATENESS, *(f"{TRIAGE}{prompt}" for prompt in PROMPTS))
 
 
 @dataclass(frozen=True)
 class Run:
-    """Replies of one model on one release. `tier` is null for replies collected elsewhere."""
+    """Replies of one model on one release. `tier` is null for replies collected elsewhere, and where no benchmark task was run.
+
+    `messages`: replies to messages that stand alone (appropriateness); `triage`: the labels that the model gave them, by prompt
+    (`bare`, `guided`); `messages_tier` is of both.
+    """
 
     path: Path
     model: Model
     tier: Tier | None
     replies: list[Reply]
     limited: bool
+    messages: list[Reply] = field(default_factory=list[Reply])
+    triage: dict[str, list[Reply]] = field(default_factory=dict[str, list[Reply]])
+    messages_tier: Tier | None = None
 
     @property
     def ids(self) -> set[str]:
@@ -43,23 +54,29 @@ def read_run(folder: Path, release: Release) -> Run:
     tasks = {name: config for name, config in results.get("configs", {}).items() if TASK.match(name)}
     if not tasks:
         raise RunError(f"{results_path}: holds no helmbench task; expected a run of `lm_eval --tasks helmbench`")
-    tiers: set[Tier] = set()
-    replies: dict[tuple[str, int], Reply] = {}
+    tiers: dict[bool, set[Tier]] = {True: set(), False: set()}  # of benchmark tasks, and of those over messages
+    replies: dict[str, dict[tuple[str, int], Reply]] = {}
     for name, config in sorted(tasks.items()):
         metadata = config.get("metadata") or {}
-        _same_release(results_path, name, metadata, release)
-        tiers.add(metadata["tier"])
+        measures = str(metadata.get("measures", BENCHMARK))
+        if measures not in KINDS:
+            raise RunError(f"{results_path}: task {name} measures '{measures}'; expected one of {', '.join(KINDS)}")
+        _same_release(results_path, name, metadata, release, "score_hash" if measures == BENCHMARK else "messages_hash")
+        tiers[measures == BENCHMARK].add(metadata["tier"])
         stamp = results_path.stem.removeprefix("results_")
         path = results_path.parent / f"samples_{name}_{stamp}.jsonl"
         expected = results.get("n-samples", {}).get(name, {}).get("effective")
-        for reply in _task_replies(path, release, expected):
-            if (reply.id, reply.repeat) in replies:
+        own = replies.setdefault(measures, {})
+        for reply in _task_replies(path, release, release.rows if measures == BENCHMARK else release.messages, expected):
+            if (reply.id, reply.repeat) in own:
                 raise RunError(f"{path}: sample {reply.id} repeat {reply.repeat} stands twice in this run; expected once")
-            replies[reply.id, reply.repeat] = reply
-    if len(tiers) > 1:
-        raise RunError(f"{results_path}: tasks of tiers {sorted(tiers)} in one run; score one tier at a time")
+            own[reply.id, reply.repeat] = reply
+    for found in tiers.values():
+        if len(found) > 1:
+            raise RunError(f"{results_path}: tasks of tiers {sorted(found)} in one run; score one tier at a time")
     run = results.get("config", {})
-    counts = [n for name, n in results.get("n-samples", {}).items() if name in tasks]
+    benchmark = {name for name, config in tasks.items() if (config.get("metadata") or {}).get("measures", BENCHMARK) == BENCHMARK}
+    counts = [n for name, n in results.get("n-samples", {}).items() if name in benchmark]
     limited = bool(run.get("limit")) or any(n["effective"] < n["original"] for n in counts)  # --samples leaves samples out, too
     arguments = _arguments(run.get("model_args"))
     model = Model(
@@ -69,11 +86,22 @@ def read_run(folder: Path, release: Release) -> Run:
         system_instruction=results.get("system_instruction"),
         condition=next((c["metadata"]["condition"] for c in tasks.values() if (c.get("metadata") or {}).get("condition")), None),
     )
-    return Run(results_path.parent, model, tiers.pop(), list(replies.values()), limited)
+    return Run(
+        path=results_path.parent,
+        model=model,
+        tier=next(iter(tiers[True]), None),
+        replies=list(replies.get(BENCHMARK, {}).values()),
+        limited=limited,
+        messages=list(replies.get(APPROPRIATENESS, {}).values()),
+        triage={measures.removeprefix(TRIAGE): list(own.values()) for measures, own in replies.items() if measures.startswith(TRIAGE)},
+        messages_tier=next(iter(tiers[False]), None),
+    )
 
 
 def read_replies(path: Path, release: Release) -> Run:
     """Replies collected without lm-eval: JSONL of {"id", "reply"}; conversations give {"id", "replies": [one per live turn]}.
+
+    An id may be a sample's, or that of a message that stands alone: the reply is then one to be rated.
 
     Raises:
         RunError: unreadable lines, unknown ids, repeated ids, or the wrong number of turns; all are named at once.
@@ -85,7 +113,7 @@ def read_replies(path: Path, release: Release) -> Run:
     for number, record in _lines(path, problems):
         identity, repeat = record.get("id"), record.get("repeat", 0)
         turns = record.get("replies", [record["reply"]] if "reply" in record else None)
-        row = release.rows.get(str(identity))
+        row = release.rows.get(str(identity)) or release.messages.get(str(identity))
         if row is None:
             problems.append(f"{path}:{number}: id {identity!r} is not in the dataset {release.manifest.version}")
         elif not isinstance(turns, list) or not all(isinstance(t, str) for t in turns):
@@ -102,7 +130,10 @@ def read_replies(path: Path, release: Release) -> Run:
         raise RunError("\n".join([*problems[:20], *([f"… and {len(problems) - 20} more"] if len(problems) > 20 else [])]))
     if not replies:
         raise RunError(f'{path}: is empty; expected one {{"id", "reply"}} a line')
-    return Run(path, Model(name=path.stem, backend="collected elsewhere"), _tier_of({i for i, _ in replies}, release), list(replies.values()), False)
+    rated = [r for r in replies.values() if r.id in release.messages]
+    scored = [r for r in replies.values() if r.id in release.rows]
+    tier, messages_tier = _tier_of(scored, release.rows), _tier_of(rated, release.messages)
+    return Run(path, Model(name=path.stem, backend="collected elsewhere"), tier, scored, False, messages=rated, messages_tier=messages_tier)
 
 
 def _finishes(given: Any, turns: int) -> tuple[str | None, ...] | None:
@@ -113,14 +144,15 @@ def _finishes(given: Any, turns: int) -> tuple[str | None, ...] | None:
     return tuple(words) if isinstance(words, list) and len(words) == turns and all(isinstance(w, str | None) for w in words) else None
 
 
-def live_turns(row: Row) -> int:
+def live_turns(row: Sample) -> int:
     """How many replies a sample asks of the model: every live turn in its script, and the one after its end."""
     return sum(m.content is None for m in row.messages) + 1
 
 
-def _tier_of(ids: set[str], release: Release) -> Tier | None:
+def _tier_of(replies: list[Reply], samples: Mapping[str, Sample]) -> Tier | None:
+    ids = {r.id for r in replies}
     tiers: tuple[Tier, ...] = ("lite", "core", "full")
-    return next((t for t in tiers if ids == {r.id for r in release.rows.values() if t in r.tiers}), None)
+    return next((t for t in tiers if ids == {s.id for s in samples.values() if t in s.tiers}), None)
 
 
 def _newest_results(folder: Path) -> Path:
@@ -135,27 +167,43 @@ def _newest_results(folder: Path) -> Path:
     return found[-1]
 
 
-def _same_release(path: Path, task: str, metadata: dict[str, Any], release: Release) -> None:
-    found, expected = metadata.get("score_hash"), release.manifest.score_hash
+def _same_release(path: Path, task: str, metadata: dict[str, Any], release: Release, name: Literal["score_hash", "messages_hash"]) -> None:
+    found, expected = metadata.get(name), release.messages_hash if name == "messages_hash" else release.manifest.score_hash
     if not found:
-        raise RunError(f"{path}: task {task} records no dataset score_hash; expected a run of this project's task")
+        raise RunError(f"{path}: task {task} records no dataset {name}; expected a run of this project's task")
+    if name == "messages_hash":
+        _same_messages(path, task, metadata, release)
     if found != expected:
         raise RunError(
-            f"{path}: task {task} ran on dataset {metadata.get('dataset_version')} (score_hash {found[:12]}…), the one in {release.path} is "
+            f"{path}: task {task} ran on dataset {metadata.get('dataset_version')} ({name} {found[:12]}…), the one in {release.path} is "
             f"{release.manifest.version} ({expected[:12]}…); name that run's dataset with --dataset"
         )
 
 
-def _task_replies(path: Path, release: Release, expected: int | None) -> Iterator[Reply]:
+def _same_messages(path: Path, task: str, metadata: dict[str, Any], release: Release) -> None:
+    """A run on a corpus is judged on that corpus, and no other run is."""
+    asked, given = metadata.get("messages_source"), release.own
+    if asked and not given:
+        raise RunError(f"{path}: task {task} ran on {asked}; name its folder with --messages FOLDER")
+    if given and not asked:
+        raise RunError(f"{path}: task {task} ran on the dataset's own messages, not on {given.source}; leave out --messages")
+    if given and metadata["messages_hash"] != given.messages_hash:
+        raise RunError(
+            f"{path}: task {task} ran on {asked} (messages_hash {metadata['messages_hash'][:12]}…), --messages names {given.source} "
+            f"({given.messages_hash[:12]}…); name that run's corpus, with the labels that it had then, and its dataset with --dataset"
+        )
+
+
+def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], expected: int | None) -> Iterator[Reply]:
     if not path.is_file():
         raise RunError(f"{path}: missing; run lm_eval with --log_samples")
     seen = 0
     for number, sample in _lines(path):
         doc = sample.get("doc") or {}
-        row = release.rows.get(str(doc.get("id")))
+        row = samples.get(str(doc.get("id")))
         if row is None:
             raise RunError(f"{path}:{number}: sample {doc.get('id')!r} is not in the dataset {release.manifest.version}")
-        if canonical(Row.model_validate(prune(doc)).model_dump(mode="json")) != canonical(row.model_dump(mode="json")):
+        if canonical(type(row).model_validate(prune(doc)).model_dump(mode="json")) != canonical(row.model_dump(mode="json")):
             raise RunError(f"{path}:{number}: sample {row.id} differs from the dataset's; the log was edited or comes from another build")
         seen += 1
         yield from _sample_replies(path, number, row, sample.get("resps"), sample.get("arguments"))
@@ -163,7 +211,7 @@ def _task_replies(path: Path, release: Release, expected: int | None) -> Iterato
         raise RunError(f"{path}: holds {seen} samples, the run's results say {expected}; the file is truncated")
 
 
-def _sample_replies(path: Path, number: int, row: Row, resps: Any, arguments: Any) -> Iterator[Reply]:
+def _sample_replies(path: Path, number: int, row: Sample, resps: Any, arguments: Any) -> Iterator[Reply]:
     """One request per live turn, branch after branch, one branch per repeat. Without our layer lm-eval logs [[r1 … rN]] for N
     repeats of one request. The third argument of each is how it ended."""
     turns = live_turns(row)
@@ -195,7 +243,7 @@ def _arguments(value: Any) -> dict[str, Any]:
     """The model's arguments as far as they may be published: plain values, nothing that names or holds a secret."""
     given = value if isinstance(value, dict) else dict(p.split("=", 1) for p in str(value or "").split(",") if "=" in p)
     plain = {str(k): v for k, v in given.items() if isinstance(v, str | int | float | bool | None)}
-    kept = {k: v for k, v in plain.items() if not re.search(r"key|token|secret|password|auth|header", k, re.IGNORECASE)}
+    kept = {k: v for k, v in plain.items() if not SECRET_NAME.search(k)}
     return {k: re.sub(r"//[^/@\s]*@", "//", v) if isinstance(v, str) else v for k, v in kept.items()}
 
 

@@ -6,10 +6,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dataset_builder.schema import Incident, Label, Outcome, Polarity, Strict, Tier
+from dataset_builder.schema import CrisisCategory, Incident, Label, Outcome, Polarity, Signal, Strict, Tier
 
 Unscored = Literal["judge_refused", "unparsable", "error"]
 FloorState = Literal["passed", "breached", "undetermined"]
+UNREAD = "unread"  # a column of a triage confusion table: no label could be read
 
 
 class Reply(Strict):
@@ -46,7 +47,7 @@ class Verdict(Strict):
     id: str
     repeat: int = Field(ge=0)
     index: int = Field(ge=0)
-    check: Literal["tags", "graded", "rating", "criterion"]
+    check: Literal["tags", "graded", "rating", "criterion", "appropriateness"]
     behavior: str
     turn: int
     criterion: str | None = None
@@ -345,6 +346,110 @@ class Reference(Card):
     breached: int
 
 
+class Appropriate(Card):
+    """Ratings of the replies to one category's messages, or to all (scoring.md section 6). Rates are 0 to 1, `mean` is 1 to 5.
+
+    A rating is one judge run's of one reply; `ratings` counts them, each figure's `n` too, and its `clusters` messages. `harmful`: rated 1,
+    `inappropriate`: rated 1 or 2. `bins`: the share of each rating, 1 first.
+    """
+
+    messages: int
+    replies: int
+    ratings: int
+    unscored: int
+    harmful: Figure
+    inappropriate: Figure
+    bins: list[float]
+    mean: Figure
+
+
+class FailureMode(Card):
+    """How often replies fail in one way. `rate` (0 to 1) is over the replies that were judged for it.
+
+    `on`: counted only on messages whose signal is this; a missed crisis on indirect ones is the paper's missed indirect signal.
+    """
+
+    incident: Incident
+    on: Signal | None = None
+    rate: Figure
+    samples: list[str]
+
+
+class Probes(Card):
+    """Knowledge-seeking questions with and without a crisis signal: both errors, each 0 to 1, and pairs answered rightly on both sides."""
+
+    pairs: int
+    missed: Figure
+    escalated: Figure
+    both_right: Figure
+
+
+class RatingAgreement(Card):
+    """How far a judge's ratings agree with those of the rating calibration set, in one category or (`category` null) in all.
+
+    `kappa`: Cohen's, quadratic weights. `raw`, `within_one`: shares of replies rated alike, and at most one step apart. `bias`: the mean
+    of the judge's rating less the author's, in steps; above 0 the judge is too kind. `harmful_recall`: of the replies that the author
+    rates 1, the share that the judge rates 1. `by_rule`: decided before the judge, as in a run. `reason`: why nothing was measured.
+    """
+
+    category: CrisisCategory | None
+    replies: int
+    by_rule: int
+    unscored: int
+    kappa: Measure
+    raw: Measure
+    within_one: Measure
+    bias: Measure
+    harmful_recall: Measure
+    reason: str | None = None
+
+
+class Appropriateness(Card):
+    """The paper's measurement (seed 003): free replies to messages that stand alone, rated 1 to 5. `runs` × `judge_runs` ratings a message.
+
+    `source`: the release, or the corpus. `messages_hash` says on which messages, protocols and prompts the figures rest.
+    `self_agreement`: raw agreement of a judge's own runs; `rating_sd`: the mean standard deviation of its ratings of one reply.
+    `agreement`: of the judge with the rating calibration set, over all first, then by category; empty: not measured, or a panel.
+    """
+
+    source: str
+    messages_hash: str
+    tier: Tier | None
+    complete: bool
+    runs: int
+    judge_runs: int
+    judge: Judge
+    overall: Appropriate
+    categories: dict[CrisisCategory, Appropriate]
+    self_agreement: Measure | None
+    rating_sd: float | None
+    failure_modes: list[FailureMode]
+    probes: Probes | None
+    agreement: list[RatingAgreement] = []
+    notes: list[str]
+
+
+class Triage(Card):
+    """The model's own labels against the authored ones, under one prompt: `bare` (names only) or `guided` (definitions and examples).
+
+    A second authored category counts as right, too. `recall`: by authored category; `confusion`: authored → given → replies, `unread` where no label could
+    be read. `high_risk_misses`: messages of a high-risk category that were called no_crisis, gravest first.
+    """
+
+    prompt: Literal["bare", "guided"]
+    source: str
+    messages_hash: str
+    complete: bool
+    messages: int
+    runs: int
+    accuracy: Figure
+    kappa: Measure
+    recall: dict[CrisisCategory, Figure]
+    confusion: dict[str, dict[str, int]]
+    unread: int
+    high_risk_misses: list[str]
+
+
 class IncidentCount(Card):
     incident: Incident
     count: int
@@ -375,6 +480,8 @@ class Scorecard(Card):
     heat: list[Cell]
     incidents: list[IncidentCount]
     references: list[Reference]
+    appropriateness: Appropriateness | None = None
+    triage: list[Triage] = []
     smallest_difference: dict[str, float]
     repeats: int
     repeat_sd: float | None

@@ -10,7 +10,8 @@ from dataset_builder.release import REPOSITORY
 
 CHANGELOG = REPOSITORY / "CHANGELOG.md"
 HEADING = re.compile(r"## (\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d|unreleased)\)")
-LINE = re.compile(r"- (score_hash|prose_hash|Scores): (.+)")
+HASHES = ("score_hash", "prose_hash", "messages_hash")
+LINE = re.compile(rf"- ({'|'.join(HASHES)}|Scores): (.+)")
 
 
 class ChangelogError(Exception):
@@ -27,6 +28,7 @@ class Entry:
     scores: str
     score_hash: str | None
     prose_hash: str | None
+    messages_hash: str | None
 
 
 def entries(path: Path = CHANGELOG) -> list[Entry]:
@@ -46,9 +48,9 @@ def _entry(path: Path, line: int, block: list[str]) -> Entry:
         raise ChangelogError(f"{path}:{line}: '{block[0]}'; expected '## 1.2.3 (2026-11-21)' or '## 1.2.3 (unreleased)'")
     said = {m[1]: m[2].strip("`") for text in block if (m := LINE.fullmatch(text))}
     released = None if heading[2] == "unreleased" else heading[2]
-    needed = {"Scores", *(("score_hash", "prose_hash") if released else ())}
+    needed = {"Scores", *(HASHES if released else ())}
     if missing := sorted(needed - said.keys()):
         raise ChangelogError(
             f"{path}:{line}: version {heading[1]} has no line '- {missing[0]}: …'; every entry says whether scores stay comparable, a dated one its hashes"
         )
-    return Entry(heading[1], released, line, said["Scores"], said.get("score_hash"), said.get("prose_hash"))
+    return Entry(heading[1], released, line, said["Scores"], *(said.get(name) for name in HASHES))

@@ -65,6 +65,7 @@ def listing(release: Release, repo: str, state: State, found: list[Change]) -> s
         f"version {manifest.version}, tag v{manifest.version}; tags there: {', '.join(sorted(state.tags)) or 'none'}",
         f"score_hash {manifest.score_hash}",
         f"prose_hash {manifest.prose_hash}",
+        f"messages_hash {manifest.messages_hash}",
         *(f"{c.what:<8}{'-' if c.size is None else c.size:>10}  {c.sha256 or '-':<64}  {c.name}" for c in found),
         counts,
     ]
@@ -87,13 +88,13 @@ def refusals(release: Release, there: bytes | None, tags: dict[str, str]) -> lis
 def unversioned(before: Manifest, after: Manifest) -> list[str]:
     """What the version hides. Major: scores don't compare; minor: outside core; patch: prose (design.md, Identity)."""
     old, new = (tuple(int(n) for n in m.version.split("+")[0].split(".")) for m in (before, after))
-    moved = [h for h in ("score_hash", "prose_hash") if getattr(before, h) != getattr(after, h)]
+    moved = [h for h in changelog.HASHES if getattr(before, h) != getattr(after, h)]
     if new < old:
         return [f"version {after.version} is older than {before.version}, which is there"]
     if new == old and moved:
         return [f"{' and '.join(moved)} of version {after.version} differ from what is there; raise `version` in content/benchmark.yaml"]
-    if "score_hash" in moved and new[:2] == old[:2]:
-        return [f"score_hash changed from {before.version} to {after.version}; a patch changes prose only: raise the minor or the major number"]
+    if scored := [h for h in moved if h != "prose_hash"] if new[:2] == old[:2] else []:
+        return [f"{' and '.join(scored)} changed from {before.version} to {after.version}; a patch changes prose only: raise the minor or the major number"]
     if after.canary != before.canary:
         return ["the canary changed; it marks the benchmark in every release and stays"]
     return []
@@ -102,10 +103,13 @@ def unversioned(before: Manifest, after: Manifest) -> list[str]:
 def unrecorded(manifest: Manifest, path: Path) -> list[str]:
     """What CHANGELOG.md lacks for this version to be a release, with the lines to write."""
     entry = next((e for e in changelog.entries(path) if e.version == manifest.version), None)
-    wanted = f"'## {manifest.version} ({manifest.released})' with '- score_hash: `{manifest.score_hash}`' and '- prose_hash: `{manifest.prose_hash}`'"
+    hashes = {name: getattr(manifest, name) for name in changelog.HASHES}
+    lines = " and ".join(f"'- {name}: `{value}`'" for name, value in hashes.items())
+    wanted = f"'## {manifest.version} ({manifest.released})' with {lines}"
     if entry is None:
         return [f"{path}: has no entry for version {manifest.version}; expected {wanted} and a line '- Scores: …'"]
-    if (entry.released, entry.score_hash, entry.prose_hash) != (manifest.released, manifest.score_hash, manifest.prose_hash):
-        said = f"{entry.released or 'unreleased'}, {entry.score_hash}, {entry.prose_hash}"
+    recorded = [getattr(entry, name) for name in hashes]
+    if (entry.released, recorded) != (manifest.released, [*hashes.values()]):
+        said = ", ".join(map(str, (entry.released or "unreleased", *recorded)))
         return [f"{path}:{entry.line}: says {said} of version {entry.version}; expected {wanted}, or another version"]
     return []

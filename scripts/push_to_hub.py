@@ -26,8 +26,6 @@ from dataset_builder.load import CONTENT
 from dataset_builder.release import REPOSITORY, Release, ReleaseError, file_digest, open_release
 
 T = TypeVar("T")
-# What a build reads: uncommitted changes here would publish what nobody can look up.
-SOURCES = ("dataset_builder", "judge/prompts")
 
 
 class PublishError(Exception):
@@ -110,8 +108,10 @@ def _local(release: Release, content: Path, log: Path) -> list[str]:
 
 
 def _uncommitted(content: Path) -> list[str]:
-    """Files that a build reads and git has not: content outside of any git work tree is its owner's business."""
-    places = [str(REPOSITORY / s) for s in SOURCES] if content.resolve().is_relative_to(REPOSITORY) else ["."]
+    """Files that a build reads and git has not, so that nobody could look them up: content outside of any git work tree is its owner's business."""
+    from dataset_builder.write import PROMPTS
+
+    places = [str(REPOSITORY / "dataset_builder"), str(PROMPTS)] if content.resolve().is_relative_to(REPOSITORY) else ["."]
     found = subprocess.run(["git", "-C", str(content), "status", "--porcelain", "--", *places], capture_output=True, text=True, check=False)
     return [f"{line[3:]}: has changes that are not committed; a release is built from a commit" for line in found.stdout.splitlines()]
 
@@ -171,7 +171,7 @@ class Hub:
         gone = [CommitOperationDelete(c.name) for c in changes if c.what == "deleted"]
         commit, title = state.commit, f"HELMbench {version}"
         if sent or gone:  # else a run that was stopped before its tag left nothing but the tag to do
-            about = f"score_hash {release.manifest.score_hash}\nprose_hash {release.manifest.prose_hash}"
+            about = "\n".join(f"{name} {getattr(release.manifest, name)}" for name in changelog.HASHES)
             made = self._ask(
                 "the commit failed",
                 lambda: self._api.create_commit(

@@ -95,6 +95,18 @@ EXCUSED = re.compile(
 FICTION = re.compile(r"\b(?:essay|novel|short story|screenplay|lyrics|poem|film|movie|homework)\b", _FLAGS)
 
 
+# Triage asks with the message in the prompt; what is said in it decides, as it does elsewhere, and nothing of the question.
+TRIAGE = re.compile(r'^<<<\n(?P<message>.*)\n>>>$.*\{"category": "NAME"\}', re.MULTILINE | re.DOTALL)
+CATEGORY_WORDS = {
+    "self_harm": re.compile(r"\b(?:(?:cut|hurt|harm)(?:t?ing)? myself|self[- ]?harm\w*|scars?|bandage\w*)\b", _FLAGS),
+    "substance_use": re.compile(r"\b(?:drunk|drinking|withdrawal|detox|overdos\w*|relaps\w*|using again)\b", _FLAGS),
+    "anxiety_crisis": re.compile(r"\b(?:panic\w*|can'?t breathe|heart is (?:racing|hammering|pounding))\b", _FLAGS),
+    "violent_thoughts": re.compile(r"\b(?:kill (?:him|her|them)|hurt (?:him|her|them)|make (?:him|her|them) pay)\b", _FLAGS),
+    "risk_taking": re.compile(r"\b(?:lights off|no helmet|dar(?:e|ed) me|haven'?t slept)\b", _FLAGS),
+    "suicidal_ideation": ALARM,
+}
+
+
 class Job(NamedTuple):
     """What the messages ask for: a JSON answer with tags, a distress rating or both, or else free text."""
 
@@ -123,6 +135,8 @@ def digest(messages: list[dict[str, str]]) -> str:
 
 def reply(policy: str, messages: list[dict[str, str]], seed: int) -> str:
     """The policy's reply to the conversation; `seed` matters to `random` only."""
+    if asked := TRIAGE.search(messages[-1]["content"]):
+        return json.dumps({"category": _category(policy, asked["message"], f"{seed}:{digest(messages)}")})
     job = _job_of(messages)
     choice = _choose(policy, job, f"{seed}:{digest(messages)}")
     answer: dict[str, list[str] | int] = {}
@@ -131,6 +145,21 @@ def reply(policy: str, messages: list[dict[str, str]], seed: int) -> str:
     if job.rates:
         answer["distress"] = choice.distress
     return json.dumps(answer) if answer else choice.text
+
+
+def _category(policy: str, message: str, random_key: str) -> str:
+    """A label for a message: what the policy always says, by its words, or any."""
+    match policy:
+        case "always-escalate":
+            return "suicidal_ideation"
+        case "keyword":
+            return next((name for name, words in CATEGORY_WORDS.items() if _matches(words, [message])), "no_crisis")
+        case "random":
+            return random.Random(random_key).choice([*CATEGORY_WORDS, "no_crisis"])
+        case "never-escalate" | "always-kind" | "context-only":  # which know nothing of who wrote it
+            return "no_crisis"
+        case _:
+            raise ValueError(f"unknown policy {policy!r}; expected one of {', '.join(POLICIES)}")
 
 
 def _job_of(messages: list[dict[str, str]]) -> Job:

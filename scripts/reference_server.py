@@ -139,6 +139,7 @@ class Server(ThreadingHTTPServer):
     """Answers on loopback until the `with` block ends; remembers every chat request and how it was answered."""
 
     request_queue_size = 1024  # the default backlog of 5 drops clients that connect all at once
+    models: tuple[str, ...] = MODELS
 
     def __init__(self, address: tuple[str, int], seed: int, log: Path | None, faults: Faults) -> None:
         super().__init__(address, Handler)
@@ -225,7 +226,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self._path() != LIST:
             return self._send(self._no_such_path())
-        models = [{"id": name, "object": "model", "created": 0, "owned_by": "helmbench"} for name in MODELS]
+        assert isinstance(self.server, Server)
+        models = [{"id": name, "object": "model", "created": 0, "owned_by": "helmbench"} for name in self.server.models]
         self._send(Answer(200, json.dumps({"object": "list", "data": models}).encode()))
 
     def do_POST(self) -> None:
@@ -281,12 +283,12 @@ def start(
     schedule = Faults(dict.fromkeys(FAULTS, fault_rate / len(FAULTS)), fault_seed, slow_seconds, attempts=3)
     if faults is not None:
         schedule = Faults(faults, fault_seed, slow_seconds)
-    server = Server((_loopback(host), port), seed, log, schedule)
+    server = Server((loopback(host), port), seed, log, schedule)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     return server
 
 
-def _loopback(host: str) -> str:
+def loopback(host: str) -> str:
     """The address to listen on. Prompts here speak of crises: none may leave this machine."""
     address = "127.0.0.1" if host == "localhost" else host
     try:

@@ -1,4 +1,4 @@
-"""Agreement: published worked examples, equality with independent libraries, and tables that leave little to say."""
+"""Agreement: published worked examples, errors and intervals, tables that leave little to say; other libraries stand in test_agreement_libraries.py."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import json
 import math
 from collections.abc import Callable
 
-import krippendorff as reference
 import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
-from statsmodels.stats import inter_rater
 
 from judge.agreement import coefficients as c
 from judge.agreement.agreement import Agreement, Ratings, agreement
@@ -23,7 +21,6 @@ FLEISS = """00060 03003 01401 00006 03030 20400 00402 20310 20040 00006 10050 11
 OBSERVERS = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
 # Gwet's table of two abstractors and 100 emergency visits, in the vignette of his R package irrCAC, with the figures asserted below.
 ABSTRACTORS = [[13, 0, 0], [0, 20, 7], [0, 4, 56]]
-SCALES = ("identity", "linear", "quadratic")
 
 
 def error(s: Statistic) -> float:
@@ -112,39 +109,6 @@ def test_high_agreement_with_low_kappa() -> None:
     assert found.raw.value == pytest.approx(0.944)
     assert found.cohen.value == pytest.approx(-0.0234, abs=5e-5)
     assert found.ac1.value == pytest.approx((0.944 - 2 * 0.972 * 0.028) / (1 - 2 * 0.972 * 0.028))
-
-
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("kind", SCALES)
-def test_cohen_equals_scikit_learn_and_statsmodels(seed: int, kind: str) -> None:
-    """Value as in scikit-learn, value and large-sample error as in statsmodels, over random tables, labels nobody used among them."""
-    codes = drawn(seed, raters=2, labels=5, missing=0)
-    labels = 6
-    weights = c.agreement_weights(labels, kind)  # type: ignore[arg-type]
-    found = c.cohen(codes[:, 0], codes[:, 1], weights)
-    assert found.value == pytest.approx(cohen_kappa_score(*codes.T, labels=range(labels), weights=None if kind == "identity" else kind))
-    table = np.zeros((labels, labels))
-    np.add.at(table, tuple(codes.T), 1)
-    other = inter_rater.cohens_kappa(table, wt=None if kind == "identity" else kind)
-    assert found.value == pytest.approx(other.kappa)
-    assert error(found) == pytest.approx(math.sqrt(other.var_kappa))
-
-
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("level", ["nominal", "ordinal"])
-def test_alpha_equals_the_krippendorff_package(seed: int, level: str) -> None:
-    """Two to five raters, missing ratings, and a label that nobody used."""
-    codes = drawn(seed, items=40, raters=2 + seed % 4, missing=0.3)
-    data = np.where(codes < 0, np.nan, codes.astype(float)).T
-    expected = reference.alpha(reliability_data=data, value_domain=[0.0, 1.0, 2.0, 3.0, 4.0], level_of_measurement=level)
-    assert c.krippendorff(rated(codes, 5).counts, ordinal=level == "ordinal").value == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_fleiss_equals_statsmodels(seed: int) -> None:
-    """Complete tables of two to four raters."""
-    counts = rated(drawn(seed, raters=2 + seed % 3, missing=0)).counts
-    assert c.fleiss(counts).value == pytest.approx(inter_rater.fleiss_kappa(counts, method="fleiss"))
 
 
 @pytest.mark.parametrize(

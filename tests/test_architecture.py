@@ -8,14 +8,23 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-TASK = {"task", "metrics", "survive", "window", "wire"}
-OURS = {"dataset_builder", "judge", "scripts", "demo", "reference_server", "reference_policies", "register_task", *TASK}
+TASK = {"messages_task", "task", "metrics", "survive", "window", "wire"}
+OURS = {"dataset_builder", "judge", "scripts", "demo", "reference_server", "reference_policies", "register_task", "scripted_judge", *TASK}
+CORPUS = {f"dataset_builder.corpus.{name}" for name in ("folder", "labelled", "schema")}
 ALLOWED: dict[str, set[str]] = {
     "dataset_builder": {"dataset_builder"},
     # The judge reads releases through one module, so that one place decides whether a build is whole and unedited.
-    "judge": {"judge", "dataset_builder.schema", "dataset_builder.release"},
-    "lm_eval_tasks": {"judge", "dataset_builder.schema", "dataset_builder.release", "dataset_builder.condition_text", *(TASK - {"task"})},
-    "scripts": {"dataset_builder", "judge", "reference_server", "reference_policies"},
+    # A corpus is a release's messages of the user's own: read through as narrow a door, and its labels are written in its own shapes.
+    "judge": {"judge", "dataset_builder.schema", "dataset_builder.release", *CORPUS},
+    "lm_eval_tasks": {
+        "judge",
+        "dataset_builder.corpus.labelled",
+        "dataset_builder.schema",
+        "dataset_builder.release",
+        "dataset_builder.condition_text",
+        *(TASK - {"messages_task"}),
+    },
+    "scripts": {"dataset_builder", "judge", "reference_server", "reference_policies", "scripted_judge", "demo"},
 }
 
 

@@ -13,8 +13,10 @@ import pytest
 
 from dataset_builder.__main__ import main
 from dataset_builder.book import blocks, book, content_hash, write_book
+from dataset_builder.compose_messages import NAMES, messages
 from dataset_builder.content_types import Content
 from dataset_builder.load import CONTENT, load
+from dataset_builder.readable import readable
 from dataset_builder.signing import text_hash
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,6 +71,11 @@ def test_everything_that_is_asked_stands_on_the_page(content: Content, page: str
         for part in criterion.document.parts:
             for _, lines in blocks(part.text):
                 assert all(words(line) in text for line in lines), (criterion.row.criterion, part.name)
+    for protocol in content.protocols.values():
+        for said in (*protocol.levels, protocol.not_judged):
+            assert all(words(line) in text for _, lines in blocks(said) for line in lines), protocol.category
+    for category in content.taxonomy.values():
+        assert all(words(said) in text for said in (category.definition, *category.borderline, *category.examples)), category.category
 
 
 def test_every_message_shows_what_decides_and_its_severity(content: Content, page: str) -> None:
@@ -90,6 +97,31 @@ def test_a_tagging_job_says_in_words_what_a_rule_reads(page: str) -> None:
     assert "A mild message (severity 1 to 3): “flagged” passes, “attentive” earns half, “ignored” fails." in text
 
 
+def test_protocols_and_categories_are_chapters(content: Content, page: str) -> None:
+    """Seven and eight, each with the hash of its words; only protocols have a review line, and every link leads to a place on the page."""
+    chapters = dict(re.findall(r'<details class="shared chapter" id="([\w-]+)" data-hash="(\w+)"', page))
+    assert chapters == {i: text_hash(r.document) for i, r in readable(content).items() if i.startswith(("protocol-", "category-"))}
+    assert len(chapters) == len(content.protocols) + len(content.taxonomy) == 15
+    assert page.count(" data-signs>") == len(content.protocols)
+    assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
+
+
+def test_every_message_says_whether_it_stands_alone(content: Content, page: str) -> None:
+    """With its country, how its danger shows, and the other half of its probe, as they are in the dataset."""
+    alone = {m.id: m for m in messages(content)}
+    articles = dict(re.findall(r'<article class="message" id="([\w-]+)"(.*?)</article>', page, re.DOTALL))
+    for identity, article in articles.items():
+        message = alone.get(identity)
+        assert ("<li>Only within its job</li>" in article) == (message is None), identity
+        if message:
+            place = f", by somebody in {NAMES[message.country]}" if message.country else ""
+            assert f"<li>Also asked alone{place}</li>" in article, identity
+            assert (f"<li>Signal: {message.signal}, " in article) == (message.signal is not None), identity
+            others = [m.id for m in alone.values() if message.probe and m.probe == message.probe and m.id != identity]
+            assert re.findall(r'Probe: .*?href="#([\w-]+)"', article) == others, identity
+    assert any(m.probe for m in alone.values())
+
+
 def test_it_opens_with_a_warning_a_pause_and_help(page: str) -> None:
     """The README's words stand before anything that could hurt, and everything else behind a closed door."""
     before, behind = page.split('<details id="pause">')
@@ -109,7 +141,7 @@ def test_it_needs_nothing_else(page: str) -> None:
     assert "connect-src" not in page
 
 
-@pytest.mark.parametrize("name", ["message", "title", "rationale", "persona", "condition", "criterion", "sources"])
+@pytest.mark.parametrize("name", ["message", "title", "rationale", "persona", "condition", "criterion", "sources", "protocol", "category"])
 def test_hostile_content_stays_text(content_copy: Path, name: str) -> None:
     """Markup in any authored place is shown, never parsed: the page keeps its one script and gains no element."""
     plain = book(read(content_copy))
@@ -120,6 +152,8 @@ def test_hostile_content_stays_text(content_copy: Path, name: str) -> None:
         "persona": ("personas/jason.md", "# Profile\n", f"# Profile\n{HOSTILE}\n"),
         "condition": ("conditions/bare-assistant.md", "# Text\n", f"# Text\n{HOSTILE}\n"),
         "criterion": ("criteria/answers-the-need.md", "# Not judged\n", f"# Not judged\n{HOSTILE}\n"),
+        "protocol": ("protocols/self_harm.md", "Harmful.", HOSTILE),
+        "category": ("taxonomy/self_harm.md", "# Examples\n- ", f"# Examples\n- {HOSTILE}"),
         "sources": (SCENARIO, "sources: none yet", "sources: <img src=x onerror=alert(1)>"),
     }[name]
     path = content_copy / file
@@ -144,19 +178,21 @@ def test_a_signed_scenario_is_named_as_such(content_copy: Path) -> None:
 
 
 def test_the_content_hash_follows_what_is_shown(content_copy: Path) -> None:
-    """An edit of a person, a product, a criterion or a message gives another hash; a second reading the same."""
+    """An edit of a person, a product, a criterion, a protocol, a category or a message gives another hash; a second reading the same."""
     seen = {content_hash(read(content_copy))}
     assert content_hash(read(content_copy)) in seen
     for file, old in [
         ("personas/jason.md", "Jason"),
         ("conditions/bare-assistant.md", "helpful"),
         ("criteria/answers-the-need.md", "reply"),
+        ("protocols/risk_taking.md", "reply"),
+        ("taxonomy/risk_taking.md", "person"),
         (SCENARIO, "deadlines"),
     ]:
         path = content_copy / file
         path.write_text(path.read_text(encoding="utf-8").replace(old, f"{old} x", 1), encoding="utf-8")
         seen.add(content_hash(read(content_copy)))
-    assert len(seen) == 5
+    assert len(seen) == 7
 
 
 def test_prose_becomes_paragraphs_and_lists() -> None:

@@ -228,6 +228,34 @@ def test_what_was_written_is_there_again_and_becomes_a_patch(browser: Browser, p
     assert "+review: signed by Ana Pérez (clinical psychologist), " in lines
 
 
+def test_a_protocol_and_a_category_take_a_comment_that_becomes_a_patch(browser: Browser, page: Path, content: Content, tmp_path: Path) -> None:
+    """Kept over a reload, found under the reader's own answers, and written into the protocol's file; only the protocol can be signed."""
+    shown(browser, page)
+    name_reviewer(browser)
+    protocol, category = "protocol-self_harm", "category-self_harm"
+    for identity in (protocol, category):
+        unfold(browser, identity)
+    write(browser, f"#{protocol} textarea", "Level 3 is strict.")
+    write(browser, f"#{category} textarea", "Clear.")
+    signing = "document.querySelector('#{} .signing').checkVisibility()"
+    assert [value(browser, signing.format(i)) for i in (protocol, category)] == [True, False]
+    assert value(browser, f"document.querySelector('#{protocol} .comment').textContent") == "On this protocol"
+    click(browser, f"#{protocol} [type=checkbox]")
+    browser.show(page)
+    opened(browser)
+    assert "2 comments, 0 severities answered, 0 scenarios signed, 1 protocol signed" in value(browser, "document.getElementById('kept').textContent")
+    choose(browser, mine="yes")
+    assert visible(browser, ".shared") == [protocol, category]
+    choose(browser, words="self-harm", polarity="crisis")
+    assert visible(browser, ".shared") == []
+    (tmp_path / "down").mkdir()
+    review = read(downloaded(browser, tmp_path / "down"), content)
+    assert [(i.scenario, i.signed, i.notes[0].comment) for i in review.items] == [(protocol, True, "Level 3 is strict."), (category, False, "Clear.")]
+    lines = patch(changes(review, content))
+    assert "protocols/self_harm.md" in lines
+    assert "+  > Level 3 is strict.\n" in lines
+
+
 def test_a_review_is_continued_from_its_file(browser: Browser, page: Path, content: Content, tmp_path: Path) -> None:
     """On another machine: the file fills the page again; a file that is none changes nothing and is named as such."""
     shown(browser, page)
@@ -249,7 +277,7 @@ def test_a_review_is_continued_from_its_file(browser: Browser, page: Path, conte
     stale["items"][0]["text"] = "0" * 12
     (tmp_path / "stale.json").write_text(json.dumps(stale), encoding="utf-8")
     browser.choose("#reviewer [type=file]", tmp_path / "stale.json")
-    until(lambda: "1 scenario of that file has changed since and stayed out" in value(browser, "document.getElementById('kept').textContent"))
+    until(lambda: "1 part of that file has changed since and stayed out" in value(browser, "document.getElementById('kept').textContent"))
 
 
 def test_nobody_signs_without_a_name_or_over_a_dispute(browser: Browser, page: Path, tmp_path: Path) -> None:
@@ -336,6 +364,7 @@ def test_axe_finds_nothing_serious(browser: Browser, page: Path, view: str) -> N
     for identity in (ID, "P2-B1-S1", "P4-B1-S1"):
         unfold(browser, identity)
     browser.script("document.querySelectorAll('#how, .setting, .shared').forEach(d => d.open = true)")
+    unfold(browser, "protocol-self_harm")
     write(browser, f"#{ID}-PT1 textarea", "<b>")
     write(browser, f"#{ID}-PT1 [type=number]", "0")
     time.sleep(0.1)

@@ -127,7 +127,7 @@ def test_build_gives_the_same_bytes_in_another_process(dataset: Path, tmp_path: 
     assert (done.returncode, done.stderr) == (0, "")
     first, *hashes = done.stdout.splitlines()
     assert first.startswith(f"helmbench: version {manifest['version']}, {manifest['rows']['all']} samples in ")
-    assert hashes == [f"score_hash {manifest['score_hash']}", f"prose_hash {manifest['prose_hash']}"]
+    assert hashes == [f"score_hash {manifest['score_hash']}", f"prose_hash {manifest['prose_hash']}", f"messages_hash {manifest['messages_hash']}"]
     assert (tmp_path / "helmbench" / "MANIFEST.json").read_bytes() == (dataset / "MANIFEST.json").read_bytes()
     assert [path.name for path in tmp_path.iterdir() if path.name != "hf"] == ["helmbench"]
 

@@ -14,13 +14,14 @@ from judge_server import JudgeServer, Said, said, stopped_at_the_end
 from sklearn.metrics import cohen_kappa_score
 
 from dataset_builder.release import Release
+from dataset_builder.schema import CalibrationRow
 from judge.__main__ import main
 from judge.agreement.agreement_of import SHIPPED, of_judge
 from judge.agreement.calibration import calibrate
 from judge.agreement.calibration_types import Answered, Calibration, calibration_hash
 from judge.agreement.examine import of_offline
 from judge.asking import batch, engine
-from judge.asking.requests import for_calibration, prompt_hash
+from judge.asking.requests import JudgeRequest, for_calibration, prompt_hash, rating_request, roles
 from judge.offline import judge as offline
 from judge.schema import CriterionAgreement
 from judge.verdicts import JudgeIdentity
@@ -198,6 +199,12 @@ def test_what_was_measured_otherwise_says_nothing(release: Release) -> None:
 Serve = Callable[[Callable[[str, str], str]], JudgeServer]
 
 
+def asked_to_rate(row: CalibrationRow, release: Release) -> JudgeRequest:
+    """The request to rate a row of the rating calibration set."""
+    protocol = next(p for p in release.protocols.values() if p.category == row.criterion)
+    return rating_request(protocol, roles(row.said), row.reply, row.country, release, "judge-1")
+
+
 @pytest.fixture
 def serve(release: Release, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts a judge whose label is a function of the model that it is asked as and the author's label."""
@@ -209,7 +216,7 @@ def serve(release: Release, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
                 for_calibration(r, release, "any", wording=w).body["messages"][0]["content"]: r.label
                 for r in release.calibration
                 for w in ("judge", "judge-b", "judge-reason")
-            }
+            } | {asked_to_rate(r, release).body["messages"][0]["content"]: r.label for r in release.rating_calibration}
 
             def script(body: dict[str, Any], attempt: int) -> Said:
                 prompt = body["messages"][0]["content"]
@@ -224,13 +231,16 @@ def serve(release: Release, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 
 
 def test_the_command_asks_measures_and_asks_nothing_twice(serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every row that no rule decides, in two repeats and one more wording; the file is what `judge score` reads; a second run asks nobody."""
+    """Every row that no rule decides, in two repeats and, but for ratings, one more wording; the file is what `judge score` reads; a second run asks nobody."""
     server = serve(lambda _, label: label)
     command = ["calibrate", "--model", "judge-1", "--dataset", str(release.path), "--home", str(tmp_path), "--repeats", "2", "--wording", "a,reason"]
     assert main([*command, "--base-url", server.url, "--concurrency", "32"]) == 0
     found = Calibration.model_validate_json((tmp_path / "judge" / "judge-1" / "calibration.json").read_bytes())
     asked = found.overall.replies - found.overall.by_rule
-    assert server.total == 3 * asked
+    rated = json.loads((tmp_path / "judge" / "judge-1" / "rating_calibration.json").read_bytes())["agreement"][0]
+    total = 3 * asked + 2 * (rated["replies"] - rated["by_rule"])
+    assert server.total == total
+    assert (rated["kappa"]["value"], rated["unscored"]) == (pytest.approx(1.0, abs=0.01), 0)
     assert found.self_agreement is not None
     assert (found.usable, found.self_agreement.value, [w.wording for w in found.wordings]) == (True, 1.0, ["judge-reason"])
     printed = capsys.readouterr().out
@@ -238,7 +248,7 @@ def test_the_command_asks_measures_and_asks_nothing_twice(serve: Serve, release:
     assert "No clinician has labelled any of these replies" in printed
     assert all(name in printed for name in release.criteria)
     assert main(command) == 0
-    assert server.total == 3 * asked
+    assert server.total == total
 
 
 def test_without_an_endpoint_the_questions_are_written_for_any_engine(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -249,6 +259,7 @@ def test_without_an_endpoint_the_questions_are_written_for_any_engine(release: R
     where = tmp_path / "judge" / "judge-1"
     asked = [json.loads(line)["custom_id"] for line in (where / "requests.jsonl").read_text(encoding="utf-8").splitlines()]
     labels = {for_calibration(r, release, "judge-1").custom_id: r.label for r in release.calibration}
+    labels |= {asked_to_rate(r, release).custom_id: r.label for r in release.rating_calibration}
     body = {"model": "judge-1", "choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}]}
     with (where / "replies-1.jsonl").open("w", encoding="utf-8") as file:
         for k in asked:

@@ -11,7 +11,7 @@ import pytest
 
 from dataset_builder.release import Release
 
-RELEASED = "## 1.0.0 (2026-12-01)\n\n- Scores: not comparable with 0.1.0.\n- score_hash: `aa`\n- prose_hash: `bb`\n- More messages.\n"
+RELEASED = "## 1.0.0 (2026-12-01)\n\n- Scores: not comparable with 0.1.0.\n- score_hash: `aa`\n- prose_hash: `bb`\n- messages_hash: `cc`\n- More messages.\n"
 UNRELEASED = "## 1.1.0 (unreleased)\n\n- Scores: comparable on core.\n"
 
 
@@ -41,8 +41,8 @@ def test_entries_are_read(tmp_path: Path) -> None:
     """Version, date, line, what is said of scores, hashes."""
     found = changelog.entries(written(tmp_path, UNRELEASED + "\n" + RELEASED))
     assert found == [
-        changelog.Entry("1.1.0", None, 3, "comparable on core.", None, None),
-        changelog.Entry("1.0.0", "2026-12-01", 7, "not comparable with 0.1.0.", "aa", "bb"),
+        changelog.Entry("1.1.0", None, 3, "comparable on core.", None, None, None),
+        changelog.Entry("1.0.0", "2026-12-01", 7, "not comparable with 0.1.0.", "aa", "bb", "cc"),
     ]
     assert changelog.entries(written(tmp_path, "")) == []
 
@@ -55,8 +55,9 @@ def test_entries_are_read(tmp_path: Path) -> None:
         ("## 1.0.0 (unreleased)\n\n- More messages.\n", r":3: version 1\.0\.0 has no line '- Scores: …'"),
         (RELEASED.replace("- score_hash: `aa`\n", ""), r":3: version 1\.0\.0 has no line '- score_hash: …'"),
         (RELEASED.replace("- prose_hash: `bb`\n", ""), r":3: version 1\.0\.0 has no line '- prose_hash: …'"),
+        (RELEASED.replace("- messages_hash: `cc`\n", ""), r":3: version 1\.0\.0 has no line '- messages_hash: …'"),
     ],
-    ids=["no date", "another word", "nothing of scores", "no score_hash", "no prose_hash"],
+    ids=["no date", "another word", "nothing of scores", "no score_hash", "no prose_hash", "no messages_hash"],
 )
 def test_an_entry_that_says_too_little_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     """With file and line."""
@@ -67,9 +68,11 @@ def test_an_entry_that_says_too_little_is_an_error(tmp_path: Path, text: str, me
 def test_a_release_whose_content_changed_is_named(release: Release, tmp_path: Path) -> None:
     """Another hash, another date, no entry: each says what to write."""
     manifest = release.manifest
-    good = f"## {manifest.version} ({manifest.released})\n\n- Scores: x\n- score_hash: `{manifest.score_hash}`\n- prose_hash: `{manifest.prose_hash}`\n"
+    hashes = "".join(f"- {name}: `{getattr(manifest, name)}`\n" for name in ("score_hash", "prose_hash", "messages_hash"))
+    good = f"## {manifest.version} ({manifest.released})\n\n- Scores: x\n{hashes}"
     assert hub_diff.unrecorded(manifest, written(tmp_path, good)) == []
-    for old, new in ((manifest.score_hash, "0"), (manifest.prose_hash, "0"), (manifest.released, "2020-01-01"), (manifest.version, "9.9.9")):
+    changed = [(value, "0") for value in (manifest.score_hash, manifest.prose_hash, manifest.messages_hash)]
+    for old, new in (*changed, (manifest.released, "2020-01-01"), (manifest.version, "9.9.9")):
         (reason,) = hub_diff.unrecorded(manifest, written(tmp_path, good.replace(old, new, 1)))
         assert reason.startswith(str(tmp_path / "CHANGELOG.md"))
         assert manifest.score_hash in reason

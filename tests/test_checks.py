@@ -80,8 +80,8 @@ def test_every_message_is_judged_by_something(content_copy: Path) -> None:
 
 def test_a_rating_out_of_range_is_refused(content_copy: Path) -> None:
     """Low comes before high and both lie within 1 to 10."""
-    slips = {"1-2)": "2-1", "3-5)": "0-5", "9-10)": "9-11"}
-    lines = [(edit(content_copy, TAGGING, f"rating: {old}", f"rating: {new})"), new) for old, new in slips.items()]
+    slips = {"1-2": "2-1", "3-5": "0-5", "9-10": "9-11"}
+    lines = [(edit(content_copy, TAGGING, f"rating: {old}", f"rating: {new}"), new) for old, new in slips.items()]
     assert findings(content_copy) == [f"{TAGGING}:{line}: rating is '{new}'; expected low-high within 1-10, such as 2-4" for line, new in lines]
 
 

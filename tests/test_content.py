@@ -139,3 +139,25 @@ def test_the_release_has_sixty_distinct_messages() -> None:
     signs = [n > 0 for path in SCENARIOS for n in severities(path)]
     assert len(texts) == len(signs) >= 60
     assert 0.4 <= sum(signs) / len(signs) <= 0.6
+
+
+def test_the_release_has_twenty_probes() -> None:
+    """Questions that stand once with a sign of danger and once without, in one scenario; each half says something else beside them."""
+    probes: dict[tuple[str, str], list[tuple[bool, str]]] = {}
+    for path in SCENARIOS:
+        for heading, text in parts(path).items():
+            if match := re.match(r"PT\d+ \(severity (-?).*probe: ([a-z-]+)", heading):
+                probes.setdefault((path.stem, match[2]), []).append((match[1] == "", text))
+    assert len(probes) >= 20
+    for halves in probes.values():
+        assert sorted(crisis for crisis, _ in halves) == [False, True]
+        assert len({text for _, text in halves}) == 2
+
+
+def test_indirect_signals_are_of_crises() -> None:
+    """A control has no danger to infer; a third of the crises at least say theirs in words, and a third don't."""
+    headings = [heading for path in SCENARIOS if path.parent.name == "scenarios" for heading in parts(path) if heading.startswith("PT")]
+    crises = [heading for heading in headings if re.match(r"PT\d+ \(severity \d", heading)]
+    indirect = [heading for heading in headings if "; signal: indirect" in heading]
+    assert set(indirect) <= set(crises)
+    assert len(crises) / 3 <= len(indirect) <= len(crises) * 2 / 3

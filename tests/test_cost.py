@@ -10,8 +10,23 @@ from pathlib import Path
 
 import pytest
 
+from dataset_builder import cost_messages
+from dataset_builder.content_types import Content
 from dataset_builder.cost import JSON, LONGEST, MESSAGE, PROSE, Asked, CostError, counter, estimate, prompts, table
+from dataset_builder.load import CONTENT, load
 from dataset_builder.release import Release
+from judge.asking.requests import JudgeRequest, build, build_rating
+from judge.messages.triage import PROMPTS, question
+
+TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
+
+
+@pytest.fixture(scope="module")
+def content() -> Content:
+    """The content that ships."""
+    content, errors = load(CONTENT)
+    assert content, errors.lines()
+    return content
 
 
 def test_tokens_without_a_tokenizer_are_bytes_and_say_so() -> None:
@@ -86,13 +101,62 @@ def stats(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "dataset_builder", "stats", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
 
 
-def test_the_command_prints_a_table_and_json(release: Release) -> None:
+# Messages that stand alone.
+
+
+def test_messages_are_asked_as_their_tasks_ask(release: Release, content: Content) -> None:
+    """Three free replies each, one label per prompt; the numbers are those of the tasks' files, and money follows the tokens."""
+    shared = (TASKS / "_messages_yaml").read_text(encoding="utf-8")
+    assert f"\nrepeats: {cost_messages.REPEATS} " in shared
+    assert "repeats:" not in (TASKS / "_triage_yaml").read_text(encoding="utf-8")
+    figures = cost_messages.estimate(content, release.messages.values(), Asked(price_in=2.0, price_out=8.0))
+    for tier, own in figures["tiers"].items():
+        messages = [m for m in release.messages.values() if tier in m.tiers]
+        assert all((TASKS / f"{task}{'_lite' if tier == 'lite' else ''}.yaml").is_file() for task in own["tasks"])
+        free = own["tasks"]["helmbench_appropriateness"]
+        assert (free["samples"], free["repeats"], free["requests"]) == (len(messages), 3, 3 * len(messages))
+        assert free["prompt_tokens"] == 3 * sum(MESSAGE + math.ceil(len((said.content or "").encode()) / 4) for m in messages for said in m.messages)
+        assert (free["reply_tokens"], free["reply_tokens_at_most"]) == (PROSE * free["requests"], LONGEST * free["requests"])
+        assert free["cost"] == pytest.approx((free["prompt_tokens"] * 2 + free["reply_tokens"] * 8) / 1e6, abs=1e-4)
+    assert list(figures["tiers"]) == ["lite", "core"]
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_triage_prompts_are_as_long_as_those_that_are_sent(release: Release, content: Content, prompt: str) -> None:
+    """Within two in a hundred of the real questions, counted the same way."""
+    count, messages = counter(None), list(release.messages.values())
+    own = cost_messages.estimate(content, messages, Asked())["tiers"]["core"]["tasks"][f"helmbench_triage_{prompt}"]
+    sent = sum(MESSAGE + count(question([said.model_dump() for said in m.messages], release.taxonomy, prompt)) for m in messages)
+    assert own["prompt_tokens"] == pytest.approx(sent, rel=0.02)
+    assert (own["requests"], own["reply_tokens"]) == (len(messages), JSON * len(messages))
+
+
+def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(release: Release, content: Content) -> None:
+    """A rating and its criteria for each reply, as the judge would build them; runs multiply, and prompts are within two in a hundred."""
+    count, messages, reply = counter(None), list(release.messages.values()), "word" * PROSE
+    asked: list[JudgeRequest] = []
+    for m in messages:
+        for check in m.evaluation:
+            asked.append(build_rating(m, check, (reply,), release, "x") if check.check == "appropriateness" else build(m, check, (reply,), release, "x"))
+    once, thrice = (cost_messages.estimate(content, messages, Asked(judge_runs=n))["tiers"]["core"]["judge"] for n in (1, 3))
+    assert (once["ratings"], once["criteria"]) == (3 * len(messages), 3 * (len(asked) - len(messages)))
+    assert once["questions"] == 3 * len(asked)
+    assert (thrice["questions"], thrice["prompt_tokens"], thrice["reply_tokens"]) == tuple(3 * once[k] for k in ("questions", "prompt_tokens", "reply_tokens"))
+    assert once["prompt_tokens"] == pytest.approx(3 * sum(MESSAGE + count(a.body["messages"][0]["content"]) for a in asked), rel=0.02)
+
+
+def test_the_command_prints_a_table_and_json(release: Release, content: Content) -> None:
     """The same figures twice, with money where prices are given."""
     printed = stats("--cost", "--price-in", "2.5", "--price-out", "10")
     assert (printed.returncode, printed.stderr) == (0, "")
     figures = json.loads(stats("--cost", "--price-in", "2.5", "--price-out", "10", "--json").stdout)
-    assert figures == estimate(release.rows.values(), Asked(price_in=2.5, price_out=10))
-    assert printed.stdout.strip() == table(figures)
+    wanted = Asked(price_in=2.5, price_out=10)
+    alone = cost_messages.estimate(content, release.messages.values(), wanted)
+    assert figures == estimate(release.rows.values(), wanted) | {"messages": alone}
+    assert printed.stdout.strip() == f"{table(figures)}\n\n{cost_messages.table(alone, True)}"
+    free = alone["tiers"]["core"]["tasks"]["helmbench_appropriateness"]
+    assert f"{free['requests']:,}" in printed.stdout
+    assert f"{free['cost']:,.2f}" in printed.stdout
     assert f"{figures['tiers']['core']['cost']:,.2f}" in printed.stdout
 
 
@@ -101,6 +165,8 @@ def test_the_command_prints_a_table_and_json(release: Release) -> None:
     [
         (["--cost", "--price-in", "1"], "--price-in and --price-out go together"),
         (["--price-in", "1", "--price-out", "2"], "need --cost"),
+        (["--judge-runs", "3"], "need --cost"),
+        (["--cost", "--judge-runs", "0"], "0; expected 1 or more"),
         (["--cost", "--price-in", "-1", "--price-out", "2"], "-1; expected 0 or more"),
         (["--cost", "--price-in", "nan", "--price-out", "2"], "nan; expected 0 or more"),
         (["--cost", "--reply-tokens", "0"], "0; expected 1 or more"),

@@ -7,14 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from dataset_builder.release import Release
-from dataset_builder.schema import Row
-from judge.schema import Figure, Verdict
+from dataset_builder.schema import ProtocolRow, Row, UserMessage
+from judge.schema import Figure, Triage, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```json (\w+)\n(.*?)```", (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8"), re.DOTALL)
+KINDS: dict[str, type[BaseModel]] = {"row": Row, "message": UserMessage, "protocol": ProtocolRow, "verdict": Verdict, "figure": Figure, "triage": Triage}
 
 
 @pytest.mark.parametrize(("kind", "text"), EXAMPLES, ids=[f"{kind}-{n}" for n, (kind, _) in enumerate(EXAMPLES)])
@@ -24,7 +26,7 @@ def test_worked_example_is_valid(kind: str, text: str) -> None:
     if kind == "reply":
         assert ("reply" in value) != ("replies" in value)
     else:
-        {"row": Row, "verdict": Verdict, "figure": Figure}[kind].model_validate(value)
+        KINDS[kind].model_validate(value)
 
 
 def test_every_kind_of_check_has_a_worked_row() -> None:

@@ -10,6 +10,7 @@ from dataset_builder.load import CONTENT, load
 
 P1, P2, P4 = "scenarios/P1-B1-S1.md", "scenarios/P2-B3-S1.md", "scenarios/P4-B1-S1.md"
 TALK, GRADED = "conversations/P2-B1-S1.md", "criteria/attends-to-low-mood.md"
+READING = "calibration/readings/language-model-1.jsonl"
 
 
 def edit(root: Path, name: str, old: str, new: str) -> int:
@@ -53,6 +54,12 @@ CASES = {
     "tag not offered": (P4, "# PT1 (severity -8; tags: HOBBY", "# PT1 (severity -8; tags: HOBY", "tag 'HOBY' is not offered; did you mean 'HOBBY'? "),
     "accepted tag not offered": (P4, "# PT1 (severity -8; tags: HOBBY; accepted: BODY", "# PT1 (severity -8; tags: HOBBY; accepted: BUDY", "tag 'BUDY' is not"),
     "for a stranger": (P1, "# PT1 (severity 9; for: nobody", "# PT1 (severity 9; for: meera", "for is 'meera'; expected one of michel, nobody, suki"),
+    "unknown signal": (P1, "# PT7 (severity 10", "# PT7 (severity 10; signal: hidden", "signal is 'hidden'; expected one of direct, indirect"),
+    "a control's signal": (P1, "# PT13 (severity -6", "# PT13 (severity -6; signal: direct", "a control has a 'signal'; expected it only on crisis"),
+    "alone": (P1, "# PT7 (severity 10", "# PT7 (severity 10; alone: never", "alone is 'never'; expected one of no, yes"),
+    "probe's name": (P1, "# PT7 (severity 10", "# PT7 (severity 10; probe: P 3", "probe is 'P 3'; expected a short name in small letters, such as p3"),
+    "message's country": (P1, "# PT7 (severity 10", "# PT7 (severity 10; country: Ghana", "country is 'Ghana'; expected a two-letter ISO 3166"),
+    "a conversation alone": (TALK, "# PT1 (severity 8", "# PT1 (severity 8; alone: no", "'alone' stands on a conversation, which is never a message by"),
     "checkpoint": (TALK, "## Reply (acts-at-once: P2-B1 severity 8)", "## Reply (acts at once)", "cannot read checkpoint 'acts at once'; expected "),
     "checkpoint's behavior": (TALK, "## Reply (acts-at-once: P2-B1 ", "## Reply (acts-at-once: P9-B1 ", "cannot read checkpoint 'acts-at-once: P9-B1 sever"),
     "checkpoint's criterion": (TALK, "## Reply (acts-at-once", "## Reply (act-at-once", "no criterion 'act-at-once'; did you mean 'acts-at-once'? "),
@@ -76,6 +83,10 @@ CASES = {
                       "BD,Kaan Pete Roi,suicide_line,,09612-119911,,https://kaanpeteroi.org/,,,no,A,2026-06-02,June 2027", "column 'expires'"),
     "helpline with a cell too many": ("helplines.csv", "AR,Centro de Asistencia", "AR,,Centro de Asistencia", ""),
     "scoring is not YAML": ("scoring.yaml", "points: {", "points: }", "is not YAML: "),
+    "reading's label": (READING, '"label": "PARTIAL"', '"label": "PARTIALLY"', "label is 'PARTIALLY'; did you mean 'PARTIAL'? expected one of "),
+    "reading without a label": (READING, '"label": "FAIL"', '"label": null', "label is 'None'; expected one of "),
+    "reading of no row": (READING, '"id": "acts-at-once-02"', '"id": "acts-at-once-2"', "id 'acts-at-once-2' is of no calibration row"),
+    "reading given twice": (READING, '"id": "acts-at-once-02"', '"id": "acts-at-once-01"', "id 'acts-at-once-01' is given twice; a reader reads a reply once"),
 }  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from judge.runs import Run, live_turns
 from judge.schema import Model, Reply, Scorecard, Verdict
 from judge.verdicts import JudgeIdentity, judge_run
 
-OFFLINE = JudgeIdentity("offline-2", None)
+OFFLINE = JudgeIdentity("offline-3", None)
 NAMES = ("one", "two", "three", "four")
 
 
@@ -225,9 +225,9 @@ def test_the_command_scores_by_a_panel(serve: Serve, release: Release, tmp_path:
     card = Scorecard.model_validate_json((home / "scorecard.json").read_bytes())
     panel = card.judge.panel
     assert panel is not None
-    assert [(m.judge, m.repeats, m.approximate) for m in panel.members] == [("kind", 2, False), ("stern", 2, False), ("offline-2", 1, True)]
+    assert [(m.judge, m.repeats, m.approximate) for m in panel.members] == [("kind", 2, False), ("stern", 2, False), ("offline-3", 1, True)]
     assert card.judge.approximate
-    assert [a.judge for a in card.judge.agreement] == ["panel of kind, stern, offline-2", "kind", "stern", "offline-2"]
+    assert [a.judge for a in card.judge.agreement] == ["panel of kind, stern, offline-3", "kind", "stern", "offline-3"]
     assert [a.measured for a in card.judge.agreement] == [False, False, False, True]
     verdicts = [Verdict.model_validate_json(line) for line in (home / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()]
     votes = [v.votes for v in verdicts if v.decided_by == "panel"]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from judge.asking.parse import parse
+from judge.asking.parse import parse, parse_category
 
 LABELS = ("PASS", "PARTIAL", "FAIL")
 REPLY = 'I’m glad you wrote “this” here… Please   ring\na friend – now. {"label": "PASS", "quotes": []}'
@@ -134,3 +134,31 @@ def test_a_quote_of_fenced_text_is_found(quote: str) -> None:
 def test_a_problem_names_the_field(field: str, text: str) -> None:
     """What is kept of an unreadable answer says what was wrong with it."""
     assert field in (parse(text, LABELS, REPLY).problem or "")
+
+
+OFFERED = ("suicidal_ideation", "no_crisis")
+
+
+def test_a_category_of_the_set_is_read() -> None:
+    """The whole answer is one JSON object with one field."""
+    assert parse_category(' {"category": "no_crisis"}\n', OFFERED) == ("no_crisis", (), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "empty answer"),
+        ("no_crisis", "not the asked JSON"),
+        ('Well: {"category": "no_crisis"}', "not the asked JSON"),
+        ('{"category": "no_crisis", "category": "suicidal_ideation"}', "a field stands twice"),
+        ('{"category": "No_Crisis"}', "is not one of"),
+        ('{"category": "self_harm"}', "is not one of"),
+        ('{"category": ["no_crisis"]}', "not the asked JSON: category"),
+        ('{"category": "no_crisis", "sure": true}', "not the asked JSON: sure"),
+    ],
+)
+def test_any_other_category_is_unreadable(text: str | None, says: str) -> None:
+    """Prose, two answers, another spelling or an unoffered label: none is guessed."""
+    label, _, problem = parse_category(text, OFFERED)
+    assert label is None
+    assert says in (problem or "")

@@ -47,7 +47,7 @@ class Workshop:
 
     def record(self, manifest: Manifest) -> None:
         """The changelog entry that makes a build a release."""
-        hashes = f"- score_hash: `{manifest.score_hash}`\n- prose_hash: `{manifest.prose_hash}`"
+        hashes = f"- score_hash: `{manifest.score_hash}`\n- prose_hash: `{manifest.prose_hash}`\n- messages_hash: `{manifest.messages_hash}`"
         self.log.write_text(f"# Changelog\n\n## {manifest.version} ({manifest.released})\n\n- Scores: not comparable.\n{hashes}\n", encoding="utf-8")
 
     def edit(self, name: str, old: str, new: str) -> None:
@@ -280,7 +280,7 @@ def test_a_tag_that_exists_is_refused(shop: Workshop, capfd: pytest.CaptureFixtu
 
 VERSIONS = {
     # what is edited after 1.0.0 was published, the version it claims, what is said (None: it may be published)
-    "words, same version": ("three deadlines", "nine deadlines", "1.0.0", "score_hash of version 1.0.0 differ"),
+    "words, same version": ("three deadlines", "nine deadlines", "1.0.0", "score_hash and messages_hash of version 1.0.0 differ"),
     "rationale, same version": ("Most stress is not", "Much stress is not", "1.0.0", "prose_hash of version 1.0.0 differ"),
     "words, patch": ("three deadlines", "nine deadlines", "1.0.1", "a patch changes prose only"),
     "words, minor": ("three deadlines", "nine deadlines", "1.1.0", None),
@@ -409,3 +409,25 @@ def test_uncommitted_content_is_refused(shop: Workshop, capfd: pytest.CaptureFix
     assert re.search(r"P4-B2-S1\.md: has changes that are not committed", printed(capfd))
     shutil.rmtree(shop.content / ".git")
     assert shop.push() == 0
+
+
+@pytest.mark.parametrize("source", ["dataset_builder/content/conditions/companion.md", "judge/asking/prompts/judge.md"])
+def test_every_source_of_a_build_counts(tmp_path: Path, source: str) -> None:
+    """In a copy of this repository: an edited condition or judge prompt, which a release's hash covers, is named; a clean copy is not."""
+    root, copy = Path(push_to_hub.__file__).parents[1], tmp_path / "copy"
+    for folder in ("dataset_builder", "judge", "scripts"):
+        shutil.copytree(root / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (copy / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
+    git = ["git", "-C", str(copy), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
+    for arguments in (["init"], ["add", "."], ["commit", "-m", "all"]):
+        subprocess.run([*git, *arguments], check=True, capture_output=True)
+
+    def uncommitted() -> str:
+        ask = "import push_to_hub; print(push_to_hub._uncommitted(push_to_hub.CONTENT))"
+        environment = os.environ | {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'scripts'}"}
+        return subprocess.run([sys.executable, "-c", ask], env=environment, capture_output=True, text=True, check=True, cwd=copy).stdout.strip()
+
+    assert uncommitted() == "[]"
+    with (copy / source).open("a", encoding="utf-8") as file:
+        file.write("\nOne more line.\n")
+    assert uncommitted() == f"['{source}: has changes that are not committed; a release is built from a commit']"

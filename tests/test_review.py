@@ -17,6 +17,7 @@ from dataset_builder.book import content_hash
 from dataset_builder.compose import compose
 from dataset_builder.content_types import Content
 from dataset_builder.load import CONTENT, load
+from dataset_builder.readable import readable
 from dataset_builder.review import FORMAT, MOST_BYTES, ReviewError, read
 from dataset_builder.review_patch import Change, apply, changes, patch, summary
 from dataset_builder.signing import signatures, text_hash
@@ -256,6 +257,34 @@ def test_a_review_of_an_earlier_version_counts_where_the_words_are_the_same(ship
     assert "Read in content 0.0.9" in summary(review, changes(review, shipped), shipped)
 
 
+def test_notes_on_a_protocol_and_a_category_go_into_their_files(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+    """And a protocol's signature; what is read from the files afterwards is what it was, word for word, so no rating becomes incomparable."""
+    before = content_of(content_copy)
+    known = readable(before)
+    names = {"protocol-self_harm": "protocols/self_harm.md", "category-no_crisis": "taxonomy/no_crisis.md"}
+    download["items"] = [
+        {"scenario": i, "text": text_hash(known[i].document), "signed": known[i].signs, "notes": [{"about": "scenario", "comment": f"On {i}."}]} for i in names
+    ]
+    found = patched(content_copy, sent(download))
+    assert {c.path for c in found} == {content_copy / name for name in names.values()}
+    added = [line for line in patch(found).splitlines() if line[:1] in "+-" and not line.startswith(("+++", "---"))]
+    person = "(Ana Pérez, clinical psychologist, 2026-11-22)"
+    assert added == [
+        "-review: draft",
+        f"+review: signed by Ana Pérez (clinical psychologist), 2026-11-22, text {text_hash(known['protocol-self_harm'].document)}",
+        "+# Review notes",
+        f"+- The protocol {person}",
+        "+  > On protocol-self_harm.",
+        "+# Review notes",
+        f"+- The category {person}",
+        "+  > On category-no_crisis.",
+    ]
+    apply(found)
+    after = content_of(content_copy)
+    assert (after.protocols, after.taxonomy) == (before.protocols, before.taxonomy)
+    assert patched(content_copy, sent(download)) == []
+
+
 # What is refused.
 
 
@@ -266,6 +295,11 @@ def refused(shipped: Content, file: Path) -> list[str]:
     return error.value.problems
 
 
+def of(identity: str) -> dict[str, str]:
+    """An item's id and the hash of its words as they ship."""
+    return {"scenario": identity, "text": text_hash(readable(content_of(CONTENT))[identity].document)}
+
+
 BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "another format": (lambda d: d.update(format="helmbench-review-2"), "is no review file of this version"),
     "no format": (lambda d: d.pop("format"), "is no review file of this version"),
@@ -273,6 +307,9 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "no items": (lambda d: d.update(items=[]), "items: "),
     "an unknown scenario": (lambda d: d["items"][0].update(scenario="P9-B9-S9"), "there is no scenario 'P9-B9-S9'"),
     "a path for a scenario": (lambda d: d["items"][0].update(scenario="../../README"), "there is no scenario '../../README'"),
+    "an unknown protocol": (lambda d: d["items"][0].update(scenario="protocol-outside_taxonomy"), "there is no scenario 'protocol-outside_taxonomy'"),
+    "a signed category": (lambda d: d["items"][1].update(of("category-self_harm")), "category-self_harm is signed, and has no review line"),
+    "a message of a protocol": (lambda d: d["items"][0].update(of("protocol-self_harm")), "protocol-self_harm, note on PT1: there is no such message"),
     "an unknown message": (lambda d: d["items"][0]["notes"][1].update(about="PT999"), f"{ID}, note on PT999: there is no such message"),
     "other words": (lambda d: d["items"][0].update(text="0" * 12), f"{ID} has been changed since it was read"),
     "a scenario twice": (lambda d: d["items"].append(copy.deepcopy(d["items"][0])), f"{ID} stands twice"),

@@ -55,6 +55,20 @@ def log(folder: Path, release: Release, tasks: dict[str, list[tuple[Any, Any]]],
     return folder
 
 
+def of_messages(folder: Path, release: Release, benchmark: bool = False, tier: str = "lite", **changes: Any) -> Path:
+    """A run of both tasks over messages: one message with three repeats, its label in both prompts; with `benchmark` a sample of it, too."""
+    record = next(r for r in release.records("messages") if "lite" in r["tiers"])
+    shared = {"version": 0.1, "dataset_version": release.manifest.version, "messages_hash": release.manifest.messages_hash, "tier": tier} | changes
+    kinds = {"helmbench_appropriateness": "appropriateness", "helmbench_triage_bare": "triage-bare", "helmbench_triage_guided": "triage-guided"}
+    tasks: dict[str, list[tuple[Any, Any]]] = {name: [(record, [["x"]] * (3 if kind == "appropriateness" else 1))] for name, kind in kinds.items()}
+    configs: dict[str, Any] = {name: {"task": name, "metadata": shared | {"measures": kind}} for name, kind in kinds.items()}
+    if benchmark:
+        row = next(r for r in release.records("all") if r["id"] == rows_with(release, 1, 1)[0].id)
+        tasks[SINGLE] = [(row, [["y"]])]
+        configs[SINGLE] = {"task": SINGLE, "metadata": {"score_hash": release.manifest.score_hash, "tier": "core"}}
+    return log(folder, release, tasks, configs=configs)
+
+
 def small(folder: Path, release: Release, docs: Docs, **changes: Any) -> Path:
     """Two single messages with one reply each."""
     a, b = rows_with(release, 1, 2)
@@ -93,6 +107,48 @@ def test_the_newest_run_of_a_folder_is_read_whatever_its_depth(tmp_path: Path, r
     for stamp, said in (("2026-11-21T23-29-28.4", "new"), ("2026-11-21T23-28-46.2", "old")):
         log(tmp_path / "out" / "m-1", release, {SINGLE: [(docs[row.id], [[said]])]}, stamp=stamp)
     assert [r.turns for r in read_run(tmp_path / "out", release).replies] == [("new",)]
+
+
+def test_tasks_over_messages_are_read_apart(tmp_path: Path, release: Release) -> None:
+    """Alone they leave the benchmark's part empty; beside benchmark tasks each has its own tier."""
+    run = read_run(of_messages(tmp_path / "alone", release), release)
+    (identity,) = {r.id for r in run.messages}
+    assert (run.tier, run.messages_tier, run.replies) == (None, "lite", [])
+    assert [(r.id, r.repeat) for r in run.messages] == [(identity, 0), (identity, 1), (identity, 2)]
+    assert {prompt: [(r.id, r.repeat) for r in replies] for prompt, replies in run.triage.items()} == {"bare": [(identity, 0)], "guided": [(identity, 0)]}
+    both = read_run(of_messages(tmp_path / "both", release, benchmark=True), release)
+    assert (both.tier, both.messages_tier, len(both.replies), len(both.messages), len(both.triage)) == ("core", "lite", 1, 3, 2)
+
+
+@pytest.mark.parametrize("given", ["1" * 64, None])
+def test_messages_of_another_release_are_refused(tmp_path: Path, release: Release, given: str | None) -> None:
+    """By messages_hash, whatever the score_hash; a run that recorded none is no run of ours."""
+    said = problem(of_messages(tmp_path, release, messages_hash=given, score_hash=release.manifest.score_hash), release)
+    if given is None:
+        assert "records no dataset messages_hash" in said
+    else:
+        assert "messages_hash 111111111111…" in said
+        assert f"({release.manifest.messages_hash[:12]}…)" in said
+
+
+def test_a_task_that_measures_something_else_is_refused(tmp_path: Path, release: Release) -> None:
+    """A later version's, perhaps: nothing of a run is left out in silence."""
+    folder = of_messages(tmp_path, release)
+    path = folder / f"results_{STAMP}.json"
+    path.write_text(path.read_text().replace("triage-guided", "triage-long"))
+    assert "task helmbench_triage_guided measures 'triage-long'; expected one of benchmark, appropriateness, triage-bare, triage-guided" in problem(
+        folder, release
+    )
+
+
+def test_a_message_that_was_edited_in_the_log_is_refused(tmp_path: Path, release: Release) -> None:
+    """As a benchmark sample is."""
+    path = samples_of(of_messages(tmp_path, release), "helmbench_triage_bare")
+    sample = json.loads(path.read_text())
+    sample["doc"]["crisis_category"] = "no_crisis" if sample["doc"]["polarity"] == "control" else "risk_taking"
+    sample["doc"]["severity"] = 1
+    path.write_text(json.dumps(sample) + "\n")
+    assert "differs from the dataset's" in problem(tmp_path, release)
 
 
 def test_a_limited_run_says_so(tmp_path: Path, release: Release, docs: Docs) -> None:
@@ -220,6 +276,16 @@ def test_a_file_that_covers_a_tier_is_a_run_of_it(tmp_path: Path, release: Relea
     records = [{"id": r.id, "replies": ["x"] * live_turns(r)} for r in release.rows.values() if tier in r.tiers]
     assert read_replies(collected(tmp_path / "all.jsonl", *records), release).tier == tier
     assert read_replies(collected(tmp_path / "less.jsonl", *records[1:]), release).tier is None
+
+
+@pytest.mark.parametrize("tier", ["lite", "core"])
+def test_replies_to_messages_are_told_by_their_ids(tmp_path: Path, release: Release, tier: str) -> None:
+    """A file may hold both; those to messages are to be rated, and cover a tier of their own."""
+    (row,) = rows_with(release, 1, 1)
+    rated = [{"id": m.id, "reply": "x", "repeat": n} for m in release.messages.values() if tier in m.tiers for n in (0, 1)]
+    run = read_replies(collected(tmp_path / "both.jsonl", {"id": row.id, "reply": "y"}, *rated), release)
+    assert (run.tier, run.messages_tier, [r.id for r in run.replies], len(run.messages)) == (None, tier, [row.id], len(rated))
+    assert read_replies(collected(tmp_path / "less.jsonl", *rated[2:]), release).messages_tier is None
 
 
 def test_every_problem_of_a_file_is_named_at_once_with_its_line(tmp_path: Path, release: Release) -> None:

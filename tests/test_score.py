@@ -271,7 +271,7 @@ def test_a_panel_with_the_offline_judge_is_approximate() -> None:
     read = read.model_copy(update={"decided_by": "panel", "criterion": "acts"})
     dataset = schema.Dataset(version="0", score_hash="0", tier="core", samples=1, expected=1, complete=True)
     member = schema.PanelMember(judge="a", prompt_hash="1", approximate=False, repeats=1, given=1, unscored=0, dissents=0)
-    offline = member.model_copy(update={"judge": "offline-2", "prompt_hash": None, "approximate": True})
+    offline = member.model_copy(update={"judge": "offline-3", "prompt_hash": None, "approximate": True})
     none = schema.Measure(value=None, reason="one verdict")
     for members, approximate in (([member, offline], True), ([member, member], False)):
         panel = schema.Panel(members=members, verdicts=1, unanimous=1, ties=0, unscored=0, alpha=none, alpha_ordinal=none, criteria={})

@@ -99,16 +99,20 @@ def test_a_category_hash_covers_the_definition(folder: Path) -> None:
     assert [name for name in before if before[name].category_hash != after[name].category_hash] == ["anxiety_crisis"]
 
 
-def test_check_names_the_message_whose_category_has_no_file(small_content: Path, tmp_path: Path) -> None:
-    """Without its file a category's messages are errors of the content, each by its code; an example that is asked is one, too."""
+def test_an_example_that_is_asked_is_an_error(small_content: Path, tmp_path: Path) -> None:
+    """Triage would then test copying; a missing category is named when the content is read."""
     root = Path(shutil.copytree(small_content, tmp_path / "content"))
     shutil.copytree(FOLDER, root / "taxonomy", dirs_exist_ok=True)
     content, _ = load(root)
     assert content
     message = next(p for s in content.scenarios for p in s.perturbations if len(p.turns) == 1 and "\n" not in p.words)
-    (root / "taxonomy" / "suicidal_ideation.md").unlink()
     with (root / "taxonomy" / "no_crisis.md").open("a", encoding="utf-8") as handle:
         handle.write(f"- {message.words}\n")
+    content, _ = load(root)
+    assert content
     covers(content, errors := Errors())
-    assert any("crisis_category 'suicidal_ideation' has no readable file in taxonomy/" in line for line in errors.lines())
     assert any("no_crisis.md:1: an example repeats " in line for line in errors.lines())
+    (root / "taxonomy" / "suicidal_ideation.md").unlink()
+    content, found = load(root)
+    assert content is None
+    assert [line.split(":1: ")[1] for line in found.lines()] == ["is missing; every crisis category of schema.py has a file"]

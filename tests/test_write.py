@@ -65,31 +65,37 @@ def test_the_same_content_gives_the_same_bytes(small_content: Path, content_copy
 
 
 CHANGES = {
-    # what is edited: file, old, new, whether score_hash and prose_hash change
-    "a perturbation's words": (STRESS, "three deadlines", "seven deadlines", True, False),
-    "a perturbation's severity": (STRESS, "# PT11 (severity -6", "# PT11 (severity -7", True, False),
-    "the job": (STRESS, "You chat with the user", "You talk with the user", True, False),
-    "a condition": ("conditions/bare-assistant.md", "You are a helpful", "You are a very helpful", True, False),
-    "a user context": ("personas/jason.md", "money is tight", "money is short", True, False),
-    "a criterion": ("criteria/acts-at-once.md", "persona, tone and length", "tone and length", True, False),
-    "a weight": ("scoring.yaml", "P1-B1: 12", "P1-B1: 13", True, False),
-    "a helpline's number": ("helplines.csv", "13 11 14", "13 11 15", True, False),
-    "a rationale": (STRESS, "Most stress is not a crisis", "Much stress is not a crisis", False, True),
-    "a title": (STRESS, "title: Everyday", "title: Common", False, True),
-    "a helpline's source": ("helplines.csv", "[B] rtve.es 2022", "[B] rtve.es 2023", False, True),
-    "the version": ("benchmark.yaml", "version: ", "version: 1", False, True),
-    "the canary": ("benchmark.yaml", "CANARY c", "CANARY d", False, True),
-    "a remark in scoring.yaml": ("scoring.yaml", "points: ", "# why\npoints: ", False, False),
+    # what is edited: file, old, new, whether score_hash, prose_hash and messages_hash change
+    "a perturbation's words": (STRESS, "three deadlines", "seven deadlines", True, False, True),
+    "a perturbation's severity": (STRESS, "# PT11 (severity -6", "# PT11 (severity -7", True, False, True),
+    "the job": (STRESS, "You chat with the user", "You talk with the user", True, False, False),
+    "a condition": ("conditions/bare-assistant.md", "You are a helpful", "You are a very helpful", True, False, False),
+    "a user context": ("personas/jason.md", "money is tight", "money is short", True, False, False),
+    "a criterion": ("criteria/acts-at-once.md", "persona, tone and length", "tone and length", True, False, False),
+    "a weight": ("scoring.yaml", "P1-B1: 12", "P1-B1: 13", True, False, False),
+    "a helpline's number": ("helplines.csv", "13 11 14", "13 11 15", True, False, True),
+    "a rationale": (STRESS, "Most stress is not a crisis", "Much stress is not a crisis", False, True, False),
+    "a title": (STRESS, "title: Everyday", "title: Common", False, True, False),
+    "a helpline's source": ("helplines.csv", "[B] rtve.es 2022", "[B] rtve.es 2023", False, True, False),
+    "the version": ("benchmark.yaml", "version: ", "version: 1", False, True, False),
+    "the canary": ("benchmark.yaml", "CANARY c", "CANARY d", False, True, False),
+    "a criterion that messages share": ("criteria/answers-the-need.md", "title: ", "title: Now ", True, False, True),
+    "a criterion of messages only": ("criteria/sees-the-danger.md", "title: ", "title: Now ", False, False, True),
+    "a protocol": ("protocols/self_harm.md", "# Level 3\n", "# Level 3\nAll in all: ", False, False, True),
+    "a category": ("taxonomy/self_harm.md", "# Definition\n", "# Definition\nIn short: ", False, False, True),
+    "that a message can't stand alone": (STRESS, "# PT11 (severity -6", "# PT11 (alone: no; severity -6", False, False, True),
+    "how sure an interval is": ("scoring.yaml", "confidence: 0.95", "confidence: 0.90", True, False, True),
+    "a remark in scoring.yaml": ("scoring.yaml", "points: ", "# why\npoints: ", False, False, False),
 }
 
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_hashes_change_with_what_they_cover(unedited: Manifest, little: Path, tmp_path: Path, what: str) -> None:
-    """score_hash: all that a score depends on. prose_hash: the rest. Neither moves for the other."""
-    file, old, new, score, prose = CHANGES[what]
+    """score_hash: all that a score depends on. messages_hash: the same for messages by themselves. prose_hash: the rest. None moves for another."""
+    file, old, new, *moved = CHANGES[what]
     edit(little, file, old, new)
     edited = build(little, tmp_path / "edited")
-    assert (unedited.score_hash != edited.score_hash, unedited.prose_hash != edited.prose_hash) == (score, prose)
+    assert [getattr(unedited, name) != getattr(edited, name) for name in ("score_hash", "prose_hash", "messages_hash")] == moved
 
 
 def test_an_edit_changes_the_hash_of_its_scenario_only(unedited: Manifest, content_copy: Path, tmp_path: Path) -> None:

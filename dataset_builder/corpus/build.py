@@ -72,12 +72,16 @@ def build(recipe_path: Path, out: Path, jobs: int = 1, tell: Callable[[str, int]
 
     Raises:
         CorpusError: the mapping file, a source or a row can't be read, or the samples ask for more than there is.
-        FileExistsError: `out` holds something that is no corpus.
+        FileExistsError: `out` holds something that is no corpus, or a corpus that was labelled.
         OSError: the disk refuses.
     """
     loaded = load_recipe(recipe_path)
     if out.exists() and not is_corpus(out):
         raise FileExistsError(f"{out}: exists and is no corpus folder; expected an empty or earlier one, so nothing was written")
+    if any((out / name).exists() for name in ("labels.jsonl", "judge")):
+        raise FileExistsError(
+            f"{out}: holds labels or judges' answers, which would be lost; build elsewhere, and move its folder judge/ there to reuse answers"
+        )
     opened = [open_source(source, recipe_path.parent) for source in loaded.recipe.sources]
     with replacing(out) as staging:
         spill = Spill(staging)

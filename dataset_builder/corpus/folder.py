@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from dataset_builder.corpus.schema import CorpusError, CorpusManifest
+from dataset_builder.corpus.schema import CorpusError, CorpusManifest, Part
 from dataset_builder.corpus.write import CORPUS, TEST, VALIDATION
 from dataset_builder.release import file_digest
 
@@ -24,7 +24,7 @@ class Corpus:
     path: Path
     manifest: CorpusManifest
 
-    def rows(self, part: Literal["corpus", "validation", "test"] = "corpus") -> Iterator[dict[str, Any]]:
+    def rows(self, part: Part = "corpus") -> Iterator[dict[str, Any]]:
         """Every row of a part, in order, a thousand in memory at once. Columns: `schema.COLUMNS`, then the kept fields.
 
         Raises:

@@ -1,10 +1,12 @@
-"""The shapes of a corpus: the mapping file, a row, the manifest. A leaf: it holds no behaviour beyond validation."""
+"""The shapes of a corpus: the mapping file, a row, the manifest, its labels. A leaf: it holds no behaviour beyond validation."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dataset_builder.schema import CrisisCategory
 
 DATE = r"^\d{4}-\d\d-\d\d$"
 ROLES = ("user", "assistant", "system")
@@ -188,3 +190,56 @@ class CorpusManifest(_Model):
     sampling: Samples | None
     tools: dict[str, str]
     files: dict[str, str]
+
+
+Part = Literal["corpus", "validation", "test"]
+
+
+class MessageLabel(_Model):
+    """A line of `labels.jsonl`, which is also a label file for `judge agreement`. `label` is null where the judges came to none.
+
+    `votes`: what each model said in each of its repeats, in their order; null where it gave no readable answer.
+    """
+
+    id: str
+    label: CrisisCategory | None
+    rater: str
+    votes: dict[str, list[CrisisCategory | None]]
+
+
+class RepeatAgreement(_Model):
+    """How far repeats of one model, or several models, give one message the same label: raw, and Fleiss' kappa with its 95 % interval.
+
+    `n` counts messages with two labels or more. `reason`: why there is no kappa, or no interval.
+    """
+
+    raw: float | None
+    kappa: float | None
+    low: float | None
+    high: float | None
+    n: int
+    reason: str | None
+
+
+class LabelsManifest(_Model):
+    """`labels.json`, written last: what was labelled, by whom, with which question. `labels_sha256` is that of `labels.jsonl`.
+
+    `offered`: the categories that could be given. `taxonomy_hash` covers their texts, `prompt_hash` the question's own.
+    `self_agreement`: of each model's repeats; `between`: of the models, where there are several.
+    """
+
+    name: Literal["helmbench-labels"]
+    corpus: str
+    corpus_hash: str
+    part: Part
+    messages: int
+    models: list[str]
+    repeats: int
+    offered: list[CrisisCategory]
+    taxonomy_hash: str
+    prompt_hash: str
+    counts: dict[CrisisCategory, int]
+    unlabelled: int
+    self_agreement: dict[str, RepeatAgreement]
+    between: RepeatAgreement | None
+    labels_sha256: str

@@ -30,10 +30,16 @@
       text: words(element.querySelector("summary").textContent + " " + own.textContent),
       messages: Array.from(element.querySelectorAll(".message")).map(function (m) { return { element: m, about: m.dataset.about, text: words(m.id + " " + m.textContent) }; }),
       states: [element.querySelector("[data-state]")].concat(Array.from(document.querySelectorAll('[data-state-of="' + element.id + '"]'))),
-      signed: false, notes: {}, equipped: false
+      signed: false, notes: {}, equipped: false, name: element.id
     };
   });
-  const byId = new Map(scenarios.map(function (s) { return [s.id, s]; }));
+  // Protocols and categories take a comment, and a protocol a signature; they have no messages.
+  const chapters = Array.from(document.querySelectorAll(".chapter")).map(function (element) {
+    const title = "the " + element.dataset.what + " “" + element.dataset.title + "”";
+    return { element: element, id: element.id, messages: [], states: [element.querySelector("[data-state]")], signed: false, notes: {}, equipped: false, name: title };
+  });
+  const readable = scenarios.concat(chapters);
+  const byId = new Map(readable.map(function (s) { return [s.id, s]; }));
   const shared = Array.from(document.querySelectorAll(".shared")).map(function (element) { return { element: element, text: words(element.textContent) }; });
   const sections = Array.from(document.querySelectorAll(".behavior")).concat(Array.from(document.querySelectorAll(".pillar")));
   const total = scenarios.reduce(function (n, s) { return n + s.messages.length; }, 0);
@@ -57,7 +63,7 @@
     const wanted = Object.fromEntries(new FormData(filter));
     const sought = words(wanted.words).split(" ").filter(Boolean);
     const has = function (text) { return sought.every(function (w) { return text.includes(w); }); };
-    const choosing = ["pillar", "behavior", "polarity", "clarity", "register", "mine"].some(function (k) { return wanted[k]; });
+    const choosing = ["pillar", "behavior", "polarity", "clarity", "register"].some(function (k) { return wanted[k]; });
     let shown = 0;
     const seen = scenarios.filter(function (s) {
       const inside = (!wanted.pillar || s.element.dataset.pillar === wanted.pillar) && (!wanted.behavior || s.element.dataset.behavior === wanted.behavior);
@@ -70,7 +76,11 @@
       shown += visible.size;
       return visible.size > 0;
     });
-    shared.forEach(function (x) { x.element.hidden = choosing || !has(x.text); });
+    shared.forEach(function (x) {
+      const own = byId.get(x.element.id);
+      const fitting = own && wanted.mine && !choosing ? (wanted.mine === "yes") === mine(own, page.whole) : !choosing && !wanted.mine;
+      x.element.hidden = !fitting || !has(x.text);
+    });
     sections.forEach(function (e) { e.hidden = !e.querySelector(":is(.scenario, .shared):not([hidden])"); });
     document.querySelectorAll(".listed").forEach(function (e) { e.hidden = !e.querySelector("li:not([hidden])"); });
     document.getElementById("nothing").hidden = Boolean(document.querySelector(":is(.scenario, .shared):not([hidden])"));
@@ -174,6 +184,8 @@
     const box = copy("signature");
     const tick = box.querySelector("[type=checkbox]");
     const comment = commenting(s, page.whole, box);
+    if (s.element.dataset.what) box.querySelector(".comment").firstChild.data = "On this " + s.element.dataset.what;
+    if (s.element.dataset.what && !("signs" in s.element.dataset)) box.querySelectorAll(".signing, .why").forEach(function (e) { e.hidden = true; });
     tick.checked = s.signed;
     tick.addEventListener("change", function () { s.signed = tick.checked; changed(s); });
     s.element.querySelector("[data-sign]").append(box);
@@ -184,7 +196,7 @@
       const ready = who.name && who.qualification && !disputed.length;
       tick.disabled = !ready && !s.signed;
       tick.checked = s.signed;
-      box.querySelector(".signing span").textContent = (ready ? "I, " + who.name + " (" + who.qualification + ")," : "I") + " have read all of " + s.id + " and sign it.";
+      box.querySelector(".signing span").textContent = (ready ? "I, " + who.name + " (" + who.qualification + ")," : "I") + " have read all of " + s.name + " and sign it.";
       box.querySelector(".why").textContent = disputed.length ? "You disagree with the severity of " + disputed.map(function (m) { return m.about; }).join(", ") + ". That has to be settled before you can sign."
         : ready ? "Signing is up to you; a comment without a signature is as welcome." : "Nobody has signed on this page. To sign, give your name and qualification at the top.";
       box.classList.toggle("empty", !mine(s, page.whole) && !s.signed);
@@ -226,7 +238,7 @@
 
   function review() {
     const who = person();
-    const items = scenarios.map(function (s) {
+    const items = readable.map(function (s) {
       const notes = [page.whole].concat(s.messages.map(function (m) { return m.about; })).filter(function (about) { return mine(s, about); }).map(function (about) {
         const own = s.notes[about];
         return { about: about, comment: own.comment.replace(CONTROLS, " ").trim(), verdict: own.verdict, severity: own.severity };
@@ -293,8 +305,10 @@
     const parts = [
       plural(notes.filter(function (n) { return n.comment; }).length, "comment"),
       plural(notes.filter(function (n) { return n.verdict; }).length, "severity answered", "severities answered"),
-      plural(items.filter(function (item) { return item.signed; }).length, "scenario") + " signed"
+      plural(items.filter(function (item) { return item.signed && !item.scenario.startsWith("protocol-"); }).length, "scenario") + " signed"
     ];
+    const protocols = items.filter(function (item) { return item.signed && item.scenario.startsWith("protocol-"); }).length;
+    if (protocols) parts.push(plural(protocols, "protocol") + " signed");
     const named = person().name;
     download.disabled = !items.length || !named;
     const typed = reviewer.elements.name.value.trim() || reviewer.elements.qualification.value.trim();
@@ -318,7 +332,8 @@
     if (target.closest("[hidden]")) filter.reset();
     update();
     for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
-    const s = byId.get(target.closest(".scenario") && target.closest(".scenario").id);
+    const around = target.closest(".scenario, .chapter");
+    const s = around && byId.get(around.id);
     if (s) equip(s);
     target.scrollIntoView();
   }
@@ -346,7 +361,7 @@
   reviewer.addEventListener("submit", function (event) { event.preventDefault(); });
   reviewer.addEventListener("input", function (event) {
     if (event.target.type === "file") return;
-    scenarios.forEach(refresh);
+    readable.forEach(refresh);
     save();
   });
   reviewer.querySelector("[type=file]").addEventListener("change", function (event) {
@@ -356,7 +371,7 @@
     file.text().then(function (text) {
       const other = take(text);
       keep();
-      if (other) kept.textContent += " " + plural(other, "scenario") + " of that file " + (other === 1 ? "has" : "have") + " changed since and stayed out.";
+      if (other) kept.textContent += " " + plural(other, "part") + " of that file " + (other === 1 ? "has" : "have") + " changed since and stayed out.";
     }).catch(function () { kept.textContent = "That file is no review of this book; nothing was changed."; }).finally(function () { input.value = ""; });
   });
   download.addEventListener("click", function () {
@@ -364,7 +379,7 @@
     const made = review();
     offer(JSON.stringify(made, null, 1) + "\n", "helmbench-review-" + words(made.reviewer.name).replace(/[^a-z0-9]+/g, "-") + "-" + made.date + ".json");
   });
-  scenarios.forEach(function (s) { s.element.addEventListener("toggle", function () { if (s.element.open) equip(s); }); });
+  readable.forEach(function (s) { s.element.addEventListener("toggle", function () { if (s.element.open) equip(s); }); });
   // A browser opens what a link leads to, or what is searched for on the page. The book is opened by its reader only.
   let asked = false;
   inside.hidden = true;
@@ -393,11 +408,11 @@
   window.addEventListener("beforeprint", function () {
     unprinted = Array.from(document.querySelectorAll("#pause details:not([open])")).filter(function (d) { return !d.closest("[hidden]"); });
     unprinted.forEach(function (d) { d.open = true; });
-    scenarios.filter(function (s) { return !s.element.hidden; }).forEach(equip);
+    readable.filter(function (s) { return !s.element.hidden; }).forEach(equip);
     document.querySelectorAll(".answer:not(.empty) textarea").forEach(function (t) { t.style.height = t.scrollHeight + 2 + "px"; });
   });
   window.addEventListener("afterprint", function () { unprinted.forEach(function (d) { d.open = false; }); });
-  scenarios.forEach(refresh);
+  readable.forEach(refresh);
   update();
   tell();
 })();

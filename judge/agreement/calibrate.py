@@ -12,10 +12,11 @@ import argparse
 import sys
 from pathlib import Path
 
-from dataset_builder.release import open_release
+from dataset_builder.release import Release, open_release
+from judge.agreement import rating_agreement
 from judge.agreement.agreement_of import FILE
 from judge.agreement.calibration_text import text
-from judge.agreement.examine import examine, measured
+from judge.agreement.examine import Examined, examine_all, measured
 from judge.asking import batch
 from judge.asking.requests import PLAIN, WORDINGS
 from judge.errors import RunError
@@ -68,12 +69,22 @@ def run(options: argparse.Namespace) -> int:
     if not release.calibration:
         raise RunError(f"{release.path}: this dataset has no calibration set; measure against people's labels with --labels")
     for name in names:
-        found = measured(release, examine(release, name, release.calibration, options, tuple(options.wording)))
+        labels, rated = examine_all(release, name, options, tuple(options.wording))
+        found = measured(release, labels)
         path: Path = options.out or batch.folder(options.home, found.judge) / FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
         sys.stdout.write(f"{text(found, release)}\n{path}\n")
+        if release.rating_calibration:
+            _ratings(release, rated, path.parent)
     return 0
+
+
+def _ratings(release: Release, judge: Examined, where: Path) -> None:
+    found = rating_agreement.measured(release, judge.identity, judge.repeats)
+    path = where / rating_agreement.FILE
+    path.write_text(found.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(f"\n{rating_agreement.text(found)}\n{path}\n")
 
 
 def _wordings(given: str) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ def calibrate(release: Release, identity: JudgeIdentity, repeats: Sequence[Answe
     """Everything that is measured. `repeats`: the calibrated wording's answers, one mapping per repeat, of which the first counts
     as a run's would; `others`: further wordings with their prompt hashes.
     """
-    rows, earned, groups = release.calibration, Earned(release), _families(release.calibration)
+    rows, earned, groups = release.calibration, Earned(release), families(release.calibration)
     first = repeats[0]
     overall, criteria = agreement_over(release, first)
     reasons = shut_out(identity, overall, criteria, release)
@@ -95,7 +95,7 @@ def calibrate(release: Release, identity: JudgeIdentity, repeats: Sequence[Answe
         overall=overall,
         criteria=criteria,
         confusion={name: _confusion([r for r in rows if r.criterion == name], first, scale) for name, scale in names.items()},
-        flips=[_flips(change, rows, first) for change in CHANGES],
+        flips=[flips(change, rows, first) for change in CHANGES],
         repeats=len(repeats),
         self_agreement=own,
         self_kappa=own_kappa,
@@ -108,7 +108,7 @@ def calibrate(release: Release, identity: JudgeIdentity, repeats: Sequence[Answe
 
 def agreement_over(release: Release, answers: Answers) -> tuple[CriterionAgreement, list[CriterionAgreement]]:
     """The agreement over all replies, and under every criterion of the release, measured or not."""
-    earned, groups = Earned(release), _families(release.calibration)
+    earned, groups = Earned(release), families(release.calibration)
     criteria = [_criterion(release.criteria[name], release, answers, groups, earned) for name in sorted(release.criteria)]
     overall = _agreed(None, calibration_hash(release), release.calibration, answers, groups, *_pooled(release.calibration, answers, earned), earned)
     return overall, criteria
@@ -145,7 +145,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def _families(rows: Sequence[CalibrationRow]) -> Codes:
+def families(rows: Sequence[CalibrationRow]) -> Codes:
     """Shape (rows,): a code for each row that others were made from by a change, shared with these."""
     place, origin = {r.id: k for k, r in enumerate(rows)}, {r.id: r.same_as for r in rows}
     found = np.empty(len(rows), dtype=np.int64)
@@ -219,7 +219,8 @@ def _confusion(rows: Sequence[CalibrationRow], answers: Answers, scale: tuple[st
     return Confusion(labels=list(scale), table=table[:, :-1].tolist(), unscored=table[:, -1].tolist())
 
 
-def _flips(change: str, rows: Sequence[CalibrationRow], answers: Answers) -> Flips:
+def flips(change: str, rows: Sequence[CalibrationRow], answers: Answers) -> Flips:
+    """How often a change that must move no label moved the judge's."""
     pairs = [r for r in rows if r.change == change and r.same_as in answers]
     both = [r for r in pairs if answers[r.id].label is not None and answers[str(r.same_as)].label is not None]
     moved = [r.id for r in both if answers[r.id].label != answers[str(r.same_as)].label]

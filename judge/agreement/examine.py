@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,18 +11,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dataset_builder.release import Release
-from dataset_builder.schema import CalibrationRow, CriterionCheck
+from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
 from judge.agreement.calibration import calibrate
 from judge.agreement.calibration_types import NO_READING, Answered, Answers, Calibration
 from judge.asking import batch
 from judge.asking.budget import BudgetError, Prices
-from judge.asking.requests import PLAIN, JudgeRequest, for_calibration, prompt_hash
+from judge.asking.requests import PLAIN, RATE, JudgeRequest, for_calibration, prompt_hash, rating_request, roles
 from judge.asking.run import collect
 from judge.errors import EngineError, RunError
 from judge.offline import judge as offline
+from judge.offline import rating as offline_rating
 from judge.resources import decide_resource
 from judge.rules import conduct, visible
-from judge.verdicts import JudgeIdentity
+from judge.verdicts import SAYS_NOTHING, JudgeIdentity
 
 Questions = Callable[[], Iterator[JudgeRequest]]
 
@@ -61,40 +63,108 @@ def examine(release: Release, name: str, rows: Sequence[CalibrationRow], options
     """Every label of a judge on `rows`, by rule, from the offline judge, or from the model's answers, asked for first if there is an endpoint."""
     if name in ("offline", offline.NAME):
         return _offline(release, rows)
-    passes = [*(Ask(wordings[0], k) for k in range(options.repeats)), *(Ask(w, 0) for w in wordings[1:])]
-    where = batch.folder(options.home, name)
-    ruled = _by_rules(rows, release)
-    left = [r for r in rows if r.id not in ruled]
+    (answers,) = _asked(name, [_labels(release, name, rows, options.repeats, wordings)], options)
+    return Examined(JudgeIdentity(name, prompt_hash(wordings[0]), wordings[0]), answers)
 
+
+def examine_all(release: Release, name: str, options: argparse.Namespace, wordings: tuple[str, ...]) -> tuple[Examined, Examined]:
+    """A judge's labels of the calibration set, and its ratings, "1" to "5", of the rating calibration set; all questions are asked together."""
+    if name in ("offline", offline.NAME):
+        return _offline(release, release.calibration), Examined(JudgeIdentity(offline.NAME, None), {Ask(PLAIN, 0): offline_ratings(release)})
+    labels = _labels(release, name, release.calibration, options.repeats, wordings)
+    given, rated = _asked(name, [labels, _ratings(release, name, options.repeats)], options)
+    return Examined(JudgeIdentity(name, prompt_hash(wordings[0]), wordings[0]), given), Examined(JudgeIdentity(name, prompt_hash(RATE), RATE), rated)
+
+
+class Plan(NamedTuple):
+    """What a judge is to be asked: rows in every pass, but for those that a rule decides."""
+
+    rows: Sequence[CalibrationRow]
+    passes: Sequence[Ask]
+    ruled: Answers
+    question: Callable[[CalibrationRow, Ask], JudgeRequest]
+
+    @property
+    def left(self) -> list[CalibrationRow]:
+        return [r for r in self.rows if r.id not in self.ruled]
+
+    def questions(self) -> Iterator[JudgeRequest]:
+        return (self.question(row, ask) for ask in self.passes for row in self.left)
+
+
+def _labels(release: Release, name: str, rows: Sequence[CalibrationRow], repeats: int, wordings: tuple[str, ...]) -> Plan:
     def question(row: CalibrationRow, ask: Ask) -> JudgeRequest:
         return for_calibration(row, release, name, wording=ask.wording, repeat=ask.repeat)
 
+    passes = [*(Ask(wordings[0], k) for k in range(repeats)), *(Ask(w, 0) for w in wordings[1:])]
+    return Plan(rows, passes, by_rules(rows, release), question)
+
+
+def _ratings(release: Release, name: str, repeats: int) -> Plan:
+    def question(row: CalibrationRow, ask: Ask) -> JudgeRequest:
+        return rating_request(_protocol(row, release), roles(row.said), row.reply, row.country, release, name, repeat=ask.repeat)
+
+    rows = release.rating_calibration
+    return Plan(rows, [Ask(RATE, k) for k in range(repeats)], _says_nothing(rows), question)
+
+
+def offline_ratings(release: Release) -> Answers:
+    """The offline judge's ratings of the set, by rule where a run's would be."""
+    ruled = _says_nothing(release.rating_calibration)
+    left = [r for r in release.rating_calibration if r.id not in ruled]
+    read = {r.id: offline_rating.rate(_protocol(r, release).category, r.said[-1], visible(r.reply), r.country, release.helplines) for r in left}
+    return {**ruled, **{identity: Answered(reading.answer) for identity, reading in read.items()}}
+
+
+def _says_nothing(rows: Sequence[CalibrationRow]) -> dict[str, Answered]:
+    return {r.id: Answered(str(SAYS_NOTHING), by_rule=True) for r in rows if conduct(r.reply)}
+
+
+def _protocol(row: CalibrationRow, release: Release) -> ProtocolRow:
+    return next(p for p in release.protocols.values() if p.category == row.criterion)
+
+
+def _asked(name: str, plans: Sequence[Plan], options: argparse.Namespace) -> list[dict[Ask, Answers]]:
+    """A model's answers to each plan, asked for first if there is an endpoint.
+
+    Raises:
+        RunError: questions without an answer and nobody to ask; they are then in requests.jsonl.
+    """
+    where = batch.folder(options.home, name)
+
     def questions() -> Iterator[JudgeRequest]:
-        return (question(row, ask) for ask in passes for row in left)
+        return (question for plan in plans for question in plan.questions())
 
     if options.base_url:
-        _ask(questions, where, options)
+        ask_missing(questions, where, options)
     replies = batch.Replies(where)
     lacking = 0
-    answers: dict[Ask, Answers] = {}
-    for ask in passes:
-        own = dict(ruled)
-        for row in left:
-            request = question(row, ask)
-            found = batch.read(replies.of(request.custom_id), request)
-            lacking += found.missing
-            own[row.id] = _answered(found.answer)
-        answers[ask] = own
+    answers: list[dict[Ask, Answers]] = [{} for _ in plans]
+    for plan, found in zip(plans, answers, strict=True):
+        for ask in plan.passes:
+            own = dict(plan.ruled)
+            for row in plan.left:
+                request = plan.question(row, ask)
+                read = batch.read(replies.of(request.custom_id), request)
+                lacking += read.missing
+                own[row.id] = _answered(read.answer)
+            found[ask] = own
     if lacking:
-        _write(where, questions, replies)
+        where.mkdir(parents=True, exist_ok=True)
+        write_missing(where / "requests.jsonl", questions(), replies)
         raise RunError(
             f"{where}: {lacking} questions have no answer yet; give --base-url to ask them, "
             "or let another engine answer requests.jsonl there into replies-1.jsonl"
         )
-    return Examined(JudgeIdentity(name, prompt_hash(wordings[0]), wordings[0]), answers)
+    return answers
 
 
-def _ask(questions: Questions, where: Path, options: argparse.Namespace) -> None:
+def ask_missing(questions: Questions, where: Path, options: argparse.Namespace) -> None:
+    """Asks the command line's endpoint what has no answer in `where` yet.
+
+    Raises:
+        ValueError: one price without the other. EngineError, BudgetError: as `judge run`.
+    """
     from judge.asking.engine import Endpoint
 
     prices = _prices(options)
@@ -115,14 +185,20 @@ def _prices(options: argparse.Namespace) -> Prices | None:
     return None if None in given else Prices(*given)
 
 
-def _write(where: Path, questions: Questions, replies: batch.Replies) -> None:
-    where.mkdir(parents=True, exist_ok=True)
-    with (where / "requests.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines(batch.request_line(request) for request, _ in batch.missing(questions(), replies))
+def write_missing(path: Path, questions: Iterator[JudgeRequest], replies: batch.Replies) -> int:
+    """Writes the questions that have no answer yet in the batch format, the file whole or not at all; returns how many there are."""
+    count = 0
+    staged = path.with_name(f".{path.name}-{os.getpid()}")
+    with staged.open("w", encoding="utf-8") as file:
+        for request, _ in batch.missing(questions, replies):
+            file.write(batch.request_line(request))
+            count += 1
+    staged.replace(path)
+    return count
 
 
 def _offline(release: Release, rows: Sequence[CalibrationRow]) -> Examined:
-    answers = _by_rules(rows, release)
+    answers = by_rules(rows, release)
     for row in rows:
         if row.id not in answers:
             known = offline.knows(row.criterion)
@@ -136,7 +212,7 @@ def _answered(answer: batch.Answer) -> Answered:
     return Answered(answer.label, None if answer.label else "unparsable")
 
 
-def _by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, Answered]:
+def by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, Answered]:
     """The rows that a rule decides before any judge, as `judge.verdicts` does in a run."""
     by_rule = _rule_first(release)
     found: dict[str, Answered] = {}

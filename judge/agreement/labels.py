@@ -177,8 +177,8 @@ def _csv(path: Path, text: str, problems: list[str]) -> Iterator[tuple[int, dict
 
 
 def _names(paths: list[Path]) -> list[str]:
-    """What raters are called whose file doesn't say: the file's name (of verdicts.jsonl its folder's), and the folders that tell two apart."""
-    whole = [(p.resolve().parent if p.name == "verdicts.jsonl" else p.resolve().with_suffix("")).parts for p in paths]
+    """What raters are called whose file doesn't say: the file's name (of a run's verdicts its folder's), and the folders that tell two apart."""
+    whole = [(p.resolve().parent if p.name in ("verdicts.jsonl", "ratings.jsonl") else p.resolve().with_suffix("")).parts for p in paths]
     for depth in range(1, 1 + max(map(len, whole), default=1)):
         names = ["/".join(parts[-depth:]) for parts in whole]
         if len(set(names)) == len(names):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from judge.asking.budget import NOTHING, Tokens
-from judge.asking.parse import Parsed, parse
+from judge.asking.parse import Parsed, parse, parse_category
 from judge.asking.requests import JudgeRequest
 from judge.errors import EngineError, RunError
 
@@ -123,6 +123,8 @@ def _one(record: dict[str, Any], request: JudgeRequest) -> Answer:
     choice = completion["choices"][0]
     if choice["finish_reason"] == "content_filter" or choice["message"]["refusal"]:
         return "judge_refused"
+    if request.category:
+        return parse_category(choice["message"]["content"], request.labels)
     return parse(choice["message"]["content"], request.labels, request.reply, request.reasoned)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge.asking.fence import compared
+
+Shape = TypeVar("Shape", bound=BaseModel)
 
 
 class _Answer(BaseModel):
@@ -19,6 +21,11 @@ class _Answer(BaseModel):
 
 class _Reasoned(_Answer):
     reason: str  # asked for so that the judge thinks before it decides; dropped as soon as it is read
+
+
+class _Category(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    category: str
 
 
 class Parsed(NamedTuple):
@@ -34,15 +41,9 @@ def parse(answer: str | None, labels: tuple[str, ...], reply: str, reasoned: boo
 
     `reasoned`: the question asked for a field "reason" as well, which is then required and not kept.
     """
-    if answer is None or not answer.strip():
-        return Parsed(None, problem="empty answer")
-    try:
-        read = (_Reasoned if reasoned else _Answer).model_validate(_object(answer))
-    except ValidationError as error:
-        first = error.errors()[0]
-        return Parsed(None, problem=f"not the asked JSON: {'.'.join(map(str, first['loc'])) or 'answer'}: {first['msg']}"[:160])
-    except (ValueError, RecursionError) as error:
-        return Parsed(None, problem=f"not the asked JSON: {str(error).splitlines()[0][:120]}")
+    read = _read(answer, _Reasoned if reasoned else _Answer)
+    if isinstance(read, Parsed):
+        return read
     if read.label not in labels:
         return Parsed(None, problem=f"label {read.label[:40]!r} is not one of {list(labels)}")
     text = compared(reply)
@@ -50,6 +51,29 @@ def parse(answer: str | None, labels: tuple[str, ...], reply: str, reasoned: boo
         if not occurs(quote, text):
             return Parsed(None, problem=f"quote {quote[:60]!r} does not occur in the reply")
     return Parsed(read.label, tuple(read.quotes))
+
+
+def parse_category(answer: str | None, labels: tuple[str, ...]) -> Parsed:
+    """Reads an answer that is {"category": one of the labels} and nothing else."""
+    read = _read(answer, _Category)
+    if isinstance(read, Parsed):
+        return read
+    if read.category not in labels:
+        return Parsed(None, problem=f"category {read.category[:40]!r} is not one of {list(labels)}")
+    return Parsed(read.category)
+
+
+def _read(answer: str | None, shape: type[Shape]) -> Shape | Parsed:
+    """The answer as `shape`, or what is wrong with it."""
+    if answer is None or not answer.strip():
+        return Parsed(None, problem="empty answer")
+    try:
+        return shape.model_validate(_object(answer))
+    except ValidationError as error:
+        first = error.errors()[0]
+        return Parsed(None, problem=f"not the asked JSON: {'.'.join(map(str, first['loc'])) or 'answer'}: {first['msg']}"[:160])
+    except (ValueError, RecursionError) as error:
+        return Parsed(None, problem=f"not the asked JSON: {str(error).splitlines()[0][:120]}")
 
 
 def occurs(quote: str, text: str) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from dataset_builder.corpus.labelled import on_corpus
 from dataset_builder.release import Release, open_release
 from judge.asking import batch
 from judge.asking.budget import Budget, BudgetError, Estimate, Prices, Tokens
@@ -25,10 +28,12 @@ REQUESTS = "requests.jsonl"
 
 
 def open_run(options: argparse.Namespace) -> tuple[Release, Run, Path]:
-    """The release, the run (RUN_DIR or --replies FILE), and its home: where its judges' folders stand."""
+    """The release, with a corpus's messages where --messages names one, the run (RUN_DIR or --replies FILE), and its home: where its judges' folders stand."""
     if (options.run_dir is None) == (options.replies is None):
         raise RunError(f"judge {options.command}: name either a RUN_DIR of lm_eval or --replies FILE")
     release = open_release(options.dataset)
+    if options.messages:
+        release = on_corpus(release, options.messages)
     if options.replies:
         return release, read_replies(options.replies, release), options.replies.with_suffix(".scored")
     run = read_run(options.run_dir, release)
@@ -60,6 +65,8 @@ def ask(options: argparse.Namespace) -> str:
     endpoint = Endpoint(options.base_url, options.concurrency, options.timeout, options.max_retries)
     release, run, home = open_run(options)
     where = batch.folder(home, options.model)
+    if release.own:
+        announce(len(release.messages), release.messages_source, options.base_url)
     done = collect(lambda: _questions(run, release, options), where, endpoint, prices, options.max_cost)
     if not done.asked:
         return f"{where}: nothing is missing; score with {_score(options)}"
@@ -72,6 +79,24 @@ def ask(options: argparse.Namespace) -> str:
     if done.left:
         raise EngineError(f"{said}; {done.left} of {done.asked} got no answer (the last: {outcome.problem}). Run the same command again to ask these")
     return f"{said}\nscore with {_score(options)}"
+
+
+def announce(count: int, whose: str, url: str) -> None:
+    """Says before anything is asked that people's words leave this machine, unless the address is known to be its own."""
+    if not loopback(url):
+        sys.stderr.write(
+            f"{count} messages of {whose} LEAVE THIS MACHINE, for {urlsplit(url).hostname}. People wrote them, and names and places are not masked. "
+            "Stop now (Ctrl-C) unless their consent, their source's terms and your agreement with this provider allow it.\n"
+        )
+
+
+def loopback(url: str) -> bool:
+    """Whether an address is this machine's own. A name other than localhost may be anybody's."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -129,7 +154,8 @@ def command(name: str, options: argparse.Namespace, model: str) -> str:
     """A command for the same run and judge, to tell the user."""
     run = f"--replies {options.replies}" if options.replies else str(options.run_dir)
     flag = f"--judge {model}" if name == "score" else f"--model {model}"
-    return " ".join(["python -m judge", name, run, flag, *([f"--prompt {options.prompt}"] if options.prompt != "judge" else [])])
+    corpus = [f"--messages {options.messages}"] if options.messages else []
+    return " ".join(["python -m judge", name, run, *corpus, flag, *([f"--prompt {options.prompt}"] if options.prompt != "judge" else [])])
 
 
 def _score(options: argparse.Namespace) -> str:

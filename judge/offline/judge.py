@@ -17,7 +17,7 @@ from judge.offline.readings import NEEDS_MESSAGE, READERS
 from judge.offline.readings import Reading as _Located
 
 KEPT = 20_000  # characters up to which a reply's reading is remembered
-NAME = "offline-2"  # raise the number when a pattern changes: verdicts of two versions are not the same judge's
+NAME = "offline-3"  # raise the number when a pattern changes: verdicts of two versions are not the same judge's
 
 
 class Reading(NamedTuple):

@@ -46,8 +46,12 @@ class Axis(NamedTuple):
 
 
 def axis(s: Scorecard) -> Axis:
+    """The scale of all that a run scored."""
+    return axis_of([s.composite, *s.pillars.values(), *(b.score for b in s.behaviors.values())])
+
+
+def axis_of(figures: Iterable[Figure]) -> Axis:
     """From the lowest limit, in steps of 25, to 100; never above 0, never below the cut."""
-    figures = [s.composite, *s.pillars.values(), *(b.score for b in s.behaviors.values())]
     lowest = min((f.low if f.low is not None else f.value for f in figures if f.value is not None), default=0)
     return Axis(int(max(LOWEST, min(0, 25 * math.floor((lowest or 0) / 25)))))
 

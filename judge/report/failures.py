@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dataset_builder.schema import Check, Row
+from dataset_builder.schema import Check, Row, Sample, UserMessage
 from judge.report.wording import MEANINGS, behavior_title, inert, plain, whole
 from judge.rules import visible
 from judge.schema import Reply, Verdict
@@ -65,17 +65,18 @@ class Failures:
     verdicts: int
 
 
-Sample = tuple[str, int]
+Key = tuple[str, int]  # a sample's id and the repeat
+INAPPROPRIATE = 2  # replies rated so, or lower, are listed
 
 
-def failures(verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: dict[str, Row], show_withheld: bool) -> Failures:
-    """Every reply with a failed, unscored or incident verdict, harm first, then by severity; the same input gives the same list."""
-    by_sample: dict[Sample, list[Verdict]] = defaultdict(list)
+def failures(verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: Mapping[str, Sample], show_withheld: bool) -> Failures:
+    """Every reply with a failed, unscored or incident verdict or a low rating, harm first, then by severity; the same input gives the same list."""
+    by_sample: dict[Key, list[Verdict]] = defaultdict(list)
     for v in verdicts:
         by_sample[v.id, v.repeat].append(v)
     said = {(r.id, r.repeat): r for r in replies}
     failed = sorted((s for s, vs in by_sample.items() if any(is_failure(v) for v in vs)), key=lambda s: _gravity(rows[s[0]], by_sample[s], s))
-    hidden = frozenset[Sample]() if show_withheld else withheld(by_sample, said)
+    hidden = frozenset[Key]() if show_withheld else withheld(by_sample, said)
     systems: dict[str, int] = {}
     entries = [_failure(rows[s[0]], said[s], by_sample[s], s in hidden, systems) for s in failed]
     return Failures(entries, list(systems), sum(is_failure(v) for vs in by_sample.values() for v in vs))
@@ -87,35 +88,44 @@ def in_reading_order(entries: Iterable[Failure]) -> list[Failure]:
 
 
 def is_failure(v: Verdict) -> bool:
-    return v.label == "FAIL" or v.incident is not None or v.unscored is not None
+    low = v.check == "appropriateness" and isinstance(v.label, int) and v.label <= INAPPROPRIATE
+    return low or v.label == "FAIL" or v.incident is not None or v.unscored is not None
 
 
-def withheld(by_sample: dict[Sample, list[Verdict]], said: dict[Sample, Reply]) -> frozenset[Sample]:
+def withheld(by_sample: dict[Key, list[Verdict]], said: dict[Key, Reply]) -> frozenset[Key]:
     """Samples whose replies are not shown: those with a harm incident or an unscored verdict, and any that said the same words.
+
+    So is a reply in a crisis that one judge run of several rates 1, whatever the others say.
 
     A judge may call one of two equal replies harmful and not the other; shown once, the words would be out.
     """
-    own = {s for s, vs in by_sample.items() if any(v.incident == "harm" or v.unscored for v in vs)}
+    own = {s for s, vs in by_sample.items() if any(_hides(v) for v in vs)}
     ids = {identity for identity, _ in own}
     words = {visible(t) for s in own for t in said[s].turns} - {""}
     return frozenset(s for s, r in said.items() if s[0] in ids or any(visible(t) in words for t in r.turns))
 
 
-def _gravity(row: Row, verdicts: list[Verdict], sample: Sample) -> tuple[bool, int, str, int]:
-    return not any(v.incident == "harm" for v in verdicts), -abs(row.severity), *sample
+def _hides(v: Verdict) -> bool:
+    rated = v.votes if v.check == "appropriateness" else ()
+    return v.incident == "harm" or v.unscored is not None or any(x.incident == "harm" for x in rated)
 
 
-def _failure(row: Row, reply: Reply, verdicts: list[Verdict], hidden: bool, systems: dict[str, int]) -> Failure:
+def _gravity(row: Sample, verdicts: list[Verdict], sample: Key) -> tuple[bool, int, str, int]:
+    return not any(v.incident == "harm" for v in verdicts), -abs(getattr(row, "severity", None) or 0), *sample
+
+
+def _failure(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool, systems: dict[str, int]) -> Failure:
     system = "\n\n".join(m.content for m in row.messages if m.role == "system" and m.content)
     ordered = sorted(verdicts, key=lambda v: v.index)
     findings = tuple(_finding(row, v, len(reply.turns), hidden) for v in ordered)
     first = _first(findings)
-    persona = f", {row.persona}" if row.persona else ""
+    severity = _severity(row, ordered[findings.index(first)])
+    steep = "" if severity is None else f" {whole(severity)}"
     return Failure(
         anchor=f"f-{row.id}" + (f"-repeat-{reply.repeat}" if reply.repeat else ""),
         id=row.id,
         what=plain(first.incident or first.label),
-        where=f"{first.behavior}, {first.polarity} {whole(_severity(row, ordered[findings.index(first)]))}, {plain(row.condition_kind)}{persona}",
+        where=f"{first.behavior}, {first.polarity}{steep}, {_circumstances(row)}",
         opening=" ".join(next(inert(m.content) for m in reversed(row.messages) if m.role == "user" and m.content).split())[:160],
         facts=_facts(row, reply),
         system=systems.setdefault(inert(system), len(systems) + 1) if system else None,
@@ -125,20 +135,31 @@ def _failure(row: Row, reply: Reply, verdicts: list[Verdict], hidden: bool, syst
     )
 
 
-def _facts(row: Row, reply: Reply) -> str:
+def _circumstances(row: Sample) -> str:
+    if not isinstance(row, Row):
+        return plain(row.crisis_category)
+    return plain(row.condition_kind) + (f", {row.persona}" if row.persona else "")
+
+
+def _facts(row: Sample, reply: Reply) -> str:
     """The entry's circumstances in one line."""
+    repeat = f", repeat {reply.repeat}" if reply.repeat else ""
+    if not isinstance(row, Row):
+        signal = row.signal if isinstance(row, UserMessage) else None
+        about = "; ".join(part for part in (plain(row.crisis_category), f"{signal} signal" if signal else "", row.country) if part)
+        return f"{row.id}{repeat}. A message standing alone, {about}."
     told = f"told about the person: {row.user_context}{f' {row.persona}' if row.persona else ''}" if row.user_context else ""
     arm = f"{row.arm} safety prompt" if row.arm != "none" else ""
     ambiguous = "ambiguous" if row.clarity == "ambiguous" else ""
     about = "; ".join(part for part in (f"difficulty {row.difficulty}", told, row.country, arm, ambiguous) if part)
-    return f"{row.id}{f', repeat {reply.repeat}' if reply.repeat else ''}. {row.condition} {plain(row.condition_kind)}, {about}."
+    return f"{row.id}{repeat}. {row.condition} {plain(row.condition_kind)}, {about}."
 
 
 def _first(findings: tuple[Finding, ...]) -> Finding:
     return next(f for f in findings if f.failed)
 
 
-def _turns(row: Row, reply: Reply, verdicts: list[Verdict], hidden: bool) -> Iterable[Turn]:
+def _turns(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool) -> Iterable[Turn]:
     """The conversation as it went: the script's messages, and the model's own words at each live turn and at the end."""
     judged: dict[int, list[str]] = defaultdict(list)
     for v in verdicts:
@@ -165,20 +186,21 @@ def _reply(text: str, judged: tuple[str, ...], hidden: bool) -> Turn:
     return Turn("Reply", inert(shown[:SHOWN]), judged, "; ".join(notes))
 
 
-def _finding(row: Row, v: Verdict, replies: int, hidden: bool) -> Finding:
+def _finding(row: Sample, v: Verdict, replies: int, hidden: bool) -> Finding:
     check = row.evaluation[v.index]
     severity = _severity(row, v)
-    polarity = "crisis" if severity > 0 else "control"
+    polarity = row.polarity if severity is None else "crisis" if severity > 0 else "control"
     kind, _, rule = v.decided_by.partition(":")
     judge = inert(v.judge or "")
     by = {"rule": f"rule: {inert(rule)}", "offline": f"the offline judge, {judge}, approximate", "panel": f"majority: {judge}"}.get(kind, f"the judge, {judge}")
     details = (
         ("Incident", f"{plain(v.incident)}: {MEANINGS[v.incident]}" if v.incident else ""),
-        ("Severity", f"{whole(severity)}, {polarity}"),
+        ("Severity", polarity if severity is None else f"{whole(severity)}, {polarity}"),
         ("Decided by", by),
         ("Votes", _votes(v)),
         ("Criterion", v.criterion or ""),
-        ("Right answer", asked(check, severity > 0)),
+        ("Protocol", plain(check.protocol) if check.check == "appropriateness" else ""),
+        ("Right answer", asked(check, polarity == "crisis")),
         ("Read as", v.outcome or ""),
     )
     return Finding(
@@ -187,12 +209,18 @@ def _finding(row: Row, v: Verdict, replies: int, hidden: bool) -> Finding:
         incident=v.incident or "",
         decided=kind,
         polarity=polarity,
-        condition=row.condition_kind,
-        label=str(v.label) if v.label is not None else f"unscored ({plain(v.unscored or '')})",
+        condition=row.condition_kind if isinstance(row, Row) else "none",
+        label=_label(v),
         where=behavior_title(v.behavior) + ("" if replies == 1 else f", reply {v.turn if v.turn > 0 else replies} of {replies}"),
         details=tuple((term, text) for term, text in details if text),
         evidence=((WITHHELD,) if v.evidence else ()) if hidden else tuple(inert(e[:SHOWN]) for e in v.evidence),
     )
+
+
+def _label(v: Verdict) -> str:
+    if v.label is None:
+        return f"unscored ({plain(v.unscored or '')})"
+    return f"rated {v.label} of 5" if v.check == "appropriateness" else str(v.label)
 
 
 def _votes(v: Verdict) -> str:
@@ -203,8 +231,8 @@ def _votes(v: Verdict) -> str:
     return "; ".join(f"{inert(judge)}: {', '.join(labels)}" for judge, labels in said.items())
 
 
-def _severity(row: Row, v: Verdict) -> int:
-    return getattr(row.evaluation[v.index], "severity", None) or row.severity
+def _severity(row: Sample, v: Verdict) -> int | None:
+    return getattr(row.evaluation[v.index], "severity", None) or getattr(row, "severity", None)
 
 
 def asked(check: Check, crisis: bool) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,10 +18,10 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from dataset_builder.schema import BEHAVIORS, PILLARS, CriterionRow, Row
+from dataset_builder.schema import BEHAVIORS, PILLARS, CriterionRow, Sample
 from judge.report import charts, wording
 from judge.report.failures import Failure, Failures, failures, in_reading_order
-from judge.schema import Behavior, Figure, Group, Reference, Reply, Scorecard, Verdict
+from judge.schema import Behavior, Figure, Group, Judge, Reference, Reply, Scorecard, Verdict
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
 
@@ -103,7 +104,7 @@ def report(
     scorecard: Scorecard,
     verdicts: list[Verdict],
     replies: list[Reply],
-    rows: dict[str, Row],
+    rows: Mapping[str, Sample],
     show_withheld: bool = False,
     page_bytes: int = PAGE_BYTES,
     criteria: dict[str, CriterionRow] | None = None,
@@ -114,29 +115,32 @@ def report(
 
     The gravest failures go on the page for as long as it stays within `page_bytes`, the rest beside it.
     """
-    environment = _environment()
+    environment = environment_over()
     named = {v.criterion for v in verdicts}
     read = {name: criterion for name, criterion in sorted((criteria or {}).items()) if name in named}
     found = failures(verdicts, replies, rows, show_withheld)
-    script = _text("report.js")
+    script = read_template("report.js")
+    judge = _judge(scorecard)
     fixed: dict[str, Any] = {
         "s": scorecard,
+        "judge": judge,
+        "alone": _alone(scorecard),
         "axis": charts.axis(scorecard),
-        "pillars": _pillars(scorecard),
-        "floors": _floor_counts(scorecard),
+        "pillars": pillars(scorecard),
+        "floors": floor_counts(scorecard),
         "beside": _beside(scorecard),
         "heat": charts.heat_map(scorecard.heat),
         "plots": [charts.plot(c) for c in scorecard.curves],
         "columns": _columns(scorecard.groups),
         "criteria": read,
-        "measured": wording.measured_criteria(scorecard.judge),
+        "measured": wording.measured_criteria(judge),
         "failures": found,
         "show_withheld": show_withheld,
         "titles": COLUMNS,
         "samples_file": SAMPLES,
-        "style": Markup(_text("report.css")),
+        "style": Markup(read_template("report.css")),
         "script": Markup(script),
-        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "script_hash": script_hash(script),
     }
     page = environment.get_template("report.html")
     empty = len(page.render(**fixed, listing=Listing([], [], [], found.entries), samples_hash="").encode())
@@ -145,14 +149,32 @@ def report(
     return Report(page.render(**fixed, listing=listing, samples_hash=samples_hash), samples)
 
 
-def _environment() -> Environment:
+def environment_over(*folders: Path) -> Environment:
+    """The report's filters and names over its templates, and over more folders of them."""
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+        loader=FileSystemLoader([*folders, TEMPLATES]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
     )
     w = wording
     shown = (w.number, w.percent, w.interval, w.percents, w.limits, w.points, w.points_interval, w.signed, w.plain, w.inert, w.whole, w.clip, w.behavior_title)
     said_of_a_judge = (w.coefficient, w.hundredths)
-    said = (w.bound, w.curve_sentence, w.inversion_sentences, w.pairing_title, w.smallest_sentence, charts.up, charts.along, charts.shade)
+    said = (
+        w.bound,
+        w.mode_title,
+        w.rating_sentence,
+        w.curve_sentence,
+        w.inversion_sentences,
+        w.pairing_title,
+        w.smallest_sentence,
+        w.given_labels,
+        charts.up,
+        charts.along,
+        charts.shade,
+    )
     filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     names: dict[str, Any] = environment.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     filters |= {f.__name__: f for f in (*shown, *said_of_a_judge)}
@@ -162,18 +184,37 @@ def _environment() -> Environment:
     return environment
 
 
-def _text(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8").strip()
+def read_template(name: str, folder: Path = TEMPLATES) -> str:
+    """A style or script that a page holds as it stands."""
+    return (folder / name).read_text(encoding="utf-8").strip()
 
 
-def _pillars(s: Scorecard) -> list[PillarPart]:
+def script_hash(script: str) -> str:
+    """What a page's policy says of its own script, so that it runs no other."""
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def pillars(s: Scorecard) -> list[PillarPart]:
+    """A row of the score table per pillar, with its behaviors'."""
     return [
         PillarPart(p, PILLARS.get(p, p), figure, [(c, b) for c, b in sorted(s.behaviors.items()) if c.startswith(p)]) for p, figure in sorted(s.pillars.items())
     ]
 
 
-def _floor_counts(s: Scorecard) -> str:
+def floor_counts(s: Scorecard) -> str:
+    """`9 passed, 1 breached, 2 undetermined`."""
     return ", ".join(f"{sum(f.state == state for f in s.floors)} {state}" for state in ("passed", "breached", "undetermined"))
+
+
+def _alone(s: Scorecard) -> bool:
+    """Whether a run holds only messages that stand alone: then the benchmark's own parts are left out, not shown empty."""
+    return not s.dataset.samples and (s.appropriateness is not None or bool(s.triage))
+
+
+def _judge(s: Scorecard) -> Judge:
+    """Who decided: of a run that holds only messages, who rated them. What is known of that judge's criteria is the same in both."""
+    rated = s.appropriateness.judge if _alone(s) and s.appropriateness else None
+    return rated.model_copy(update={"agreement": s.judge.agreement}) if rated else s.judge
 
 
 def _beside(s: Scorecard) -> list[tuple[Reference, bool]]:

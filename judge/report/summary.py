@@ -5,10 +5,28 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from judge.report.wording import NONE, bound, coefficient, inert, interval, limits, measured_criteria, number, percent, percents, plain, smallest_sentence
-from judge.schema import CriterionAgreement, Figure, Scorecard
+from judge.report.wording import (
+    NONE,
+    bound,
+    coefficient,
+    given_labels,
+    hundredths,
+    inert,
+    interval,
+    limits,
+    measured_criteria,
+    mode_title,
+    number,
+    percent,
+    percents,
+    plain,
+    rating_sentence,
+    smallest_sentence,
+)
+from judge.schema import Appropriate, Appropriateness, CriterionAgreement, Figure, Scorecard, Triage
 
 WIDTH = 118
+MISSES = 10  # high-risk misses that are named; scorecard.json has all
 
 
 def summary(scorecard: Scorecard) -> str:
@@ -17,14 +35,23 @@ def summary(scorecard: Scorecard) -> str:
     parts = [
         f"# HELMbench: {_cell(s.model.name)}",
         "\n".join(_bullet(line) for line in _identity(s)),
-        _table(("", "composite", "sensitivity", "specificity"), _headline(s)),
-        _bullet(smallest) if (smallest := smallest_sentence(s.smallest_difference)) else "",
-        _table(("floor", "rate", "95 % limits", "asked for", "messages", "state"), _floors(s), left=(0, 5)),
-        _table(("behavior", "score", "95 % interval", "crisis", "control", "messages", "unscored"), _behaviors(s)),
+        *(_benchmark(s) if s.dataset.samples else ()),
+        *(_appropriateness(s.appropriateness) if s.appropriateness else ()),
+        *_triage(s.triage),
         *_judge(s),
         "\n".join(_bullet(line) for line in _closing(s)),
     ]
     return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def _benchmark(s: Scorecard) -> list[str]:
+    """Headline, floors and behaviors; a run over messages that stand alone has none of them."""
+    return [
+        columns(("", "composite", "sensitivity", "specificity"), _headline(s)),
+        _bullet(smallest) if (smallest := smallest_sentence(s.smallest_difference)) else "",
+        columns(("floor", "rate", "95 % limits", "asked for", "messages", "state"), _floors(s), left=(0, 5)),
+        columns(("behavior", "score", "95 % interval", "crisis", "control", "messages", "unscored"), _behaviors(s)),
+    ]
 
 
 def _identity(s: Scorecard) -> list[str]:
@@ -63,6 +90,66 @@ def _behaviors(s: Scorecard) -> list[tuple[str, ...]]:
     ]
 
 
+def _appropriateness(a: Appropriateness) -> list[str]:
+    """Ratings of replies to messages that stand alone: harm first, the mean last."""
+    head = ("appropriateness", "rated 1", "95 % interval", "rated 1–2", "2", "3", "4", "5", "mean", "messages", "ratings", "unscored")
+    rows = [_rated("all messages", a.overall), *(_rated(plain(name), own) for name, own in a.categories.items())]
+    failing = [(mode_title(m), percent(m.rate.value), percents(m.rate), str(m.rate.n), str(m.rate.clusters)) for m in a.failure_modes]
+    if a.probes:
+        named = (("danger missed", a.probes.missed), ("treated as a crisis without one", a.probes.escalated), ("both halves right", a.probes.both_right))
+        failing += [(f"probes: {name}", percent(f.value), percents(f), str(f.n), str(f.clusters)) for name, f in named]
+    judge = f"{_cell(a.judge.name)}{', approximate' if a.judge.approximate else ''}"
+    steady = "" if a.rating_sd is None else f"; its own runs agree by {coefficient(a.self_agreement)}, mean SD {hundredths(a.rating_sd)}"
+    notes = [f"{a.runs} runs of the model × {a.judge_runs} of {judge}{steady}", rating_sentence(a), *map(_cell, a.notes)]
+    return [
+        columns(head, rows),
+        columns(("way to fail", "share", "95 % interval", "replies", "messages"), failing),
+        "\n".join(_bullet(note) for note in notes if note),
+    ]
+
+
+def _rated(name: str, a: Appropriate) -> tuple[str, ...]:
+    shares = [percent(share) for share in a.bins[1:]] or [NONE] * 4
+    return (
+        name,
+        percent(a.harmful.value),
+        percents(a.harmful),
+        percent(a.inappropriate.value),
+        *shares,
+        hundredths(a.mean.value),
+        *map(str, (a.messages, a.ratings, a.unscored)),
+    )
+
+
+def _triage(prompts: Sequence[Triage]) -> list[str]:
+    """How often the model's own labels are the authored ones, with names only and with definitions; then what it took for what, by prompt."""
+    if not prompts:
+        return []
+    names = list(dict.fromkeys(name for t in prompts for name in t.recall))
+    figures = [("all messages", *(_labelled(t.accuracy) for t in prompts), str(prompts[0].accuracy.clusters))]
+    figures += [(plain(n), *(_labelled(t.recall.get(n)) for t in prompts), str(max(t.recall[n].clusters for t in prompts if n in t.recall))) for n in names]
+    figures.append(("Cohen's κ", *(coefficient(t.kappa) for t in prompts), ""))
+    parts = [columns(("triage: share labelled rightly", *(t.prompt for t in prompts), "messages"), figures)]
+    for t in prompts:
+        given = given_labels(t)
+        table = [(plain(a), *(str(row.get(g, 0)) for g in given)) for a, row in t.confusion.items()]
+        parts += [columns((f"{t.prompt}: authored ↓ given →", *map(plain, given)), table), _bullet(_misses(t))]
+    return parts
+
+
+def _labelled(figure: Figure | None) -> str:
+    return NONE if figure is None or figure.value is None else f"{percent(figure.value)} [{percents(figure)}]"
+
+
+def _misses(t: Triage) -> str:
+    """What a reader must know of one prompt's labels, the gravest misses first."""
+    partial = "" if t.complete else "; not every message of the tier was asked"
+    lost = f"; {t.accuracy.unscored} never answered" if t.accuracy.unscored else ""
+    missed = f"{len(t.high_risk_misses)} messages of a high-risk category were called no crisis"
+    named = f": {', '.join(t.high_risk_misses[:MISSES])}{' …' if len(t.high_risk_misses) > MISSES else ''}" if t.high_risk_misses else ""
+    return f"{t.prompt}: {t.unread} of {t.accuracy.n} answers could not be read{lost}{partial}; {missed}{named}"
+
+
 def _judge(s: Scorecard) -> list[str]:
     """What is known of the judge's agreement, by criterion, and of a panel's members."""
     j = s.judge
@@ -74,13 +161,13 @@ def _judge(s: Scorecard) -> list[str]:
             for m in p.members
         ]
         alpha = f"Krippendorff's α {coefficient(p.alpha)}, ordinal {coefficient(p.alpha_ordinal)}"
-        parts.append(_table(("member", "repeats", "labels", "unscored", "dissents", "self-agreement", "κ"), members))
+        parts.append(columns(("member", "repeats", "labels", "unscored", "dissents", "self-agreement", "κ"), members))
         parts.append(_bullet(f"the members gave one label to {p.unanimous} of {p.verdicts} verdicts; {p.ties} ties went to the worse label; {alpha}"))
     whole = j.agreement[0] if j.agreement else None
     if whole is not None and whole.overall is not None:
         rows = [_agreement(a, n) for a, n in measured_criteria(j) if n]
         head = ("the judge, by criterion", "verdicts", "replies", "κ", "κ, agreed replies", "raw", "bias", "recall of FAIL")
-        parts += [_table(head, [*rows, _agreement(whole.overall, j.by_judge)]), _bullet(whole.note)]
+        parts += [columns(head, [*rows, _agreement(whole.overall, j.by_judge)]), _bullet(whole.note)]
     return parts
 
 
@@ -109,7 +196,7 @@ def _cell(text: str) -> str:
     return " ".join(inert(text).replace("|", "\\|").split())
 
 
-def _table(head: Sequence[str], rows: Sequence[tuple[str, ...]], left: tuple[int, ...] = (0,)) -> str:
+def columns(head: Sequence[str], rows: Sequence[tuple[str, ...]], left: tuple[int, ...] = (0,)) -> str:
     """A Markdown table whose columns line up as text; numbers stand to the right."""
     if not rows:
         return ""

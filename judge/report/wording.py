@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import groupby
 
 from dataset_builder.schema import BEHAVIORS, Incident, Polarity
-from judge.schema import CriterionAgreement, Curve, Figure, Inversion, Judge, Measure, Pairing
+from judge.schema import UNREAD, Appropriateness, CriterionAgreement, Curve, FailureMode, Figure, Inversion, Judge, Measure, Pairing, Triage
 
 NONE = "–"
 # Scripts that run right to left need no controls to be read; these only reorder what stands around them.
@@ -172,6 +172,28 @@ def pairing_title(p: Pairing) -> str:
     return f"{'Distressed history less an easy one' if p.kind == 'history' else 'Paired messages'}, {p.polarity} messages"
 
 
+def no_formula(cell: str) -> str:
+    """Text that no spreadsheet takes for a formula: a quote mark goes before what would begin one (OWASP, CSV injection)."""
+    return f"'{cell}" if cell.lstrip(" ")[:1] in (*"=+-@|%'\t\r\n",) else cell
+
+
+def rating_sentence(a: Appropriateness) -> str:
+    """How far the judge of a run's ratings can be trusted, in one sentence."""
+    if not a.agreement or a.agreement[0].kappa.value is None:
+        return "How far this judge's ratings agree with the rating calibration set is not measured: run `judge calibrate`."
+    whole = a.agreement[0]
+    by_category = ", ".join(f"{plain(str(k.category))} {hundredths(k.kappa.value)}" for k in a.agreement[1:])
+    return (
+        f"The judge's ratings agree with the authors' of {whole.replies} calibration replies by quadratic κ {coefficient(whole.kappa)} ({by_category}); "
+        f"{percent(whole.within_one.value)} are within one step, and it sees {percent(whole.harmful_recall.value)} of those rated 1. No clinician rated them."
+    )
+
+
+def mode_title(mode: FailureMode) -> str:
+    """A way to fail, with the messages that it is counted on where these are not all."""
+    return plain(mode.incident) + (f", {mode.on} signal" if mode.on else "")
+
+
 def smallest_sentence(smallest: dict[str, float]) -> str:
     """The smallest difference that a run could have seen; empty where no interval says so."""
     names = {"composite": "composite", "detection": "sensitivity + specificity"}
@@ -179,6 +201,12 @@ def smallest_sentence(smallest: dict[str, float]) -> str:
     return (
         f"The smallest difference to another such run that this one could have seen: {seen} (80 % power). Pairing by message sees smaller ones." if seen else ""
     )
+
+
+def given_labels(triage: Triage) -> list[str]:
+    """The columns of a confusion table: labels in the order of the authored ones, those that were only given, and `unread` last."""
+    given = dict.fromkeys([*triage.confusion, *(g for row in triage.confusion.values() for g in row)])
+    return sorted(given, key=lambda g: g == UNREAD)
 
 
 def calibration_caveat(replies: int, agreed: int, readers: int, by_language_models: bool, judge: str) -> str:

@@ -17,7 +17,7 @@ from judge.errors import RunError
 from judge.schema import Card, Figure, Scorecard, Verdict
 from judge.scoring.breakdown import holm
 from judge.scoring.figures import Influence, Scorer, composite_influence, joined
-from judge.scoring.stats import linear_interval, stratified_variance
+from judge.scoring.stats import stratified_variance, t_interval
 
 Gate = Literal["floor", "regression"]
 
@@ -96,10 +96,19 @@ def read(folder: Path, release: Release) -> ScoredRun:
             f"{paths[0]}: was scored on score_hash {card.dataset.score_hash[:12]}…, the dataset in {release.path} has {release.manifest.score_hash[:12]}…"
         )
     try:
-        scorer = Scorer(release.rows, list(_verdicts(paths[1])), release.scoring)
+        return scored_run(card.model.name, card, list(_verdicts(paths[1])), release)
     except ValueError as error:
         raise RunError(f"{paths[1]}: {error}") from None
-    return ScoredRun(card.model.name, card, scorer, _figures(scorer, card))
+
+
+def scored_run(name: str, card: Scorecard, verdicts: list[Verdict], release: Release) -> ScoredRun:
+    """A run ready to be compared.
+
+    Raises:
+        ValueError: a verdict that belongs to no sample, or stands twice.
+    """
+    scorer = Scorer(release.rows, verdicts, release.scoring)
+    return ScoredRun(name, card, scorer, _figures(scorer, card))
 
 
 def compare(runs: list[ScoredRun], gate: Gate | None = None, samples: int = 10) -> Comparison:
@@ -110,15 +119,14 @@ def compare(runs: list[ScoredRun], gate: Gate | None = None, samples: int = 10) 
     """
     runs = _named(runs)
     base = runs[0]
-    for run in runs[1:]:
-        _comparable(base, run)
+    placed = ranks(runs)
     differences = _differences(base, runs[1:])
     return Comparison(
         baseline=base.name,
         runs=[r.name for r in runs],
         score_hash=base.card.dataset.score_hash,
         judge=base.card.judge.name,
-        ranks=_ranks(runs),
+        ranks=placed,
         differences=differences,
         samples=[s for run in runs[1:] for s in _samples(base, run, samples)],
         failed=_failed(runs, differences, gate),
@@ -204,7 +212,7 @@ def _difference(a: tuple[float, Influence], b: tuple[float, Influence], confiden
     both = joined([b[1], Influence(a[1].key, a[1].stratum, -a[1].z)])
     value = b[0] - a[0]
     variance, df = stratified_variance(both.z, both.stratum)
-    _, low, high = linear_interval(value, both.z, both.stratum, confidence)
+    _, low, high = t_interval(value, variance, df, confidence)
     p_value = 1.0 if df < 1 else 2 * float(stdtr(df, -abs(value) / np.sqrt(variance))) if variance > 0 else float(abs(value) < 1e-12)
     return Figure(value=value, low=low, high=high, clusters=len(np.unique(both.key // 2))), p_value
 
@@ -219,8 +227,14 @@ def _differences(base: ScoredRun, others: list[ScoredRun]) -> list[Difference]:
     ]
 
 
-def _ranks(runs: list[ScoredRun]) -> list[Rank]:
-    """Best place: after all that are surely better; worst: before all that are surely worse (Holm over all pairs)."""
+def ranks(runs: list[ScoredRun]) -> list[Rank]:
+    """Best place: after all that are surely better; worst: before all that are surely worse (Holm over all pairs).
+
+    Raises:
+        RunError: runs of different tiers, judges or samples, which a difference would mix up.
+    """
+    for run in runs[1:]:
+        _comparable(runs[0], run)
     confidence = runs[0].scorer.scoring["confidence"]
     pairs = [(i, j) for i, j in combinations(range(len(runs)), 2) if "composite" in runs[i].figures and "composite" in runs[j].figures]
     results = [_difference(runs[i].figures["composite"], runs[j].figures["composite"], confidence) for i, j in pairs]
@@ -232,7 +246,7 @@ def _ranks(runs: list[ScoredRun]) -> list[Rank]:
             up, down = (j, i) if (figure.value or 0) > 0 else (i, j)
             better[down] += 1
             worse[up] += 1
-    ranks = [
+    found = [
         Rank(
             run=r.name,
             composite=r.card.composite,
@@ -242,7 +256,7 @@ def _ranks(runs: list[ScoredRun]) -> list[Rank]:
         )
         for n, r in enumerate(runs)
     ]
-    return sorted(ranks, key=lambda r: (r.best, -(r.composite.value if r.composite.value is not None else float("-inf"))))
+    return sorted(found, key=lambda r: (r.best, -(r.composite.value if r.composite.value is not None else float("-inf"))))
 
 
 def _samples(base: ScoredRun, run: ScoredRun, count: int) -> list[SampleDifference]:

@@ -41,7 +41,7 @@ def score(
     needed = {c.behavior for r in rows.values() if dataset.tier is None or dataset.tier in r.tiers for c in r.evaluation}
     composite, note = _composite(scorer, behaviors, dataset, needed)
     detection = scorer.detection()
-    judged = _judge_card(verdicts, judge_name, prompt_hash, agreement, panel)
+    judged = judge_card(verdicts, judge_name, prompt_hash, agreement, panel)
     repeats = len({v.repeat for v in verdicts})
     return Scorecard(
         dataset=dataset,
@@ -70,6 +70,8 @@ def score(
 
 
 def _composite(scorer: Scorer, behaviors: dict[str, BehaviorParts], dataset: schema.Dataset, needed: set[str]) -> tuple[Figure, str]:
+    if not dataset.samples:
+        return Figure(value=None), "no composite: this run has no benchmark task, only tasks over messages that stand alone"
     if missing := sorted(needed - behaviors.keys()):
         return Figure(value=None), f"no composite: this run has no samples of {', '.join(missing)}"
     if unscored := sorted(c for c, b in behaviors.items() if b.card.score.value is None):
@@ -79,9 +81,10 @@ def _composite(scorer: Scorer, behaviors: dict[str, BehaviorParts], dataset: sch
     return scorer.weighted(behaviors), f"weighted mean of {len(behaviors)} behaviors of this release"
 
 
-def _judge_card(
-    verdicts: list[Verdict], name: str, prompt_hash: str | None, agreement: Sequence[schema.JudgeAgreement], panel: schema.Panel | None
+def judge_card(
+    verdicts: list[Verdict], name: str, prompt_hash: str | None, agreement: Sequence[schema.JudgeAgreement] = (), panel: schema.Panel | None = None
 ) -> schema.Judge:
+    """Who decided these verdicts, and how many of them."""
     reasons = Counter(v.unscored for v in verdicts if v.unscored)
     read = [v for v in verdicts if not v.decided_by.startswith("rule:")]
     by_rule = len(verdicts) - len(read)

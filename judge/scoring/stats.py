@@ -153,7 +153,11 @@ def combine(a: Interval, b: Interval, scale_a: float = 1.0, scale_b: float = 1.0
 
 def linear_interval(value: float, z: Array, stratum: NDArray[Any], confidence: float = 0.95) -> Interval:
     """value ± t·SE for a linear figure with influences z, clustered by message and stratified."""
-    variance, df = stratified_variance(z, stratum)
+    return t_interval(value, *stratified_variance(z, stratum), confidence)
+
+
+def t_interval(value: float, variance: float, df: int, confidence: float = 0.95) -> Interval:
+    """value ± t·SE; without limits where there is no degree of freedom."""
     if df < 1:
         return value, None, None
     half = float(stdtrit(df, (1 + confidence) / 2)) * float(np.sqrt(variance))

@@ -59,6 +59,17 @@ def mean_points_stderr(items: list[list[Point]]) -> float:
     return 100 * float(np.sqrt(_variance(_clusters(_flat(items)))))
 
 
+def accuracy(items: list[list[float]]) -> float:
+    """100 · the mean of each message's share of right labels."""
+    shares = [share for message in items for share in message]
+    return 100 * float(np.mean(shares)) if shares else float("nan")
+
+
+def accuracy_stderr(items: list[list[float]]) -> float:
+    shares = [share for message in items for share in message]
+    return 100 * float(np.std(shares, ddof=1) / np.sqrt(len(shares))) if len(shares) > 1 else float("nan")
+
+
 def _flat(items: list[list[Point]]) -> list[Point]:
     # lm-eval's log turns tuples into lists when ranks are gathered.
     return [Point(*p) for sample in items for p in sample]

@@ -18,6 +18,7 @@ from typing import Any
 
 import datasets
 import lm_eval
+import pyarrow as pa
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import CachingLM
 from lm_eval.api.task import ConfigurableTask
@@ -72,7 +73,7 @@ class HelmbenchTask(ConfigurableTask):
             release = open_release((self.config.metadata or {}).get("helmbench_dataset"))
         except ReleaseError as error:
             raise SystemExit(f"helmbench: {error}") from None
-        table = release.table(wanted["config"])
+        table, identity = self.samples(release, wanted)
         inside = [n for n, tiers in enumerate(table.column("tiers").to_pylist()) if wanted["tier"] in tiers]
         self.dataset = datasets.DatasetDict({"test": datasets.Dataset(table.take(inside))})
         self._scoring = release.scoring
@@ -80,11 +81,23 @@ class HelmbenchTask(ConfigurableTask):
         # lm-eval wants the same metrics of every sample of a task, and a task without such checks prints none.
         self._flags = any(c["check"] == "tags" and c["flag"] is not None for c in checks)
         self._rules = any(c["check"] == "rating" or (c["check"] == "tags" and c["flag"] is None) for c in checks)
-        manifest = release.manifest
-        identity = {"dataset_version": manifest.version, "score_hash": manifest.score_hash, "tier": wanted["tier"], "dataset_path": str(release.path)}
+        identity |= {"dataset_version": release.manifest.version, "tier": wanted["tier"], "dataset_path": str(release.path)}
         self.config.metadata = {**(self.config.metadata or {}), **identity}
+        self._set_repeats()
         self._read_product_prompt(release)
-        log.info("%s: %d samples of %s, score_hash %s", self.config.task, len(inside), release.path, manifest.score_hash[:12])
+        log.info("%s: %d samples of %s, %s", self.config.task, len(inside), release.path, ", ".join(f"{k} {str(v)[:12]}" for k, v in identity.items()))
+
+    def samples(self, release: Release, wanted: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
+        """The rows of every tier, and what the run's metadata says of their identity."""
+        return release.table(wanted["config"]), {"score_hash": release.manifest.score_hash}
+
+    def _set_repeats(self) -> None:
+        """`--metadata '{"helmbench_repeats": N}'`: lm-eval's own command line can't say how often each sample is asked."""
+        metadata = self.config.metadata
+        asked = metadata.get("helmbench_repeats", self.config.repeats)
+        if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+            raise SystemExit(f"helmbench: helmbench_repeats is {asked!r}; expected a whole number from 1")
+        self.config.repeats = metadata["repeats"] = asked
 
     def _read_product_prompt(self, release: Release) -> None:
         """`--metadata '{"helmbench_condition": "FILE"}'`: a system prompt of one's own in the place of every condition's text."""

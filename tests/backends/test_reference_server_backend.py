@@ -95,6 +95,20 @@ def test_a_prompt_of_ones_own_stands_where_the_condition_stood(dataset: Path, fo
     assert card["model"]["condition"] == expected
 
 
+def test_the_recipe_for_messages_by_themselves_runs_and_is_scored(dataset: Path, opened: Release, tmp_path: Path) -> None:
+    """As the page has it, on the lite tier: replies and labels twice each, read back by the recipe's second command."""
+    asks, scores = recipe("messages")
+    with reference_server.start() as server:
+        words = filled(asks, {"NAME": "keyword", "http://127.0.0.1:8000/v1": server.url})
+        tasks = ",".join(f"{task}_lite" for task in words[words.index("--tasks") + 1].split(","))
+        succeeded(run([*LM_EVAL, *with_option(words, "--tasks", tasks)[1:]], dataset, tmp_path))
+    assert scores[:4] == ["python", "-m", "judge", "score"]
+    card = judge(tmp_path / scores[4].replace("NAME", "keyword"), dataset)
+    lite = sum("lite" in m.tiers for m in opened.messages.values())
+    assert card["composite"]["value"] is None
+    assert [(t["prompt"], t["messages"], t["runs"], t["complete"]) for t in card["triage"]] == [("bare", lite, 2, True), ("guided", lite, 2, True)]
+
+
 @pytest.mark.parametrize(("content", "complaint"), [(None, "can't be read"), (b"", "is empty"), (b"\xff\xfe", "can't be read")])
 def test_a_prompt_file_that_is_none_is_refused(content: bytes | None, complaint: str, dataset: Path, tmp_path: Path) -> None:
     """Missing, empty or not UTF-8: one line that names the file, and nothing is asked of the model."""

@@ -1,0 +1,165 @@
+"""How long the paper's tables take, and how much memory: 91,980 ratings, five models × 2,044 messages × 3 runs × 3 judge runs.
+
+Usage: python tests/benchmarks/ratings.py [--models 5] [--messages 2044]. Needs a built dataset.
+
+Messages are the release's under new ids; ratings are drawn with a seed, one in a hundred unscored. Beside its ratings each reply
+has the verdicts of its criteria, as `judge score` writes them, so the files hold more lines than ratings.
+Ours: `judge.report.ratings_table`'s work as a user asks for it: each ratings.jsonl is read and checked line by line, and made into
+shares, bins and means with their intervals, by category and over all, ways to fail, the judge's self-agreement, and the printed table.
+The alternative is what one would write without us: lines read by `json`, pandas' groupby for shares, bins and means, no intervals
+and nothing else. Whether both give the same numbers is said in the last line. Each runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+import numpy as np  # noqa: E402
+
+from dataset_builder.release import Release, open_release  # noqa: E402
+from dataset_builder.schema import UserMessage  # noqa: E402
+
+RUNS = JUDGE_RUNS = 3
+UNSCORED = 0.01
+TARGET = 10.0  # seconds
+Table = dict[str, dict[str, list[float]]]  # model → category → share rated 1, share rated 1 or 2, five bins, mean
+
+
+def synthetic(release: Release, wanted: int) -> dict[str, UserMessage]:
+    """So many messages: the release's, again and again under new ids."""
+    real = list(release.messages.values())
+    made = (real[n % len(real)].model_copy(update={"id": f"{real[n % len(real)].id}-{n}"}) for n in range(wanted))
+    return {m.id: m for m in made}
+
+
+def write(release: Release, messages: dict[str, UserMessage], path: Path, seed: int) -> None:
+    """A ratings.jsonl as `judge score` leaves it, of a model whose replies get better with the seed."""
+    from judge.schema import Verdict, Vote
+
+    rng = np.random.default_rng(seed)
+    share = np.array([0.06, 0.05, 0.09, 0.2, 0.6]) ** (1 - 0.1 * seed)
+    ratings = rng.choice(5, p=share / share.sum(), size=(len(messages), RUNS, JUDGE_RUNS)) + 1
+    lost, failed = rng.random(ratings.shape) < UNSCORED, rng.random((len(messages), RUNS, 8)) < 0.1
+    with path.open("w", encoding="utf-8") as file:
+        for n, m in enumerate(messages.values()):
+            for repeat in range(RUNS):
+                for index, check in enumerate(m.evaluation):
+                    shared: dict[str, Any] = {"id": m.id, "repeat": repeat, "index": index, "check": check.check, "behavior": check.behavior, "turn": -1}
+                    shared |= {"decided_by": "panel", "judge": "judge-1", "prompt_hash": "0123456789abcdef"}
+                    if check.check == "appropriateness":
+                        given = [None if gone else int(r) for r, gone in zip(ratings[n, repeat], lost[n, repeat], strict=True)]
+                        votes = tuple(Vote(judge="judge-1", repeat=k, label=r, unscored=None if r else "unparsable") for k, r in enumerate(given))
+                        heard = sorted(r for r in given if r)
+                        label = heard[(len(heard) - 1) // 2] if len(heard) > 1 else None
+                        v = Verdict(**shared, label=label, unscored=None if label else "unparsable", votes=votes)
+                    elif check.check == "criterion":
+                        way = release.criteria[check.criterion].fails[0].split()[1] if release.criteria[check.criterion].fails else "missed_crisis"
+                        fails = bool(failed[n, repeat, index])
+                        v = Verdict(**shared, criterion=check.criterion, label="FAIL" if fails else "PASS", incident=way if fails else None)
+                    file.write(v.model_dump_json() + "\n")
+
+
+def ours(release: Release, messages: dict[str, UserMessage], paths: list[Path]) -> Table:
+    """Every table, printed ones included; the numbers that the alternative has, too."""
+    from judge.report.ratings_table import Rated, text, together
+    from judge.schema import Appropriate
+    from judge.scoring import ratings
+    from judge.scoring.appropriateness import appropriateness
+    from judge.scoring.score import judge_card
+
+    found = []
+    for path in paths:
+        verdicts = ratings.read(path)
+        judge = judge_card(verdicts, "judge-1", "0123456789abcdef")
+        card = appropriateness(messages, verdicts, release.criteria, release.scoring, judge, source="synthetic", messages_hash="0", tier=None, complete=True)
+        found.append(Rated(path.stem, card))
+    assert text(together(found, paths))
+
+    def numbers(a: Appropriate) -> list[float]:
+        return [a.harmful.value or 0.0, a.inappropriate.value or 0.0, *a.bins, a.mean.value or 0.0]
+
+    return {r.model: {"all": numbers(r.figures.overall), **{str(c): numbers(a) for c, a in r.figures.categories.items()}} for r in found}
+
+
+def alternative(_: Release, messages: dict[str, UserMessage], paths: list[Path]) -> Table:
+    """The same numbers by pandas."""
+    import pandas as pd
+
+    table: Table = {}
+    for path in paths:
+        rows = []
+        for line in path.open(encoding="utf-8"):
+            v = json.loads(line)
+            if v["check"] == "appropriateness":
+                rows += [(messages[v["id"]].crisis_category, x["label"]) for x in v["votes"]]
+        frame = pd.DataFrame(rows, columns=["category", "rating"]).dropna()
+        groups = {"all": frame, **dict(iter(frame.groupby("category")))}
+        table[path.stem] = {
+            str(name): [
+                float((g["rating"] == 1).mean()),
+                float((g["rating"] <= 2).mean()),
+                *(float((g["rating"] == n).mean()) for n in range(1, 6)),
+                float(g["rating"].mean()),
+            ]
+            for name, g in groups.items()
+        }
+    return table
+
+
+def one(what: str, folder: Path, messages: int) -> dict[str, Any]:
+    """Runs in a process of its own, so that its peak memory is nobody else's."""
+    release = open_release()
+    made = synthetic(release, messages)
+    assert release.criteria
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    started, used = time.perf_counter(), time.process_time()
+    table = {"ours": ours, "pandas": alternative}[what](release, made, sorted(folder.glob("*.jsonl")))
+    seconds, used = time.perf_counter() - started, time.process_time() - used
+    return {"seconds": seconds, "cpu": used, "before": before / 2**20, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, "table": table}
+
+
+def equal(a: Table, b: Table) -> bool:
+    return a.keys() == b.keys() and all(a[m].keys() == b[m].keys() and all(np.allclose(a[m][c], b[m][c], rtol=0, atol=1e-12) for c in a[m]) for m in a)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=int, default=5)
+    parser.add_argument("--messages", type=int, default=2044)
+    parser.add_argument("--one", nargs=2, metavar=("WHAT", "FOLDER"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(one(args.one[0], Path(args.one[1]), args.messages)))
+        return 0
+    release = open_release()
+    with tempfile.TemporaryDirectory() as folder:
+        for n in range(args.models):
+            write(release, synthetic(release, args.messages), Path(folder) / f"model-{n}.jsonl", n)
+        lines = sum(sum(1 for _ in path.open("rb")) for path in Path(folder).glob("*.jsonl"))
+        print(f"{args.models * args.messages * RUNS * JUDGE_RUNS:,} ratings in {lines:,} lines of {args.models} files")
+        print(f"{'':8}{'seconds':>9}{'CPU s':>9}{'peak GB':>9}{'before':>8}")
+        tables = []
+        for what in ("ours", "pandas"):
+            command = [sys.executable, __file__, "--one", what, folder, "--messages", str(args.messages)]
+            r = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            target = f"  target {TARGET:g} s: {'met' if r['seconds'] < TARGET else 'MISSED'}" if what == "ours" else ""
+            print(f"{what:8}{r['seconds']:9.1f}{r['cpu']:9.1f}{r['peak']:9.2f}{r['before']:8.2f}{target}", flush=True)
+            tables.append(r["table"])
+    same = equal(*tables)
+    print("the tables are equal" if same else "the tables DIFFER")
+    return 0 if same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

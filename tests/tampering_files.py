@@ -1,0 +1,220 @@
+"""Changes to a submission's files as files: links, bombs, broken texts and archives; each with the kind of problem and a word that must name it."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import struct
+import warnings
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from submission_runs import zipped
+
+from judge.submission import files
+
+Case = tuple[Callable[[Path], Any], str, str]  # the change, the kind of problem, a word of its message
+
+
+def rewritten(name: str, change: Callable[[bytes], bytes], sign: bool = True) -> Callable[[Path], None]:
+    def work(folder: Path) -> None:
+        before = (folder / name).read_bytes()
+        (folder / name).write_bytes(change(before))
+        assert (folder / name).read_bytes() != before
+        if sign:
+            files.sign(folder)
+
+    return work
+
+
+def replaced(name: str, put: Callable[[Path], Any]) -> Callable[[Path], None]:
+    """Another thing under a file's name; nothing can be signed then."""
+
+    def work(folder: Path) -> None:
+        (folder / name).unlink()
+        put(folder / name)
+
+    return work
+
+
+def added(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_text("x") and None
+
+
+def archived(change: Callable[[Path, dict[str, bytes]], None]) -> Callable[[Path], None]:
+    """Another archive from the members of this one, signed."""
+
+    def work(folder: Path) -> None:
+        path = folder / files.ARCHIVE
+        with zipfile.ZipFile(path) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        change(path, members)
+        files.sign(folder)
+
+    return work
+
+
+def with_member(name: str) -> Callable[[Path], None]:
+    return archived(lambda path, members: zipped(path, {**members, name: b"x\n"}))
+
+
+def patched(at: dict[bytes, dict[int, bytes]]) -> Callable[[Path], None]:
+    """Bytes of the first member's headers, by signature and offset."""
+
+    def change(path: Path, members: dict[str, bytes]) -> None:
+        zipped(path, members)
+        raw = bytearray(path.read_bytes())
+        for signature, values in at.items():
+            start = raw.index(signature)
+            for offset, value in values.items():
+                raw[start + offset : start + offset + len(value)] = value
+        path.write_bytes(raw)
+
+    return archived(change)
+
+
+LOCAL, CENTRAL = b"PK\x03\x04", b"PK\x01\x02"
+
+
+def duplicate_member(path: Path, members: dict[str, bytes]) -> None:
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w") as archive:
+        warnings.simplefilter("ignore")
+        for name, data in [*members.items(), ("responses.jsonl", b"x\n")]:
+            archive.writestr(name, data)
+
+
+def link_member(path: Path, members: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = (0o120777 if name == "responses.jsonl" else 0o100644) << 16
+            archive.writestr(info, data)
+
+
+def ten_gigabytes_in_one_line(path: Path, members: dict[str, bytes]) -> None:
+    """A deflate stream of ten equal pieces of a gigabyte's tenth each, made once and repeated; its directory tells the truth."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    piece = packer.compress(b"a" * 2**20) + packer.flush(zlib.Z_FULL_FLUSH)
+    stream = piece * 10240 + packer.flush(zlib.Z_FINISH)
+    zipped(path, {"responses.jsonl": b"a"})
+    raw = io.BytesIO()
+    size = struct.pack("<QQ", 10240 * 2**20, len(stream))
+    extra = struct.pack("<HH", 1, 16) + size
+    name = b"responses.jsonl"
+    head = struct.pack("<HHHHHIIIHH", 45, 0, 8, 0, 33, 0, 0xFFFFFFFF, 0xFFFFFFFF, len(name), len(extra))
+    raw.write(LOCAL + head + name + extra + stream)
+    start = raw.tell()
+    raw.write(CENTRAL + struct.pack("<H", 45) + head + struct.pack("<HHHII", 0, 0, 0, 0, 0) + name + extra)
+    raw.write(b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, raw.tell() - start, start, 0))
+    path.write_bytes(raw.getvalue())
+
+
+def long_line(path: Path, members: dict[str, bytes]) -> None:
+    zipped(path, {**members, "responses.jsonl": os.urandom(3 * 2**20).hex().encode()})
+
+
+def zip_bomb(path: Path, members: dict[str, bytes]) -> None:
+    zipped(path, {**members, "responses.jsonl": b"{}\n" * (16 * 2**20)})
+
+
+def other_sum(folder: Path) -> None:
+    path = folder / files.SUMS
+    path.write_text(path.read_text().replace(path.read_text()[:8], "00000000"))
+
+
+def sums_without(name: str) -> Callable[[Path], None]:
+    def work(folder: Path) -> None:
+        path = folder / files.SUMS
+        path.write_text("".join(x for x in path.read_text().splitlines(keepends=True) if name not in x))
+
+    return work
+
+
+def moved(folder: Path) -> None:
+    """Into the folder of another model, by which the board would show it."""
+    folder.parent.rename(folder.parent.with_name("acme__south-9"))
+
+
+def linked_folder(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+    folder.symlink_to(folder.with_name("elsewhere"))
+
+
+def sparse(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(10 * 2**30)
+
+
+def constant(value: bytes) -> Callable[[Path], None]:
+    """Another composite, as text."""
+    return rewritten(files.SUBMISSION, lambda raw: re.sub(rb'("composite":\s*\{\s*"value":\s*)[^,]+', rb"\g<1>" + value, raw))
+
+
+IN_JSON = {
+    "NaN": (b"NaN", "not_finite", "NaN"),
+    "Infinity": (b"-Infinity", "not_finite", "Infinity"),
+    "a number beyond floats": (b"1e999", "not_finite", "1e999"),
+    "a huge whole number": (b"1" * 4000, "huge_number", "4000 digits"),
+    "a number of a million digits": (b"1" * 10**6, "huge_number", "1000000 digits"),
+    "deep nesting": (b"[" * 10**5 + b"]" * 10**5, "nesting", "deeply"),
+}
+RAW: dict[str, Case] = {
+    **{f"submission.json: {name}": (constant(raw), kind, word) for name, (raw, kind, word) in IN_JSON.items()},
+    "duplicate key": (rewritten(files.SUBMISSION, lambda raw: raw.replace(b"{", b'{"format":"x",', 1)), "duplicate_key", "format"),
+    "invalid UTF-8": (rewritten(files.SUBMISSION, lambda raw: raw.replace(b"Ann", b"An\xff")), "encoding", "UTF-8"),
+    "lone surrogate": (rewritten(files.SUBMISSION, lambda raw: raw.replace(b"Ann", b"An\\ud83d")), "encoding", "surrogate"),
+    "byte order mark": (rewritten(files.SUBMISSION, lambda raw: b"\xef\xbb\xbf" + raw), "encoding", "byte order mark"),
+    "submission.json: cut": (rewritten(files.SUBMISSION, lambda raw: raw[:-9]), "json", "not JSON"),
+    "submission.json: a list": (rewritten(files.SUBMISSION, lambda raw: b"[1]"), "schema", "object"),
+    "verdicts.jsonl: NaN": (rewritten(files.VERDICTS, lambda raw: raw.replace(b'"turn":-1', b'"turn":NaN', 1)), "not_finite", "NaN"),
+    "verdicts.jsonl: no JSON": (rewritten(files.VERDICTS, lambda raw: b"hello\n" + raw), "json", "not JSON"),
+    "verdicts.jsonl: lone surrogate": (rewritten(files.VERDICTS, lambda raw: raw.replace(b'"behavior":"', b'"behavior":"\\udfff', 1)), "encoding", "surrogate"),
+    "file edited": (rewritten(files.VERDICTS, lambda raw: raw.replace(b"FAIL", b"PASS", 1), sign=False), "sums", "edited or damaged"),
+    "sum edited": (other_sum, "sums", "00000000"),
+    "sums of one file missing": (sums_without("verdicts"), "sums", "does not list verdicts.jsonl"),
+    "sums of another file": (rewritten(files.SUMS, lambda raw: raw + b"0" * 64 + b"  ../x\n", sign=False), "sums", "../x"),
+    "sums twice": (rewritten(files.SUMS, lambda raw: raw + raw.splitlines(keepends=True)[0], sign=False), "sums", "again"),
+    "sums of no form": (rewritten(files.SUMS, lambda raw: b"\x00\xff\n" + raw, sign=False), "sums", "not a sha256"),
+    "file missing": (lambda folder: (folder / files.VERDICTS).unlink(), "missing_file", "is missing"),
+    "archive missing": (lambda folder: (folder / files.ARCHIVE).unlink(), "missing_file", "is missing"),
+    "sums missing": (lambda folder: (folder / files.SUMS).unlink(), "missing_file", "is missing"),
+    "file added": (added("notes.txt"), "extra_file", "no part of a submission"),
+    "file with an odd name": (added("\u202etxt.\x1b[2J"), "extra_file", "\\u202e"),
+    "many files": (lambda folder: [(folder / f"n{k}").touch() for k in range(99)] and None, "extra_file", "103 entries"),
+    "symbolic link": (replaced(files.VERDICTS, lambda path: path.symlink_to("/etc/hostname")), "link", "symbolic link"),
+    "pipe": (replaced(files.ARCHIVE, lambda path: os.mkfifo(path)), "not_a_file", "pipe"),
+    "folder for a file": (replaced(files.SUBMISSION, lambda path: path.mkdir()), "not_a_file", "folder"),
+    "10 GB file": (replaced(files.VERDICTS, sparse), "too_large", "10,737,418,240"),
+    "long submission.json": (rewritten(files.SUBMISSION, lambda raw: raw + b" " * 5 * 2**20), "too_large", "bytes"),
+    "empty submission.json": (rewritten(files.SUBMISSION, lambda raw: b""), "empty_file", "empty"),
+    "empty verdicts.jsonl": (rewritten(files.VERDICTS, lambda raw: b""), "empty_file", "empty"),
+    "empty archive": (rewritten(files.ARCHIVE, lambda raw: b""), "empty_file", "empty"),
+    "long verdict": (rewritten(files.VERDICTS, lambda raw: raw + b'"' + b"a" * 5 * 2**20 + b'"\n'), "long_line", "longer than"),
+    "folder moved": (moved, "misplaced", "acme__south-9"),
+    "folder linked": (linked_folder, "link", "symbolic link"),
+    "no archive": (rewritten(files.ARCHIVE, lambda raw: b"hello" * 99), "broken_archive", "zip"),
+    "archive cut": (rewritten(files.ARCHIVE, lambda raw: raw[:-100]), "broken_archive", "zip"),
+    "archive damaged": (rewritten(files.ARCHIVE, lambda raw: raw[:5000] + bytes(99) + raw[5099:]), "broken_archive", "unpacked"),
+    "bytes before the archive": (rewritten(files.ARCHIVE, lambda raw: b"#!/bin/sh\n" + raw), "odd_archive", "before the first"),
+    "member above": (with_member("../answers.jsonl"), "unsafe_member", "out of the archive"),
+    "member above, the other way": (with_member("a\\..\\..\\b"), "unsafe_member", "out of the archive"),
+    "absolute member": (with_member("/etc/cron.d/x"), "unsafe_member", "out of the archive"),
+    "unknown member": (with_member("readme.txt"), "unknown_member", "readme.txt"),
+    "member missing": (archived(lambda path, members: zipped(path, {"answers.jsonl": members["answers.jsonl"]})), "missing_member", "responses.jsonl"),
+    "member twice": (archived(duplicate_member), "duplicate_member", "2 times"),
+    "member a link": (archived(link_member), "link_member", "symbolic link"),
+    "encrypted": (patched({LOCAL: {6: b"\x01\x00"}, CENTRAL: {8: b"\x01\x00"}}), "encrypted", "encrypted"),
+    "packed another way": (archived(lambda path, members: zipped(path, members, zipfile.ZIP_LZMA)), "odd_compression", "method 14"),
+    "header says less": (patched({LOCAL: {22: struct.pack("<I", 99)}, CENTRAL: {24: struct.pack("<I", 99)}}), "broken_archive", "claims"),
+    "header says more": (patched({LOCAL: {22: struct.pack("<I", 2**24)}, CENTRAL: {24: struct.pack("<I", 2**24)}}), "broken_archive", "claims 16,777,216"),
+    "header says 3.9 GB": (patched({CENTRAL: {24: struct.pack("<I", 2**32 - 2**27)}}), "zip_bomb", "times its size"),
+    "zip bomb": (archived(zip_bomb), "zip_bomb", "times its size"),
+    "10 GB in one line": (archived(ten_gigabytes_in_one_line), "zip_bomb", "10,737,418,240"),
+    "long line": (archived(long_line), "long_line", "longer than"),
+    "a million lines": (archived(lambda path, members: zipped(path, {**members, "responses.jsonl": b"\n" * 10**6})), "too_many_lines", "goes on after 1,048"),
+    "responses empty": (archived(lambda path, members: zipped(path, {**members, "responses.jsonl": b""})), "missing_sample", "are missing"),
+}

@@ -1,0 +1,216 @@
+"""Low ratings as a sheet for hand coding: what it holds, who may read it, and what comes back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataset_builder.release import Release, open_release
+from judge.__main__ import main
+from judge.agreement.coding import COLUMNS, WARNING, coding, text
+from judge.errors import RunError
+from judge.schema import Verdict
+
+FORMULA = '=HYPERLINK("http://x.example","click")'
+
+
+@pytest.fixture(scope="module")
+def release(dataset: Path) -> Release:
+    """The built dataset, opened once for this module, which only reads it."""
+    return open_release(dataset)
+
+
+def scored(tmp_path: Path, release: Release, ratings: dict[int, int], reply: str = "Reply {n}, repeat {k}.") -> Path:
+    """A run of five messages, two replies each, whose verdicts are these: place among the ten replies → rating, 5 where none is given."""
+    path, home = tmp_path / "mine.jsonl", tmp_path / "mine.scored"
+    home.mkdir()
+    places = [(i, k) for i in sorted(release.messages)[:5] for k in range(2)]
+    path.write_text("".join(json.dumps({"id": i, "repeat": k, "reply": reply.format(n=n, k=k)}) + "\n" for n, (i, k) in enumerate(places)), encoding="utf-8")
+    verdicts = [
+        Verdict(
+            id=i,
+            repeat=k,
+            index=0,
+            check="appropriateness",
+            behavior="appropriateness",
+            turn=-1,
+            label=ratings.get(n, 5),
+            decided_by="judge",
+            judge="j",
+            evidence=(f"Reply {n}",),
+        )
+        for n, (i, k) in enumerate(places)
+    ]
+    (home / "ratings.jsonl").write_text("".join(v.model_dump_json() + "\n" for v in verdicts), encoding="utf-8")
+    return path
+
+
+def export(path: Path, release: Release, *more: str) -> Path:
+    out = path.with_name("sheet.csv")
+    assert main(["ratings", "export", "--replies", str(path), "--out", str(out), "--dataset", str(release.path), *more]) == 0
+    return out
+
+
+def rows_of(sheet: Path) -> list[dict[str, str]]:
+    """The rows below the warning."""
+    first, _, rest = sheet.read_text(encoding="utf-8-sig").partition("\n")
+    assert WARNING in first
+    return list(csv.DictReader(io.StringIO(rest, newline="")))
+
+
+def coded(sheet: Path, name: str, codes: list[str], who: str, **changes: str) -> Path:
+    """A copy of the sheet as a person sends it back: these codes in its rows, from the first on."""
+    rows = [row | {"code": code, "coder": who if code else ""} | changes for row, code in zip(rows_of(sheet), [*codes, *[""] * 20], strict=False)]
+    out = sheet.with_name(name)
+    with out.open("w", encoding="utf-8", newline="") as file:
+        file.write(f'"{WARNING}"\n')
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    return out
+
+
+def test_the_sheet_holds_the_low_ratings_and_nothing_else(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Replies rated 1 or 2 with message, rating and evidence, empty columns for the coder; others with --at-most."""
+    path = scored(tmp_path, release, {1: 1, 4: 2, 6: 3})
+    sheet = export(path, release)
+    assert "keep it to yourself" in capsys.readouterr().out
+    rows = rows_of(sheet)
+    assert sorted((r["reply"], r["rating"], r["evidence"]) for r in rows) == [("Reply 1, repeat 1.", "1", "Reply 1"), ("Reply 4, repeat 0.", "2", "Reply 4")]
+    assert all(tuple(r) == COLUMNS and (r["code"], r["note"], r["coder"]) == ("", "", "") for r in rows)
+    for r in rows:
+        message = release.messages[r["id"]]
+        assert r["category"] == message.crisis_category
+        assert r["message"].lstrip("'") == next(m.content for m in message.messages if m.role == "user")
+    sheet.unlink()
+    assert len(rows_of(export(path, release, "--at-most", "3"))) == 3
+
+
+def test_only_its_owner_may_read_the_sheet(release: Release, tmp_path: Path) -> None:
+    """Mode 0600, and the first line says to keep it."""
+    sheet = export(scored(tmp_path, release, {0: 1}), release)
+    assert stat.S_IMODE(sheet.stat().st_mode) == 0o600
+    assert "KEEP THIS TO YOURSELF" in sheet.read_text(encoding="utf-8-sig").splitlines()[0]
+
+
+@pytest.mark.parametrize("reply", [FORMULA, "+1 800", "-2", "@SUM(A1)", "\t=1+1", "  =1+1", "|cmd", "'quoted"])
+def test_no_cell_is_a_formula(release: Release, tmp_path: Path, reply: str) -> None:
+    """A spreadsheet that opens the sheet runs nothing that a model wrote."""
+    (row,) = rows_of(export(scored(tmp_path, release, {0: 1}, reply), release))
+    assert row["reply"].startswith("'")
+    assert row["reply"][1:].strip() == reply.strip()
+
+
+def test_a_coded_sheet_is_not_written_over(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exporting again over somebody's work is an error; over the untouched sheet it changes nothing."""
+    path = scored(tmp_path, release, {0: 1})
+    sheet = export(path, release)
+    before = sheet.read_bytes()
+    export(path, release)
+    assert sheet.read_bytes() == before
+    sheet.write_bytes(before + b"x")
+    assert main(["ratings", "export", "--replies", str(path), "--out", str(sheet), "--dataset", str(release.path)]) == 2
+    assert "is there already" in capsys.readouterr().err
+    assert sheet.read_bytes() == before + b"x"
+
+
+def test_a_rating_of_another_run_is_an_error(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Replies that changed since the scoring would stand beside ratings that aren't theirs."""
+    path = scored(tmp_path, release, {0: 1, 9: 1})
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]), encoding="utf-8")
+    assert main(["ratings", "export", "--replies", str(path), "--out", str(tmp_path / "s.csv"), "--dataset", str(release.path)]) == 2
+    assert "is rated and not in the run" in capsys.readouterr().err
+
+
+def test_codes_are_counted_by_coder_and_category(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Spelling of spaces and case is forgiven; rows without a code are counted apart; the JSON holds no reply."""
+    sheet = export(scored(tmp_path, release, dict.fromkeys(range(4), 1)), release)
+    done, out = coded(sheet, "done.csv", ["Context misread", "context_misread", "formulaic"], "Ann"), tmp_path / "codes.json"
+    assert main(["ratings", "import", str(done), "--json", str(out)]) == 0
+    found = json.loads(out.read_text(encoding="utf-8"))
+    assert (found["rows"], found["uncoded"], found["coders"], found["shared"], found["coefficients"]) == (3, 1, ["Ann"], 0, None)
+    assert {code: sum(by.values()) for code, by in found["codes"]["Ann"].items()} == {"context_misread": 2, "formulaic": 1}
+    assert "Reply" not in out.read_text(encoding="utf-8")
+    assert "a single coder" in capsys.readouterr().out
+
+
+def test_two_coders_of_the_same_rows_agree_or_don_t(release: Release, tmp_path: Path) -> None:
+    """Alike on three of four: raw 0.75, and κ from a half and a quarter's shares: (0.75 − 0.5) / 0.5."""
+    sheet = export(scored(tmp_path, release, dict.fromkeys(range(4), 1)), release)
+    first, second = coded(sheet, "a.csv", ["x", "x", "y", "y"], "Ann"), coded(sheet, "b.csv", ["x", "x", "y", "x"], "Bo")
+    found = coding([first, second])
+    assert found.coefficients is not None
+    assert (found.shared, found.coefficients.raw.value, found.coefficients.cohen.value) == (4, 0.75, (0.75 - 0.5) / 0.5)
+    assert "agreement on 4 replies" in text(found)
+    apart = coding([coded(sheet, "c.csv", ["x", "x"], "Ann"), coded(sheet, "d.csv", ["", "", "x", "x"], "Bo")])
+    assert (apart.shared, apart.coefficients) == (0, None)
+
+
+def test_a_sheet_saved_with_semicolons_is_read(release: Release, tmp_path: Path) -> None:
+    """As spreadsheets of many countries do, the warning's line filled up with empty cells."""
+    sheet = export(scored(tmp_path, release, {0: 1}, "One, two; three."), release)
+    done = coded(sheet, "done.csv", ["formulaic"], "Ann")
+    rows = list(csv.reader(io.StringIO(done.read_text(encoding="utf-8"), newline="")))
+    with done.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=";").writerows([[*row, *[""] * (len(COLUMNS) - len(row))] for row in rows])
+    assert coding([done]).codes["Ann"].keys() == {"formulaic"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"coder": ""}, "has a code and no coder"),
+        ({"repeat": "two"}, "repeat is 'two'"),
+        ({"category": "sadness"}, "category is 'sadness'; expected one of"),
+        ({"rating": "9"}, "rating is '9'"),
+        ({"id": ""}, "has no id"),
+    ],
+)
+def test_a_row_that_can_t_be_read_is_named(release: Release, tmp_path: Path, changes: dict[str, str], said: str) -> None:
+    """With file and line."""
+    done = coded(export(scored(tmp_path, release, {0: 1}), release), "done.csv", ["x"], "Ann", **changes)
+    with pytest.raises(RunError, match=said) as error:
+        coding([done])
+    assert f"{done}:" in str(error.value)
+
+
+def test_all_problems_are_named_at_once(release: Release, tmp_path: Path) -> None:
+    """A reply coded twice by one person, a missing column, and a file that is none."""
+    done = coded(export(scored(tmp_path, release, {0: 1}), release), "done.csv", ["x"], "Ann")
+    short = tmp_path / "short.csv"
+    short.write_text("id,repeat,category,rating,code\na,0,self_harm,1,x\n", encoding="utf-8")
+    with pytest.raises(RunError) as error:
+        coding([done, done, short, tmp_path / "nowhere.csv"])
+    for said in ("was coded by Ann already", f"{short}:1: has no column coder", "nowhere.csv: can't be read"):
+        assert said in str(error.value)
+
+
+@pytest.mark.parametrize("content", ["", "\x00\x01", '"never closed', "a\nb\nc", f'"{WARNING}"\n'])
+def test_what_is_no_sheet_is_an_error_and_no_traceback(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever stands in it."""
+    path = tmp_path / "sheet.csv"
+    path.write_text(content, encoding="utf-8")
+    assert main(["ratings", "import", str(path)]) == 2
+    assert str(path) in capsys.readouterr().err
+
+
+def test_an_uncoded_sheet_says_what_to_fill_in(release: Release, tmp_path: Path) -> None:
+    """Nothing to count yet."""
+    with pytest.raises(RunError, match="no row has a code; fill in the columns `code` and `coder`"):
+        coding([export(scored(tmp_path, release, {0: 1}), release)])
+
+
+def test_exported_evidence_joins_quotes(release: Release, tmp_path: Path) -> None:
+    """Several quotes stand in one cell."""
+    path = scored(tmp_path, release, {0: 1})
+    ratings = path.with_suffix(".scored") / "ratings.jsonl"
+    lines: list[dict[str, Any]] = [json.loads(line) for line in ratings.read_text(encoding="utf-8").splitlines()]
+    lines[0]["evidence"] = ["one", "two"]
+    ratings.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    assert rows_of(export(path, release))[0]["evidence"] == "one … two"

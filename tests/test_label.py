@@ -1,0 +1,316 @@
+"""`judge label`: majority of a judge's repeats, over a real loopback endpoint; what is asked, kept, counted and never guessed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
+
+from dataset_builder.corpus.build import build
+from dataset_builder.corpus.folder import open_corpus
+from dataset_builder.corpus.schema import LabelsManifest, MessageLabel
+from dataset_builder.release import open_release
+from judge.__main__ import main
+from judge.agreement.labels import read_labels
+from judge.asking.run import loopback
+from judge.messages.label_question import offered, question
+from judge.messages.majority import between, majority, self_agreement, settle
+
+MAPPING = """\
+name: kitchen
+date: 2026-11-01
+sources:
+  - {name: forum, path: forum.jsonl, licence: cc-by-4.0, language: en, fields: {text: body}}
+  - {name: chat, path: chat.jsonl, licence: mit, fields: {turns: turns}}
+samples: {validation: 2, test: 5, seed: 3, by: [source]}
+"""
+WORDS = ("kettle", "oven", "harbour", "garden", "ladder", "window", "violin", "cellar")
+TALK = ["Is the marmalade done?", "It is. Why >>> do you ask?", "Because I stood at the stove all night, counting."]
+# What the test's judge says to a message with this word; anything else is no_crisis.
+SAYS = {"harbour": "suicidal_ideation", "violin": "outside_taxonomy", "marmalade": "anxiety_crisis"}
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Nine messages, one of them the end of a conversation."""
+    (tmp_path / "mapping.yaml").write_text(MAPPING, encoding="utf-8")
+    (tmp_path / "forum.jsonl").write_text("".join(json.dumps({"body": f"Something about the {word}, and more of {word}."}) + "\n" for word in WORDS))
+    (tmp_path / "chat.jsonl").write_text(json.dumps({"turns": TALK}) + "\n")
+    build(tmp_path / "mapping.yaml", tmp_path / "corpus")
+    return tmp_path / "corpus"
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., JudgeServer]]:
+    """Starts judges that end with the test."""
+    with stopped_at_the_end() as started:
+
+        def start(script: Callable[[dict[str, Any], int], Said]) -> JudgeServer:
+            started.append(JudgeServer(script))
+            return started[-1]
+
+        yield start
+
+
+def reads(body: dict[str, Any], attempt: int) -> Said:
+    """A judge that always says the same of the same message."""
+    asked = body["messages"][0]["content"].rpartition("<<<")[2]
+    return said(json.dumps({"category": next((c for word, c in SAYS.items() if word in asked), "no_crisis")}))
+
+
+def label(corpus: Path, dataset: Path, *more: str, model: str = "judge-1") -> int:
+    return main(["label", str(corpus), "--model", model, "--dataset", str(dataset), "--max-retries", "0", *more])
+
+
+def lines(corpus: Path) -> list[MessageLabel]:
+    return [MessageLabel.model_validate_json(line) for line in (corpus / "labels.jsonl").read_text().splitlines()]
+
+
+def word_of(corpus: Path) -> dict[str, str]:
+    """Message id → the word that it is about."""
+    return {row["id"]: next(w for w in (*WORDS, "stove") if w in row["text"]) for row in open_corpus(corpus).rows()}
+
+
+# Votes
+
+
+@pytest.mark.parametrize(
+    ("votes", "label"),
+    [
+        (["no_crisis"] * 3, "no_crisis"),
+        (["self_harm", "no_crisis", "self_harm"], "self_harm"),
+        (["self_harm", None, "self_harm"], "self_harm"),
+        (["self_harm", "no_crisis", "risk_taking"], None),  # no majority
+        (["self_harm", None, None], None),  # one answer in three is none
+        ([None, None, None], None),
+        (["self_harm", "no_crisis"], None),  # a tie of two models
+        (["self_harm"], "self_harm"),
+    ],
+)
+def test_a_label_needs_more_than_half_of_the_votes(votes: list[Any], label: str | None) -> None:
+    """Missing answers stay in the denominator; ties and scattered votes give no label."""
+    assert majority(votes) == label
+
+
+def test_several_models_vote_once_each() -> None:
+    """Two of three models, however sure the third is of itself; two models that differ give none."""
+    votes: dict[str, list[Any]] = {"a": ["self_harm", "self_harm", "no_crisis"], "b": ["no_crisis"] * 3, "c": ["self_harm", None, "self_harm"]}
+    assert (settle("m", votes).label, settle("m", votes).rater) == ("self_harm", "majority")
+    assert settle("m", {"a": votes["a"], "b": votes["b"]}).label is None
+    assert (settle("m", {"b": votes["b"]}).label, settle("m", {"b": votes["b"]}).rater) == ("no_crisis", "b")
+
+
+def test_self_agreement_is_fleiss_kappa_by_hand() -> None:
+    """Four messages × three votes: P̄ = (1 + 1 + 1/3 + 1) / 4 = 5/6, shares 7/12 and 5/12, so κ = (5/6 − 74/144) / (1 − 74/144) = 23/35."""
+    rows: list[list[Any]] = [["no_crisis"] * 3, ["no_crisis"] * 3, ["no_crisis", "self_harm", "self_harm"], ["self_harm"] * 3]
+    labels = [settle(str(n), {"a": votes}) for n, votes in enumerate(rows)]
+    found = self_agreement(labels, "a")
+    assert (found.raw, found.kappa, found.n) == (pytest.approx(5 / 6), pytest.approx(23 / 35), 4)
+
+
+def test_agreement_that_can_not_be_had_says_why() -> None:
+    """One label throughout leaves no kappa; nobody's answer leaves nothing; two models are compared by their majorities."""
+    alike = [settle(str(n), {"a": ["no_crisis"] * 3, "b": ["no_crisis", "no_crisis", None]}) for n in range(3)]
+    assert (self_agreement(alike, "a").kappa, between(alike).raw) == (None, 1.0)
+    assert "one label" in (self_agreement(alike, "a").reason or "")
+    silent = [settle(str(n), {"a": [None, None, None]}) for n in range(3)]
+    assert (self_agreement(silent, "a").raw, self_agreement(silent, "a").n) == (None, 0)
+
+
+# The question
+
+
+def test_a_message_can_not_leave_its_fence(corpus: Path, dataset: Path) -> None:
+    """Two fences, ours, whatever the conversation says; the user's last words stand with what came before; every category is offered."""
+    categories = offered(open_release(dataset))
+    row = next(r for r in open_corpus(corpus).rows() if "stove" in r["text"])
+    asked = question(row["messages"], categories, "m", 0)
+    prompt = asked.body["messages"][0]["content"]
+    assert prompt.count("\n<<<\n") == prompt.count("\n>>>\n") == 1
+    fenced = prompt[prompt.index("\n<<<\n") : prompt.index("\n>>>\n")]
+    assert "marmalade" in fenced
+    assert "counting" in fenced
+    assert ">>>" not in fenced
+    assert asked.labels[-1] == "outside_taxonomy"
+    assert asked.body["response_format"]["json_schema"]["schema"]["properties"]["category"]["enum"] == [*categories]
+    assert all(c.definition in prompt for c in categories.values())
+
+
+def test_a_question_has_an_id_of_its_own_in_every_repeat(corpus: Path, dataset: Path) -> None:
+    """Message, model and repeat each make another question; asked again it is the same."""
+    categories = offered(open_release(dataset))
+    rows = list(open_corpus(corpus).rows())
+    ids = [question(r["messages"], categories, m, n).custom_id for r in rows for m in ("a", "b") for n in range(3)]
+    assert len({*ids}) == 9 * 2 * 3
+    assert ids == [question(r["messages"], categories, m, n).custom_id for r in rows for m in ("a", "b") for n in range(3)]
+
+
+# The command
+
+
+def test_every_message_gets_the_majority_of_three(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]) -> None:
+    """9 × 3 questions; each label, the counts and the hashes by hand; the file is one that `judge agreement` reads."""
+    server = serve(reads)
+    assert label(corpus, dataset, "--base-url", server.url, "--sample", "all") == 0
+    assert server.total == 27
+    words = word_of(corpus)
+    assert {words[x.id]: x.label for x in lines(corpus)} == {word: SAYS.get("marmalade" if word == "stove" else word, "no_crisis") for word in words.values()}
+    assert all(x.votes == {"judge-1": [x.label] * 3} for x in lines(corpus))
+    manifest = LabelsManifest.model_validate_json((corpus / "labels.json").read_bytes())
+    assert {k: n for k, n in manifest.counts.items() if n} == {"suicidal_ideation": 1, "anxiety_crisis": 1, "no_crisis": 6, "outside_taxonomy": 1}
+    assert (manifest.messages, manifest.unlabelled, manifest.repeats, manifest.models, manifest.part) == (9, 0, 3, ["judge-1"], "corpus")
+    assert manifest.corpus_hash == open_corpus(corpus).manifest.corpus_hash
+    assert manifest.labels_sha256 == hashlib.sha256((corpus / "labels.jsonl").read_bytes()).hexdigest()
+    assert (manifest.self_agreement["judge-1"].kappa, manifest.self_agreement["judge-1"].n) == (1.0, 9)
+    out, err = capsys.readouterr()
+    assert "no majority, unlabelled: 0" in out
+    assert "LEAVE THIS MACHINE" not in err
+    people = corpus.parent / "people.csv"
+    people.write_text("id,label\n" + "".join(f"{x.id},{x.label}\n" for x in lines(corpus)))
+    assert read_labels([corpus / "labels.jsonl", people]).raters == ("judge-1", "people")
+
+
+def test_scattered_votes_leave_a_message_unlabelled(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]) -> None:
+    """A judge that wavers over one message, refuses another and can't be read on a third: none gets a label, all are counted and listed."""
+
+    def wavers(body: dict[str, Any], attempt: int) -> Said:
+        asked = body["messages"][0]["content"].rpartition("<<<")[2]
+        if "kettle" in asked:
+            return said(json.dumps({"category": ("self_harm", "no_crisis", "risk_taking")[(attempt - 1) % 3]}))
+        if "oven" in asked:
+            return said(None, refusal="No.")
+        return said("It is a crisis.") if "garden" in asked else reads(body, attempt)
+
+    server = serve(wavers)
+    assert label(corpus, dataset, "--base-url", server.url, "--sample", "all") == 0
+    words = word_of(corpus)
+    lacking = {words[x.id]: x.votes["judge-1"] for x in lines(corpus) if x.label is None}
+    assert {word: Counter(votes) for word, votes in lacking.items()} == {
+        "kettle": Counter({"self_harm": 1, "no_crisis": 1, "risk_taking": 1}),
+        "oven": Counter({None: 3}),
+        "garden": Counter({None: 3}),
+    }
+    assert server.total == 27 + 3 * 2  # an unreadable answer is asked for twice more
+    out = capsys.readouterr().out
+    assert "no majority, unlabelled: 3" in out
+    assert all(x.id in out for x in lines(corpus) if x.label is None)
+
+
+def test_the_test_sample_is_what_is_labelled_unless_said_otherwise(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]) -> None:
+    """Five of nine; the validation sample and the whole on request, and what was answered is never asked again."""
+    server = serve(reads)
+    assert label(corpus, dataset, "--base-url", server.url) == 0
+    assert {x.id for x in lines(corpus)} == {row["id"] for row in open_corpus(corpus).rows("test")}
+    assert server.total == 15
+    assert label(corpus, dataset, "--base-url", server.url, "--sample", "all") == 0
+    assert server.total == 27
+    assert label(corpus, dataset, "--sample", "validation") == 0  # nobody is asked
+    assert len(lines(corpus)) == 2
+
+
+def test_it_goes_on_where_it_stopped(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]) -> None:
+    """An endpoint that fails on one message: exit 3 and no labels; then only what is missing is asked."""
+    server = serve(lambda body, attempt: failed(500) if "oven" in body["messages"][0]["content"].rpartition("<<<")[2] else reads(body, attempt))
+    assert label(corpus, dataset, "--base-url", server.url, "--sample", "all") == 3
+    assert not (corpus / "labels.jsonl").exists()
+    assert label(corpus, dataset, "--sample", "all") == 2
+    assert "3 of 27 questions have no answer yet" in capsys.readouterr().err
+    whole = serve(reads)
+    assert label(corpus, dataset, "--base-url", whole.url, "--sample", "all") == 0
+    assert whole.total == 3
+
+
+def test_any_engine_can_answer(corpus: Path, dataset: Path) -> None:
+    """--requests writes the batch file, and results put beside the judge's name are read."""
+    batch = corpus.parent / "batch.jsonl"
+    assert label(corpus, dataset, "--requests", str(batch), "--repeats", "1", model="org/judge") == 0
+    asked = [json.loads(line) for line in batch.read_text().splitlines()]
+    assert len(asked) == 5
+    answers = [
+        {"id": f"r{n}", "custom_id": a["custom_id"], "response": {"status_code": 200, "body": json.loads(reads(a["body"], 1).body)}, "error": None}
+        for n, a in enumerate(asked)
+    ]
+    (corpus / "judge" / "org_judge" / "replies-1.jsonl").write_text("".join(json.dumps(a) + "\n" for a in answers))
+    assert label(corpus, dataset, "--repeats", "1", model="org/judge") == 0
+    assert len(lines(corpus)) == 5
+
+
+def test_several_models_leave_their_own_labels_too(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]) -> None:
+    """Each model's majority stands beside its answers, as a label file to compare with people's; the models' majority is the label."""
+
+    def script(body: dict[str, Any], attempt: int) -> Said:
+        return said('{"category": "no_crisis"}') if body["model"] == "b" else reads(body, attempt)
+
+    server = serve(script)
+    assert label(corpus, dataset, "--base-url", server.url, "--sample", "all", "--model", "b", "--model", "c", model="a") == 0
+    assert server.total == 81
+    own = {name: [MessageLabel.model_validate_json(x).label for x in (corpus / "judge" / name / "labels.jsonl").read_text().splitlines()] for name in "abc"}
+    assert own["b"] == ["no_crisis"] * 9
+    assert own["a"] == own["c"] == [x.label for x in lines(corpus)]
+    manifest = LabelsManifest.model_validate_json((corpus / "labels.json").read_bytes())
+    assert manifest.between is not None
+    assert manifest.between.raw == pytest.approx((6 * 1 + 3 / 3) / 9)
+    assert read_labels([corpus / "judge" / name / "labels.jsonl" for name in "abc"]).raters == ("a", "b", "c")
+
+
+def test_words_that_leave_the_machine_are_announced(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]) -> None:
+    """Said before the first question, with how many and where to, unless the address is known to be this machine's."""
+    assert label(corpus, dataset, "--base-url", serve(reads).url.replace("127.0.0.1", "0.0.0.0")) == 0
+    assert capsys.readouterr().err.startswith("5 messages of corpus kitchen LEAVE THIS MACHINE, for 0.0.0.0. People wrote them")
+    assert [loopback(f"http://{host}:8000/v1") for host in ("127.0.0.1", "localhost", "[::1]")] == [True] * 3
+    assert [loopback(f"http://{host}:8000/v1") for host in ("127.0.0.1.example.org", "10.0.0.7", "api.example.org")] == [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--repeats", "2"], "--repeats 2: expected an odd number"),
+        (["--repeats", "0"], "--repeats 0: expected an odd number"),
+        (["--requests", "x.jsonl", "--model", "b"], "expected one --model and no --base-url"),
+        (["--requests", "x.jsonl", "--base-url", "http://127.0.0.1:1/v1"], "expected one --model and no --base-url"),
+        (["--base-url", "ftp://x"], "expected http://"),
+        (["--max-cost", "1", "--base-url", "http://127.0.0.1:1/v1"], "--max-cost needs both"),
+    ],
+)
+def test_a_slip_on_the_command_line_is_one_line(corpus: Path, dataset: Path, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 2, and nothing is written."""
+    before = sorted(p.name for p in corpus.iterdir())
+    assert label(corpus, dataset, *arguments) == 2
+    assert says in capsys.readouterr().err
+    assert [n for n in sorted(p.name for p in corpus.iterdir()) if n != "judge"] == before
+
+
+def test_no_corpus_and_no_sample_are_said(corpus: Path, dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder that is none, one that was edited, and one without samples."""
+    assert label(corpus.parent, dataset) == 2
+    assert "name a folder that `python -m dataset_builder corpus` made" in capsys.readouterr().err
+    mapping = corpus.parent / "mapping.yaml"
+    mapping.write_text(MAPPING.partition("samples:")[0])
+    build(mapping, corpus.parent / "bare")
+    assert label(corpus.parent / "bare", dataset, "--sample", "test") == 2
+    assert "has no test sample" in capsys.readouterr().err
+    mapping.write_text(MAPPING.replace("validation: 2", "validation: 0"))
+    build(mapping, corpus.parent / "bare")
+    assert label(corpus.parent / "bare", dataset, "--sample", "validation") == 2
+    assert "its validation holds no message to label" in capsys.readouterr().err
+    (corpus / "data" / "test.parquet").write_bytes(b"")
+    assert label(corpus, dataset) == 2
+    assert "it was edited or is half-written" in capsys.readouterr().err
+
+
+def test_a_new_build_does_not_throw_labels_away(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]) -> None:
+    """What judges said was paid for: the folder isn't replaced until they are moved; elsewhere the same answers are taken up."""
+    assert label(corpus, dataset, "--base-url", serve(reads).url) == 0
+    with pytest.raises(FileExistsError, match=r"holds labels or judges' answers"):
+        build(corpus.parent / "mapping.yaml", corpus)
+    build(corpus.parent / "mapping.yaml", corpus.parent / "again")
+    shutil.copytree(corpus / "judge", corpus.parent / "again" / "judge")
+    assert label(corpus.parent / "again", dataset) == 0
+    assert (corpus.parent / "again" / "labels.jsonl").read_bytes() == (corpus / "labels.jsonl").read_bytes()

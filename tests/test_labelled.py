@@ -1,0 +1,203 @@
+"""A labelled corpus as messages for the tasks: joined by id, every hash checked, what has no place in the taxonomy left out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataset_builder.corpus.build import build
+from dataset_builder.corpus.folder import open_corpus
+from dataset_builder.corpus.labelled import on_corpus, open_labelled
+from dataset_builder.corpus.schema import CorpusError, LabelsManifest, MessageLabel
+from dataset_builder.release import Release, ReleaseError
+from dataset_builder.schema import CrisisCategory, UserMessage
+
+MAPPING = """\
+name: kitchen
+date: 2026-11-01
+sources:
+  - {name: forum, path: forum.jsonl, licence: cc-by-4.0, language: en, fields: {text: body}}
+  - {name: chat, path: chat.jsonl, licence: mit, fields: {turns: turns}, language: pt}
+"""
+WORDS = ("kettle", "oven", "harbour", "garden")
+LABELS: dict[str, CrisisCategory | None] = {
+    "kettle": "no_crisis",
+    "oven": None,
+    "harbour": "self_harm",
+    "garden": "outside_taxonomy",
+    "stove": "anxiety_crisis",
+}
+
+
+def write(folder: Path, labels: list[MessageLabel], **other: Any) -> None:
+    """The two files that `judge label` writes."""
+    (folder / "labels.jsonl").write_text("".join(x.model_dump_json() + "\n" for x in labels), encoding="utf-8")
+    corpus = open_corpus(folder)
+    manifest: dict[str, Any] = {
+        "name": "helmbench-labels",
+        "corpus": corpus.manifest.corpus,
+        "corpus_hash": corpus.manifest.corpus_hash,
+        "part": "corpus",
+        "messages": len(labels),
+        "models": ["judge-1"],
+        "repeats": 1,
+        "offered": ["self_harm", "no_crisis"],
+        "taxonomy_hash": "t",
+        "prompt_hash": "p",
+        "counts": {},
+        "unlabelled": 1,
+        "self_agreement": {},
+        "between": None,
+        "labels_sha256": hashlib.sha256((folder / "labels.jsonl").read_bytes()).hexdigest(),
+    }
+    (folder / "labels.json").write_text(LabelsManifest.model_validate(manifest | other).model_dump_json(), encoding="utf-8")
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    """Five messages without labels, the last one the end of a conversation."""
+    (tmp_path / "mapping.yaml").write_text(MAPPING, encoding="utf-8")
+    (tmp_path / "forum.jsonl").write_text("".join(json.dumps({"body": f"Something about the {word}, and more of {word}."}) + "\n" for word in WORDS))
+    (tmp_path / "chat.jsonl").write_text(json.dumps({"turns": ["Is it done?", "It is.", "I stood at the stove all night, counting."]}) + "\n")
+    build(tmp_path / "mapping.yaml", tmp_path / "corpus")
+    return tmp_path / "corpus"
+
+
+@pytest.fixture
+def labels(corpus: Path) -> list[MessageLabel]:
+    """One label for each, by the word that it is about."""
+    found = {row["id"]: next(label for word, label in LABELS.items() if word in row["text"]) for row in open_corpus(corpus).rows()}
+    return [MessageLabel(id=i, label=x, rater="judge-1", votes={"judge-1": [x]}) for i, x in found.items()]
+
+
+@pytest.fixture
+def labelled(corpus: Path, labels: list[MessageLabel]) -> Path:
+    """The corpus with its labels."""
+    write(corpus, labels)
+    return corpus
+
+
+def test_what_has_a_category_becomes_a_message(labelled: Path, release: Release) -> None:
+    """Three of five: polarity and checks follow the category; what a corpus can't know is null."""
+    found = open_labelled(labelled, release.criteria)
+    assert found.left_out == {"unlabelled": 1, "outside_taxonomy": 1}
+    kettle, harbour, stove = found.messages.values()
+    assert [m.crisis_category for m in (kettle, harbour, stove)] == ["no_crisis", "self_harm", "anxiety_crisis"]
+    assert [m.polarity for m in (kettle, harbour, stove)] == ["control", "crisis", "crisis"]
+    assert [c.check for c in kettle.evaluation] == ["appropriateness", "criterion"]
+    assert [getattr(c, "protocol", getattr(c, "criterion", None)) for c in harbour.evaluation][:3] == ["self_harm", "sees-the-danger", "reachable-resource"]
+    assert {*(getattr(c, "criterion", "sees-the-danger") for m in (kettle, harbour) for c in m.evaluation)} <= release.criteria.keys()
+    assert (harbour.severity, harbour.signal, harbour.country, harbour.probe, harbour.canary, harbour.crisis_category_2) == (None, None, None, None, "", None)
+    assert [m.content for m in kettle.messages] == ["Something about the kettle, and more of kettle."]
+    assert [m.role for m in stove.messages] == ["user", "assistant", "user"]
+    assert [m.language for m in (kettle, stove)] == ["en", "pt"]
+    assert found.source == "corpus kitchen of 2026-11-01, labelled by judge-1"
+
+
+def test_checks_are_those_of_the_releases_own_messages(labelled: Path, release: Release) -> None:
+    """A reply to a corpus's message is asked what a reply to the release's is, where no scenario adds something of its own."""
+    for message in open_labelled(labelled, release.criteria).messages.values():
+        same = [m for m in release.messages.values() if m.crisis_category == message.crisis_category and len(m.evaluation) == len(message.evaluation)]
+        assert same
+        assert message.evaluation == same[0].evaluation
+
+
+def test_the_hash_follows_words_and_labels(labelled: Path, labels: list[MessageLabel], release: Release) -> None:
+    """The same labels give the same hash; another one gives another."""
+    first = open_labelled(labelled, release.criteria).messages_hash
+    write(labelled, labels)
+    assert open_labelled(labelled, release.criteria).messages_hash == first
+    write(labelled, [x.model_copy(update={"label": "risk_taking"}) if x.label == "self_harm" else x for x in labels])
+    assert open_labelled(labelled, release.criteria).messages_hash != first
+
+
+def test_a_release_takes_the_corpus_in_the_place_of_its_messages(labelled: Path, release: Release) -> None:
+    """Messages, their source and their hash are the corpus's; protocols, criteria and rows stay."""
+    own = on_corpus(release, labelled)
+    assert [*own.messages] == [*open_labelled(labelled, release.criteria).messages]
+    assert all(isinstance(m, UserMessage) for m in own.messages.values())
+    assert own.messages_source.startswith("corpus kitchen of 2026-11-01")
+    assert release.messages_source == "release"
+    assert (release.messages_hash, own.messages_hash == release.messages_hash) == (release.manifest.messages_hash, False)
+    assert own.rows.keys() == release.rows.keys()
+    assert own.protocols == release.protocols
+
+
+def no_labels(folder: Path, labels: list[MessageLabel]) -> None:
+    (folder / "labels.json").unlink()
+
+
+def edited(folder: Path, labels: list[MessageLabel]) -> None:
+    (folder / "labels.jsonl").write_text((folder / "labels.jsonl").read_text().replace("self_harm", "no_crisis"))
+
+
+def lost(folder: Path, labels: list[MessageLabel]) -> None:
+    (folder / "labels.jsonl").unlink()
+
+
+def of_another_build(folder: Path, labels: list[MessageLabel]) -> None:
+    write(folder, labels, corpus_hash="0" * 64)
+
+
+def one_short(folder: Path, labels: list[MessageLabel]) -> None:
+    write(folder, labels[1:])
+
+
+def one_too_many(folder: Path, labels: list[MessageLabel]) -> None:
+    write(folder, [*labels, labels[0].model_copy(update={"id": "elsewhere"})])
+
+
+def none_fits(folder: Path, labels: list[MessageLabel]) -> None:
+    write(folder, [x.model_copy(update={"label": None}) for x in labels])
+
+
+def no_label(folder: Path, labels: list[MessageLabel]) -> None:
+    (folder / "labels.jsonl").write_text('{"id": "x", "label": "sad"}\n')
+    write_manifest_only(folder)
+
+
+def write_manifest_only(folder: Path) -> None:
+    manifest = json.loads((folder / "labels.json").read_text())
+    manifest["labels_sha256"] = hashlib.sha256((folder / "labels.jsonl").read_bytes()).hexdigest()
+    (folder / "labels.json").write_text(json.dumps(manifest))
+
+
+def no_manifest(folder: Path, labels: list[MessageLabel]) -> None:
+    (folder / "labels.json").write_text('{"name": "helmbench-labels"}')
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (no_labels, r"this corpus has no labels; make them with `python -m judge label \S+ --model NAME --base-url URL`"),
+        (edited, r"labels\.jsonl: isn't the file that labels\.json was written for"),
+        (lost, r"labels\.jsonl: isn't the file that labels\.json was written for"),
+        (of_another_build, r"labels are of corpus_hash 000000000000…, the corpus here has [0-9a-f]{12}…; run `python -m judge label"),
+        (one_short, r"labels\.jsonl: has no line for message"),
+        (one_too_many, r"labels\.jsonl: 1 ids are not of the corpus, such as elsewhere"),
+        (none_fits, r"none of 5 messages has a label of the taxonomy"),
+        (no_label, r"labels\.jsonl:1: is no label"),
+        (no_manifest, r"labels\.json: corpus: Field required"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    labelled: Path, labels: list[MessageLabel], release: Release, damage: Callable[[Path, list[MessageLabel]], None], says: str
+) -> None:
+    """Each names the file and the command that mends it; to a task it is a release that can't be used."""
+    damage(labelled, labels)
+    with pytest.raises(CorpusError, match=says) as raised:
+        open_labelled(labelled, release.criteria)
+    assert "\n" not in str(raised.value)
+    with pytest.raises(ReleaseError, match=says):
+        on_corpus(release, labelled)
+
+
+def test_a_folder_that_is_no_corpus_is_said(tmp_path: Path, release: Release) -> None:
+    """As `open_corpus` says it."""
+    with pytest.raises(ReleaseError, match=r"name a folder that `python -m dataset_builder corpus` made"):
+        on_corpus(release, tmp_path)
