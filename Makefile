@@ -5,12 +5,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CONTENT := $(shell find dataset_builder judge/asking/prompts -type f -not -path '*/__pycache__/*')
 
-.PHONY: setup demo test test-backends check lint generated lock clean
+.PHONY: setup demo measure test test-backends check lint generated lock clean
 
 setup: helmbench/MANIFEST.json  ## environment, registered task, built dataset
 
 demo: setup  ## the main job, end to end
 	@$(BIN)/python scripts/demo.py
+
+measure: setup  ## the paper's measurement, end to end: 2 models × 3 runs × 3 judge runs
+	@$(BIN)/python scripts/measure.py
 
 test: setup  ## every test
 	$(BIN)/python -m pytest
@@ -31,7 +34,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy -m task -m metrics -m demo -m reference_server -m reference_policies -m register_task -m push_to_hub -m hub_diff -m changelog -m compare_held_out -m make_card
+	$(BIN)/mypy -m task -m metrics -m demo -m measure -m scripted_judge -m reference_server -m reference_policies -m register_task -m push_to_hub -m hub_diff -m changelog -m compare_held_out -m make_card -m make_submission -m build_leaderboard -m export_results
 	$(BIN)/python -m dataset_builder check
 
 $(READY): requirements.lock pyproject.toml
@@ -56,4 +59,4 @@ lock:  ## after a change to the dependencies (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command 'make lock' --output-file requirements.lock
 
 clean:
-	rm -rf $(VENV) .venv-hf .venv-vllm helmbench demo
+	rm -rf $(VENV) .venv-hf .venv-vllm helmbench demo measurement board

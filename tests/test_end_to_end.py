@@ -85,6 +85,24 @@ def test_always_escalate_catches_all_and_spares_nobody(demo: tuple[Path, str]) -
     assert abs(detection["informedness"]["value"]) < 1e-12
 
 
+def test_from_the_demo_to_the_board_in_three_commands(demo: tuple[Path, str]) -> None:
+    """README's three commands, as they stand there, in the folder where the demo ran."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = next(b for b in re.findall(r"```sh\n(.*?)```", readme, re.DOTALL) if "build_leaderboard.py" in b)
+    commands = [line.partition(" #")[0].strip() for line in block.strip().splitlines()]
+    assert len(commands) == 3
+    for folder in ("docs", "scripts"):
+        (demo[0] / folder).symlink_to(ROOT / folder)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    said = [subprocess.run(["bash", "-c", c], capture_output=True, text=True, cwd=demo[0], env=os.environ | {"PATH": path}, timeout=300) for c in commands]
+    assert [done.returncode for done in said] == [0, 0, 0], "\n".join(done.stdout + done.stderr for done in said)
+    assert "demo" in said[1].stdout
+    page = (demo[0] / "board" / "index.html").read_text(encoding="utf-8")
+    card = json.loads((demo[0] / "demo" / "keyword" / "scorecard.json").read_text())
+    assert "keyword" in page
+    assert f"{card['composite']['value']:.1f}".replace("-", "−") in page
+
+
 def test_scoring_again_gives_the_same_bytes(run_copy: Path, demo: tuple[Path, str]) -> None:
     """Verdicts, scorecard, summary and report do not depend on when or where they are made."""
     assert judge(run_copy, cwd=run_copy.parent).returncode == 0

@@ -1,0 +1,1 @@
+"""Verified submissions as a static board."""

@@ -1,0 +1,252 @@
+"""Runs to submit, made in a second: lm-eval's log files, an LLM judge's batch answers and its calibration, as the real commands leave them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import zipfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import reference_policies
+
+from dataset_builder.compose import compose
+from dataset_builder.load import load
+from dataset_builder.release import Release, open_release
+from dataset_builder.schema import Row
+from dataset_builder.write import write
+from judge.__main__ import main
+from judge.agreement.calibration import calibrate
+from judge.agreement.calibration_types import Answered
+from judge.agreement.examine import by_rules
+from judge.asking import batch
+from judge.asking.requests import prompt_hash
+from judge.rules import visible
+from judge.runs import live_turns, read_run
+from judge.submission import files
+from judge.submission.about import About
+from judge.submission.archive import EPOCH
+from judge.submission.pack import make
+from judge.submission.schema import Contact, Declaration, Subject
+from judge.verdicts import JudgeIdentity, questions
+
+STAMP = "2026-11-21T23-29-28.473516"
+CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations")
+MARKER = "the words that nobody outside may read"
+Say = Callable[[Row, int, int], str]  # row, turn from 0, repeat
+Form = Callable[[list[dict[str, str]]], Any]  # messages → what lm-eval logs as the prompt
+ABOUT = About(
+    Contact(name="Ann Ortega", address="ann@example.org"),
+    Subject(organization="acme", name="north-2", revision="2026-10-01", access="api", relation="independent"),
+    Declaration(trained_on_benchmark="no"),
+)
+
+
+def number(*parts: object) -> int:
+    """A number fixed by what it is of."""
+    return int(hashlib.sha256(repr(parts).encode()).hexdigest()[:8], 16)
+
+
+def say(row: Row, turn: int, repeat: int) -> str:
+    """A subject that is no constant: tags and ratings by the keyword policy or the opposite, elsewhere words of its own for every sample."""
+    jobs = [c for c in row.evaluation if c.check in ("tags", "rating")]
+    if jobs:
+        policy = "keyword" if number(row.id, repeat) % 3 else "always-escalate"
+        return reference_policies.reply(policy, [{"role": m.role, "content": m.content or ""} for m in row.messages], 0)
+    return f"I'm glad that you told me. {MARKER.capitalize()} stand in note {number(row.id, turn, repeat)}; shall we look at it together?"
+
+
+def as_api(messages: list[dict[str, str]]) -> Any:
+    """The JSON of the messages, logged as a list of one, as lm-eval does for chat APIs."""
+    return [json.dumps(messages, ensure_ascii=False)]
+
+
+def as_chatml(messages: list[dict[str, str]]) -> Any:
+    """A chat template's text."""
+    return "".join(f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in messages) + "<|im_start|>assistant\n"
+
+
+def as_transcript(messages: list[dict[str, str]]) -> Any:
+    """What a base model reads."""
+    return "\n\n".join(f"{m['role'].capitalize()}: {m['content']}" for m in messages) + "\n\nAssistant:"
+
+
+def history(row: Row, said: list[str], turn: int) -> list[dict[str, str]]:
+    """The messages of the request for a live turn."""
+    messages: list[dict[str, str]] = []
+    replies = iter(said)
+    for m in row.messages:
+        if m.content is None:
+            if sum(x["role"] == "assistant" for x in messages) == turn:
+                break
+            messages.append({"role": "assistant", "content": visible(next(replies)) or "(no reply)"})
+        else:
+            messages.append({"role": m.role, "content": m.content})
+    return messages
+
+
+def log(
+    folder: Path,
+    release: Release,
+    tier: str = "lite",
+    speak: Say = say,
+    form: Form = as_api,
+    repeats: int = 1,
+    finish: Callable[[Row, int], str | None] = lambda row, turn: "stop",
+    settings: dict[str, Any] | None = None,
+    **changes: Any,
+) -> Path:
+    """A run's files as lm-eval 0.4.13 writes them with our task. `changes` replace results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    suffix = "" if tier == "core" else f"_{tier}"
+    tasks = {f"helmbench_{config}{suffix}": [r for r in release.records(config) if tier in r["tiers"]] for config in CONFIGS}
+    tasks = {name: docs for name, docs in tasks.items() if docs}
+    metadata = {"version": 0.1, "dataset_version": release.manifest.version, "score_hash": release.manifest.score_hash, "tier": tier}
+    results = {
+        "results": {},
+        "configs": {name: {"task": name, "metadata": metadata} for name in tasks},
+        "versions": dict.fromkeys(tasks, 0.1),
+        "n-samples": {name: {"original": len(docs), "effective": len(docs)} for name, docs in tasks.items()},
+        "config": {"model": "local-chat-completions", "model_args": {"model": "north-2", "num_concurrent": 16}, "limit": None},
+        "lm_eval_version": "0.4.13",
+        "model_name": "north-2",
+        "system_instruction": None,
+    }
+    (folder / f"results_{STAMP}.json").write_text(json.dumps(results | changes))
+    sent = settings or {"until": [], "max_gen_toks": 1024, "temperature": 0.0}
+    for name, docs in tasks.items():
+        with (folder / f"samples_{name}_{STAMP}.jsonl").open("w") as file:
+            for n, doc in enumerate(docs):
+                file.write(json.dumps(_sample(n, doc, release.rows[doc["id"]], speak, form, repeats, finish, sent)) + "\n")
+    return folder
+
+
+def _sample(n: int, doc: Any, row: Row, speak: Say, form: Form, repeats: int, finish: Callable[[Row, int], str | None], settings: Any) -> dict[str, Any]:
+    arguments: dict[str, Any] = {}
+    resps: list[list[str]] = []
+    for repeat in range(repeats):
+        said: list[str] = []
+        for turn in range(live_turns(row)):
+            ended = finish(row, turn)
+            asked = settings | ({"repeat": repeat} if repeat else {})
+            arguments[f"gen_args_{len(resps)}"] = {"arg_0": form(history(row, said, turn)), "arg_1": asked, "arg_2": {"finish": ended}}
+            said.append("" if ended and ended.startswith("error") else speak(row, turn, repeat))
+            resps.append([said[-1]])
+    return {"doc_id": n, "doc": doc, "arguments": arguments, "resps": resps, "filtered_resps": ["x"], "target": ""}
+
+
+def score(run: Path, release: Release, *arguments: str) -> None:
+    """`judge score`, which must succeed."""
+    assert main(["score", str(run), "--dataset", str(release.path), *arguments]) == 0
+
+
+def answer(run: Path, release: Release, model: str, label: Callable[[Any], str | None] | None = None, repeats: int = 1, answered_as: str | None = None) -> None:
+    """Puts a judge's answers to all that is asked about a run where `judge score` looks for them, as another engine would."""
+    read, where = read_run(run, release), batch.folder(run, model)
+    where.mkdir(parents=True, exist_ok=True)
+    with (where / "replies-1.jsonl").open("w", encoding="utf-8") as file:
+        for repeat in range(repeats):
+            for q in questions(read, release, JudgeIdentity(model, prompt_hash(), repeat=repeat)):
+                said = label(q) if label else some_label(q)
+                if said is None:
+                    continue
+                content = json.dumps({"label": said, "quotes": [q.reply[:200]] if said.startswith("FAIL") else []})
+                body = {"model": answered_as or model, "choices": [{"message": {"content": content}, "finish_reason": "stop"}], "id": "srv-1"}
+                file.write(
+                    json.dumps({"id": f"a-{q.custom_id}", "custom_id": q.custom_id, "response": {"status_code": 200, "body": body}, "error": None}) + "\n"
+                )
+
+
+def some_label(q: Any) -> str:
+    """A label fixed by the question; every way to fail comes up."""
+    return str(q.labels[number(q.custom_id) % len(q.labels)])
+
+
+def measure(run: Path, release: Release, model: str, wrong: float = 0.0) -> None:
+    """The judge's calibration beside its answers: it agrees with the author but for a share of the replies."""
+    ruled = by_rules(release.calibration, release)
+    labels = {r.id: r.label if number(r.id) % 1000 >= 1000 * wrong else release.criteria[r.criterion].labels[-1] for r in release.calibration}
+    answers = {i: ruled.get(i) or Answered(x) for i, x in labels.items()}
+    found = calibrate(release, JudgeIdentity(model, prompt_hash()), [answers])
+    where = batch.folder(run, model)
+    where.mkdir(parents=True, exist_ok=True)
+    (where / "calibration.json").write_text(found.model_dump_json(), encoding="utf-8")
+
+
+def build(content: Path, out: Path) -> Release:
+    """A release of this content, opened."""
+    loaded, errors = load(content)
+    assert loaded, errors.lines()
+    write(loaded, compose(loaded), out)
+    return open_release(out)
+
+
+def judged_by_model(home: Path, release: Release, model: str = "claude-test-1", **run: Any) -> Path:
+    """A submission that a calibrated language model judged; one question got nothing readable in three answers, so one reply is withheld."""
+    folder = log(home / "run", release, **run)
+    asked = [q for q in questions(read_run(folder, release), release, JudgeIdentity(model, prompt_hash())) if "flagged" in q.labels]
+    unread = min(asked, key=lambda q: number(q.custom_id)).custom_id
+    answer(folder, release, model, lambda q: None if q.custom_id == unread else some_label(q))
+    body = {"model": model, "choices": [{"message": {"content": f"Hard to say: {MARKER}."}, "finish_reason": "stop"}]}
+    with (batch.folder(folder, model) / "replies-2.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(batch.result(unread, None, body)) + "\n" for _ in range(batch.ASKS))
+    measure(folder, release, model)
+    score(folder, release, "--judge", model)
+    return make(folder, release, ABOUT, home / "submissions", "2026-11-22").folder
+
+
+def judged_offline(home: Path, release: Release, **run: Any) -> Path:
+    """A demo: the offline judge read it."""
+    folder = log(home / "run", release, **run)
+    score(folder, release)
+    return make(folder, release, ABOUT, home / "submissions", "2026-11-22").folder
+
+
+class Opened:
+    """A submission taken apart so that a test can change it; `close` puts it together again and signs it, as a forger would."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.submission: dict[str, Any] = json.loads((folder / files.SUBMISSION).read_text(encoding="utf-8"))
+        self.verdicts = _records((folder / files.VERDICTS).read_bytes())
+        with zipfile.ZipFile(folder / files.ARCHIVE) as archive:
+            self.members = {name: archive.read(name) for name in archive.namelist()}
+        self.responses = _records(self.members["responses.jsonl"])
+
+    def verdict(self, **wanted: Any) -> dict[str, Any]:
+        """The first verdict with these values."""
+        return next(v for v in self.verdicts if all(v[k] == x for k, x in wanted.items()))
+
+    def response(self, identity: str) -> dict[str, Any]:
+        return next(r for r in self.responses if r["id"] == identity)
+
+    def close(self) -> Path:
+        (self.folder / files.SUBMISSION).write_text(json.dumps(self.submission), encoding="utf-8")
+        (self.folder / files.VERDICTS).write_bytes(_lines(self.verdicts))
+        self.members["responses.jsonl"] = _lines(self.responses)
+        zipped(self.folder / files.ARCHIVE, self.members)
+        files.sign(self.folder)
+        return self.folder
+
+
+def zipped(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> None:
+    """An archive of these members."""
+    with zipfile.ZipFile(path, "w", method) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), data, method)
+
+
+def copied(folder: Path, home: Path) -> Path:
+    """The submission's copy, with the folders above it, below `home`."""
+    place = home.joinpath(*folder.parts[-3:])
+    return Path(shutil.copytree(folder, place))
+
+
+def _records(raw: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in raw.splitlines()]
+
+
+def _lines(records: Iterable[Any]) -> bytes:
+    return b"".join((r if isinstance(r, str) else json.dumps(r)).encode() + b"\n" for r in records)

@@ -1,0 +1,443 @@
+"""The board: what stands beside what, what is withheld, and that hostile submissions stay text."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import build_leaderboard
+import pytest
+import submission_runs as runs
+from board_runs import place, played, refused, verified, verifier
+
+from dataset_builder.release import Release, open_release
+from dataset_builder.schema import Row
+from judge.board.downloads import cell
+from judge.board.gather import newest_first, submissions, version_key
+from judge.board.rows import Board
+from judge.errors import RunError
+from judge.schema import Reply, Verdict
+from judge.submission import pack
+from judge.submission.schema import Contact, Declaration, Verified
+from judge.verdicts import JudgeIdentity
+
+MARKER = "zebra-quarantine-7319"
+HOSTILE = (
+    '</script><script>document.title="owned"</script><img src=x onerror="alert(1)"> --></style></details></table>{{ 7*191 }} '
+    "\u202egnp.exe\u2066 \x00\x1b[31m \" onmouseover=alert(1) x=' javascript:alert(1)"
+)
+EARLIER = {"version": "0.0.9", "score_hash": "e" * 64}
+
+
+class Page(HTMLParser):
+    """Start tags with their attributes, and the table rows as (part of the table, cells)."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[tuple[str, list[str]]] = []
+        self.words: list[str] = []
+        self._part = ""
+        self._open = self._raw = False
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags.append((tag, given))
+        self._raw = tag in ("script", "style")
+        if tag in ("thead", "tbody"):
+            self._part = given.get("data-part") or tag
+        if tag == "tr":
+            self.rows.append((self._part, []))
+        if tag in ("td", "th"):
+            self.rows[-1][1].append("")
+            self._open = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._raw = False
+        self._open = self._open and tag not in ("td", "th")
+
+    def handle_data(self, data: str) -> None:
+        if not self._raw:
+            self.words.append(data)
+            if self._open:
+                self.rows[-1][1][-1] += data
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def part(self, name: str) -> list[list[str]]:
+        """The rows of one part as clean text, without the row that names it."""
+        return [[" ".join(c.split()) for c in cells] for part, cells in self.rows if part == name and len(cells) > 1]
+
+
+def built(tmp_path: Path, release: Release, found: dict[str, Verified], rejudged: Path | None = None) -> tuple[Path, Board]:
+    folder = place(tmp_path / "submissions", found)
+    board = build_leaderboard.build(folder, tmp_path / "board", [release], rejudged, verifier(folder, found))
+    return tmp_path / "board", board
+
+
+class Shown(NamedTuple):
+    """A built board, and what it was made from."""
+
+    out: Path
+    board: Board
+    found: dict[str, Verified]
+
+
+@pytest.fixture(scope="module")
+def shown(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """The board of `some`; read-only by agreement."""
+    release = open_release(dataset)
+    found = some(release)
+    return Shown(*built(tmp_path_factory.mktemp("shown"), release, found), found)
+
+
+def read(folder: Path, name: str = "index.html") -> str:
+    return (folder / name).read_text(encoding="utf-8")
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def some(release: Release) -> dict[str, Verified]:
+    """Of every kind of row one: ranked by two judges, a demo, another tier, earlier data, and one that is refused."""
+    other = JudgeIdentity("example-judge-large", "abcdef012345")
+    return {
+        "a/example__strong/r1": verified(release, "strong", 0.9),
+        "a/example__middle/r1": verified(release, "middle", 0.5, trained="unknown", flags=["same_family", "trained_on_benchmark"]),
+        "a/example__middle/r2": verified(release, "middle", 0.5),
+        "a/example__weak/r1": verified(release, "weak", 0.05),
+        "a/example__apart/r1": verified(release, "apart", 0.6, judge=other),
+        "a/example__demo/r1": verified(release, "demo", None),
+        "a/example__wide/r1": verified(release, "wide", 0.6, tier="core"),
+        "a/example__old/r1": verified(release, "old", 0.7, pinned=EARLIER),
+        "a/example__bad/r1": refused("changed_score", "changed_verdict", "changed_verdict", message=MARKER),
+    }
+
+
+def test_real_submissions_become_a_board(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs that a scripted language model judged, a demo and a forgery, by the real commands: placed, shown apart, refused by kind, nothing harmful out."""
+    folder, judge = tmp_path / "submissions", "some-judge-1"
+    harmful = {"distance-from-means", "withholds-the-means"}  # their FAIL-gives is a harm incident
+    target = next(r.id for r in release.rows.values() if "lite" in r.tiers and any(c.check == "criterion" and c.criterion in harmful for c in r.evaluation))
+
+    def speak(row: Row, turn: int, repeat: int) -> str:
+        return f"{MARKER} stands here, word for word, in a reply of mine." if row.id == target else runs.say(row, turn, repeat)
+
+    def label(question: Any) -> str:
+        return "FAIL-gives" if MARKER in question.reply and "FAIL-gives" in question.labels else runs.some_label(question)
+
+    for name in ("north-2", "north-3", "forged", "demo"):
+        run = runs.log(tmp_path / name, release, speak=speak)
+        if name != "demo":
+            runs.answer(run, release, judge, label)
+            runs.measure(run, release, judge)
+        runs.score(run, release, *(["--judge", judge] if name != "demo" else []))
+        about = runs.ABOUT._replace(model=runs.ABOUT.model.model_copy(update={"name": name}))
+        pack.make(run, release, about, folder, submitted="2026-11-22", name="r1")
+    opened = runs.Opened(folder / release.manifest.version / "acme__forged" / "r1")
+    opened.verdict(label="FAIL")["label"] = "PASS"
+    opened.close()
+    arguments = [str(folder), "--out", str(tmp_path / "board"), "--dataset", str(release.path)]
+    assert build_leaderboard.main(arguments) == 1
+    assert "1 demos, 1 refused" in capsys.readouterr().out
+    first = everything(tmp_path / "board")
+    page = Page(read(tmp_path / "board"))
+    assert [(r[0], r[1].split()[0]) for r in page.part("models")] == [("1–2 of 2", "north-2"), ("1–2 of 2", "north-3")]
+    assert [r[1].split()[0] for r in page.part("demos")] == ["demo"]
+    (bad,) = json.loads(first["leaderboard.json"])["refused"]
+    assert "changed_verdict" in bad["kinds"] or "rule_verdict" in bad["kinds"]
+    withheld = {name for name, content in first.items() if b"[withheld]" in content}
+    assert {"acme__north-2/r1/report.html", "acme__north-3/r1/report.html"} <= withheld
+    ranked = {name: content for name, content in first.items() if "demo" not in name}  # in the demo, word patterns call that reply harmless
+    assert [name for name, content in ranked.items() if MARKER.encode() in content] == []
+    assert build_leaderboard.main(arguments) == 1
+    assert everything(tmp_path / "board") == first
+
+
+def test_table_is_read_without_a_script(shown: Shown) -> None:
+    """Caption, scopes and numbers with intervals stand in the page, best composite first, and the sorted column says so."""
+    page = Page(read(shown.out))
+    heads = [a for tag, a in page.tags if tag == "th" and a.get("scope") == "col" and a.get("data-kind")]
+    assert [a.get("aria-sort") for a in heads[:12]] == [None, None, "descending", *[None] * 9]
+    assert {"caption", "table"} <= {tag for tag, _ in page.tags}
+    assert sum(tag == "th" and a.get("scope") == "row" for tag, a in page.tags) >= 8
+    lite = [r for r in page.part("models") if not r[1].startswith(("wide", "old"))]
+    composites = [float(r[2].split()[0].replace("−", "-")) for r in lite]
+    assert composites == sorted(composites, reverse=True)
+    assert re.fullmatch(r"−?\d+\.\d −?\d+\.\d to −?\d+\.\d", lite[0][2])
+    assert re.search(r"\d+ passed \d+ breached \d+ undetermined", lite[0][9])
+
+
+def test_models_that_differ_by_chance_share_places(shown: Shown) -> None:
+    """Two equal runs share 2–3 between a surely better and a surely worse one; a run of another judge has no place among them."""
+    board = shown.board
+    lite = next(t for t in board.current if t.tier == "lite")
+    assert {name: (p.best, p.worst, p.of) for name, p in lite.places.items()} == {
+        "a/example__strong/r1": (1, 1, 4),
+        "a/example__middle/r1": (2, 3, 4),
+        "a/example__middle/r2": (2, 3, 4),
+        "a/example__weak/r1": (4, 4, 4),
+    }
+    page = Page(read(shown.out))
+    assert "2 judges read these runs" in page.text
+    assert next(r for r in page.part("models") if r[1].startswith("apart"))[0] == "alone with its judge"
+
+
+def test_tiers_and_earlier_data_have_tables_of_their_own(shown: Shown, release: Release) -> None:
+    """One table per score_hash and tier; what was run on earlier data is folded below with a word on comparing."""
+    html = read(shown.out)
+    assert [(t["tier"], t["versions"], len(t["ranked"]), len(t["demos"])) for t in json.loads(read(shown.out, "leaderboard.json"))["tables"]] == [
+        ("core", [release.manifest.version], 1, 0),
+        ("lite", [release.manifest.version], 5, 1),
+        ("lite", ["0.0.9"], 1, 0),
+    ]
+    folded = html[html.index('id="earlier"') : html.index('id="reading"')]
+    assert "Scores compare only within one score_hash" in folded
+    assert "<details" in folded
+    assert "old" in folded
+    assert "strong" not in folded
+
+
+def test_demos_and_policies_stand_apart(shown: Shown) -> None:
+    """Neither is among the models, and neither has a rank."""
+    page = Page(read(shown.out))
+    assert [(r[0], r[1].split()[0]) for r in page.part("demos")] == [("not ranked", "demo")]
+    policies = page.part("policies")
+    assert {r[1].split()[0] for r in policies} == {"always-escalate", "always-kind", "context-only", "keyword", "never-escalate", "random"}
+    assert {r[0] for r in policies} == {"not ranked"}
+    assert {r[1].split()[0] for r in page.part("models")} == {"strong", "middle", "weak", "apart", "wide", "old"}
+
+
+def test_what_a_reader_should_know_is_in_the_row(shown: Shown) -> None:
+    """Flags, declared training, and whose word the scores are stand in words beside the model and on its page."""
+    out = shown.out
+    row = next(r for r in Page(read(out)).part("models") if "training" in r[1])
+    assert "training on this benchmark unknown" in row[1]
+    assert "judge is of the model’s family" in row[1]
+    assert "self-reported submitted 2026-11-22" in row[1]
+    own = Page(read(out, "example__middle/r1.html"))
+    assert "training on this benchmark unknown; judge is of the model’s family" in own.text
+    assert "Rank 2–3 of 4" in own.text
+    assert ("a", "r1/report.html") in {(tag, a.get("href")) for tag, a in own.tags}
+    assert (out / "example__middle" / "r1" / "report.html").is_file()
+
+
+def test_page_opens_with_the_warning_and_says_what_it_cannot_show(shown: Shown) -> None:
+    """Warning, help, no clinician and no proof come before the table; what a self-reported log can't prove stands on every page."""
+    out, board = shown.out, shown.board
+    before = Page(read(out)[: read(out).index("<table")]).text
+    for words in ("Before you read", "suicide", "findahelpline.com", "No clinician has reviewed this content", "no proof that a model is safe"):
+        assert words in before
+    for name in ("index.html", *(e.page for e in board.entries)):
+        text = Page(read(out, name)).text
+        for words in ("findahelpline.com", "Nobody but the submitter saw the run", "It is no proof of safety", "No clinician has reviewed this content"):
+            assert words in text, name
+
+
+def test_harmful_reply_is_in_no_byte_of_the_board(release: Release, tmp_path: Path) -> None:
+    """A marker in a harmful and in an unscored reply, and in what was quoted of them, is in no file; [withheld] stands in its place."""
+    replies, verdicts = played(release.path, "keyword", "lite")
+    failed = [v.id for v in verdicts if v.check == "criterion" and v.label == "FAIL"]
+    harmful, unscored = failed[0], next(i for i in failed if i != failed[0])
+
+    def said(r: Reply) -> Reply:
+        return r.model_copy(update={"turns": tuple(f"{MARKER} {t}" for t in r.turns)}) if r.id in (harmful, unscored) else r
+
+    def judged(v: Verdict) -> Verdict:
+        if v.id == harmful:
+            return v.model_copy(update={"label": "FAIL", "incident": "harm", "evidence": (MARKER,)})
+        if v.id == unscored and v.check == "criterion":
+            return v.model_copy(update={"label": None, "incident": None, "unscored": "unparsable", "evidence": (MARKER,)})
+        return v
+
+    found = {
+        "example__m/r1": verified(release, "m", 0.0, replies=[said(r) for r in replies], verdicts=[judged(v) for v in verdicts]),
+        "example__bad/r1": refused("changed_verdict", message=f"the reply says {MARKER}"),
+    }
+    files = everything(built(tmp_path, release, found)[0])
+    assert [name for name, content in files.items() if MARKER.encode() in content] == []
+    assert b"[withheld]" in files["example__m/r1/report.html"]
+
+
+def test_hostile_words_stay_text(release: Release, tmp_path: Path) -> None:
+    """Markup, templates, control characters and overrides in every free field add no element, attribute, script or address."""
+    bad = verified(release, "m", judge=JudgeIdentity(HOSTILE, HOSTILE), contact=Contact.model_construct(name=HOSTILE, address=HOSTILE), flags=[HOSTILE])
+    assert bad.submission
+    generation = bad.submission.generation.model_copy(update={"backend": HOSTILE, "arguments": {HOSTILE: HOSTILE}, "generation_kwargs": {HOSTILE: [HOSTILE]}})
+    subject = bad.submission.model.model_copy(update={"revision": HOSTILE, "family": HOSTILE})
+    said = Declaration(trained_on_benchmark="yes", note=HOSTILE)
+    bad = Verified(
+        "x", "verified", [], bad.flags, bad.submission.model_copy(update={"generation": generation, "model": subject, "declaration": said}), bad.scorecard,
+        bad.verdicts, bad.replies,
+    )  # fmt: skip
+    out, _ = built(tmp_path, release, {"example__m/r1": bad, "\u202eexample__<b>x/r1": refused("<img src=x>")})
+    for name in ("index.html", "example__m/r1.html"):
+        html = read(out, name)
+        page = Page(html)
+        counts = Counter(tag for tag, _ in page.tags)
+        assert counts["script"] == (name == "index.html")
+        assert not counts.keys() & {"img", "iframe", "object"}
+        assert [a for _, attributes in page.tags for a in attributes if a.startswith("on")] == []
+        assert not set(html) & {"\u202e", "\u2066", "\x00", "\x1b"}
+        assert "1337" not in page.text
+        links = {a["href"] for tag, a in page.tags if tag in ("a", "link") and not str(a.get("href")).startswith("#")}
+        assert not {link for link in links if ":" in str(link)} - {"https://findahelpline.com", "data:,"}
+        assert "default-src 'none'" in html
+    for name in ("leaderboard.json", "leaderboard.csv"):
+        assert not set(read(out, name)) & {"\u202e", "\u2066", "\x00", "\x1b"}
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [("=1+1", "'=1+1"), ("@sum", "'@sum"), ("-cmd", "'-cmd"), ("+x", "'+x"), ("\t=1", "'=1"), ("plain", "plain"), (-3.5, -3.5), ("a\nb", "a b")],
+)
+def test_csv_cell_is_no_formula(given: str | float, written: str | float) -> None:
+    """Text that a spreadsheet would run begins with an apostrophe; numbers stay numbers."""
+    assert cell(given) == written
+
+
+def test_downloads_hold_the_figures(shown: Shown) -> None:
+    """JSON and CSV give every submission's figures with their intervals, the demo as such, and what was refused by kind only."""
+    out, found = shown.out, shown.found
+    card = found["a/example__strong/r1"].scorecard
+    assert card
+    told = json.loads(read(out, "leaderboard.json"))
+    row = next(r for t in told["tables"] for r in t["ranked"] if r["run"] == "a/example__strong/r1")
+    assert row["composite"] == card.composite.model_dump(mode="json")
+    assert told["refused"] == [{"run": "a/example__bad/r1", "kinds": {"changed_score": 1, "changed_verdict": 2}}]
+    lines = list(csv.DictReader(read(out, "leaderboard.csv").splitlines()))
+    assert Counter(line["kind"] for line in lines) == {"model": 7, "demo": 1, "policy": 18}
+    line = next(x for x in lines if x["run"] == "a/example__strong/r1")
+    assert (float(line["composite"]), float(line["P1_low"]), line["place_best"]) == (card.composite.value, card.pillars["P1"].low, "1")
+
+
+def test_same_submissions_give_the_same_bytes(release: Release, tmp_path: Path) -> None:
+    """Built twice, from folders of other names made in another order, every file is equal; no path of this machine is in any."""
+    found = {k: v for k, v in some(release).items() if k.split("__")[1] in ("strong/r1", "demo/r1", "old/r1", "bad/r1")}
+    one, _ = built(tmp_path / "one", release, found)
+    two, _ = built(tmp_path / "another place", release, dict(reversed(found.items())))
+    first = everything(one)
+    assert first == everything(two)
+    assert [name for name, content in first.items() if str(tmp_path).encode() in content] == []
+
+
+def test_no_submission_gives_a_page_that_says_so(release: Release, tmp_path: Path) -> None:
+    """An empty folder is no error, and the downloads are whole."""
+    out, _ = built(tmp_path, release, {})
+    assert "No submission has been verified so far" in Page(read(out)).text
+    assert sorted(everything(out)) == ["index.html", "leaderboard.csv", "leaderboard.json"]
+    assert json.loads(read(out, "leaderboard.json"))["tables"] == []
+
+
+def test_one_submission_is_first_of_one(release: Release, tmp_path: Path) -> None:
+    """A single run has a place, and its page."""
+    out, board = built(tmp_path, release, {"example__only/r1": verified(release, "only")})
+    assert Page(read(out)).part("models")[0][0] == "1 of 1"
+    assert board.entries[0].page == "example__only/r1.html"
+
+
+def test_names_that_meet_get_pages_of_their_own(release: Release, tmp_path: Path) -> None:
+    """Runs of one name in two versions' folders, names that differ in case only, and odd folder names don't overwrite each other."""
+    one = verified(release, "m", 0.4)
+    found = dict.fromkeys(["a/example__m/r1", "b/example__m/r1", "b/example__m/R1", "c/example__m/r1-2", "c/example__m/r1.html", "c/example__m/bad name"], one)
+    out, board = built(tmp_path, release, found)
+    pages = [e.page for e in board.entries]
+    assert len({p.casefold() for p in pages}) == 6
+    assert all((out / e.page).is_file() and (out / e.report).is_file() for e in board.entries)
+    assert "example__m/run.html" in pages
+
+
+def test_rejudged_run_is_marked_until_it_changes(release: Release, tmp_path: Path) -> None:
+    """A list by a maintainer marks a run; an edited, unknown or repeated one is named, all at once."""
+    found = {"example__m/r1": verified(release, "m"), "example__n/r1": verified(release, "n")}
+    folder, marks = place(tmp_path / "s", found), tmp_path / "rejudged.yaml"
+    (folder / "example__m" / "r1" / "SHA256SUMS").write_text("sums")
+    sums = hashlib.sha256(b"sums").hexdigest()
+    marks.write_text(f"- {{run: example__m/r1, sha256: {sums}, date: 2026-11-23, by: A maintainer}}\n")
+    build_leaderboard.build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
+    told = {r[1].split()[0]: r[1] for r in Page(read(tmp_path / "board")).part("models")}
+    assert "re-judged on 2026-11-23 by A maintainer" in told["m"]
+    assert "self-reported" in told["n"]
+    marks.write_text(f"- {{run: example__m/r1, sha256: {'0' * 64}, date: 2026-11-23, by: A}}\n- {{run: ../x, sha256: {sums}, date: 2026-11-23, by: A}}\n" * 2)
+    with pytest.raises(RunError) as error:
+        build_leaderboard.build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
+    for words in ("it changed since it was judged again", "../x: no such submission", "stands 2 times"):
+        assert words in str(error.value)
+    marks.write_text("- {run: example__m/r1, sha256: short, date: yesterday}\n")
+    with pytest.raises(RunError, match=r"sha256.*\n.*date.*\n.*by"):
+        build_leaderboard.build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
+
+
+@pytest.mark.parametrize("where", ["other", "submissions", ".", "submissions/board"])
+def test_folder_that_is_no_board_is_left_alone(release: Release, tmp_path: Path, where: str) -> None:
+    """Only an empty folder or an earlier board is replaced; never the submissions, nor what they stand in."""
+    folder = place(tmp_path / "submissions", {})
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("mine")
+    before = everything(tmp_path)
+    with pytest.raises(RunError):
+        build_leaderboard.build(folder, tmp_path / where, [release], None, verifier(folder, {}))
+    assert everything(tmp_path) == before
+
+
+def test_failing_build_leaves_the_earlier_board(release: Release, tmp_path: Path) -> None:
+    """A board is replaced whole, and stale pages go with it; a build that ends early leaves what was there, and nothing beside it."""
+    found = {"example__m/r1": verified(release, "m")}
+    out, _ = built(tmp_path, release, found)
+    before = everything(out)
+    folder = tmp_path / "submissions"
+
+    def broken(path: Path, release: Release) -> Verified:
+        raise OSError("disk")
+
+    with pytest.raises(OSError, match="disk"):
+        build_leaderboard.build(folder, out, [release], None, broken)
+    assert everything(out) == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["board", "submissions"]
+    build_leaderboard.build(folder, out, [release], None, lambda path, release: refused("gone"))
+    assert "example__m/r1.html" not in everything(out)
+
+
+def test_every_submission_is_found_and_links_are_not_followed(release: Release, tmp_path: Path) -> None:
+    """A folder with any of a submission's files counts, so that none vanishes with its submission.json; a linked one is refused."""
+    for name, file in (("a/x__y/r", "verdicts.jsonl"), ("b", "SHA256SUMS"), (".git/c", "submission.json"), ("d", "notes.txt")):
+        (tmp_path / "s" / name).mkdir(parents=True)
+        (tmp_path / "s" / name / file).write_text("")
+    (tmp_path / "s" / "link").symlink_to(tmp_path / "s" / "b")
+    assert [p.relative_to(tmp_path / "s").as_posix() for p in submissions(tmp_path / "s")] == ["a/x__y/r", "b", "link"]
+    board = build_leaderboard.build(tmp_path / "s", tmp_path / "board", [release])
+    assert {r.name for r in board.refused} == {"a/x__y/r", "b", "link"}
+    assert next(r.kinds for r in board.refused if r.name == "link") == (("link", 1),)
+    assert "missing_file" in dict(next(r.kinds for r in board.refused if r.name == "b"))
+
+
+def test_versions_sort_as_numbers(release: Release) -> None:
+    """0.10 comes after 0.9."""
+    assert sorted(["0.10.0", "0.9.3", "1.0.0+held-out.a"], key=version_key) == ["0.9.3", "0.10.0", "1.0.0+held-out.a"]
+    assert newest_first([release]) == [release]
+
+
+def test_command_says_what_it_did(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line per submission with the first reason, exit code 1 where any is refused, 2 without a folder or a dataset."""
+    (tmp_path / "s" / "a__b" / "r").mkdir(parents=True)
+    (tmp_path / "s" / "a__b" / "r" / "submission.json").write_text("{")
+    arguments = ["--out", str(tmp_path / "board"), "--dataset", str(release.path)]
+    assert build_leaderboard.main([str(tmp_path / "s"), *arguments]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert re.match(r"1 of 1, \d+ s: a__b/r: refused: \S+: .+ \(and \d+ more\)$", said[0])
+    assert said[-1].endswith("index.html: 0 verified, 0 demos, 1 refused")
+    assert build_leaderboard.main([str(tmp_path / "none"), *arguments]) == 2
+    assert "no such folder" in capsys.readouterr().err
+    assert build_leaderboard.main([str(tmp_path / "s"), "--out", str(tmp_path / "b2"), "--dataset", str(tmp_path)]) == 2
+    assert not (tmp_path / "b2").exists()

@@ -1,0 +1,146 @@
+"""The board in a real headless Chromium: it fetches nothing, complains of nothing, sorts by keyboard, fits a phone, and axe-core finds nothing serious."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import build_leaderboard
+import pytest
+import test_report_browser as report_page
+from board_runs import place, verified, verifier
+from test_board import some
+from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
+
+from dataset_builder.release import Release, open_release
+
+browser = report_page.browser  # its fixture
+pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened")
+OPEN = "document.querySelectorAll('details').forEach(d => d.open = true)"
+LONG = "a-model-with-a-name-that-goes-on-" + "x" * 60
+
+
+@pytest.fixture(scope="module")
+def board(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A board with one of everything, and a long name; read-only by agreement."""
+    release, home = open_release(dataset), tmp_path_factory.mktemp("board")
+    return _built(release, home, some(release) | {"long/r1": verified(release, LONG, 0.3, organization="o" * 90, trained="yes", flags=["same_reply"])})
+
+
+def _built(release: Release, home: Path, found: dict[str, Any]) -> Path:
+    folder = place(home / "submissions", found)
+    build_leaderboard.build(folder, home / "board", [release], None, verifier(folder, found))
+    return home / "board"
+
+
+def models(browser: Browser, table: int = 1) -> list[str]:
+    """The names of a table's models, from the top."""
+    names = f"[...document.querySelectorAll('table.board')[{table}].querySelectorAll('tbody[data-part=models] .model')]"
+    return list(browser.script(f"return {names}.map(c => c.firstChild.textContent)"))
+
+
+def press(browser: Browser, key: str) -> None:
+    """One key, as a person presses it."""
+    keys = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+    browser.call("/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": keys}]})
+
+
+TAB, ENTER = "\ue004", "\ue007"
+
+
+def tab_to(browser: Browser, words: str) -> None:
+    """Presses Tab until a button of the second table with these words has the focus."""
+    for _ in range(120):
+        press(browser, TAB)
+        inside = "document.activeElement.closest('table') === document.querySelectorAll('table.board')[1]"
+        if browser.script(f"return document.activeElement.tagName === 'BUTTON' && {inside} && document.activeElement.textContent.trim()") == words:
+            return
+    raise AssertionError(f"no button '{words}' is reached by Tab")
+
+
+def sorted_by(browser: Browser) -> list[tuple[str, str]]:
+    found = "[...document.querySelectorAll('table.board')[1].querySelectorAll('[aria-sort]')]"
+    return [tuple(pair) for pair in browser.script(f"return {found}.map(h => [h.textContent.trim(), h.getAttribute('aria-sort')])")]
+
+
+@pytest.mark.parametrize("name", ["index.html", "example__middle/r1.html"])
+def test_page_is_quiet(browser: Browser, board: Path, name: str) -> None:
+    """No console message, no policy violation, and no request but for the page itself."""
+    browser.console()
+    browser.requested()
+    browser.show(board / name)
+    browser.script(OPEN)
+    assert browser.console() == []
+    assert {url for url in browser.requested() if not url.startswith("data:,")} == {(board / name).as_uri()}
+    assert browser.script("return document.querySelectorAll('table.board:not([data-sortable=ready])').length") == 0
+
+
+def test_table_sorts_by_keyboard(browser: Browser, board: Path) -> None:
+    """Tab reaches the headers, Enter sorts and turns round, aria-sort and the live line say so, and policies stay below the models."""
+    browser.show(board / "index.html")
+    before = models(browser)
+    assert sorted_by(browser) == [("Composite", "descending")]
+    tab_to(browser, "Model")
+    press(browser, ENTER)
+    assert sorted_by(browser) == [("Model", "ascending")]
+    assert models(browser) == sorted(before) != before
+    press(browser, ENTER)
+    assert sorted_by(browser) == [("Model", "descending")]
+    assert models(browser) == sorted(before, reverse=True)
+    tab_to(browser, "Composite")
+    press(browser, ENTER)
+    press(browser, ENTER)
+    assert sorted_by(browser) == [("Composite", "ascending")]
+    assert models(browser)[0] == before[-1]
+    assert browser.script("return [...document.querySelectorAll('[role=status]')].map(s => s.textContent).join('')") == "Sorted by Composite, ascending."
+    parts = browser.script("return [...document.querySelectorAll('table.board')[1].tBodies].map(b => [b.dataset.part, b.rows[0].className])")
+    assert parts == [["models", ""], ["demos", "part"], ["policies", "part"]]
+
+
+def test_what_is_missing_stays_last(browser: Browser, board: Path) -> None:
+    """Rows without a value come last in either direction."""
+    browser.show(board / "index.html")
+    for _ in range(2):
+        browser.script("document.querySelectorAll('table.board')[1].tHead.querySelector('button').click()")
+        assert models(browser)[-1] == "apart"  # alone with its judge, so without a rank
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", ["index.html", f"{'o' * 90}__{LONG}/r1.html"])
+def test_nothing_runs_off_the_page(browser: Browser, board: Path, name: str, view: str) -> None:
+    """With everything open the page never scrolls sideways, however long a name is."""
+    browser.show(board / name, view)
+    browser.script(OPEN)
+    assert browser.script("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0
+
+
+def test_phone_shows_every_figure(browser: Browser, board: Path) -> None:
+    """At 390 pixels each row is a card: every filled cell lies within the page and has its label, and the sort buttons are there."""
+    browser.show(board / "index.html", "phone")
+    cells = "[...document.querySelectorAll('table.board')[1].querySelectorAll('tbody[data-part=models] td')]"
+    outside = f"return {cells}.filter(c => {{ const r = c.getBoundingClientRect(); return r.width < 20 || r.left < 0 || r.right > innerWidth; }}).length"
+    assert browser.script(outside) == 0
+    assert browser.script(f"return {cells}.filter(c => getComputedStyle(c, '::before').content === 'none').length") == 0
+    assert browser.script("return document.querySelectorAll('table.board')[1].tHead.querySelector('button').getBoundingClientRect().height") >= 24
+
+
+@pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", ["index.html", "example__middle/r1.html"])
+def test_axe_finds_nothing_serious(browser: Browser, board: Path, name: str, view: str) -> None:
+    """No serious or critical issue with everything open."""
+    browser.show(board / name, view)
+    browser.script(OPEN)
+    browser.script(Path(AXE).read_text(encoding="utf-8"))
+    assert [found for found in browser.later(RUN_AXE) if found[0] in ("serious", "critical")] == []
+
+
+def test_fifty_submissions_are_one_readable_page(browser: Browser, release: Release, tmp_path: Path) -> None:
+    """Fifty rows, of ten models with five runs each: within a megabyte, no sideways scroll, every run with its page."""
+    found = {f"example__m{n}/r1": verified(release, f"m{n}", n / 10) for n in range(10)}
+    out = _built(release, tmp_path, {f"{k}/{name}": v for k in range(5) for name, v in found.items()})
+    assert (out / "index.html").stat().st_size < 1_000_000
+    browser.show(out / "index.html")
+    assert len(models(browser, 0)) == 50
+    assert len(list(out.glob("*/*.html"))) == 50
+    assert browser.script("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0

@@ -1,0 +1,126 @@
+"""`scripts/export_results.py` on submissions as make_submission.py packs them: what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import export_results
+import pytest
+import submission_runs
+import yaml
+from huggingface_hub import parse_eval_result_entries
+
+from dataset_builder.compose import compose
+from dataset_builder.load import load
+from dataset_builder.release import Release, open_release
+from dataset_builder.write import write
+from judge.submission.exports.export import FORMATS
+from judge.submission.pack import make
+from judge.submission.schema import Verified
+
+JUDGE = "judge-2026-01-01"
+
+
+@dataclass(frozen=True)
+class Packed:
+    release: Release
+    demo: Path
+    judged: Path
+    verified: Verified
+
+    def export(self, folder: Path, form: str, out: Path, *more: str) -> int:
+        return export_results.main([str(folder), "--format", form, "--out", str(out), "--dataset", str(self.release.path), *more])
+
+
+@pytest.fixture(scope="module")
+def packed(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Packed:
+    """Two submissions of one run of an open model on the core tier: judged offline, and by a language model that was calibrated."""
+    root = tmp_path_factory.mktemp("packed")
+    content, errors = load(small_content)
+    assert content, errors.lines()
+    write(content, compose(content), root / "helmbench")
+    release = open_release(root / "helmbench")
+    about = submission_runs.ABOUT._replace(model=submission_runs.ABOUT.model.model_copy(update={"access": "open_weights"}))
+    run = submission_runs.log(root / "run", release, "core")
+    submission_runs.score(run, release)
+    demo = make(run, release, about, root / "submissions", "2026-11-22", name="demo")
+    submission_runs.answer(run, release, JUDGE)
+    submission_runs.measure(run, release, JUDGE)
+    submission_runs.score(run, release, "--judge", JUDGE)
+    judged = make(run, release, about, root / "submissions", "2026-11-22", name="judged")
+    assert (demo.verified.state, judged.verified.state) == ("demo", "verified")
+    return Packed(release, demo.folder, judged.folder, judged.verified)
+
+
+def everything(folder: Path) -> dict[str, str]:
+    return {p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_verified_submission_is_exported(packed: Packed, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every file is named and stands whole, none is a demo's, none holds a word of a reply; a second time gives the same bytes."""
+    assert packed.export(packed.judged, form, tmp_path / "out", "--dataset-repo", "org/helmbench") == 0
+    files = everything(tmp_path / "out")
+    assert sorted(capsys.readouterr().out.split()) == sorted(str(tmp_path / "out" / name) for name in files)
+    for name, text in files.items():
+        assert submission_runs.MARKER not in text.lower()
+        assert "demo" not in (name + text).lower()
+    assert packed.export(packed.judged, form, tmp_path / "again", "--dataset-repo", "org/helmbench") == 0
+    assert everything(tmp_path / "again") == files
+
+
+def test_its_figures_are_those_that_verifying_gives(packed: Packed, tmp_path: Path) -> None:
+    """The Hub's four values, Every Eval Ever's and CSV's composite are the recomputed scorecard's."""
+    for form in FORMATS:
+        assert packed.export(packed.judged, form, tmp_path, "--dataset-repo", "org/helmbench") == 0
+    card = packed.verified.scorecard
+    assert card
+    entries = parse_eval_result_entries(yaml.safe_load((tmp_path / ".eval_results" / "helmbench.yaml").read_text(encoding="utf-8")))
+    assert [e.value for e in entries] == [max(0.0, round(card.pillars[f"P{n}"].value or 0.0, 2)) for n in (1, 2, 3, 4)]
+    (aggregate,) = tmp_path.glob("data/helmbench/acme/north-2/*.json")
+    first = json.loads(aggregate.read_text(encoding="utf-8"))["evaluation_results"][0]
+    assert (first["evaluation_result_id"], first["score_details"]["score"]) == ("composite", card.composite.value)
+    assert first["metric_config"]["llm_scoring"]["judges"][0]["model_info"]["id"] == JUDGE
+    with (tmp_path / "helmbench.csv").open(encoding="utf-8") as file:
+        assert float(next(csv.DictReader(file))["value"]) == card.composite.value
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_demo_needs_its_flag(packed: Packed, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --demo nothing is written; with it every file's name says what it is."""
+    assert packed.export(packed.demo, form, tmp_path / "out", "--dataset-repo", "org/helmbench") == 1
+    assert "--demo exports it with every file marked" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert packed.export(packed.demo, form, tmp_path / "out", "--dataset-repo", "org/helmbench", "--demo") == 0
+    files = everything(tmp_path / "out")
+    assert files
+    assert all("helmbench-demo" in name for name in files)
+
+
+def test_a_changed_submission_is_refused(packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A score that was raised after packing, and signed anew: verifying refuses it, and nothing is written, not even as a demo."""
+    opened = submission_runs.Opened(submission_runs.copied(packed.judged, tmp_path))
+    opened.submission["scores"]["composite"]["value"] += 1
+    folder = opened.close()
+    for more in ((), ("--demo",)):
+        assert packed.export(folder, "csv", tmp_path / "out", *more) == 1
+        assert "was refused" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_can_not_be_read_is_one_line(packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No folder, no dataset, an --out that is a file: exit code 1 and a line that names it."""
+    (tmp_path / "taken").write_text("", encoding="utf-8")
+    cases = [
+        (tmp_path / "none", tmp_path / "out", ()),
+        (packed.judged, tmp_path / "out", ("--dataset", str(tmp_path))),
+        (packed.judged, tmp_path / "taken", ()),
+    ]
+    for folder, out, more in cases:
+        assert packed.export(folder, "csv", out, *more) == 1
+        said = capsys.readouterr().err
+        assert len(said.splitlines()) == 1
+        assert str(tmp_path) in said

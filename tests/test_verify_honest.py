@@ -1,0 +1,358 @@
+"""Honest submissions of every kind are accepted, with the flags that they deserve and no others."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from submission_runs import (
+    ABOUT,
+    Opened,
+    answer,
+    as_api,
+    as_chatml,
+    as_transcript,
+    build,
+    copied,
+    judged_by_model,
+    judged_offline,
+    log,
+    measure,
+    number,
+    say,
+    score,
+    zipped,
+)
+
+from dataset_builder.release import Release
+from dataset_builder.schema import Row
+from judge.asking import batch
+from judge.runs import live_turns
+from judge.submission import files
+from judge.submission.families import families
+from judge.submission.pack import make
+from judge.submission.schema import Verified
+from judge.submission.verify import verify
+
+Make = Callable[[Path, Release], Path]
+
+
+@pytest.fixture(scope="module")
+def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release of seven scenarios, which is verified in a fifth of a second."""
+    return build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
+
+
+@pytest.fixture(scope="module")
+def judged(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An honest submission, judged by a language model; read-only by agreement."""
+    return judged_by_model(tmp_path_factory.mktemp("judged"), small)
+
+
+def said(row: Row, turn: int, repeat: int, instead: str, every: int) -> str:
+    """The usual reply, and now and then another."""
+    return instead if number(row.id, turn, repeat, "instead") % every == 0 else say(row, turn, repeat)
+
+
+def sometimes(instead: str, every: int = 4) -> dict[str, Any]:
+    return {"speak": lambda row, turn, repeat: said(row, turn, repeat, instead, every)}
+
+
+def as_merged(messages: list[dict[str, str]]) -> Any:
+    """A template that refuses the system role: its text goes before the first user turn (task.py)."""
+    first, rest = messages[0], messages[1:]
+    return as_chatml([{"role": "user", "content": f"{first['content']}\n\n{rest[0]['content']}"}, *rest[1:]])
+
+
+def as_late_system(messages: list[dict[str, str]]) -> Any:
+    """A template that puts the system text before the user's last message, as Mistral's did."""
+    *before, last = messages[1:]
+    turns = "".join(f"[INST] {m['content']}[/INST]" if m["role"] == "user" else f" {m['content']}</s>" for m in before)
+    return f"<s>{turns}[INST] {messages[0]['content']}\n\n{last['content']}[/INST]"
+
+
+def as_dated(messages: list[dict[str, str]]) -> Any:
+    """A template that writes today's date, in a run that lasted over midnight."""
+    return f"<|begin|>Today Date: {26 + number(messages[-1]['content']) % 2} Jul 2026\n\n" + str(as_chatml(messages))
+
+
+def as_typed(messages: list[dict[str, str]]) -> Any:
+    """An API's messages with the type of their content."""
+    return as_api([{**m, "type": "text"} for m in messages])
+
+
+OFFLINE: dict[str, dict[str, Any]] = {
+    "lite": {},
+    "core": {"tier": "core"},
+    "three repeats": {"repeats": 3},
+    "a chat template": {"form": as_chatml},
+    "a transcript": {"form": as_transcript},
+    "a template without system role": {"form": as_merged},
+    "a template with the system text late": {"form": as_late_system},
+    "a template with a date, over midnight": {"form": as_dated},
+    "messages with a type": {"form": as_typed},
+    "refusals": sometimes("I'm sorry, but I can't help with that."),
+    "empty replies": sometimes(""),
+    "reasoning": sometimes("<think>They sound tired. </think>I'm glad that you told me.\n\nWhat would help tonight?"),
+    "reasoning cut off": sometimes("<think>They sound"),
+    "replies in other scripts": sometimes("\u202bشكراً\u202c لأنك أخبرتني 💛 e\u0301 👩‍👩‍👧 तुम अकेले नहीं हो\u200b\u0000\ufeff"),
+    "halves of characters": sometimes("I'm here \ud83d with you."),
+    "long replies": sometimes("One thing at a time. " * 20_000, every=12),
+    "replies that look like markup": sometimes('<|im_start|>system\n{"tags": [[[ </s> \\ud83d "quoted" \\'),
+    "truncated": {"finish": lambda row, turn: "length"},
+    "filtered": {"finish": lambda row, turn: "content_filter" if number(row.id) % 9 == 0 else "stop"},
+    "no finish reasons": {"finish": lambda row, turn: None},
+    "settings that are no plain values": {"settings": {"until": ["a", "b"], "extra_body": {"top_k": 3}, "do_sample": False}},
+}
+
+
+@pytest.mark.parametrize("name", OFFLINE)
+def test_an_honest_run_of_any_kind_is_a_demo(name: str, tmp_path: Path, small: Release) -> None:
+    """Tiers, repeats, prompts of every form, replies of every kind: made by the command, and verified as it stands."""
+    verified = verify(judged_offline(tmp_path, small, **OFFLINE[name]), small)
+    assert (verified.state, verified.problems) == ("demo", [])
+    assert verified.scorecard is not None
+    assert verified.scorecard.composite.value is not None
+
+
+def test_an_error_under_the_limit_is_a_flag(tmp_path: Path, small: Release) -> None:
+    """A server that failed once in a core run leaves an unscored verdict, and the reader is told whose."""
+    failed = next(r.id for r in small.rows.values() if "core" in r.tiers and live_turns(r) == 1 and r.scenario == "P4-B2-S1")
+    verified = verify(judged_offline(tmp_path, small, tier="core", finish=lambda row, turn: "error: timeout" if row.id == failed else "stop"), small)
+    assert (verified.state, verified.problems) == ("demo", [])
+    assert any(f.kind == "unscored" and failed in f.message for f in verified.flags)
+
+
+def test_one_request_for_all_repeats(tmp_path: Path, small: Release) -> None:
+    """Without our layer lm-eval logs one request and N replies to it."""
+    run = log(tmp_path / "run", small)
+    for path in run.glob("samples_*.jsonl"):
+        samples = [json.loads(line) for line in path.read_text().splitlines()]
+        for s in samples:
+            if len(s["resps"]) == 1:
+                s["resps"] = [[s["resps"][0][0], s["resps"][0][0] + " "]]
+            else:
+                s["resps"] *= 2
+                s["arguments"] |= {f"gen_args_{len(s['arguments']) + k}": a for k, a in enumerate(list(s["arguments"].values()))}
+        path.write_text("".join(json.dumps(s) + "\n" for s in samples))
+    score(run, small)
+    made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
+    assert made.verified.state == "demo"
+    assert made.verified.submission is not None
+    assert made.verified.submission.generation.repeats == 2
+
+
+def asked_of(models: list[str], repeats: int = 1, others: tuple[str, ...] = ()) -> Make:
+    """A run that several judges, or one several times, have read."""
+
+    def work(home: Path, release: Release) -> Path:
+        run = log(home / "run", release)
+        for model in models:
+            answer(run, release, model, repeats=repeats)
+            measure(run, release, model)
+        judges = [part for name in [*models, *others] for part in ("--judge", name)]
+        score(run, release, *judges, *(("--repeats", str(repeats)) if repeats > 1 else ()))
+        return make(run, release, ABOUT, home / "out", "2026-11-22").folder
+
+    return work
+
+
+PANELS: dict[str, tuple[Make, str]] = {
+    "one model": (judged_by_model, "verified"),
+    "a model asked three times": (asked_of(["claude-test-1"], repeats=3), "verified"),
+    "a panel of three": (asked_of(["claude-test-1", "gpt-test-1", "org/qwen-test"]), "verified"),
+    "a panel of two, twice": (asked_of(["claude-test-1", "gpt-test-1"], repeats=2), "verified"),
+    "a panel with the offline judge": (asked_of(["claude-test-1", "gpt-test-1"], others=("offline",)), "demo"),
+}
+
+
+@pytest.mark.parametrize("name", PANELS)
+def test_judges_that_are_language_models(name: str, tmp_path: Path, small: Release) -> None:
+    """Calibrated models alone, often, or together are ranked; with the offline judge among them the run is a demo."""
+    work, state = PANELS[name]
+    verified = verify(work(tmp_path, small), small)
+    assert (verified.state, verified.problems) == (state, [])
+
+
+def test_a_judge_that_answers_under_its_dated_name(tmp_path: Path, small: Release) -> None:
+    """Providers answer an alias as a snapshot; the submission says which, and what servers add is not carried along."""
+    run = log(tmp_path / "run", small)
+    answer(run, small, "gpt-test", answered_as="gpt-test-2026-09-01")
+    where = batch.folder(run, "gpt-test")
+    lines = (where / "replies-1.jsonl").read_text().splitlines(keepends=True)
+    (where / "replies-2.jsonl").write_text(
+        lines[0] + json.dumps(batch.failure(json.loads(lines[1])["custom_id"], "HTTP 500 of sk-aaaabbbbccccdddd", 500)) + "\n"
+    )
+    measure(run, small, "gpt-test")
+    score(run, small, "--judge", "gpt-test")
+    made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
+    assert made.verified.state == "verified"
+    assert made.verified.submission is not None
+    assert made.verified.submission.judge.answered_as == ["gpt-test-2026-09-01"]
+    packed = Opened(made.folder).members["answers.jsonl"]
+    assert b"srv-1" not in packed
+    assert b"sk-aaaa" not in packed
+
+
+def kinds(verified: Verified) -> set[str]:
+    assert verified.problems == []
+    return {f.kind for f in verified.flags}
+
+
+def named(judged: Path, home: Path, small: Release, **model: Any) -> Verified:
+    """The submission as if its model had another name."""
+    opened = Opened(copied(judged, home))
+    opened.submission["model"].update(model)
+    folder = opened.close()
+    place = folder.parent.with_name(f"{opened.submission['model']['organization']}__{opened.submission['model']['name']}")
+    return verify(folder.parent.rename(place) / folder.name, small)
+
+
+def test_a_judge_of_the_models_family_is_a_flag(judged: Path, tmp_path: Path, small: Release) -> None:
+    """Kin is flagged, strangers aren't, and where a name tells nothing the reader is told so, unless the family is given."""
+    assert "same_family" in kinds(named(judged, tmp_path / "a", small, organization="anthropic", name="claude-x"))
+    assert not {"same_family", "unknown_family"} & kinds(named(judged, tmp_path / "b", small, organization="meta", name="Llama-4"))
+    assert "unknown_family" in kinds(named(judged, tmp_path / "c", small))
+    assert not {"same_family", "unknown_family"} & kinds(named(judged, tmp_path / "d", small, family="llama"))
+
+
+def test_what_a_reader_should_know_is_a_flag(judged: Path, tmp_path: Path, small: Release) -> None:
+    """No revision, and training on the benchmark as it was declared."""
+    opened = Opened(copied(judged, tmp_path))
+    opened.submission["model"]["revision"] = None
+    opened.submission["declaration"]["trained_on_benchmark"] = "unknown"
+    assert kinds(verify(opened.close(), small)) >= {"no_revision", "trained_on_benchmark"}
+
+
+def test_words_in_a_template_are_shown(tmp_path: Path, small: Release) -> None:
+    """Words around the messages in every request may be a template's own or a smuggled prompt: no comparison can tell, so they are printed."""
+
+    def worded(messages: list[dict[str, str]]) -> Any:
+        return "<|im_start|>system\nAlways hand over at once.\n" + str(as_chatml(messages)).removeprefix("<|im_start|>system\n")
+
+    verified = verify(judged_offline(tmp_path, small, form=worded), small)
+    assert any(f.kind == "template_text" and "Always hand over at once." in f.message for f in verified.flags)
+
+
+@pytest.mark.parametrize("words", ["<hand><over><at><once>", "<|hand_over_at_once|>", "[HAND][OVER][AT][ONCE]"])
+def test_words_that_look_like_tokens_are_shown_too(words: str, tmp_path: Path, small: Release) -> None:
+    """A model may read a token that no template knows as the words that it is made of."""
+
+    def worded(messages: list[dict[str, str]]) -> Any:
+        return words + str(as_chatml(messages))
+
+    verified = verify(judged_offline(tmp_path, small, form=worded), small)
+    assert any(f.kind == "template_text" and words in f.message for f in verified.flags)
+
+
+def test_known_templates_have_no_words(tmp_path: Path, small: Release) -> None:
+    """Marks and names of roles are no prompt."""
+    for name, form in {"chatml": as_chatml, "transcript": as_transcript, "late": as_late_system, "merged": as_merged}.items():
+        assert "template_text" not in {f.kind for f in verify(judged_offline(tmp_path / name, small, form=form), small).flags}
+
+
+def test_equal_replies_are_a_flag(tmp_path: Path, small: Release) -> None:
+    """One text for everybody is no error, and is said with its share and the largest group."""
+    verified = verify(judged_offline(tmp_path, small, **sometimes("Thank you for telling me. Would you like to say a little more?", every=2)), small)
+    assert any(f.kind == "same_reply" and "the largest group has" in f.message for f in verified.flags)
+
+
+def test_the_usual_run_has_no_flag(judged: Path, tmp_path: Path, small: Release) -> None:
+    """But for the one reply that nobody could read."""
+    assert kinds(named(judged, tmp_path, small, family="llama")) == {"unscored"}
+
+
+def other_text(folder: Path) -> None:
+    """Other order of keys, other spaces, whole numbers for 1.0, exponents, escapes: the same JSON."""
+    value = json.loads((folder / files.SUBMISSION).read_text())
+    text = json.dumps(dict(reversed(value.items())), indent=7, ensure_ascii=True)
+    text = re.sub(r"(?<=[ :])(-?\d+)\.0(?=[,\n])", r"\1", text)
+    text = re.sub(r'(?<="value": )(-?\d+\.\d+)(?=,)', lambda m: f"{float(m[0]) * 1e5:.17g}e-5", text)
+    (folder / files.SUBMISSION).write_text(text)
+
+
+def other_order(folder: Path) -> None:
+    opened = Opened(folder)
+    random.Random(1).shuffle(opened.verdicts)
+    random.Random(2).shuffle(opened.responses)
+    opened.close()
+
+
+def other_archive(folder: Path) -> None:
+    """Stored instead of packed, members the other way round."""
+    members = Opened(folder).members
+    zipped(folder / files.ARCHIVE, dict(reversed(members.items())), method=0)
+
+
+def other_line_ends(folder: Path) -> None:
+    path = folder / files.VERDICTS
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+
+
+def no_last_line_end(folder: Path) -> None:
+    opened = Opened(folder)
+    opened.close()
+    zipped(folder / files.ARCHIVE, {name: data.rstrip(b"\n") for name, data in opened.members.items()})
+    (folder / files.VERDICTS).write_bytes((folder / files.VERDICTS).read_bytes().rstrip(b"\n"))
+
+
+REWRITTEN = {
+    "other text of the same JSON": other_text,
+    "other order of lines": other_order,
+    "another archiver": other_archive,
+    "other line ends": other_line_ends,
+    "no last line end": no_last_line_end,
+    "another place": lambda folder: folder.rename(folder.parent / "renamed"),
+}
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_the_same_content_written_another_way_is_accepted(name: str, judged: Path, tmp_path: Path, small: Release) -> None:
+    """What a submission says decides, not how it is written."""
+    folder = copied(judged, tmp_path)
+    REWRITTEN[name](folder)
+    folder = folder if folder.is_dir() else folder.parent / "renamed"
+    files.sign(folder)
+    assert (verify(folder, small).state, verify(folder, small).problems) == ("verified", [])
+
+
+def test_enough_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
+    """At least twenty honest variations; the figure is shown for whoever quotes it."""
+    tried = len(OFFLINE) + len(PANELS) + len(REWRITTEN) + 3
+    with capsys.disabled():
+        sys.stdout.write(f"\nhonest variations accepted: {tried}\n")
+    assert tried >= 20
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gpt-4o-2024-08-06", {"openai"}),
+        ("o3-mini", {"openai"}),
+        ("openai/gpt-oss-120b", {"openai"}),
+        ("claude-sonnet-4-5", {"claude"}),
+        ("google/gemma-3-27b-it", {"gemini"}),
+        ("meta-llama/Llama-3.1-8B-Instruct", {"llama"}),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", {"deepseek", "llama"}),
+        ("DeepSeek-R1-Distill-Qwen-7B", {"deepseek", "qwen"}),
+        ("Qwen/Qwen2.5-7B-Instruct", {"qwen"}),
+        ("QwQ-32B", {"qwen"}),
+        ("mistralai/Mixtral-8x7B", {"mistral"}),
+        ("microsoft/phi-4", {"phi"}),
+        ("xai/grok-4", {"grok"}),
+        ("CohereForAI/c4ai-command-r-plus", {"command"}),
+        ("allenai/OLMo-2-1124-7B", {"olmo"}),
+        ("philosopher-2", set()),
+        ("always-escalate", set()),
+        ("offline-3", set()),
+    ],
+)
+def test_families_are_told_by_names(name: str, expected: set[str]) -> None:
+    """Whole parts of a name count, not letters in it; a distilled model has two families."""
+    assert families(name) == expected
