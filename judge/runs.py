@@ -58,7 +58,7 @@ def read_run(folder: Path, release: Release) -> Run:
     replies: dict[str, dict[tuple[str, int], Reply]] = {}
     for name, config in sorted(tasks.items()):
         metadata = config.get("metadata") or {}
-        measures = str(metadata.get("measures", BENCHMARK))
+        measures = measured(config)
         if measures not in KINDS:
             raise RunError(f"{results_path}: task {name} measures '{measures}'; expected one of {', '.join(KINDS)}")
         _same_release(results_path, name, metadata, release, "score_hash" if measures == BENCHMARK else "messages_hash")
@@ -75,7 +75,7 @@ def read_run(folder: Path, release: Release) -> Run:
         if len(found) > 1:
             raise RunError(f"{results_path}: tasks of tiers {sorted(found)} in one run; score one tier at a time")
     run = results.get("config", {})
-    benchmark = {name for name, config in tasks.items() if (config.get("metadata") or {}).get("measures", BENCHMARK) == BENCHMARK}
+    benchmark = {name for name, config in tasks.items() if measured(config) == BENCHMARK}
     counts = [n for name, n in results.get("n-samples", {}).items() if name in benchmark]
     limited = bool(run.get("limit")) or any(n["effective"] < n["original"] for n in counts)  # --samples leaves samples out, too
     arguments = _arguments(run.get("model_args"))
@@ -96,6 +96,11 @@ def read_run(folder: Path, release: Release) -> Run:
         triage={measures.removeprefix(TRIAGE): list(own.values()) for measures, own in replies.items() if measures.startswith(TRIAGE)},
         messages_tier=next(iter(tiers[False]), None),
     )
+
+
+def measured(config: dict[str, Any]) -> str:
+    """What a logged task measures: one of KINDS, where the log is ours."""
+    return str((config.get("metadata") or {}).get("measures", BENCHMARK))
 
 
 def read_replies(path: Path, release: Release) -> Run:

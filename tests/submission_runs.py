@@ -30,10 +30,11 @@ from judge.submission.about import About
 from judge.submission.archive import EPOCH
 from judge.submission.pack import make
 from judge.submission.schema import Contact, Declaration, Subject
-from judge.verdicts import JudgeIdentity, questions
+from judge.verdicts import JudgeIdentity, questions, sample_of
 
 STAMP = "2026-11-21T23-29-28.473516"
 CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations")
+ALONE = "helmbench_appropriateness_lite"
 MARKER = "the words that nobody outside may read"
 Say = Callable[[Row, int, int], str]  # row, turn from 0, repeat
 Form = Callable[[list[dict[str, str]]], Any]  # messages → what lm-eval logs as the prompt
@@ -96,17 +97,23 @@ def log(
     repeats: int = 1,
     finish: Callable[[Row, int], str | None] = lambda row, turn: "stop",
     settings: dict[str, Any] | None = None,
+    messages: bool = False,
     **changes: Any,
 ) -> Path:
-    """A run's files as lm-eval 0.4.13 writes them with our task. `changes` replace results."""
+    """A run's files as lm-eval 0.4.13 writes them with our task. `messages`: with the appropriateness task; `changes` replace results."""
     folder.mkdir(parents=True, exist_ok=True)
     suffix = "" if tier == "core" else f"_{tier}"
     tasks = {f"helmbench_{config}{suffix}": [r for r in release.records(config) if tier in r["tiers"]] for config in CONFIGS}
     tasks = {name: docs for name, docs in tasks.items() if docs}
     metadata = {"version": 0.1, "dataset_version": release.manifest.version, "score_hash": release.manifest.score_hash, "tier": tier}
+    configs = {name: {"task": name, "metadata": metadata} for name in tasks}
+    if messages:
+        tasks[ALONE] = [r for r in release.records("messages") if "lite" in r["tiers"]]
+        own = {"measures": "appropriateness", "messages_hash": release.manifest.messages_hash, "tier": "lite"}
+        configs[ALONE] = {"task": ALONE, "metadata": metadata | own}
     results = {
         "results": {},
-        "configs": {name: {"task": name, "metadata": metadata} for name in tasks},
+        "configs": configs,
         "versions": dict.fromkeys(tasks, 0.1),
         "n-samples": {name: {"original": len(docs), "effective": len(docs)} for name, docs in tasks.items()},
         "config": {"model": "local-chat-completions", "model_args": {"model": "north-2", "num_concurrent": 16}, "limit": None},
@@ -117,13 +124,14 @@ def log(
     (folder / f"results_{STAMP}.json").write_text(json.dumps(results | changes))
     sent = settings or {"until": [], "max_gen_toks": 1024, "temperature": 0.0}
     for name, docs in tasks.items():
+        asked = sent | ({"temperature": 1.0} if name == ALONE else {})
         with (folder / f"samples_{name}_{STAMP}.jsonl").open("w") as file:
             for n, doc in enumerate(docs):
-                file.write(json.dumps(_sample(n, doc, release.rows[doc["id"]], speak, form, repeats, finish, sent)) + "\n")
+                file.write(json.dumps(_sample(n, doc, sample_of(release, doc["id"]), speak, form, repeats, finish, asked)) + "\n")
     return folder
 
 
-def _sample(n: int, doc: Any, row: Row, speak: Say, form: Form, repeats: int, finish: Callable[[Row, int], str | None], settings: Any) -> dict[str, Any]:
+def _sample(n: int, doc: Any, row: Any, speak: Say, form: Form, repeats: int, finish: Callable[[Row, int], str | None], settings: Any) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     resps: list[list[str]] = []
     for repeat in range(repeats):

@@ -15,7 +15,7 @@ from typing import Any
 import make_submission
 import pytest
 import reference_server
-from submission_runs import ABOUT, STAMP, answer, build, judged_by_model, log, measure, number, say, score
+from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model, log, measure, number, say, score
 
 from dataset_builder.release import Release
 from judge.errors import RunError
@@ -64,7 +64,16 @@ def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path
     with reference_server.start() as server:
         program = Path(sys.executable).with_name("lm_eval")
         address = f"model=keyword,base_url={server.url}/chat/completions,num_concurrent=8"
-        options = ["--tasks", "helmbench_lite", "--include_path", ROOT / "lm_eval_tasks", "--apply_chat_template", "--log_samples", "--output_path", "runs"]
+        options = [
+            "--tasks",
+            "helmbench_lite,helmbench_triage_lite",
+            "--include_path",
+            ROOT / "lm_eval_tasks",
+            "--apply_chat_template",
+            "--log_samples",
+            "--output_path",
+            "runs",
+        ]
         run = [program, "--model", "local-chat-completions", "--model_args", address, *options]
         done = command(run, tmp_path, small.path)
         assert done.returncode == 0, done.stderr
@@ -204,6 +213,13 @@ def without_pillar4(run: Path) -> None:
     path.write_text(json.dumps(results))
 
 
+def without_benchmark(run: Path) -> None:
+    path = run / f"results_{STAMP}.json"
+    results = json.loads(path.read_text())
+    results["configs"] = {k: v for k, v in results["configs"].items() if k == ALONE}
+    path.write_text(json.dumps(results))
+
+
 def in_results(**changes: Any) -> Callable[[Path], None]:
     def change(run: Path) -> None:
         path = run / f"results_{STAMP}.json"
@@ -232,6 +248,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "own condition": (in_metadata, "ours.txt"),
     "no requests": (without_requests, "its requests are not in the log"),
     "two settings": (other_settings, "2 different settings"),
+    "messages alone": (without_benchmark, "it holds no benchmark task"),
     "not scored": (lambda run: (run / "verdicts.jsonl").unlink(), "is not scored"),
     "verdicts of another run": (lambda run: (run / "verdicts.jsonl").write_text((run / "verdicts.jsonl").read_text().replace("FAIL", "PASS")), "rule_verdict"),
     "damaged scorecard": (lambda run: (run / "scorecard.json").write_text("{"), "can't be read"),
@@ -241,7 +258,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_the_board_does_not_take_is_refused(name: str, small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One clear reason, exit code 1, and nothing written."""
-    run = log(tmp_path / "run", small)
+    run = log(tmp_path / "run", small, messages=name == "messages alone")
     score(run, small)
     capsys.readouterr()
     change, words = REFUSED[name]

@@ -91,6 +91,7 @@ OFFLINE: dict[str, dict[str, Any]] = {
     "lite": {},
     "core": {"tier": "core"},
     "three repeats": {"repeats": 3},
+    "with messages that stand alone": {"messages": True},
     "a chat template": {"form": as_chatml},
     "a transcript": {"form": as_transcript},
     "a template without system role": {"form": as_merged},
@@ -119,6 +120,12 @@ def test_an_honest_run_of_any_kind_is_a_demo(name: str, tmp_path: Path, small: R
     assert (verified.state, verified.problems) == ("demo", [])
     assert verified.scorecard is not None
     assert verified.scorecard.composite.value is not None
+
+
+def test_answers_about_messages_that_stand_alone_stay_behind(tmp_path: Path, small: Release) -> None:
+    """A model that judged the same log's appropriateness task, too: what it said of that is no part of the submission."""
+    verified = verify(judged_by_model(tmp_path, small, messages=True), small)
+    assert (verified.state, verified.problems) == ("verified", [])
 
 
 def test_an_error_under_the_limit_is_a_flag(tmp_path: Path, small: Release) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from dataset_builder.release import Release
 from judge.errors import RunError
-from judge.runs import TASK, live_turns
+from judge.runs import BENCHMARK, TASK, live_turns, measured
 from judge.schema import Reply
 
 Requests = dict[tuple[str, int], tuple[str, ...]]  # (id, repeat) → one text per live turn
@@ -27,7 +27,7 @@ class Logged:
 
 
 def read_logged(folder: Path, release: Release, replies: list[Reply]) -> Logged:
-    """The requests of the newest run in `folder`, which `read_run` has read and found whole: `folder` is its path.
+    """The benchmark's requests of the newest run in `folder`, which `read_run` has read and found whole: `folder` is its path.
 
     Raises:
         RunError: files that have gone since.
@@ -36,7 +36,7 @@ def read_logged(folder: Path, release: Release, replies: list[Reply]) -> Logged:
     if path is None:
         raise RunError(f"{folder}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples")
     results = json.loads(path.read_text(encoding="utf-8"))
-    tasks = sorted(name for name in results.get("configs", {}) if TASK.match(name))
+    tasks = sorted(name for name, config in results.get("configs", {}).items() if TASK.match(name) and measured(config) == BENCHMARK)
     versions = sorted({str(results.get("versions", {}).get(name, "unknown")) for name in tasks})
     logged = Logged(str(results.get("lm_eval_version", "unknown")), ", ".join(versions), {}, {})
     repeats: dict[str, int] = {}

@@ -121,7 +121,10 @@ def _read(run_dir: Path, release: Release) -> _Scored:
     """
     if run_dir.is_file() or run_dir.suffix == ".scored":
         raise RunError(f"{run_dir}: {NO_LOG}")
-    run = read_run(run_dir, release)
+    # Replies to messages that stand alone, and labels for them, may stand in the same log; the board is of the benchmark.
+    run = replace(read_run(run_dir, release), messages=[], triage={})
+    if not run.replies:
+        raise RunError(f"{run.path}: can't be submitted:\nit holds no benchmark task; run one of helmbench, helmbench_lite, helmbench_full")
     problems: list[str] = []
     if run.limited:
         problems.append("it was made with --limit or --samples; a submission holds every sample of its tier")
