@@ -120,6 +120,15 @@ def test_damaged_verdicts_are_refused_by_row(runs: Path, release: Release, tmp_p
         read(tmp_path, release)
 
 
+def test_a_run_without_benchmark_samples_shuts_the_gate(runs: Path, release: Release, tmp_path: Path) -> None:
+    """A run of messages alone has nothing to compare, which must not look like no regression."""
+    card = json.loads((runs / "keyword" / "scorecard.json").read_text())
+    (tmp_path / "scorecard.json").write_text(json.dumps(card | {"dataset": card["dataset"] | {"samples": 0}}))
+    (tmp_path / "verdicts.jsonl").write_text("")
+    with pytest.raises(RunError, match="judge appropriateness"):
+        read(tmp_path, release)
+
+
 def test_a_run_of_another_version_is_refused(runs: Path, release: Release, tmp_path: Path) -> None:
     """A scorecard of another score_hash is not compared."""
     for name in ("verdicts.jsonl", "scorecard.json"):

@@ -81,7 +81,7 @@ def read(folder: Path, release: Release) -> ScoredRun:
     """What `judge score` left in a folder.
 
     Raises:
-        RunError: not a scored run, a damaged file (with its line), or one of another dataset.
+        RunError: not a scored run, a damaged file (with its line), one of another dataset, or one without benchmark samples.
     """
     paths = [folder / "scorecard.json", folder / "verdicts.jsonl"]
     for path in paths:
@@ -95,6 +95,8 @@ def read(folder: Path, release: Release) -> ScoredRun:
         raise RunError(
             f"{paths[0]}: was scored on score_hash {card.dataset.score_hash[:12]}…, the dataset in {release.path} has {release.manifest.score_hash[:12]}…"
         )
+    if not card.dataset.samples:  # a gate must not open because there is nothing to measure
+        raise RunError(f"{paths[0]}: holds no benchmark samples; runs of messages that stand alone are compared by `python -m judge appropriateness`")
     try:
         return scored_run(card.model.name, card, list(_verdicts(paths[1])), release)
     except ValueError as error:
