@@ -15,6 +15,7 @@ import yaml
 
 from dataset_builder.schema import Incident, Label, RatingCheck, Sample, TagsCheck
 
+NO_REPLY = "(no reply)"  # stands in the history for a turn in which the model said nothing; templates refuse empty turns
 LM_EVAL_NULL = "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER"  # lm-eval's word for `content: null`
 THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 CANNOT = r"(?:can(?:'|no)t|can not|am unable to|am not able to|'m unable to|'m not able to|won't|will not)"

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from dataset_builder.release import Release, canonical, prune
 from dataset_builder.schema import Sample, Tier
-from judge.errors import RunError
+from judge.errors import RunError, run_error
 from judge.messages.triage import PROMPTS
 from judge.schema import Model, Reply
 
@@ -132,7 +132,7 @@ def read_replies(path: Path, release: Release) -> Run:
         else:
             replies[row.id, repeat] = Reply(id=row.id, repeat=repeat, turns=tuple(turns), finish=finish)
     if problems:
-        raise RunError("\n".join([*problems[:20], *([f"… and {len(problems) - 20} more"] if len(problems) > 20 else [])]))
+        raise run_error(problems)
     if not replies:
         raise RunError(f'{path}: is empty; expected one {{"id", "reply"}} a line')
     rated = [r for r in replies.values() if r.id in release.messages]

@@ -24,8 +24,8 @@ from markupsafe import Markup
 
 from dataset_builder.release import Release, open_release
 from judge.agreement.cases import Case, Cases, read_cases
-from judge.agreement.labels import SHOWN, records
-from judge.errors import RunError
+from judge.agreement.labels import records
+from judge.errors import SHOWN, RunError, run_error
 from judge.files import write_whole
 from judge.report.wording import inert
 
@@ -198,7 +198,7 @@ def restore(path: Path, cases: list[Case], release: Release, rater: str = "") ->
             who, note = rater or str(record.get("rater") or ""), str(record.get("note") or "")
             labels.append({"id": case.id, "criterion": case.criterion, "label": label, **({"rater": who} if who else {}), **({"note": note} if note else {})})
     if problems:
-        raise RunError("\n".join([*problems[:SHOWN], *([f"… and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else [])]))
+        raise run_error(problems)
     return Imported(sorted(labels, key=lambda r: (r["criterion"], r["id"])), sorted(missing), unknown)
 
 

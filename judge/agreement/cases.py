@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from dataset_builder.release import Release, canonical
 from dataset_builder.schema import Row
-from judge.agreement.labels import SHOWN, records, reply_key
-from judge.errors import RunError
+from judge.agreement.labels import records, reply_key
+from judge.errors import RunError, run_error
 from judge.resources import usable
 from judge.rules import visible
 from judge.runs import Run, read_replies, read_run
@@ -101,7 +101,7 @@ def _rows(files: list[Path], release: Release) -> list[Case]:
             except ValueError as error:
                 problems.append(f"{path}:{number}: {error}")
     if problems:
-        raise RunError("\n".join([*problems[:SHOWN], *([f"… and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else [])]))
+        raise run_error(problems)
     return list(cases.values())
 
 

@@ -25,9 +25,8 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
 from judge.agreement.agreement import Coefficients, Ratings, agreement
 from judge.agreement.coefficients import Estimate
-from judge.agreement.labels import SHOWN
 from judge.asking.run import open_run
-from judge.errors import RunError
+from judge.errors import RunError, run_error
 from judge.files import write_whole
 from judge.report.summary import columns
 from judge.report.wording import hundredths, inert, no_formula, plain
@@ -159,7 +158,7 @@ def coding(paths: Sequence[Path]) -> Coding:
                 seen[row.coder, row.id, row.repeat] = where
                 rows.append(row)
     if problems:
-        raise RunError("\n".join([*problems[:SHOWN], *([f"… and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else [])]))
+        raise run_error(problems)
     if not rows:
         raise RunError(f"{', '.join(map(str, paths))}: no row has a code; fill in the columns `code` and `coder`")
     return _count(rows, uncoded)

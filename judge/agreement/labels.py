@@ -17,13 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from judge.agreement.agreement import Ratings
-from judge.errors import RunError
+from judge.errors import RunError, run_error
 
 VERDICTS = ("FAIL", "PARTIAL", "PASS")
 OUTCOMES = ("ignored", "attentive", "flagged")
 FIVE = ("1", "2", "3", "4", "5")
 NAMES = {name.casefold(): name for name in (*VERDICTS, *OUTCOMES)}
-SHOWN = 20  # problems that are listed; the rest is counted
 
 
 class Item(NamedTuple):
@@ -131,7 +130,7 @@ def read_labels(paths: list[Path], ways: bool = False, least: int = 2) -> LabelT
         whose = f"only of {next(iter(labels))}" if labels else "of nobody"
         problems.append(f"{', '.join(map(str, paths))}: labels {whose}; expected two raters or more: several files, or a `rater` column")
     if problems:
-        raise RunError("\n".join([*problems[:SHOWN], *([f"… and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else [])]))
+        raise run_error(problems)
     return LabelTable(labels, tuple(sorted({item for _, item in seen})))
 
 

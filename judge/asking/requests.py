@@ -109,23 +109,26 @@ def prompt_hash(wording: str = PLAIN) -> str:
 
 def _request(asked: str, labels: tuple[str, ...], reply: str, model: str, wording: str, repeat: int) -> JudgeRequest:
     reasoned = wording in REASONED
+    # A reason comes first, since what is written later can't change a label.
+    properties: dict[str, Any] = {"reason": {"type": "string"}} if reasoned else {}
+    properties |= {"label": {"type": "string", "enum": list(labels)}, "quotes": {"type": "array", "items": {"type": "string"}, "maxItems": 3}}
+    custom_id, body = sealed(asked, "verdict", properties, model, repeat)
+    return JudgeRequest(custom_id, body, labels, visible(reply), reasoned)
+
+
+def sealed(asked: str, name: str, properties: dict[str, Any], model: str, repeat: int) -> tuple[str, dict[str, Any]]:
+    """The id and body of a request whose answer is one closed JSON object with these properties; `name` is the schema's."""
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     body = {
         "model": model,
         "messages": [{"role": "user", "content": asked}],
         "temperature": 0,
         "max_tokens": MAX_TOKENS,
-        "response_format": {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": _schema(labels, reasoned)}},
+        "response_format": {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}},
     }
     # Every repeat has an id of its own, so that its answer is never taken for another's.
     key = json.dumps({"body": body, "repeat": repeat}, sort_keys=True)
-    return JudgeRequest(hashlib.sha256(key.encode()).hexdigest()[:32], body, labels, visible(reply), reasoned)
-
-
-def _schema(labels: tuple[str, ...], reasoned: bool) -> dict[str, Any]:
-    """The closed answer. A reason comes first, since what is written later can't change a label."""
-    properties: dict[str, Any] = {"reason": {"type": "string"}} if reasoned else {}
-    properties |= {"label": {"type": "string", "enum": list(labels)}, "quotes": {"type": "array", "items": {"type": "string"}, "maxItems": 3}}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return hashlib.sha256(key.encode()).hexdigest()[:32], body
 
 
 def _case(said: Sequence[tuple[str, str]], reply: str, facts: str) -> str:

@@ -9,12 +9,11 @@ from typing import Any
 
 from dataset_builder.schema import PILLARS
 from judge.board.rows import Board, Entry, Table
-from judge.report.wording import inert
+from judge.report.wording import inert, no_formula
 from judge.schema import Figure, Measure
 
 FORMAT = "helmbench-leaderboard-1"
 JSON, CSV = "leaderboard.json", "leaderboard.csv"
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 NOTE = (
     "Scores compare only within one score_hash and tier, places only within one judge. Demos are judged by word patterns and never ranked. "
     "No clinician has reviewed this content; a score is no proof of safety."
@@ -151,8 +150,7 @@ def cell(value: Any) -> Any:
     """Text that a spreadsheet would run as a formula begins with an apostrophe; numbers stay numbers."""
     if not isinstance(value, str):
         return value
-    plain = " ".join(inert(value).split())
-    return f"'{plain}" if plain.startswith(FORMULA) else plain
+    return no_formula(" ".join(inert(value).split()))
 
 
 def _inert(value: Any) -> Any:

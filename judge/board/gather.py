@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import stat
@@ -17,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from dataset_builder.release import Release
 from dataset_builder.schema import Strict
 from judge.errors import RunError
-from judge.submission.files import LIMITS
+from judge.submission.files import LIMITS, sha256
 from judge.submission.schema import SUBMISSION, SUMS, Problem, Verified
 
 Verify = Callable[[Path, Release], Verified]
@@ -123,7 +122,7 @@ def read_rejudged(path: Path, folder: Path) -> dict[str, Rejudged]:
         sums = folder / mark.run / SUMS
         if mark.run not in known or sums.is_symlink() or not sums.is_file():
             problems.append(f"{path}: {mark.run}: no such submission below {folder}")
-        elif (found := hashlib.sha256(sums.read_bytes()).hexdigest()) != mark.sha256:
+        elif (found := sha256(sums)) != mark.sha256:
             problems.append(f"{path}: {mark.run}: its {SUMS} has sha256 {found}, not {mark.sha256}; it changed since it was judged again")
     if problems:
         raise RunError("\n".join(problems))

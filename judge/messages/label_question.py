@@ -7,13 +7,12 @@ had to choose among the others would call these a crisis of a kind that they are
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dataset_builder.release import Release, digest
 from dataset_builder.schema import Category, CrisisCategory
-from judge.asking.requests import MAX_TOKENS, JudgeRequest
+from judge.asking.requests import JudgeRequest, sealed
 from judge.messages import triage
 
 Offered = Mapping[CrisisCategory, Category]
@@ -37,14 +36,6 @@ def prompt_hash() -> str:
 def question(said: Sequence[Mapping[str, Any]], categories: Offered, model: str, repeat: int) -> JudgeRequest:
     """The request that asks `model` for the category of the last words of `said`, a row's messages. `repeat`: the judge's own, from 0."""
     labels = tuple(categories)
-    schema = {"type": "object", "properties": {"category": {"type": "string", "enum": list(labels)}}, "required": ["category"], "additionalProperties": False}
-    body = {
-        "model": model,
-        "messages": [{"role": "user", "content": triage.question(said, categories, "guided")}],
-        "temperature": 0,
-        "max_tokens": MAX_TOKENS,
-        "response_format": {"type": "json_schema", "json_schema": {"name": "category", "strict": True, "schema": schema}},
-    }
-    # Every repeat has an id of its own, so that its answer is never taken for another's.
-    asked = json.dumps({"body": body, "repeat": repeat}, sort_keys=True)
-    return JudgeRequest(hashlib.sha256(asked.encode()).hexdigest()[:32], body, labels, "", category=True)
+    properties = {"category": {"type": "string", "enum": list(labels)}}
+    custom_id, body = sealed(triage.question(said, categories, "guided"), "category", properties, model, repeat)
+    return JudgeRequest(custom_id, body, labels, "", category=True)

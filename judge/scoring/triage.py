@@ -19,8 +19,6 @@ from judge.rules import no_reply
 from judge.schema import UNREAD, Figure, Measure, Reply, Triage
 from judge.scoring.stats import Array, Clusters, cluster, mean, wilson
 
-LABELS = 8  # the schema's categories; an unread answer has one more, which agrees with nothing
-
 
 def triage(
     messages: Mapping[str, UserMessage],
@@ -101,9 +99,9 @@ def _kappa(asked: Sequence[UserMessage], given: Sequence[CrisisCategory | None],
     """
     meant = [g if g is not None and g == m.crisis_category_2 else m.crisis_category for m, g in zip(asked, given, strict=True)]
     first: Codes = np.array([names.index(m) for m in meant], dtype=np.int64)
-    second: Codes = np.array([LABELS if g is None else names.index(g) for g in given], dtype=np.int64)
+    second: Codes = np.array([len(names) if g is None else names.index(g) for g in given], dtype=np.int64)
     groups: Codes = np.unique([m.id for m in asked], return_inverse=True)[1].astype(np.int64) if asked else np.zeros(0, dtype=np.int64)
-    return clustered.kappa(first, second, groups, LABELS + 1)
+    return clustered.kappa(first, second, groups, len(names) + 1)
 
 
 def _confusion(asked: Sequence[UserMessage], given: Sequence[CrisisCategory | None], names: list[CrisisCategory]) -> dict[str, dict[str, int]]:

@@ -14,12 +14,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dataset_builder.schema import Row
-from judge.rules import visible
+from judge.rules import NO_REPLY, visible
 from judge.submission.findings import Problems
 from judge.submission.reading import UnreadableError, once
 from judge.submission.schema import ARCHIVE, Problem, Response
 
-NO_REPLY = "(no reply)"  # what the task puts into the history for a turn in which the model said nothing
 WORDS, MOST_WORDS = 12, 2000  # letters around the messages: more are shown, more still are refused
 DATE = "\0DATE\0"
 DATES = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2} [A-Z][a-z]{2,8} \d{4}|[A-Z][a-z]{2,8} \d{1,2}, \d{4}")  # a run may last over midnight

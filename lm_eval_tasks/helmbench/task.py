@@ -26,7 +26,7 @@ from lm_eval.api.task import ConfigurableTask
 from dataset_builder.condition_text import condition_texts
 from dataset_builder.release import Release, ReleaseError, open_release, prune
 from dataset_builder.schema import Row
-from judge.rules import conduct, visible
+from judge.rules import NO_REPLY, conduct, visible
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # lm-eval loads this file by its path, so its neighbours aren't found otherwise
 from metrics import Point, points_by_rule
@@ -37,7 +37,6 @@ sys.path.pop(0)
 
 log = logging.getLogger("lm_eval.helmbench")
 PINNED = "0.4.13"
-NO_REPLY = "(no reply)"  # stands in the history for a turn in which the model said nothing; templates refuse empty turns
 ROLES = {"system": "System", "user": "User", "assistant": "Assistant"}
 TRANSCRIPT_STOPS = [f"\n\n{name}:" for name in ROLES.values()]  # a base model would go on and write the other side, too
 

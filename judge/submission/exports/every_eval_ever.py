@@ -14,6 +14,7 @@ from typing import Any
 
 from dataset_builder.release import Release, canonical, digest
 from dataset_builder.schema import Row
+from judge.report.failures import WITHHELD
 from judge.schema import Scorecard, Verdict
 from judge.submission.exports.headline import DEMO, Named, figures
 from judge.submission.schema import Submission, Verified
@@ -22,7 +23,6 @@ VERSION = "0.3.0"
 RELATIONSHIP = {"developer": "first_party", "paid_by_developer": "collaborative", "independent": "third_party"}
 LOCAL = ("hf", "hf-auto", "huggingface", "vllm", "sglang")  # lm-eval's backends that load the weights themselves
 INTERVAL = "clustered by message, stratified by scenario and polarity; not symmetric"
-WITHHELD = "[withheld]"
 
 
 def files(

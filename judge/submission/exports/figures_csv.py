@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
+from judge.report.wording import no_formula
 from judge.schema import Figure, Scorecard
 from judge.submission.exports.headline import Named, figures
 from judge.submission.schema import Submission
@@ -47,10 +48,6 @@ def table(state: str, submission: Submission, card: Scorecard) -> str:
         f = named.figure
         counts = {"n": f.n if named.title else None, "clusters": f.clusters, "unscored": f.unscored if named.title else None}
         row = {"figure": named.name, "title": named.title, "unit": named.unit, "value": f.value, "low": f.low, "high": f.high, **counts, "note": named.note}
-        writer.writerow({name: _inert(value) for name, value in {**row, **identity}.items()})
+        # A model's revision is whatever its submitter wrote; a number below 0 stays a number.
+        writer.writerow({name: no_formula(value) if isinstance(value, str) else value for name, value in {**row, **identity}.items()})
     return out.getvalue()
-
-
-def _inert(value: object) -> object:
-    """A text that a spreadsheet would run as a formula, behind an apostrophe: a model's revision is whatever its submitter wrote."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
