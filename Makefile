@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CONTENT := $(shell find dataset_builder judge/asking/prompts -type f -not -path '*/__pycache__/*')
+CONTENT := $(shell find dataset_builder -type f -not -path '*/__pycache__/*')
 
 .PHONY: setup demo measure test test-backends check lint generated lock clean
 
@@ -34,7 +34,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy -m task -m metrics -m demo -m measure -m scripted_judge -m reference_server -m reference_policies -m register_task -m push_to_hub -m hub_diff -m changelog -m compare_held_out -m make_card -m make_submission -m build_leaderboard -m export_results
+	$(BIN)/mypy -m demo -m measure -m scripted_judge -m reference_server -m reference_policies -m register_task -m compare_held_out -m make_card -m make_submission -m build_leaderboard -m export_results
 	$(BIN)/python -m dataset_builder check
 
 $(READY): requirements.lock pyproject.toml

@@ -19,7 +19,19 @@ import pyarrow.parquet as pq
 import yaml
 from pydantic import ValidationError
 
-from dataset_builder.schema import CalibrationRow, Category, CrisisCategory, CriterionRow, Helpline, Manifest, ProtocolRow, Row, UserMessage
+from dataset_builder import prompts
+from dataset_builder.prompts import FIELDS, Prompts
+from dataset_builder.schema import (
+    CalibrationRow,
+    Category,
+    CrisisCategory,
+    CriterionRow,
+    Helpline,
+    Manifest,
+    ProtocolRow,
+    Row,
+    UserMessage,
+)
 
 CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations", "all", "scenarios", "criteria", "calibration", "helplines",
            "messages", "protocols", "taxonomy", "rating_calibration")  # fmt: skip
@@ -48,6 +60,10 @@ def parquet_path(config: str) -> str:
     return f"data/{config}/test-00000-of-00001.parquet"
 
 
+def prompt_path(name: str) -> str:
+    return f"prompts/{name}.md"
+
+
 def find(explicit: str | Path | None = None) -> Path:
     """The dataset folder: the one named, else $HELMBENCH_DATASET, else ./helmbench, else this repository's build.
 
@@ -60,11 +76,16 @@ def find(explicit: str | Path | None = None) -> Path:
         if (folder / "MANIFEST.json").is_file():
             return folder.resolve()
     where = " or ".join(str(c) for c in candidates)
-    raise ReleaseError(f"{where}: no built dataset here (MANIFEST.json is missing); run `python -m dataset_builder build` or set HELMBENCH_DATASET")
+    raise ReleaseError(
+        f"{where}: no built dataset here (MANIFEST.json is missing); run `python -m dataset_builder build` "
+        "or set HELMBENCH_DATASET"
+    )
 
 
 class OwnMessages(NamedTuple):
-    """Messages that stand in the place of a release's own, such as a corpus's (`dataset_builder.corpus.labelled`). `source`: whose they are."""
+    """Messages that stand in the place of a release's own, such as a corpus's (`corpora.labelled`). `source`: whose
+    they are.
+    """
 
     source: str
     messages: dict[str, UserMessage]
@@ -73,7 +94,9 @@ class OwnMessages(NamedTuple):
 
 @dataclass(frozen=True)
 class Release:
-    """A verified build. Rows are read once, on first use. `own`: the messages to take in the place of its own, where there are such."""
+    """A verified build. Rows are read once, on first use. `own`: the messages to take in the place of its own, where
+    there are such.
+    """
 
     path: Path
     manifest: Manifest
@@ -99,7 +122,11 @@ class Release:
     @cached_property
     def messages(self) -> dict[str, UserMessage]:
         """Every message that stands alone, by id."""
-        return self.own.messages if self.own else {record["id"]: UserMessage.model_validate(prune(record)) for record in self.records("messages")}
+        return (
+            self.own.messages
+            if self.own
+            else {record["id"]: UserMessage.model_validate(prune(record)) for record in self.records("messages")}
+        )
 
     @property
     def messages_source(self) -> str:
@@ -130,6 +157,23 @@ class Release:
         scoring: dict[str, Any] = yaml.safe_load((self.path / "scoring.yaml").read_text(encoding="utf-8"))
         return scoring
 
+    @cached_property
+    def prompts(self) -> Prompts:
+        """What judges, and models that label, are asked about this release.
+
+        Raises:
+            ReleaseError: this installation has other prompts, so its judge was made for another release.
+        """
+        own, _ = prompts.read(self.path / "prompts")
+        installed = prompts.installed()
+        if name := prompts.differing(own, installed):
+            raise ReleaseError(
+                f"{self.path / prompt_path(name)}: the prompt '{name}' differs from this installation's "
+                f"({own.hash(name)} and {installed.hash(name)}); judge with the helmbench that built this "
+                "dataset, or build again"
+            )
+        return own
+
     def table(self, config: str) -> pa.Table:
         return pq.ParquetFile(self.path / parquet_path(config)).read()
 
@@ -149,20 +193,29 @@ def open_release(folder: str | Path | None = None) -> Release:
         manifest = Manifest.model_validate_json((path / "MANIFEST.json").read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
-        raise ReleaseError(f"{path / 'MANIFEST.json'}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}; build again") from None
-    if unlisted := [name for name in map(parquet_path, CONFIGS) if name not in manifest.files]:
+        raise ReleaseError(
+            f"{path / 'MANIFEST.json'}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}; build again"
+        ) from None
+    if unlisted := [
+        name for name in [*map(parquet_path, CONFIGS), *map(prompt_path, FIELDS)] if name not in manifest.files
+    ]:
         raise ReleaseError(f"{path / 'MANIFEST.json'}: does not list {unlisted[0]}; build again")
     for name, expected in manifest.files.items():
         file = path / name
         if not file.is_file():
             raise ReleaseError(f"{file}: missing, though MANIFEST.json lists it; run `python -m dataset_builder build`")
         if (found := file_digest(file)) != expected:
-            raise ReleaseError(f"{file}: sha256 is {found[:12]}…, MANIFEST.json says {expected[:12]}…: the file is half-written or was edited; build again")
+            raise ReleaseError(
+                f"{file}: sha256 is {found[:12]}…, MANIFEST.json says {expected[:12]}…: the file is "
+                "half-written or was edited; build again"
+            )
     return Release(path, manifest)
 
 
 def prune(value: Any) -> Any:
-    """Parquet gives every check all columns; drops the ones that are null inside `evaluation`, whatever reader made them."""
+    """Parquet gives every check all columns; drops the ones that are null inside `evaluation`, whatever reader made
+    them.
+    """
     checks = [{k: v for k, v in check.items() if v is not None} for check in value["evaluation"]]
     for check in checks:
         if not any((check.get("outcomes") or {}).values()):

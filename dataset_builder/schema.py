@@ -118,7 +118,9 @@ class TagsCheck(Strict):
     @model_validator(mode="after")
     def _one_reading(self) -> TagsCheck:
         if (self.flag is None) == (self.expected is None):
-            raise ValueError("a tags check has either `flag` (detection) or `expected` (task performance), not both or neither")
+            raise ValueError(
+                "a tags check has either `flag` (detection) or `expected` (task performance), not both or neither"
+            )
         unknown = {*(self.flag or []), *(self.expected or []), *(self.accepted or [])} - {*self.offered}
         if unknown:
             raise ValueError(f"tags {sorted(unknown)} are not among the offered {self.offered}")
@@ -166,7 +168,9 @@ class AppropriatenessCheck(Strict):
     protocol: CrisisCategory
 
 
-Check = Annotated[TagsCheck | GradedCheck | RatingCheck | CriterionCheck | AppropriatenessCheck, Field(discriminator="check")]
+Check = Annotated[
+    TagsCheck | GradedCheck | RatingCheck | CriterionCheck | AppropriatenessCheck, Field(discriminator="check")
+]
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
 
 
@@ -228,7 +232,9 @@ class Row(Sample):
     @model_validator(mode="after")
     def _polarity_is_the_sign(self) -> Row:
         if self.severity == 0 or (self.severity > 0) != (self.polarity == "crisis"):
-            raise ValueError(f"{self.id}: severity {self.severity} contradicts polarity {self.polarity}; crisis > 0, control < 0")
+            raise ValueError(
+                f"{self.id}: severity {self.severity} contradicts polarity {self.polarity}; crisis > 0, control < 0"
+            )
         return self
 
     @property
@@ -238,11 +244,14 @@ class Row(Sample):
 
 
 class UserMessage(Sample):
-    """A user's message standing alone, without job, product or persona: triage labels it, appropriateness rates the replies to it.
+    """A user's message standing alone, without job, product or persona: triage labels it, appropriateness rates the
+    replies to it.
 
     `id` is the perturbation's (`P1-B1-S1-PT5`), or that of a corpus's row. Its category is never outside_taxonomy.
-    `signal`: whether a crisis is said or has to be inferred; null for controls and for corpora. `probe`: the id of the pair that a
-    knowledge-seeking question belongs to, the same question with and without a crisis signal. Severity and register are null for corpora.
+    `signal`: whether a crisis is said or has to be inferred; null for controls and for corpora. `probe`: the id of the
+    pair that a
+    knowledge-seeking question belongs to, the same question with and without a crisis signal. Severity and register are
+    null for corpora.
     """
 
     severity: int | None = Field(default=None, ge=-10, le=10)
@@ -252,9 +261,12 @@ class UserMessage(Sample):
 
     @model_validator(mode="after")
     def _polarity_is_the_category(self) -> UserMessage:
-        if self.crisis_category == "outside_taxonomy" or (self.crisis_category == "no_crisis") != (self.polarity == "control"):
+        if self.crisis_category == "outside_taxonomy" or (self.crisis_category == "no_crisis") != (
+            self.polarity == "control"
+        ):
             raise ValueError(
-                f"{self.id}: category {self.crisis_category} contradicts polarity {self.polarity}; controls are no_crisis, a crisis is one of the six"
+                f"{self.id}: category {self.crisis_category} contradicts polarity {self.polarity}; controls "
+                "are no_crisis, a crisis is one of the six"
             )
         return self
 
@@ -332,17 +344,24 @@ class CriterionRow(Strict):
         """The answers that a judge may give."""
         if self.kind == "graded":
             return get_args(Outcome)
-        return ("PASS", "PARTIAL", *(f"FAIL-{way.split()[0]}" for way in self.fails)) if self.fails else ("PASS", "PARTIAL", "FAIL")
+        return (
+            ("PASS", "PARTIAL", *(f"FAIL-{way.split()[0]}" for way in self.fails))
+            if self.fails
+            else ("PASS", "PARTIAL", "FAIL")
+        )
 
 
 Change = Literal["name", "gender", "culture", "padding", "tone", "markdown", "greeting", "follow_up"]
 
 
 class CalibrationRow(Strict):
-    """A reply written to be judged: what a judge's agreement is measured on (scoring.md section 7). None is a real model's.
+    """A reply written to be judged: what a judge's agreement is measured on (scoring.md section 7). None is a real
+    model's.
 
-    `said` alternates user and assistant, the user's words last; `label` is its author's, `readings` are those of readers who
-    saw neither it nor each other, in the order of the manifest's readers. Rows with the same `pair` differ in what decides;
+    `said` alternates user and assistant, the user's words last; `label` is its author's, `readings` are those of
+    readers who
+    saw neither it nor each other, in the order of the manifest's readers. Rows with the same `pair` differ in what
+    decides;
     a row with `same_as` differs from that row only by `change`, which must move no label.
     """
 
@@ -402,4 +421,6 @@ class Manifest(Strict):
     behaviors: dict[str, int]
     scenarios: list[dict[str, str | int]]
     files: dict[str, str]
-    additions: str | None = None  # what a team added of its own, in a sentence; such a build is not the published benchmark
+    additions: str | None = (
+        None  # what a team added of its own, in a sentence; such a build is not the published benchmark
+    )

@@ -12,7 +12,9 @@ from pathlib import Path
 
 @contextmanager
 def replacing(out: Path) -> Iterator[Path]:
-    """A folder to fill beside `out`, moved into its place at the end, so that a killed or failing build leaves the old one whole."""
+    """A folder to fill beside `out`, moved into its place at the end, so that a killed or failing build leaves the old
+    one whole.
+    """
     out.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
     try:

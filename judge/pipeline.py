@@ -1,4 +1,6 @@
-"""One command's work: read a run, judge it, score it, write verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md and report.html."""
+"""One command's work: read a run, judge it, score it, write verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md
+and report.html.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +9,29 @@ import json
 import sys
 from pathlib import Path
 
+from dataset_builder.files import write_whole
 from dataset_builder.release import Release
 from judge import schema
-from judge.agreement import agreement_of
-from judge.agreement.panel import Member
-from judge.asking import batch
-from judge.asking.requests import JudgeRequest
-from judge.asking.run import ask, command, open_run
-from judge.asking.run import identity as llm
-from judge.errors import RunError
-from judge.files import write_whole
-from judge.messages.triage import PROMPTS
+from judge.calibration import known as agreement_of
+from judge.llm import batch
+from judge.llm.questions import JudgeRequest
+from judge.llm.run import ask, command, open_run
+from judge.llm.run import identity as llm
 from judge.offline import judge as offline
+from judge.panel import Member
 from judge.rated import figures, together
 from judge.report.page import SAMPLES, report
 from judge.report.summary import summary
-from judge.runs import Run
 from judge.scoring import ratings
 from judge.scoring.score import score
 from judge.scoring.triage import triage
 from judge.verdicts import Answers, JudgeIdentity, judge_messages, judge_run
+from replies.errors import RunError
+from replies.run import Run
+from replies.schema import TRIAGE_PROMPTS
 
-# Beside the code and outside what is hashed: the trivial policies' scores, by score_hash and tier (scripts/make_references.py).
+# Beside the code and outside what is hashed: the trivial policies' scores, by score_hash and tier
+# (scripts/make_references.py).
 REFERENCES = Path(__file__).with_name("references.json")
 
 
@@ -36,7 +39,8 @@ def score_run(options: argparse.Namespace) -> str:
     """Does what `judge score` says and returns the summary for the terminal.
 
     Raises:
-        ReleaseError, RunError, ValueError: bad input, each named. EngineError, BudgetError, OSError: the judge, its cap, or the disk.
+        ReleaseError, RunError, ValueError: bad input, each named. EngineError, BudgetError, OSError: the judge, its
+            cap, or the disk.
     """
     if options.repeats < 1:
         raise ValueError("--repeats: expected 1 or more")
@@ -54,7 +58,17 @@ def score_run(options: argparse.Namespace) -> str:
     rows, dataset = release.rows, _dataset(run, release)
     known = references(dataset)
     scorecard = score(
-        rows, verdicts, release.scoring, release.criteria, dataset, run.model, identity.name, identity.prompt_hash, known, agreement=agreement, panel=card
+        rows,
+        verdicts,
+        release.scoring,
+        release.criteria,
+        dataset,
+        run.model,
+        identity.name,
+        identity.prompt_hash,
+        known,
+        agreement=agreement,
+        panel=card,
     )
     on_messages: list[schema.Verdict] = []
     if run.messages:
@@ -70,7 +84,14 @@ def score_run(options: argparse.Namespace) -> str:
     write_whole(out / "summary.md", text)
     samples = {**rows, **(release.messages if run.messages else {})}
     replies = [*run.replies, *run.messages]
-    made = report(scorecard, [*verdicts, *on_messages], replies, samples, show_withheld=options.show_withheld, criteria=release.criteria)
+    made = report(
+        scorecard,
+        [*verdicts, *on_messages],
+        replies,
+        samples,
+        show_withheld=options.show_withheld,
+        criteria=release.criteria,
+    )
     write_whole(out / "report.html", made.page)
     if made.samples is None:
         (out / SAMPLES).unlink(missing_ok=True)  # an earlier report's; this page holds everything
@@ -79,16 +100,22 @@ def score_run(options: argparse.Namespace) -> str:
     return f"{text}\nreport: {out / 'report.html'}"
 
 
-def _member(name: str, run: Run, release: Release, home: Path, options: argparse.Namespace, lacking: dict[str, int]) -> tuple[Member, Member]:
-    """One judge's verdicts, in each of its repeats, of the run's rows and of its messages; questions that could still be asked are counted in `lacking`."""
+def _member(
+    name: str, run: Run, release: Release, home: Path, options: argparse.Namespace, lacking: dict[str, int]
+) -> tuple[Member, Member]:
+    """One judge's verdicts, in each of its repeats, of the run's rows and of its messages; questions that could still
+    be asked are counted in `lacking`.
+    """
     if name == "offline":
         identity = JudgeIdentity(offline.NAME, None)  # word patterns repeat themselves
-        return Member(identity, [judge_run(run, release, identity)]), Member(identity, [judge_messages(run, release, identity)])
+        return Member(identity, [judge_run(run, release, identity)]), Member(
+            identity, [judge_messages(run, release, identity)]
+        )
     unanswered: list[str] = []
     door = stored(home, name, unanswered)
-    repeats = [llm(options, name, repeat) for repeat in range(options.repeats)]
-    own = Member(llm(options, name), [judge_run(run, release, r, door) for r in repeats])
-    on_messages = Member(llm(options, name), [judge_messages(run, release, r, door) for r in repeats])
+    repeats = [llm(options, release, name, repeat) for repeat in range(options.repeats)]
+    own = Member(llm(options, release, name), [judge_run(run, release, r, door) for r in repeats])
+    on_messages = Member(llm(options, release, name), [judge_messages(run, release, r, door) for r in repeats])
     if unanswered:
         lacking[name] = len(unanswered)
     return own, on_messages
@@ -97,8 +124,10 @@ def _member(name: str, run: Run, release: Release, home: Path, options: argparse
 def _missing(name: str, count: int, home: Path, options: argparse.Namespace) -> str:
     again = f" --repeats {options.repeats}" if options.repeats > 1 else ""
     return (
-        f"{batch.folder(home, name)}: {count} questions have no answer yet; get them with `{command('run', options, name)}{again} "
-        f"--base-url URL` or write them for another engine with `{command('requests', options, name)}{again}`; --allow-missing scores them as unscored"
+        f"{batch.folder(home, name)}: {count} questions have no answer yet; get them with "
+        f"`{command('run', options, name)}{again} "
+        "--base-url URL` or write them for another engine with "
+        f"`{command('requests', options, name)}{again}`; --allow-missing scores them as unscored"
     )
 
 
@@ -110,7 +139,8 @@ def references(dataset: schema.Dataset) -> list[schema.Reference]:
 
 
 def stored(home: Path, model: str, lacking: list[str]) -> Answers:
-    """The door to what an LLM judge has answered, by whatever engine. Ids of questions that could still be asked go to `lacking`.
+    """The door to what an LLM judge has answered, by whatever engine. Ids of questions that could still be asked go to
+    `lacking`.
 
     Raises:
         RunError: nothing is known of this judge, or its files can't be read.
@@ -146,7 +176,7 @@ def _triage(run: Run, release: Release) -> list[schema.Triage]:
             messages_hash=release.messages_hash,
             complete={r.id for r in run.triage[prompt]} == whole,
         )
-        for prompt in PROMPTS
+        for prompt in TRIAGE_PROMPTS
         if prompt in run.triage
     ]
 

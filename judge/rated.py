@@ -1,4 +1,6 @@
-"""A run's replies to messages that stand alone: the judges' verdicts → one verdict each, and the figures of scoring.md section 6."""
+"""A run's replies to messages that stand alone: the judges' verdicts → one verdict each, and the figures of scoring.md
+section 6.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dataset_builder.release import Release
-from judge import schema
-from judge.agreement import panel, rating_agreement
-from judge.agreement.examine import offline_ratings
-from judge.agreement.panel import Member
-from judge.asking.requests import RATE, prompt_hash
-from judge.errors import RunError
-from judge.runs import Run
+from judge import panel, schema
+from judge.calibration import ratings as rating_agreement
+from judge.calibration.asking import offline_ratings
+from judge.llm.questions import RATE, prompt_hash
+from judge.panel import Member
 from judge.schema import Appropriateness, RatingAgreement, Verdict
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.score import judge_card
 from judge.verdicts import JudgeIdentity
+from replies.errors import RunError
+from replies.run import Run
 
 
 class Together(NamedTuple):
@@ -46,7 +48,9 @@ def figures(run: Run, release: Release, decided: Together, folders: Sequence[Pat
     expected = {m.id for m in release.messages.values() if run.messages_tier is None or run.messages_tier in m.tiers}
     given = {r.id for r in run.messages}
     if unexpected := given - expected:
-        raise RunError(f"{run.path}: {len(unexpected)} messages are not of tier {run.messages_tier}, such as {min(unexpected)}")
+        raise RunError(
+            f"{run.path}: {len(unexpected)} messages are not of tier {run.messages_tier}, such as {min(unexpected)}"
+        )
     judge = judge_card(decided.verdicts, decided.identity.name, decided.identity.prompt_hash, panel=decided.panel)
     complete = given == expected and judge.unscored_share <= release.scoring["unscored_limit"]
     return appropriateness(
@@ -59,7 +63,9 @@ def figures(run: Run, release: Release, decided: Together, folders: Sequence[Pat
         messages_hash=release.messages_hash,
         tier=None if release.own else run.messages_tier,  # a corpus has samples, no tiers
         complete=complete,
-        agreement=_agreement(decided.identity, folders, release) if decided.panel is None or len(decided.panel.members) == 1 else (),
+        agreement=_agreement(decided.identity, folders, release)
+        if decided.panel is None or len(decided.panel.members) == 1
+        else (),
         notes=_notes(judge, len(given), len(expected)),
     )
 
@@ -70,14 +76,15 @@ def _agreement(identity: JudgeIdentity, folders: Sequence[Path], release: Releas
         return []
     if identity.offline:
         return rating_agreement.agreement(release, offline_ratings(release))
-    return rating_agreement.known(replace(identity, prompt_hash=prompt_hash(RATE)), folders, release)
+    return rating_agreement.known(replace(identity, prompt_hash=prompt_hash(release.prompts, RATE)), folders, release)
 
 
 def _notes(judge: schema.Judge, given: int, expected: int) -> list[str]:
     notes = ["No clinician has reviewed the protocols or these ratings."]
     if judge.approximate:
         notes.append(
-            "The offline judge rated: it looks for word patterns and is approximate. Such ratings show that the pipeline runs, not how good replies are."
+            "The offline judge rated: it looks for word patterns and is approximate. Such ratings show that "
+            "the pipeline runs, not how good replies are."
         )
     if given < expected:
         notes.append(f"{given} of {expected} messages were run.")

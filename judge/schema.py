@@ -7,27 +7,21 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dataset_builder.schema import CrisisCategory, Incident, Label, Outcome, Polarity, Signal, Strict, Tier
+from judge.statistics.estimate import Estimate
+from replies.schema import Model
 
 Unscored = Literal["judge_refused", "unparsable", "error"]
 FloorState = Literal["passed", "breached", "undetermined"]
+VERDICTS = ("FAIL", "PARTIAL", "PASS")  # every scale from its lowest label to its highest
+OUTCOMES = ("ignored", "attentive", "flagged")
+RATINGS = ("1", "2", "3", "4", "5")
 UNREAD = "unread"  # a column of a triage confusion table: no label could be read
 
 
-class Reply(Strict):
-    """All that the model under test said on one sample in one repeat: one text per live turn, in order.
-
-    `finish` is what the backend said of each (`stop`, `length`, `content_filter`, `refusal`), where it was kept, or `error: why`
-    where it gave no reply; empty where nothing was kept.
-    """
-
-    id: str
-    repeat: int = 0
-    turns: tuple[str, ...]
-    finish: tuple[str | None, ...] = ()
-
-
 class Vote(Strict):
-    """What one member of a panel said of one reply, in one of its own repeats. `label`: the outcome where the check is graded."""
+    """What one member of a panel said of one reply, in one of its own repeats. `label`: the outcome where the check is
+    graded.
+    """
 
     judge: str
     repeat: int = 0
@@ -40,7 +34,8 @@ class Vote(Strict):
 class Verdict(Strict):
     """One check applied to one reply. `index` is the check's place in the row's `evaluation`.
 
-    `label` is null exactly when `unscored` says why. `outcome` is kept for graded checks, which detection needs. `votes`: what
+    `label` is null exactly when `unscored` says why. `outcome` is kept for graded checks, which detection needs.
+    `votes`: what
     the members said where a panel decided; empty elsewhere.
     """
 
@@ -65,7 +60,10 @@ class Verdict(Strict):
     @model_validator(mode="after")
     def _label_or_reason(self) -> Verdict:
         if (self.label is None) == (self.unscored is None):
-            raise ValueError(f"{self.id} check {self.index}: has label {self.label!r} and unscored {self.unscored!r}; expected exactly one")
+            raise ValueError(
+                f"{self.id} check {self.index}: has label {self.label!r} and unscored {self.unscored!r}; "
+                "expected exactly one"
+            )
         return self
 
 
@@ -75,17 +73,13 @@ class Card(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Figure(Card):
-    """A number with all that is needed to read it. `value`, `low`, `high` share one unit, given where the figure stands.
+class Figure(Estimate):
+    """An estimate from verdicts. `value`, `low`, `high` share one unit, given where the figure stands.
 
     `low`/`high` are null where fewer than two messages leave no interval. `n` counts verdicts, `clusters` messages.
     `all_fail`/`all_pass`: the value if every unscored verdict were a fail, or a pass.
     """
 
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    n: int = 0
     clusters: int = 0
     unscored: int = 0
     all_fail: float | None = None
@@ -114,40 +108,18 @@ class Dataset(Card):
     complete: bool
 
 
-class OwnPrompt(Card):
-    """A system prompt under test, which stood in the place of every condition's text: `sha256` is that of the text as it was sent."""
-
-    file: str
-    sha256: str
-
-
-class Model(Card):
-    """What answered. A run with a `condition` is comparable with no run of the benchmark's own conditions."""
-
-    name: str
-    backend: str
-    arguments: dict[str, str | int | float | bool | None] = {}
-    system_instruction: str | None = None
-    condition: OwnPrompt | None = None
-
-
-class Measure(Card):
-    """A figure of agreement with its 95 % interval; `n` counts what it rests on. `reason`: why there is no value, or no interval."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    n: int = 0
-    reason: str | None = None
-
-
 class CriterionAgreement(Card):
-    """How far a judge agrees with the labels of the calibration set, under one criterion or (`criterion` null) over all.
+    """How far a judge agrees with the labels of the calibration set, under one criterion or (`criterion` null) over
+    all.
 
-    `kappa`: Cohen's, unweighted, on all replies; `kappa_agreed`: on those where every blind reader gave the author's label.
-    Both on the labels that were read, FAIL whatever its way; over all criteria on what these earn. `bias`: mean points of the
-    judge less the author's (-1 to 1; above 0 the judge is too kind). `fail_recall`: of the replies that the author fails, the
-    share that the judge fails. `by_rule`: decided before the judge, as in a run. `too_low`: shuts the judge out of submissions.
+    `kappa`: Cohen's, unweighted, on all replies; `kappa_agreed`: on those where every blind reader gave the author's
+    label.
+    Both on the labels that were read, FAIL whatever its way; over all criteria on what these earn. `bias`: mean points
+    of the
+    judge less the author's (-1 to 1; above 0 the judge is too kind). `fail_recall`: of the replies that the author
+    fails, the
+    share that the judge fails. `by_rule`: decided before the judge, as in a run. `too_low`: shuts the judge out of
+    submissions.
     `reason`: why nothing was measured; every figure is then null.
     """
 
@@ -156,11 +128,11 @@ class CriterionAgreement(Card):
     replies: int
     by_rule: int
     unscored: int
-    kappa: Measure
-    kappa_agreed: Measure
-    raw: Measure
-    bias: Measure
-    fail_recall: Measure
+    kappa: Estimate
+    kappa_agreed: Estimate
+    raw: Estimate
+    bias: Estimate
+    fail_recall: Estimate
     too_low: bool
     reason: str | None = None
 
@@ -168,8 +140,10 @@ class CriterionAgreement(Card):
 class JudgeAgreement(Card):
     """What is known of a judge's agreement with the calibration set (`judge calibrate`).
 
-    `measured`: false where nothing is, and `note` says what to do. `calibration_hash`: of the replies, labels, readings and criteria that
-    it was measured on. `usable`: whether scoring.md section 7 lets it judge a submission, with `reasons` where it doesn't.
+    `measured`: false where nothing is, and `note` says what to do. `calibration_hash`: of the replies, labels, readings
+    and criteria that
+    it was measured on. `usable`: whether scoring.md section 7 lets it judge a submission, with `reasons` where it
+    doesn't.
     `criteria` lists every criterion of the release, measured or not.
     """
 
@@ -198,13 +172,14 @@ class PanelMember(Card):
     given: int
     unscored: int
     dissents: int
-    self_agreement: Measure | None = None
+    self_agreement: Estimate | None = None
 
 
 class Panel(Card):
     """How several judges, or one judge's repeats, came to one label. `ties`: decided for the worse label among equals.
 
-    `alpha`, `alpha_ordinal`: Krippendorff's over the members, on what the labels earn; intervals are clustered by message.
+    `alpha`, `alpha_ordinal`: Krippendorff's over the members, on what the labels earn; intervals are clustered by
+    message.
     """
 
     members: list[PanelMember]
@@ -212,15 +187,16 @@ class Panel(Card):
     unanimous: int
     ties: int
     unscored: int
-    alpha: Measure
-    alpha_ordinal: Measure
-    criteria: dict[str, Measure]
+    alpha: Estimate
+    alpha_ordinal: Estimate
+    criteria: dict[str, Estimate]
 
 
 class Judge(Card):
     """Who decided what. `approximate`: the offline judge read what a rule could not decide, alone or among others.
 
-    `by_criterion`: verdicts that a judge gave, by criterion. `agreement`: one entry per judge, of a panel its own first; empty: not measured.
+    `by_criterion`: verdicts that a judge gave, by criterion. `agreement`: one entry per judge, of a panel its own
+    first; empty: not measured.
     """
 
     name: str
@@ -238,7 +214,9 @@ class Judge(Card):
 
 
 class Detection(Card):
-    """P1 read as flagged or not (0 to 1): weighted sensitivity on crisis, specificity on controls, and their sum less one."""
+    """P1 read as flagged or not (0 to 1): weighted sensitivity on crisis, specificity on controls, and their sum less
+    one.
+    """
 
     sensitivity: Figure
     specificity: Figure
@@ -271,8 +249,10 @@ class ArmDifference(Card):
 class Group(Card):
     """Points (0 to 1) of one value of one column, over all behaviors.
 
-    `gap`: the group's rate less the rest's, in the same scenarios, behaviors and polarity, weighted as the group is; with
-    its interval. `found`: the gap stands out after Holm's correction over all groups that are not greyed. `greyed`: under
+    `gap`: the group's rate less the rest's, in the same scenarios, behaviors and polarity, weighted as the group is;
+    with
+    its interval. `found`: the gap stands out after Holm's correction over all groups that are not greyed. `greyed`:
+    under
     10 messages, too few to rank. `worst`: the lowest gap of its column among those not greyed.
     """
 
@@ -311,9 +291,11 @@ class Inversion(Card):
 
 
 class Curve(Card):
-    """Detection over severity. `threshold`: the severity at which half are flagged (unit: severity), where it is published.
+    """Detection over severity. `threshold`: the severity at which half are flagged (unit: severity), where it is
+    published.
 
-    `shown`: the threshold in words: a number, "<1", ">10", or why there is none. `intercept` and `slope` are of the logit
+    `shown`: the threshold in words: a number, "<1", ">10", or why there is none. `intercept` and `slope` are of the
+    logit
     on severity, for drawing.
     """
 
@@ -328,7 +310,9 @@ class Curve(Card):
 
 
 class Pairing(Card):
-    """A paired difference in points (-100 to 100): `history` (a distressed user context less an easy one, same message), or `declared`."""
+    """A paired difference in points (-100 to 100): `history` (a distressed user context less an easy one, same
+    message), or `declared`.
+    """
 
     kind: Literal["history", "declared"]
     polarity: Polarity
@@ -347,9 +331,11 @@ class Reference(Card):
 
 
 class Appropriate(Card):
-    """Ratings of the replies to one category's messages, or to all (scoring.md section 6). Rates are 0 to 1, `mean` is 1 to 5.
+    """Ratings of the replies to one category's messages, or to all (scoring.md section 6). Rates are 0 to 1, `mean` is
+    1 to 5.
 
-    A rating is one judge run's of one reply; `ratings` counts them, each figure's `n` too, and its `clusters` messages. `harmful`: rated 1,
+    A rating is one judge run's of one reply; `ratings` counts them, each figure's `n` too, and its `clusters` messages.
+    `harmful`: rated 1,
     `inappropriate`: rated 1 or 2. `bins`: the share of each rating, 1 first.
     """
 
@@ -366,7 +352,8 @@ class Appropriate(Card):
 class FailureMode(Card):
     """How often replies fail in one way. `rate` (0 to 1) is over the replies that were judged for it.
 
-    `on`: counted only on messages whose signal is this; a missed crisis on indirect ones is the paper's missed indirect signal.
+    `on`: counted only on messages whose signal is this; a missed crisis on indirect ones is the paper's missed indirect
+    signal.
     """
 
     incident: Incident
@@ -376,7 +363,9 @@ class FailureMode(Card):
 
 
 class Probes(Card):
-    """Knowledge-seeking questions with and without a crisis signal: both errors, each 0 to 1, and pairs answered rightly on both sides."""
+    """Knowledge-seeking questions with and without a crisis signal: both errors, each 0 to 1, and pairs answered
+    rightly on both sides.
+    """
 
     pairs: int
     missed: Figure
@@ -385,31 +374,39 @@ class Probes(Card):
 
 
 class RatingAgreement(Card):
-    """How far a judge's ratings agree with those of the rating calibration set, in one category or (`category` null) in all.
+    """How far a judge's ratings agree with those of the rating calibration set, in one category or (`category` null) in
+    all.
 
-    `kappa`: Cohen's, quadratic weights. `raw`, `within_one`: shares of replies rated alike, and at most one step apart. `bias`: the mean
-    of the judge's rating less the author's, in steps; above 0 the judge is too kind. `harmful_recall`: of the replies that the author
-    rates 1, the share that the judge rates 1. `by_rule`: decided before the judge, as in a run. `reason`: why nothing was measured.
+    `kappa`: Cohen's, quadratic weights. `raw`, `within_one`: shares of replies rated alike, and at most one step apart.
+    `bias`: the mean
+    of the judge's rating less the author's, in steps; above 0 the judge is too kind. `harmful_recall`: of the replies
+    that the author
+    rates 1, the share that the judge rates 1. `by_rule`: decided before the judge, as in a run. `reason`: why nothing
+    was measured.
     """
 
     category: CrisisCategory | None
     replies: int
     by_rule: int
     unscored: int
-    kappa: Measure
-    raw: Measure
-    within_one: Measure
-    bias: Measure
-    harmful_recall: Measure
+    kappa: Estimate
+    raw: Estimate
+    within_one: Estimate
+    bias: Estimate
+    harmful_recall: Estimate
     reason: str | None = None
 
 
 class Appropriateness(Card):
-    """The paper's measurement (seed 003): free replies to messages that stand alone, rated 1 to 5. `runs` × `judge_runs` ratings a message.
+    """The paper's measurement (seed 003): free replies to messages that stand alone, rated 1 to 5. `runs` ×
+    `judge_runs` ratings a message.
 
-    `source`: the release, or the corpus. `messages_hash` says on which messages, protocols and prompts the figures rest.
-    `self_agreement`: raw agreement of a judge's own runs; `rating_sd`: the mean standard deviation of its ratings of one reply.
-    `agreement`: of the judge with the rating calibration set, over all first, then by category; empty: not measured, or a panel.
+    `source`: the release, or the corpus. `messages_hash` says on which messages, protocols and prompts the figures
+    rest.
+    `self_agreement`: raw agreement of a judge's own runs; `rating_sd`: the mean standard deviation of its ratings of
+    one reply.
+    `agreement`: of the judge with the rating calibration set, over all first, then by category; empty: not measured, or
+    a panel.
     """
 
     source: str
@@ -421,7 +418,7 @@ class Appropriateness(Card):
     judge: Judge
     overall: Appropriate
     categories: dict[CrisisCategory, Appropriate]
-    self_agreement: Measure | None
+    self_agreement: Estimate | None
     rating_sd: float | None
     failure_modes: list[FailureMode]
     probes: Probes | None
@@ -430,9 +427,11 @@ class Appropriateness(Card):
 
 
 class Triage(Card):
-    """The model's own labels against the authored ones, under one prompt: `bare` (names only) or `guided` (definitions and examples).
+    """The model's own labels against the authored ones, under one prompt: `bare` (names only) or `guided` (definitions
+    and examples).
 
-    A second authored category counts as right, too. `recall`: by authored category; `confusion`: authored → given → replies, `unread` where no label could
+    A second authored category counts as right, too. `recall`: by authored category; `confusion`: authored → given →
+    replies, `unread` where no label could
     be read. `high_risk_misses`: messages of a high-risk category that were called no_crisis, gravest first.
     """
 
@@ -443,7 +442,7 @@ class Triage(Card):
     messages: int
     runs: int
     accuracy: Figure
-    kappa: Measure
+    kappa: Estimate
     recall: dict[CrisisCategory, Figure]
     confusion: dict[str, dict[str, int]]
     unread: int

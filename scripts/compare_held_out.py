@@ -1,4 +1,5 @@
-"""A score on a held-out split beside the public one: figures and their difference, and nothing of what was asked or answered.
+"""A score on a held-out split beside the public one: figures and their difference, and nothing of what was asked or
+answered.
 
 Usage: python scripts/compare_held_out.py PUBLIC/scorecard.json HELD_OUT/scorecard.json [--out held-out.json]
 Prints the table that is published; --out writes the same as JSON. Exit code 1: the two runs don't belong together.
@@ -45,27 +46,40 @@ def _read(path: Path) -> Scorecard:
         return Scorecard.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
-        raise UnlikeError(f"{path}: is no scorecard: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}") from None
+        raise UnlikeError(
+            f"{path}: is no scorecard: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}"
+        ) from None
 
 
 def beside(public: Scorecard, held_out: Scorecard) -> dict[str, Any]:
     """What is published: versions, hashes, model, judge, and each figure public, held out, and their difference.
 
     Raises:
-        UnlikeError: not a public and a held-out run of one version, tier, model, settings and judge, or one of them is incomplete.
+        UnlikeError: not a public and a held-out run of one version, tier, model, settings and judge, or one of them is
+            incomplete.
     """
     version = public.dataset.version
     if "+" in version or not held_out.dataset.version.startswith(f"{version}+held-out."):
-        raise UnlikeError(f"the datasets are {version} and {held_out.dataset.version}; expected a public version and a held-out split of it, in this order")
+        raise UnlikeError(
+            f"the datasets are {version} and {held_out.dataset.version}; expected a public version and a "
+            "held-out split of it, in this order"
+        )
     for what in ("model", "dataset.tier", "judge.name", "judge.prompt_hash"):
         one, other = _field(public, what), _field(held_out, what)
         if one != other:
-            raise UnlikeError(f"{what} is {one} in the public run and {other} in the held-out one; a difference would mix that with what was seen before")
+            raise UnlikeError(
+                f"{what} is {one} in the public run and {other} in the held-out one; a difference would mix "
+                "that with what was seen before"
+            )
     for name, card in (("public", public), ("held-out", held_out)):
         if not card.complete:
-            raise UnlikeError(f"the {name} run is incomplete ({'; '.join(card.notes) or 'see its notes'}); complete it first")
+            raise UnlikeError(
+                f"the {name} run is incomplete ({'; '.join(card.notes) or 'see its notes'}); complete it first"
+            )
     ours, theirs = _figures(public), _figures(held_out)
-    figures = {name: (ours.get(name, Figure(value=None)), theirs.get(name, Figure(value=None))) for name in {**ours, **theirs}}  # a split may lack a pillar
+    figures = {
+        name: (ours.get(name, Figure(value=None)), theirs.get(name, Figure(value=None))) for name in {**ours, **theirs}
+    }  # a split may lack a pillar
     return {
         "format": "helmbench-held-out-1",
         "public": public.dataset.model_dump(mode="json"),
@@ -73,7 +87,10 @@ def beside(public: Scorecard, held_out: Scorecard) -> dict[str, Any]:
         "model": public.model.model_dump(mode="json"),
         "judge": public.judge.name,
         "approximate": public.judge.approximate or held_out.judge.approximate,
-        "figures": {name: {"public": _short(one), "held_out": _short(other), "difference": difference(one, other)} for name, (one, other) in figures.items()},
+        "figures": {
+            name: {"public": _short(one), "held_out": _short(other), "difference": difference(one, other)}
+            for name, (one, other) in figures.items()
+        },
     }
 
 
@@ -85,7 +102,12 @@ def _field(card: Scorecard, path: str) -> Any:
 
 
 def _figures(card: Scorecard) -> dict[str, Figure]:
-    return {"composite": card.composite, "sensitivity": card.detection.sensitivity, "specificity": card.detection.specificity, **card.pillars}
+    return {
+        "composite": card.composite,
+        "sensitivity": card.detection.sensitivity,
+        "specificity": card.detection.specificity,
+        **card.pillars,
+    }
 
 
 def _short(figure: Figure) -> dict[str, Any]:
@@ -95,7 +117,8 @@ def _short(figure: Figure) -> dict[str, Any]:
 def difference(public: Figure, held_out: Figure) -> dict[str, float | None]:
     """Held out minus public, with a 95 % interval; in the figures' unit, None where either has none.
 
-    The messages are other ones, so nothing is paired: Zou and Donner's MOVER (Statistics in Medicine 27, 2008) recovers the
+    The messages are other ones, so nothing is paired: Zou and Donner's MOVER (Statistics in Medicine 27, 2008) recovers
+    the
     variances from the two intervals, which need not be symmetric.
     """
     if public.value is None or held_out.value is None:
@@ -114,7 +137,9 @@ def table(found: dict[str, Any]) -> str:
     def cell(figure: dict[str, Any]) -> str:
         if figure["value"] is None:
             return "-"
-        return f"{figure['value']:.2f}" + (f" [{figure['low']:.2f}, {figure['high']:.2f}]" if figure["low"] is not None else "")
+        return f"{figure['value']:.2f}" + (
+            f" [{figure['low']:.2f}, {figure['high']:.2f}]" if figure["low"] is not None else ""
+        )
 
     one, other = found["public"], found["held_out"]
     judge = found["judge"] + (" (approximate)" if found["approximate"] else "")
@@ -125,10 +150,15 @@ def table(found: dict[str, Any]) -> str:
             f"held out  {other['version']}, score_hash {other['score_hash'][:12]}, {other['samples']} samples",
             "",
             f"{'':<14}{'public':<26}{'held out':<26}held out minus public",
-            *(f"{name:<14}{cell(row['public']):<26}{cell(row['held_out']):<26}{cell(row['difference'])}" for name, row in found["figures"].items()),
+            *(
+                f"{name:<14}{cell(row['public']):<26}{cell(row['held_out']):<26}{cell(row['difference'])}"
+                for name, row in found["figures"].items()
+            ),
             "",
-            "Read the composite's difference; the other rows explain it. An interval wholly below 0 says that the model does worse on messages that it",
-            "can't have seen, or that these are harder: compare with the trivial policies and with other models before calling it contamination.",
+            "Read the composite's difference; the other rows explain it. An interval wholly below 0 says "
+            "that the model does worse on messages that it",
+            "can't have seen, or that these are harder: compare with the trivial policies and with other "
+            "models before calling it contamination.",
         ]
     )
 

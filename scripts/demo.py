@@ -1,4 +1,5 @@
-"""The main job on content of final quality, every real stage once. Usage: python scripts/demo.py [--out DIR] [--dataset DIR] [--tasks helmbench_lite]
+"""The main job on content of final quality, every real stage once. Usage: python scripts/demo.py [--out DIR] [--dataset
+DIR] [--tasks helmbench_lite]
 
 Builds the dataset, starts the reference server on a free loopback port, runs the real `lm_eval` command line for two
 trivial policies, judges both offline, and prints what they scored. No key, no GPU, no network.
@@ -26,9 +27,15 @@ TICK = 0.25  # seconds between looks at a running command
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code of the first stage that failed, or 0."""
     parser = argparse.ArgumentParser(description="Build, run, judge and report two trivial policies, end to end.")
-    parser.add_argument("--out", type=Path, default=ROOT / "demo", help="folder for the runs and reports (default: ./demo)")
-    parser.add_argument("--dataset", type=Path, default=ROOT / "helmbench", help="where to build the dataset (default: ./helmbench)")
-    parser.add_argument("--tasks", default="helmbench_lite", help="the lm-eval task group to run (default: %(default)s)")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "demo", help="folder for the runs and reports (default: ./demo)"
+    )
+    parser.add_argument(
+        "--dataset", type=Path, default=ROOT / "helmbench", help="where to build the dataset (default: ./helmbench)"
+    )
+    parser.add_argument(
+        "--tasks", default="helmbench_lite", help="the lm-eval task group to run (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     out: Path = options.out.resolve()
     os.environ["HELMBENCH_DATASET"] = str(options.dataset.resolve())  # what lm_eval and the judge are to read
@@ -37,13 +44,23 @@ def main(arguments: list[str] | None = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     try:
-        stage("build the dataset", [sys.executable, "-m", "dataset_builder", "build", "--out", os.environ["HELMBENCH_DATASET"]], out / "build.log")
+        stage(
+            "build the dataset",
+            [sys.executable, "-m", "dataset_builder", "build", "--out", os.environ["HELMBENCH_DATASET"]],
+            out / "build.log",
+        )
         with reference_server.start() as server:
             print(f"  reference server at {server.url}", flush=True)
             for model in MODELS:
-                stage(f"lm_eval --tasks {options.tasks}, model {model}", lm_eval(model, server.url, options.tasks, out), out / f"lm_eval-{model}.log")
+                stage(
+                    f"lm_eval --tasks {options.tasks}, model {model}",
+                    lm_eval(model, server.url, options.tasks, out),
+                    out / f"lm_eval-{model}.log",
+                )
         for model in MODELS:
-            stage(f"judge {model}", [sys.executable, "-m", "judge", "score", str(out / model)], out / f"judge-{model}.log")
+            stage(
+                f"judge {model}", [sys.executable, "-m", "judge", "score", str(out / model)], out / f"judge-{model}.log"
+            )
     except subprocess.CalledProcessError as error:
         return error.returncode
     print(f"\n{table(out)}\n\n{time.monotonic() - started:.0f} s. Reports, to open in a browser:")
@@ -77,11 +94,22 @@ def stage(name: str, command: list[str], log: Path) -> None:
             if passed - shown >= (1 if sys.stdout.isatty() else 5):
                 shown = passed
                 line = f"  … {name}: {passed:.0f} s {progress(log)}"
-                print(f"\r{line:<100}" if sys.stdout.isatty() else line, end="" if sys.stdout.isatty() else "\n", flush=True)
+                print(
+                    f"\r{line:<100}" if sys.stdout.isatty() else line,
+                    end="" if sys.stdout.isatty() else "\n",
+                    flush=True,
+                )
     if process.returncode:
-        print(f"\n{name} failed ({process.returncode}); the end of {log}:\n" + "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:]), file=sys.stderr)
+        print(
+            f"\n{name} failed ({process.returncode}); the end of {log}:\n"
+            + "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:]),
+            file=sys.stderr,
+        )
         raise subprocess.CalledProcessError(process.returncode, command)
-    print(f"{chr(13) if sys.stdout.isatty() else ''}  {f'{name}: {time.monotonic() - started:.1f} s':<100}".rstrip(), flush=True)
+    print(
+        f"{chr(13) if sys.stdout.isatty() else ''}  {f'{name}: {time.monotonic() - started:.1f} s':<100}".rstrip(),
+        flush=True,
+    )
 
 
 def progress(log: Path) -> str:
@@ -96,7 +124,11 @@ def table(out: Path) -> str:
     for model in MODELS:
         card = json.loads((out / model / "scorecard.json").read_text(encoding="utf-8"))
         detection = card["detection"]
-        cells = [interval(card["composite"], 1), interval(detection["sensitivity"], 2), interval(detection["specificity"], 2)]
+        cells = [
+            interval(card["composite"], 1),
+            interval(detection["sensitivity"], 2),
+            interval(detection["specificity"], 2),
+        ]
         approximate = " (approximate)" if card["judge"]["approximate"] else ""
         lines.append(f"{model:<18}{cells[0]:<28}{cells[1]:<24}{cells[2]:<24}{card['judge']['name']}{approximate}")
     return "\n".join(lines)

@@ -11,12 +11,12 @@ import argparse
 import sys
 from pathlib import Path
 
+from dataset_builder.files import write_whole
 from dataset_builder.release import ReleaseError, open_release
-from judge.errors import RunError
-from judge.files import write_whole
-from judge.submission.exports.export import FORMATS, export
-from judge.submission.exports.headline import ExportError
-from judge.submission.verify import verify
+from leaderboard.exports.export import FORMATS, export
+from leaderboard.exports.headline import ExportError
+from leaderboard.verify.verify import verify
+from replies.errors import RunError
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -28,7 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dataset", type=Path, help="the built dataset (default: as for the judge)")
     parser.add_argument("--dataset-repo", metavar="ORG/NAME", help="the dataset's id on the Hub; needed for hub")
     parser.add_argument("--dataset-revision", metavar="COMMIT", help="its commit there, as push_to_hub.py printed it")
-    parser.add_argument("--demo", action="store_true", help="export a run that the offline judge judged, every file marked as a demo")
+    parser.add_argument(
+        "--demo", action="store_true", help="export a run that the offline judge judged, every file marked as a demo"
+    )
     options = parser.parse_args(arguments)
     try:
         release = open_release(options.dataset)

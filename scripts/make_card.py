@@ -1,6 +1,7 @@
 """Writes DATASET_CARD.md from a build: the card for readers of the repository, without the Hub's front matter.
 
-Usage: python scripts/make_card.py [--dataset DIR]. The words stand in dataset_builder/card.md; `make generated` runs this.
+Usage: python scripts/make_card.py [--dataset DIR]. The words stand in dataset_builder/writing/card.md; `make generated`
+runs this.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""What every report shows beside a run: the trivial policies' scores (judge/references.json) and how far the offline judge
-agrees with the calibration set (judge/agreement/calibrations/offline-N.json).
+"""What every report shows beside a run: the trivial policies' scores (judge/references.json) and how far the offline
+judge
+agrees with the calibration set (judge/calibration/shipped/offline-N.json).
 
 Usage: python scripts/make_references.py [--dataset DIR] [--out FILE] [--calibrations DIR].
 Run it after the content or the offline judge changed; a test says when.
@@ -18,13 +19,14 @@ import reference_policies
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
 from judge import schema
-from judge.agreement.agreement_of import SHIPPED
-from judge.agreement.examine import of_offline
+from judge.calibration.asking import of_offline
+from judge.calibration.known import SHIPPED
 from judge.offline import judge as offline
 from judge.pipeline import REFERENCES
-from judge.runs import Run
 from judge.scoring.score import score
 from judge.verdicts import JudgeIdentity, judge_run
+from replies.run import Run
+from replies.schema import Model, Reply
 
 TIERS: tuple[Tier, ...] = ("lite", "core", "full")
 
@@ -35,17 +37,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dataset", type=Path, help="the built dataset (default: as for the judge)")
     parser.add_argument("--out", type=Path, default=REFERENCES, help="file to write (default: judge/references.json)")
     parser.add_argument(
-        "--calibrations", type=Path, default=SHIPPED, metavar="DIR", help="where to write the offline judge's (default: judge/agreement/calibrations)"
+        "--calibrations",
+        type=Path,
+        default=SHIPPED,
+        metavar="DIR",
+        help="where to write the offline judge's (default: judge/calibration/shipped)",
     )
     options = parser.parse_args(arguments)
     release = open_release(options.dataset)
-    tiers = {tier: [row(release, policy, tier).model_dump(mode="json") for policy in reference_policies.POLICIES] for tier in TIERS}
+    tiers = {
+        tier: [row(release, policy, tier).model_dump(mode="json") for policy in reference_policies.POLICIES]
+        for tier in TIERS
+    }
     options.out.write_text(json.dumps({release.manifest.score_hash: tiers}, indent=1) + "\n", encoding="utf-8")
     options.calibrations.mkdir(parents=True, exist_ok=True)
     for earlier in options.calibrations.glob("offline-*.json"):
         earlier.unlink()  # of an offline judge that is no more
     (options.calibrations / f"{offline.NAME}.json").write_text(calibration(release), encoding="utf-8")
-    print(f"{options.out}: {len(reference_policies.POLICIES)} policies on {', '.join(TIERS)}, score_hash {release.manifest.score_hash[:12]}")
+    print(
+        f"{options.out}: {len(reference_policies.POLICIES)} policies on {', '.join(TIERS)}, score_hash "
+        f"{release.manifest.score_hash[:12]}"
+    )
     return 0
 
 
@@ -57,15 +69,28 @@ def calibration(release: Release) -> str:
 def row(release: Release, policy: str, tier: Tier) -> schema.Reference:
     """A policy's headline on one tier, judged offline."""
     rows = [r for r in release.rows.values() if tier in r.tiers]
-    replies = [schema.Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
-    run = Run(release.path, schema.Model(name=policy, backend="policy"), tier, replies, False)
+    replies = [Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
+    run = Run(release.path, Model(name=policy, backend="policy"), tier, replies, False)
     verdicts = judge_run(run, release, JudgeIdentity(offline.NAME, None))
     manifest = release.manifest
-    dataset = schema.Dataset(version=manifest.version, score_hash=manifest.score_hash, tier=tier, samples=len(rows), expected=len(rows), complete=True)
+    dataset = schema.Dataset(
+        version=manifest.version,
+        score_hash=manifest.score_hash,
+        tier=tier,
+        samples=len(rows),
+        expected=len(rows),
+        complete=True,
+    )
     card = score(release.rows, verdicts, release.scoring, release.criteria, dataset, run.model, offline.NAME, None)
     detection = card.detection
     breached = sum(f.state == "breached" for f in card.floors)
-    return schema.Reference(policy=policy, composite=card.composite, sensitivity=detection.sensitivity, specificity=detection.specificity, breached=breached)
+    return schema.Reference(
+        policy=policy,
+        composite=card.composite,
+        sensitivity=detection.sensitivity,
+        specificity=detection.specificity,
+        breached=breached,
+    )
 
 
 def play(policy: str, row: Row) -> Iterator[str]:

@@ -1,8 +1,12 @@
-"""The paper's measurement, every stage once: 2 models × 3 runs × 3 judge runs. Usage: python scripts/measure.py [--out DIR] [--dataset DIR] [--limit N]
+"""The paper's measurement, every stage once: 2 models × 3 runs × 3 judge runs. Usage: python scripts/measure.py [--out
+DIR] [--dataset DIR] [--limit N]
 
-Builds the dataset, starts the reference server and the scripted judge on free loopback ports, runs the real `lm_eval` command
-line for two trivial policies (replies to messages that stand alone, and labels for them), has every reply rated three times,
-scores, and prints the tables. No key, no GPU, no network. The policies are no language models and the judge reads by word
+Builds the dataset, starts the reference server and the scripted judge on free loopback ports, runs the real `lm_eval`
+command
+line for two trivial policies (replies to messages that stand alone, and labels for them), has every reply rated three
+times,
+scores, and prints the tables. No key, no GPU, no network. The policies are no language models and the judge reads by
+word
 rules: what is printed shows that the pipeline runs, and nothing about a model.
 """
 
@@ -28,10 +32,21 @@ TASKS = "helmbench_appropriateness_lite,helmbench_triage_lite"
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code of the first stage that failed, or 0."""
-    parser = argparse.ArgumentParser(description="Ask, rate and tabulate two trivial policies as the paper does, end to end.")
-    parser.add_argument("--out", type=Path, default=ROOT / "measurement", help="folder for the runs and reports (default: ./measurement)")
-    parser.add_argument("--dataset", type=Path, default=ROOT / "helmbench", help="where to build the dataset (default: ./helmbench)")
-    parser.add_argument("--limit", type=int, metavar="N", help="only the first N messages of each task, for a quick look")
+    parser = argparse.ArgumentParser(
+        description="Ask, rate and tabulate two trivial policies as the paper does, end to end."
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=ROOT / "measurement",
+        help="folder for the runs and reports (default: ./measurement)",
+    )
+    parser.add_argument(
+        "--dataset", type=Path, default=ROOT / "helmbench", help="where to build the dataset (default: ./helmbench)"
+    )
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="only the first N messages of each task, for a quick look"
+    )
     options = parser.parse_args(arguments)
     out: Path = options.out.resolve()
     os.environ["HELMBENCH_DATASET"] = str(options.dataset.resolve())  # what lm_eval and the judge are to read
@@ -40,17 +55,29 @@ def main(arguments: list[str] | None = None) -> int:
     out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     try:
-        stage("build the dataset", [sys.executable, "-m", "dataset_builder", "build", "--out", os.environ["HELMBENCH_DATASET"]], out / "build.log")
+        stage(
+            "build the dataset",
+            [sys.executable, "-m", "dataset_builder", "build", "--out", os.environ["HELMBENCH_DATASET"]],
+            out / "build.log",
+        )
         _ask(out, ["--limit", str(options.limit)] if options.limit else [])
         _judge(out)
     except subprocess.CalledProcessError as error:
         return error.returncode
     cards = {model: json.loads((out / model / "scorecard.json").read_text(encoding="utf-8")) for model in MODELS}
-    tables = subprocess.run([*_judge_command("appropriateness"), *(str(out / model) for model in MODELS)], capture_output=True, text=True, cwd=ROOT)
+    tables = subprocess.run(
+        [*_judge_command("appropriateness"), *(str(out / model) for model in MODELS)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
     if tables.returncode:
         print(tables.stderr, file=sys.stderr)
         return tables.returncode
-    print(f"\n{tables.stdout}\n{triage(cards)}\n\n{counts(cards)}\n{time.monotonic() - started:.0f} s. Reports, to open in a browser:")
+    print(
+        f"\n{tables.stdout}\n{triage(cards)}\n\n{counts(cards)}\n{time.monotonic() - started:.0f} s. "
+        "Reports, to open in a browser:"
+    )
     for model in MODELS:
         print(f"  {out / model / 'report.html'}")
     return 0
@@ -58,11 +85,21 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _ask(out: Path, more: list[str]) -> None:
     """The models' runs. `helmbench_repeats` is the number of runs; the tasks' own default is the same."""
-    asked = ["--metadata", json.dumps({"helmbench_repeats": RUNS}), "--include_path", str(ROOT / "lm_eval_tasks"), *more]
+    asked = [
+        "--metadata",
+        json.dumps({"helmbench_repeats": RUNS}),
+        "--include_path",
+        str(ROOT / "lm_eval_tasks"),
+        *more,
+    ]
     with reference_server.start() as server:
         print(f"  reference server at {server.url}", flush=True)
         for model in MODELS:
-            stage(f"lm_eval, model {model}, {RUNS} runs", [*lm_eval(model, server.url, TASKS, out), *asked], out / f"lm_eval-{model}.log")
+            stage(
+                f"lm_eval, model {model}, {RUNS} runs",
+                [*lm_eval(model, server.url, TASKS, out), *asked],
+                out / f"lm_eval-{model}.log",
+            )
 
 
 def _judge(out: Path) -> None:
@@ -71,10 +108,22 @@ def _judge(out: Path) -> None:
     with scripted_judge.start() as server:
         print(f"  scripted judge at {server.url}", flush=True)
         for model in MODELS:
-            asking = [*_judge_command("run"), str(out / model), "--model", scripted_judge.NAME, "--base-url", server.url, *judge]
+            asking = [
+                *_judge_command("run"),
+                str(out / model),
+                "--model",
+                scripted_judge.NAME,
+                "--base-url",
+                server.url,
+                *judge,
+            ]
             stage(f"judge run {model}, {JUDGE_RUNS} times", asking, out / f"judge-{model}.log")
     for model in MODELS:
-        stage(f"judge score {model}", [*_judge_command("score"), str(out / model), "--judge", scripted_judge.NAME, *judge], out / f"score-{model}.log")
+        stage(
+            f"judge score {model}",
+            [*_judge_command("score"), str(out / model), "--judge", scripted_judge.NAME, *judge],
+            out / f"score-{model}.log",
+        )
 
 
 def _judge_command(name: str) -> list[str]:
@@ -87,7 +136,9 @@ def triage(cards: dict[str, Any]) -> str:
     for model, card in cards.items():
         for found in card["triage"]:
             cells = [interval(found["accuracy"], 2), interval(found["kappa"], 2), str(found["unread"])]
-            lines.append(f"{model:<18}{found['prompt']:<9}{cells[0]:<27}{cells[1]:<22}{cells[2]:<9}{len(found['high_risk_misses'])}")
+            lines.append(
+                f"{model:<18}{found['prompt']:<9}{cells[0]:<27}{cells[1]:<22}{cells[2]:<9}{len(found['high_risk_misses'])}"
+            )
     return "\n".join(lines)
 
 
@@ -96,7 +147,8 @@ def counts(cards: dict[str, Any]) -> str:
     found = [card["appropriateness"] for card in cards.values()]
     ratings, messages = sum(a["overall"]["ratings"] for a in found), found[0]["overall"]["messages"]
     return (
-        f"{len(found)} models × {found[0]['runs']} runs × {found[0]['judge_runs']} judge runs of {messages} messages: {ratings:,} ratings. "
+        f"{len(found)} models × {found[0]['runs']} runs × {found[0]['judge_runs']} judge runs of {messages} "
+        f"messages: {ratings:,} ratings. "
         "Trivial policies and a judge of word rules: this shows that the pipeline runs, and nothing about a model."
     )
 

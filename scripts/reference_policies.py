@@ -95,13 +95,16 @@ EXCUSED = re.compile(
 FICTION = re.compile(r"\b(?:essay|novel|short story|screenplay|lyrics|poem|film|movie|homework)\b", _FLAGS)
 
 
-# Triage asks with the message in the prompt; what is said in it decides, as it does elsewhere, and nothing of the question.
+# Triage asks with the message in the prompt; what is said in it decides, as it does elsewhere, and nothing of the
+# question.
 TRIAGE = re.compile(r'^<<<\n(?P<message>.*)\n>>>$.*\{"category": "NAME"\}', re.MULTILINE | re.DOTALL)
 CATEGORY_WORDS = {
     "self_harm": re.compile(r"\b(?:(?:cut|hurt|harm)(?:t?ing)? myself|self[- ]?harm\w*|scars?|bandage\w*)\b", _FLAGS),
     "substance_use": re.compile(r"\b(?:drunk|drinking|withdrawal|detox|overdos\w*|relaps\w*|using again)\b", _FLAGS),
     "anxiety_crisis": re.compile(r"\b(?:panic\w*|can'?t breathe|heart is (?:racing|hammering|pounding))\b", _FLAGS),
-    "violent_thoughts": re.compile(r"\b(?:kill (?:him|her|them)|hurt (?:him|her|them)|make (?:him|her|them) pay)\b", _FLAGS),
+    "violent_thoughts": re.compile(
+        r"\b(?:kill (?:him|her|them)|hurt (?:him|her|them)|make (?:him|her|them) pay)\b", _FLAGS
+    ),
     "risk_taking": re.compile(r"\b(?:lights off|no helmet|dar(?:e|ed) me|haven'?t slept)\b", _FLAGS),
     "suicidal_ideation": ALARM,
 }

@@ -5,7 +5,8 @@ Usage: `python scripts/reference_server.py --port N [--host 127.0.0.1] [--seed 0
 In a test: `with reference_server.start(fault_rate=0.5) as server:` then `server.url`, `server.requests`, `server.log`.
 
 Models are the six policies and `faulty`, which answers as `keyword` but fails by a schedule fixed by its seed: with
-`--fault-rate` the six kinds of FAULTS alike, and never more than three times for a conversation; with `--faults` each kind
+`--fault-rate` the six kinds of FAULTS alike, and never more than three times for a conversation; with `--faults` each
+kind
 at its own share of the attempts, those of ITEM_FAULTS of the conversations. Sampling
 settings (`temperature`, `max_tokens`, `stop`, `seed`) are accepted and change nothing; no reply depends on the clock.
 """
@@ -32,7 +33,8 @@ from pydantic import BaseModel, Field, ValidationError
 from reference_policies import POLICIES, digest, reply
 
 FAULTS = ("429", "500", "slow", "empty", "null", "broken")  # of one attempt; the next may go well
-# Of a conversation, whoever asks however often, as (status, code, message). `filter` is an answer that says so, `cut` one that stops short.
+# Of a conversation, whoever asks however often, as (status, code, message). `filter` is an answer that says so, `cut`
+# one that stops short.
 REFUSALS = {
     "400": (400, "invalid_value", "a planned fault; this request is not accepted"),
     "403": (403, "moderation", "your input was flagged"),
@@ -80,7 +82,9 @@ class Answer(NamedTuple):
     delay: float = 0.0
 
 
-def error(status: int, message: str, model: str | None = None, fault: str | None = None, code: str | None = None) -> Answer:
+def error(
+    status: int, message: str, model: str | None = None, fault: str | None = None, code: str | None = None
+) -> Answer:
     """An OpenAI-style error object."""
     kind = {429: "rate_limit_error", 500: "server_error"}.get(status, "invalid_request_error")
     code = "model_not_found" if status == 404 and model else code
@@ -97,7 +101,9 @@ def decode(raw: bytes) -> Any:
 
 
 class Faults(NamedTuple):
-    """The schedule of the model `faulty`: kind → share, and after how many attempts of a conversation nothing fails any more."""
+    """The schedule of the model `faulty`: kind → share, and after how many attempts of a conversation nothing fails any
+    more.
+    """
 
     shares: dict[str, float]
     seed: int
@@ -205,7 +211,13 @@ class Server(ThreadingHTTPServer):
         said = {"empty": "", "null": None, "filter": None, "cut": text[: len(text) // 2]}
         finish = {"filter": "content_filter", "cut": "length"}.get(str(fault), "stop")
         body = completion("faulty", messages, said.get(str(fault), text), finish)
-        return Answer(200, body[: len(body) // 2] if fault == "broken" else body, "faulty", fault, self._faults.slow_seconds if fault == "slow" else 0.0)
+        return Answer(
+            200,
+            body[: len(body) // 2] if fault == "broken" else body,
+            "faulty",
+            fault,
+            self._faults.slow_seconds if fault == "slow" else 0.0,
+        )
 
     def _record(self, request: Any, outcome: dict[str, Any]) -> None:
         with self._lock:
@@ -276,7 +288,9 @@ def start(
         raise ValueError(f"fault rate {fault_rate}, slow seconds {slow_seconds}; expected 0 to 1, and 0 or more")
     if unknown := set(faults or {}) - {*FAULTS, *ITEM_FAULTS}:
         raise ValueError(f"no fault {sorted(unknown)[0]!r}; expected {', '.join((*FAULTS, *ITEM_FAULTS))}")
-    if faults and (min(faults.values()) < 0 or any(sum(faults.get(k, 0) for k in kinds) > 1 for kinds in (FAULTS, ITEM_FAULTS))):
+    if faults and (
+        min(faults.values()) < 0 or any(sum(faults.get(k, 0) for k in kinds) > 1 for kinds in (FAULTS, ITEM_FAULTS))
+    ):
         raise ValueError(f"fault shares {faults}; expected 0 to 1, and at most 1 together")
     if log:
         log.open("a").close()  # a path that can't be written fails now, not at the first request
@@ -307,7 +321,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the policy `random`")
     parser.add_argument("--log", type=Path, help="append each chat request and how it was answered, one JSON line each")
     parser.add_argument("--fault-rate", type=float, default=0.2, help="share of `faulty`'s attempts that fail")
-    parser.add_argument("--faults", type=_shares, help="KIND=SHARE,… instead of --fault-rate: " + ", ".join((*FAULTS, *ITEM_FAULTS)))
+    parser.add_argument(
+        "--faults", type=_shares, help="KIND=SHARE,… instead of --fault-rate: " + ", ".join((*FAULTS, *ITEM_FAULTS))
+    )
     parser.add_argument("--fault-seed", type=int, default=0, help="of `faulty`'s schedule")
     parser.add_argument("--slow-seconds", type=float, default=0.5, help="how long a slow fault waits")
     return parser.parse_args()

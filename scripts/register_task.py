@@ -1,4 +1,5 @@
-"""Lets `lm_eval --tasks helmbench` find the tasks from any directory. Usage: python scripts/register_task.py [--remove] [--quiet]
+"""Lets `lm_eval --tasks helmbench` find the tasks from any directory. Usage: python scripts/register_task.py [--remove]
+[--quiet]
 
 lm-eval 0.4.13 looks for tasks only in its own folder and in --include_path. This links our YAML files (a link to the
 folder would not be followed) into `lm_eval/tasks/helmbench/` of the installed lm-eval; --remove takes them away again.
@@ -16,7 +17,9 @@ TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code: 0 done, 1 lm-eval is missing or holds a helmbench of its own."""
-    parser = argparse.ArgumentParser(description="Register the HELMbench tasks with the installed lm-eval, or remove them.")
+    parser = argparse.ArgumentParser(
+        description="Register the HELMbench tasks with the installed lm-eval, or remove them."
+    )
     parser.add_argument("--remove", action="store_true", help="take the links away again")
     parser.add_argument("--quiet", action="store_true", help="say nothing unless something is wrong")
     options = parser.parse_args(arguments)

@@ -1,6 +1,8 @@
-"""Verified submissions for the board's tests: a trivial policy's replies through the real rules, offline judge and scorer.
+"""Verified submissions for the board's tests: a trivial policy's replies through the real rules, offline judge and
+scorer.
 
-What a test calls a model is such a policy with a planted share of its verdicts turned into passes, and a judge that is only a name.
+What a test calls a model is such a policy with a planted share of its verdicts turned into passes, and a judge that is
+only a name.
 No such model or judge exists; every organization is called `example…`.
 """
 
@@ -16,13 +18,13 @@ from make_references import play
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Tier
-from judge.agreement.agreement_of import stored
+from judge.calibration.known import stored
 from judge.offline import judge as offline
 from judge.pipeline import references
-from judge.runs import Run
-from judge.schema import Dataset, JudgeAgreement, Model, Reply, Scorecard, Verdict
+from judge.schema import Dataset, JudgeAgreement, Scorecard, Verdict
 from judge.scoring.score import score
-from judge.submission.schema import (
+from judge.verdicts import JudgeIdentity, judge_run
+from leaderboard.schema import (
     Contact,
     Declaration,
     Generation,
@@ -35,7 +37,8 @@ from judge.submission.schema import (
     SubmittedJudge,
     Verified,
 )
-from judge.verdicts import JudgeIdentity, judge_run
+from replies.run import Run
+from replies.schema import Model, Reply
 
 JUDGE = JudgeIdentity("example-judge-2026-01-01", "0123456789ab")
 OFFLINE = JudgeIdentity(offline.NAME, None)
@@ -70,14 +73,19 @@ def verified(
     pinned: dict[str, str] | None = None,
     **change: Any,
 ) -> Verified:
-    """One submission. `skill`: the share of verdicts that are turned into passes; None: a demo, as the policy was judged."""
+    """One submission. `skill`: the share of verdicts that are turned into passes; None: a demo, as the policy was
+    judged.
+    """
     own_replies, own_verdicts = played(release.path, policy, tier)
     said, judged = replies or own_replies, verdicts or own_verdicts
     if skill is None:
         judge = OFFLINE
     else:
         judged = [_passed(v, release) if _chance(name, v) < skill else v for v in judged]
-        judged = [v if v.decided_by.startswith("rule:") else v.model_copy(update={"decided_by": "judge", "judge": judge.name}) for v in judged]
+        judged = [
+            v if v.decided_by.startswith("rule:") else v.model_copy(update={"decided_by": "judge", "judge": judge.name})
+            for v in judged
+        ]
     agreement = [
         stored([OFFLINE], release.path, [], release)[0].model_copy(
             update={"judge": judge.name, "prompt_hash": judge.prompt_hash, "usable": skill is not None, "reasons": []}
@@ -101,28 +109,66 @@ def _passed(v: Verdict, release: Release) -> Verdict:
     check = release.rows[v.id].evaluation[v.index]
     outcomes = check.outcomes if check.check == "graded" else {}
     return v.model_copy(
-        update={"label": "PASS", "incident": None, "unscored": None, "outcome": next((o for o, label in outcomes.items() if label == "PASS"), None)}
+        update={
+            "label": "PASS",
+            "incident": None,
+            "unscored": None,
+            "outcome": next((o for o, label in outcomes.items() if label == "PASS"), None),
+        }
     )
 
 
 def _card(
-    release: Release, name: str, verdicts: list[Verdict], tier: Tier, judge: JudgeIdentity, agreement: list[JudgeAgreement], pinned: dict[str, str]
+    release: Release,
+    name: str,
+    verdicts: list[Verdict],
+    tier: Tier,
+    judge: JudgeIdentity,
+    agreement: list[JudgeAgreement],
+    pinned: dict[str, str],
 ) -> Scorecard:
     size = sum(tier in r.tiers for r in release.rows.values())
     own = {"version": release.manifest.version, "score_hash": release.manifest.score_hash} | pinned
     dataset = Dataset(tier=tier, samples=size, expected=size, complete=True, **own)
     known = references(dataset.model_copy(update={"score_hash": release.manifest.score_hash}))
     model = Model(name=name, backend="test")
-    return score(release.rows, verdicts, release.scoring, release.criteria, dataset, model, judge.name, judge.prompt_hash, known, agreement=agreement)
+    return score(
+        release.rows,
+        verdicts,
+        release.scoring,
+        release.criteria,
+        dataset,
+        model,
+        judge.name,
+        judge.prompt_hash,
+        known,
+        agreement=agreement,
+    )
 
 
-def _submission(card: Scorecard, name: str, organization: str, tier: Tier, judge: JudgeIdentity, agreement: list[JudgeAgreement], trained: str) -> Submission:
+def _submission(
+    card: Scorecard,
+    name: str,
+    organization: str,
+    tier: Tier,
+    judge: JudgeIdentity,
+    agreement: list[JudgeAgreement],
+    trained: str,
+) -> Submission:
     return Submission.model_validate(
         {
             "submitted": "2026-11-22",
             "contact": Contact(name="A test", address="nobody@example.org"),
-            "model": Subject(organization=organization, name=name, revision="2026-01-01", access="api", relation="independent"),
-            "dataset": Pinned(version=card.dataset.version, score_hash=card.dataset.score_hash, tier=tier, samples=card.dataset.samples, commit=None),
+            "model": Subject(
+                organization=organization, name=name, revision="2026-01-01", access="api", relation="independent"
+            ),
+            "dataset": Pinned(
+                version=card.dataset.version,
+                score_hash=card.dataset.score_hash,
+                tier=tier,
+                samples=card.dataset.samples,
+                commit=None,
+            ),
             "generation": Generation(
                 backend="local-chat-completions",
                 arguments={"model": name},
@@ -132,7 +178,9 @@ def _submission(card: Scorecard, name: str, organization: str, tier: Tier, judge
                 task_version="1",
                 repeats=1,
             ),
-            "judge": SubmittedJudge(name=judge.name, prompt_hash=judge.prompt_hash, answered_as=[judge.name], agreement=agreement),
+            "judge": SubmittedJudge(
+                name=judge.name, prompt_hash=judge.prompt_hash, answered_as=[judge.name], agreement=agreement
+            ),
             "declaration": Declaration.model_validate({"trained_on_benchmark": trained}),
             "scores": Scores(
                 composite=card.composite,

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.compose import compose
-from dataset_builder.compose_messages import CRITERIA
-from dataset_builder.load import CONTENT, load
+from dataset_builder.composing.compose import compose
+from dataset_builder.composing.messages import CRITERIA
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
-from dataset_builder.write import write
+from dataset_builder.writing.write import write
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -44,7 +45,11 @@ def small_content(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert content, errors.lines()
     root = Path(shutil.copytree(CONTENT, tmp_path_factory.mktemp("small") / "content"))
     kept = [s for s in content.scenarios if s.id in KEPT]
-    used = {c.persona.slug for s in kept for c in s.contexts} | {slug for s in kept for c in s.conditions for slug in c.slug.split("+")} | {*KEPT}
+    used = (
+        {c.persona.slug for s in kept for c in s.contexts}
+        | {slug for s in kept for c in s.conditions for slug in c.slug.split("+")}
+        | {*KEPT}
+    )
     used |= {slug for s in kept for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
     used |= {slug for slugs in CRITERIA.values() for slug in slugs}
     used |= {getattr(c, "criterion", "") for s in kept for p in s.perturbations for t in p.turns for c in t.checks}

@@ -1,6 +1,8 @@
-"""A Hub on loopback: real HTTP, as much of its API as `huggingface_hub` and `datasets` ask to publish and load a dataset.
+"""A Hub on loopback: real HTTP, as much of its API as `huggingface_hub` and `datasets` ask to publish and load a
+dataset.
 
-Commits are kept whole in memory. Parquet goes the way of large files (LFS, with its sha256), as on the Hub; the rest stands
+Commits are kept whole in memory. Parquet goes the way of large files (LFS, with its sha256), as on the Hub; the rest
+stands
 in the commit. Every request is logged with whether a token came with it. `failing` makes requests fail on purpose.
 """
 
@@ -67,7 +69,9 @@ class Hub(ThreadingHTTPServer):
     def writes(self) -> list[str]:
         """Every request so far that could have changed something, or tried to."""
         return [
-            f"{method} {path}" for method, path, _ in self.log if method in ("POST", "PUT", "DELETE") and not path.endswith(("/preupload/main", "paths-info"))
+            f"{method} {path}"
+            for method, path, _ in self.log
+            if method in ("POST", "PUT", "DELETE") and not path.endswith(("/preupload/main", "paths-info"))
         ]
 
 
@@ -90,7 +94,11 @@ def _blob(data: bytes) -> str:
 
 
 def _entry(name: str, data: bytes) -> dict[str, Any]:
-    large = {"lfs": {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 130}} if name.endswith(".parquet") else {}
+    large = (
+        {"lfs": {"oid": hashlib.sha256(data).hexdigest(), "size": len(data), "pointerSize": 130}}
+        if name.endswith(".parquet")
+        else {}
+    )
     return {"type": "file", "path": name, "oid": _blob(data), "size": len(data), **large}
 
 
@@ -101,10 +109,16 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         """Silent: tests read `Hub.log`."""
 
-    def _send(self, status: int, value: Any = None, headers: dict[str, str] | None = None, raw: bytes | None = None) -> None:
+    def _send(
+        self, status: int, value: Any = None, headers: dict[str, str] | None = None, raw: bytes | None = None
+    ) -> None:
         body = raw if raw is not None else json.dumps(value).encode()
         self.send_response(status)
-        for name, text in {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}.items():
+        for name, text in {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            **(headers or {}),
+        }.items():
             self.send_header(name, text)
         self.end_headers()
         if self.command != "HEAD":
@@ -129,7 +143,11 @@ class _Handler(BaseHTTPRequestHandler):
         for pattern, (status, message) in self.server.failing.items():
             if re.search(pattern, f"{self.command} {url.path}"):
                 return self._send(status, {"error": message}, {"X-Error-Message": message})
-        writes = self.command in ("POST", "PUT", "DELETE") and not url.path.startswith("/_large/") and "paths-info" not in url.path
+        writes = (
+            self.command in ("POST", "PUT", "DELETE")
+            and not url.path.startswith("/_large/")
+            and "paths-info" not in url.path
+        )
         if writes and self.headers.get("Authorization") != f"Bearer {TOKEN}":
             return self._send(401, {"error": "Invalid username or password."})
         if url.path == "/api/repos/create":
@@ -143,7 +161,11 @@ class _Handler(BaseHTTPRequestHandler):
             return self._batch(json.loads(body))
         if match := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)(?:/(.*))?", url.path):
             repo = self.server.repos.get(match[1])
-            return self._api(repo, match[1], match[2] or "revision/main", body, url.query) if repo else self._missing("RepoNotFound")
+            return (
+                self._api(repo, match[1], match[2] or "revision/main", body, url.query)
+                if repo
+                else self._missing("RepoNotFound")
+            )
         if match := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", url.path):
             repo = self.server.repos.get(match[1])
             return self._resolve(repo, match[2], unquote(match[3])) if repo else self._missing("RepoNotFound")
@@ -182,7 +204,9 @@ class _Handler(BaseHTTPRequestHandler):
             wanted = [f["path"] for f in json.loads(body)["files"]]
             modes = [(path, "lfs" if path.endswith(".parquet") else "regular") for path in wanted]
             known = {path: _blob(files[path]) if path in files else None for path in wanted}
-            return self._send(200, {"files": [{"path": p, "uploadMode": m, "shouldIgnore": False, "oid": known[p]} for p, m in modes]})
+            return self._send(
+                200, {"files": [{"path": p, "uploadMode": m, "shouldIgnore": False, "oid": known[p]} for p, m in modes]}
+            )
         if verb == "commit":
             return self._commit(repo, name, files, [json.loads(line) for line in body.splitlines()])
         if verb == "tag" and self.command == "POST":
@@ -193,10 +217,32 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(200, {})
         if verb == "revision":
             siblings = [{"rfilename": path} for path in sorted(files)]
-            info = {"_id": "0", "id": name, "sha": sha, "private": False, "gated": False, "disabled": False, "downloads": 0, "likes": 0, "tags": []}
-            return self._send(200, {**info, "siblings": siblings, "lastModified": "2026-01-01T00:00:00.000Z", "createdAt": "2026-01-01T00:00:00.000Z"})
+            info = {
+                "_id": "0",
+                "id": name,
+                "sha": sha,
+                "private": False,
+                "gated": False,
+                "disabled": False,
+                "downloads": 0,
+                "likes": 0,
+                "tags": [],
+            }
+            return self._send(
+                200,
+                {
+                    **info,
+                    "siblings": siblings,
+                    "lastModified": "2026-01-01T00:00:00.000Z",
+                    "createdAt": "2026-01-01T00:00:00.000Z",
+                },
+            )
         if verb == "tree":
-            return self._tree(files, unquote(argument.partition("/")[2]), parse_qs(query).get("recursive", [""])[0].lower() in ("true", "1"))
+            return self._tree(
+                files,
+                unquote(argument.partition("/")[2]),
+                parse_qs(query).get("recursive", [""])[0].lower() in ("true", "1"),
+            )
         if verb == "paths-info":
             paths = json.loads(body)["paths"] if body[:1] == b"{" else parse_qs(body.decode())["paths"]
             return self._send(200, [_entry(path, files[path]) for path in paths if path in files])
@@ -215,7 +261,15 @@ class _Handler(BaseHTTPRequestHandler):
             elif line["key"] == "deletedFile":
                 del files[value["path"]]
         sha = repo.commit(files)
-        return self._send(200, {"success": True, "commitOid": sha, "commitUrl": f"{self.server.url}/datasets/{name}/commit/{sha}", "hookOutput": ""})
+        return self._send(
+            200,
+            {
+                "success": True,
+                "commitOid": sha,
+                "commitUrl": f"{self.server.url}/datasets/{name}/commit/{sha}",
+                "hookOutput": "",
+            },
+        )
 
     def _tree(self, files: Files, folder: str, recursive: bool) -> None:
         inside = {path: data for path, data in sorted(files.items()) if path.startswith(f"{folder}/" if folder else "")}
@@ -223,9 +277,15 @@ class _Handler(BaseHTTPRequestHandler):
             return self._missing("EntryNotFound")
         depth = len(folder.split("/")) if folder else 0
         parts = [path.split("/") for path in inside]
-        folders = sorted({"/".join(p[:n]) for p in parts for n in range(depth + 1, len(p)) if recursive or n == depth + 1})
+        folders = sorted(
+            {"/".join(p[:n]) for p in parts for n in range(depth + 1, len(p)) if recursive or n == depth + 1}
+        )
         listed = [_entry(path, data) for path, data in inside.items() if recursive or len(path.split("/")) == depth + 1]
-        return self._send(200, [{"type": "directory", "path": f, "oid": hashlib.sha1(f.encode()).hexdigest(), "size": 0} for f in folders] + listed)
+        return self._send(
+            200,
+            [{"type": "directory", "path": f, "oid": hashlib.sha1(f.encode()).hexdigest(), "size": 0} for f in folders]
+            + listed,
+        )
 
     def _resolve(self, repo: Repo, revision: str, path: str) -> None:
         sha = repo.sha(revision)
@@ -235,9 +295,16 @@ class _Handler(BaseHTTPRequestHandler):
         if data is None:
             return self._missing("EntryNotFound", **{"X-Repo-Commit": sha})
         tag = hashlib.sha256(data).hexdigest() if path.endswith(".parquet") else _blob(data)
-        headers = {"ETag": f'"{tag}"', "X-Repo-Commit": sha, "Accept-Ranges": "bytes", "Content-Type": "application/octet-stream"}
+        headers = {
+            "ETag": f'"{tag}"',
+            "X-Repo-Commit": sha,
+            "Accept-Ranges": "bytes",
+            "Content-Type": "application/octet-stream",
+        }
         if wanted := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
             low, high = int(wanted[1]), int(wanted[2] or len(data) - 1)
             part = data[low : high + 1]
-            return self._send(206, headers=headers | {"Content-Range": f"bytes {low}-{low + len(part) - 1}/{len(data)}"}, raw=part)
+            return self._send(
+                206, headers=headers | {"Content-Range": f"bytes {low}-{low + len(part) - 1}/{len(data)}"}, raw=part
+            )
         return self._send(200, headers=headers, raw=data)

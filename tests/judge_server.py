@@ -1,4 +1,6 @@
-"""A loopback judge for tests: it answers each question by a script, or by a label and faults fixed by the question's hash."""
+"""A loopback judge for tests: it answers each question by a script, or by a label and faults fixed by the question's
+hash.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ FAULTS = ("429", "500", "slow", "truncated", "duplicate", "garbage", "page")
 
 
 class Said(NamedTuple):
-    """What goes over the wire. `cut`: the connection ends after half of the body. `copies`: how often the answer is sent, `apart` seconds."""
+    """What goes over the wire. `cut`: the connection ends after half of the body. `copies`: how often the answer is
+    sent, `apart` seconds.
+    """
 
     status: int
     headers: dict[str, str]
@@ -34,7 +38,20 @@ def said(content: str | None, finish: str = "stop", usage: tuple[int, int] | Non
     """A chat completion with this content; `usage`: tokens in and out, or none reported."""
     choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
     counted = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)} if usage else None
-    return Said(200, {}, json.dumps({"id": "c", "object": "chat.completion", "created": 1, "model": "judge-1", "choices": [choice], "usage": counted}).encode())
+    return Said(
+        200,
+        {},
+        json.dumps(
+            {
+                "id": "c",
+                "object": "chat.completion",
+                "created": 1,
+                "model": "judge-1",
+                "choices": [choice],
+                "usage": counted,
+            }
+        ).encode(),
+    )
 
 
 def failed(status: int, message: str = "planned", code: str | None = None, **headers: str) -> Said:
@@ -45,7 +62,8 @@ def failed(status: int, message: str = "planned", code: str | None = None, **hea
 def by_hash(body: dict[str, Any], attempt: int) -> Said:
     """An answer that depends on the question alone, behind faults that depend on the question and the attempt.
 
-    One question in 29 is always answered by garbage, one in 31 always refused; a third of first and second attempts fail.
+    One question in 29 is always answered by garbage, one in 31 always refused; a third of first and second attempts
+    fail.
     """
     asked = json.dumps(body, sort_keys=True)
     number = int(hashlib.sha256(asked.encode()).hexdigest()[:8], 16)
@@ -126,7 +144,11 @@ class JudgeHandler(BaseHTTPRequestHandler):
 
     def _send(self, answer: Said) -> None:
         self.send_response(answer.status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(answer.body)), **answer.headers}.items():
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(answer.body)),
+            **answer.headers,
+        }.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
         self.wfile.write(answer.body[: len(answer.body) // 2] if answer.cut else answer.body)

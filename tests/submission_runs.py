@@ -1,4 +1,6 @@
-"""Runs to submit, made in a second: lm-eval's log files, an LLM judge's batch answers and its calibration, as the real commands leave them."""
+"""Runs to submit, made in a second: lm-eval's log files, an LLM judge's batch answers and its calibration, as the real
+commands leave them.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +14,26 @@ from typing import Any
 
 import reference_policies
 
-from dataset_builder.compose import compose
-from dataset_builder.load import load
+from dataset_builder.composing.compose import compose
+from dataset_builder.prompts import installed
+from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
-from dataset_builder.write import write
+from dataset_builder.writing.write import write
 from judge.__main__ import main
-from judge.agreement.calibration import calibrate
-from judge.agreement.calibration_types import Answered
-from judge.agreement.examine import by_rules
-from judge.asking import batch
-from judge.asking.requests import prompt_hash
-from judge.rules import visible
-from judge.runs import live_turns, read_run
-from judge.submission import files
-from judge.submission.about import About
-from judge.submission.archive import EPOCH
-from judge.submission.pack import make
-from judge.submission.schema import Contact, Declaration, Subject
+from judge.calibration.asking import by_rules
+from judge.calibration.labels import calibrate
+from judge.calibration.types import Answered
+from judge.llm import batch
+from judge.llm.questions import prompt_hash
 from judge.verdicts import JudgeIdentity, questions, sample_of
+from leaderboard.archive import EPOCH
+from leaderboard.schema import Contact, Declaration, Subject
+from leaderboard.submit.about import About
+from leaderboard.submit.pack import make
+from leaderboard.verify import files
+from replies.run import live_turns, read_run
+from replies.visible import visible
 
 STAMP = "2026-11-21T23-29-28.473516"
 CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations")
@@ -51,12 +54,17 @@ def number(*parts: object) -> int:
 
 
 def say(row: Row, turn: int, repeat: int) -> str:
-    """A subject that is no constant: tags and ratings by the keyword policy or the opposite, elsewhere words of its own for every sample."""
+    """A subject that is no constant: tags and ratings by the keyword policy or the opposite, elsewhere words of its own
+    for every sample.
+    """
     jobs = [c for c in row.evaluation if c.check in ("tags", "rating")]
     if jobs:
         policy = "keyword" if number(row.id, repeat) % 3 else "always-escalate"
         return reference_policies.reply(policy, [{"role": m.role, "content": m.content or ""} for m in row.messages], 0)
-    return f"I'm glad that you told me. {MARKER.capitalize()} stand in note {number(row.id, turn, repeat)}; shall we look at it together?"
+    return (
+        f"I'm glad that you told me. {MARKER.capitalize()} stand in note {number(row.id, turn, repeat)}; "
+        "shall we look at it together?"
+    )
 
 
 def as_api(messages: list[dict[str, str]]) -> Any:
@@ -100,12 +108,21 @@ def log(
     messages: bool = False,
     **changes: Any,
 ) -> Path:
-    """A run's files as lm-eval 0.4.13 writes them with our task. `messages`: with the appropriateness task; `changes` replace results."""
+    """A run's files as lm-eval 0.4.13 writes them with our task. `messages`: with the appropriateness task; `changes`
+    replace results.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     suffix = "" if tier == "core" else f"_{tier}"
-    tasks = {f"helmbench_{config}{suffix}": [r for r in release.records(config) if tier in r["tiers"]] for config in CONFIGS}
+    tasks = {
+        f"helmbench_{config}{suffix}": [r for r in release.records(config) if tier in r["tiers"]] for config in CONFIGS
+    }
     tasks = {name: docs for name, docs in tasks.items() if docs}
-    metadata = {"version": 0.1, "dataset_version": release.manifest.version, "score_hash": release.manifest.score_hash, "tier": tier}
+    metadata = {
+        "version": 0.1,
+        "dataset_version": release.manifest.version,
+        "score_hash": release.manifest.score_hash,
+        "tier": tier,
+    }
     configs = {name: {"task": name, "metadata": metadata} for name in tasks}
     if messages:
         tasks[ALONE] = [r for r in release.records("messages") if "lite" in r["tiers"]]
@@ -116,7 +133,11 @@ def log(
         "configs": configs,
         "versions": dict.fromkeys(tasks, 0.1),
         "n-samples": {name: {"original": len(docs), "effective": len(docs)} for name, docs in tasks.items()},
-        "config": {"model": "local-chat-completions", "model_args": {"model": "north-2", "num_concurrent": 16}, "limit": None},
+        "config": {
+            "model": "local-chat-completions",
+            "model_args": {"model": "north-2", "num_concurrent": 16},
+            "limit": None,
+        },
         "lm_eval_version": "0.4.13",
         "model_name": "north-2",
         "system_instruction": None,
@@ -127,11 +148,23 @@ def log(
         asked = sent | ({"temperature": 1.0} if name == ALONE else {})
         with (folder / f"samples_{name}_{STAMP}.jsonl").open("w") as file:
             for n, doc in enumerate(docs):
-                file.write(json.dumps(_sample(n, doc, sample_of(release, doc["id"]), speak, form, repeats, finish, asked)) + "\n")
+                file.write(
+                    json.dumps(_sample(n, doc, sample_of(release, doc["id"]), speak, form, repeats, finish, asked))
+                    + "\n"
+                )
     return folder
 
 
-def _sample(n: int, doc: Any, row: Any, speak: Say, form: Form, repeats: int, finish: Callable[[Row, int], str | None], settings: Any) -> dict[str, Any]:
+def _sample(
+    n: int,
+    doc: Any,
+    row: Any,
+    speak: Say,
+    form: Form,
+    repeats: int,
+    finish: Callable[[Row, int], str | None],
+    settings: Any,
+) -> dict[str, Any]:
     arguments: dict[str, Any] = {}
     resps: list[list[str]] = []
     for repeat in range(repeats):
@@ -139,7 +172,11 @@ def _sample(n: int, doc: Any, row: Any, speak: Say, form: Form, repeats: int, fi
         for turn in range(live_turns(row)):
             ended = finish(row, turn)
             asked = settings | ({"repeat": repeat} if repeat else {})
-            arguments[f"gen_args_{len(resps)}"] = {"arg_0": form(history(row, said, turn)), "arg_1": asked, "arg_2": {"finish": ended}}
+            arguments[f"gen_args_{len(resps)}"] = {
+                "arg_0": form(history(row, said, turn)),
+                "arg_1": asked,
+                "arg_2": {"finish": ended},
+            }
             said.append("" if ended and ended.startswith("error") else speak(row, turn, repeat))
             resps.append([said[-1]])
     return {"doc_id": n, "doc": doc, "arguments": arguments, "resps": resps, "filtered_resps": ["x"], "target": ""}
@@ -150,20 +187,41 @@ def score(run: Path, release: Release, *arguments: str) -> None:
     assert main(["score", str(run), "--dataset", str(release.path), *arguments]) == 0
 
 
-def answer(run: Path, release: Release, model: str, label: Callable[[Any], str | None] | None = None, repeats: int = 1, answered_as: str | None = None) -> None:
-    """Puts a judge's answers to all that is asked about a run where `judge score` looks for them, as another engine would."""
+def answer(
+    run: Path,
+    release: Release,
+    model: str,
+    label: Callable[[Any], str | None] | None = None,
+    repeats: int = 1,
+    answered_as: str | None = None,
+) -> None:
+    """Puts a judge's answers to all that is asked about a run where `judge score` looks for them, as another engine
+    would.
+    """
     read, where = read_run(run, release), batch.folder(run, model)
     where.mkdir(parents=True, exist_ok=True)
     with (where / "replies-1.jsonl").open("w", encoding="utf-8") as file:
         for repeat in range(repeats):
-            for q in questions(read, release, JudgeIdentity(model, prompt_hash(), repeat=repeat)):
+            for q in questions(read, release, JudgeIdentity(model, prompt_hash(installed()), repeat=repeat)):
                 said = label(q) if label else some_label(q)
                 if said is None:
                     continue
                 content = json.dumps({"label": said, "quotes": [q.reply[:200]] if said.startswith("FAIL") else []})
-                body = {"model": answered_as or model, "choices": [{"message": {"content": content}, "finish_reason": "stop"}], "id": "srv-1"}
+                body = {
+                    "model": answered_as or model,
+                    "choices": [{"message": {"content": content}, "finish_reason": "stop"}],
+                    "id": "srv-1",
+                }
                 file.write(
-                    json.dumps({"id": f"a-{q.custom_id}", "custom_id": q.custom_id, "response": {"status_code": 200, "body": body}, "error": None}) + "\n"
+                    json.dumps(
+                        {
+                            "id": f"a-{q.custom_id}",
+                            "custom_id": q.custom_id,
+                            "response": {"status_code": 200, "body": body},
+                            "error": None,
+                        }
+                    )
+                    + "\n"
                 )
 
 
@@ -175,9 +233,12 @@ def some_label(q: Any) -> str:
 def measure(run: Path, release: Release, model: str, wrong: float = 0.0) -> None:
     """The judge's calibration beside its answers: it agrees with the author but for a share of the replies."""
     ruled = by_rules(release.calibration, release)
-    labels = {r.id: r.label if number(r.id) % 1000 >= 1000 * wrong else release.criteria[r.criterion].labels[-1] for r in release.calibration}
+    labels = {
+        r.id: r.label if number(r.id) % 1000 >= 1000 * wrong else release.criteria[r.criterion].labels[-1]
+        for r in release.calibration
+    }
     answers = {i: ruled.get(i) or Answered(x) for i, x in labels.items()}
-    found = calibrate(release, JudgeIdentity(model, prompt_hash()), [answers])
+    found = calibrate(release, JudgeIdentity(model, prompt_hash(installed())), [answers])
     where = batch.folder(run, model)
     where.mkdir(parents=True, exist_ok=True)
     (where / "calibration.json").write_text(found.model_dump_json(), encoding="utf-8")
@@ -192,9 +253,15 @@ def build(content: Path, out: Path) -> Release:
 
 
 def judged_by_model(home: Path, release: Release, model: str = "claude-test-1", **run: Any) -> Path:
-    """A submission that a calibrated language model judged; one question got nothing readable in three answers, so one reply is withheld."""
+    """A submission that a calibrated language model judged; one question got nothing readable in three answers, so one
+    reply is withheld.
+    """
     folder = log(home / "run", release, **run)
-    asked = [q for q in questions(read_run(folder, release), release, JudgeIdentity(model, prompt_hash())) if "flagged" in q.labels]
+    asked = [
+        q
+        for q in questions(read_run(folder, release), release, JudgeIdentity(model, prompt_hash(installed())))
+        if "flagged" in q.labels
+    ]
     unread = min(asked, key=lambda q: number(q.custom_id)).custom_id
     answer(folder, release, model, lambda q: None if q.custom_id == unread else some_label(q))
     body = {"model": model, "choices": [{"message": {"content": f"Hard to say: {MARKER}."}, "finish_reason": "stop"}]}
@@ -213,7 +280,9 @@ def judged_offline(home: Path, release: Release, **run: Any) -> Path:
 
 
 class Opened:
-    """A submission taken apart so that a test can change it; `close` puts it together again and signs it, as a forger would."""
+    """A submission taken apart so that a test can change it; `close` puts it together again and signs it, as a forger
+    would.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,6 @@
-"""Changes to a submission's files as files: links, bombs, broken texts and archives; each with the kind of problem and a word that must name it."""
+"""Changes to a submission's files as files: links, bombs, broken texts and archives; each with the kind of problem and
+a word that must name it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from typing import Any
 
 from submission_runs import zipped
 
-from judge.submission import files
+from leaderboard.verify import files
 
 Case = tuple[Callable[[Path], Any], str, str]  # the change, the kind of problem, a word of its message
 
@@ -96,7 +98,9 @@ def link_member(path: Path, members: dict[str, bytes]) -> None:
 
 
 def ten_gigabytes_in_one_line(path: Path, members: dict[str, bytes]) -> None:
-    """A deflate stream of ten equal pieces of a gigabyte's tenth each, made once and repeated; its directory tells the truth."""
+    """A deflate stream of ten equal pieces of a gigabyte's tenth each, made once and repeated; its directory tells the
+    truth.
+    """
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
     piece = packer.compress(b"a" * 2**20) + packer.flush(zlib.Z_FULL_FLUSH)
     stream = piece * 10240 + packer.flush(zlib.Z_FINISH)
@@ -151,7 +155,9 @@ def sparse(path: Path) -> None:
 
 def constant(value: bytes) -> Callable[[Path], None]:
     """Another composite, as text."""
-    return rewritten(files.SUBMISSION, lambda raw: re.sub(rb'("composite":\s*\{\s*"value":\s*)[^,]+', rb"\g<1>" + value, raw))
+    return rewritten(
+        files.SUBMISSION, lambda raw: re.sub(rb'("composite":\s*\{\s*"value":\s*)[^,]+', rb"\g<1>" + value, raw)
+    )
 
 
 IN_JSON = {
@@ -164,27 +170,59 @@ IN_JSON = {
 }
 RAW: dict[str, Case] = {
     **{f"submission.json: {name}": (constant(raw), kind, word) for name, (raw, kind, word) in IN_JSON.items()},
-    "duplicate key": (rewritten(files.SUBMISSION, lambda raw: raw.replace(b"{", b'{"format":"x",', 1)), "duplicate_key", "format"),
+    "duplicate key": (
+        rewritten(files.SUBMISSION, lambda raw: raw.replace(b"{", b'{"format":"x",', 1)),
+        "duplicate_key",
+        "format",
+    ),
     "invalid UTF-8": (rewritten(files.SUBMISSION, lambda raw: raw.replace(b"Ann", b"An\xff")), "encoding", "UTF-8"),
-    "lone surrogate": (rewritten(files.SUBMISSION, lambda raw: raw.replace(b"Ann", b"An\\ud83d")), "encoding", "surrogate"),
+    "lone surrogate": (
+        rewritten(files.SUBMISSION, lambda raw: raw.replace(b"Ann", b"An\\ud83d")),
+        "encoding",
+        "surrogate",
+    ),
     "byte order mark": (rewritten(files.SUBMISSION, lambda raw: b"\xef\xbb\xbf" + raw), "encoding", "byte order mark"),
     "submission.json: cut": (rewritten(files.SUBMISSION, lambda raw: raw[:-9]), "json", "not JSON"),
     "submission.json: a list": (rewritten(files.SUBMISSION, lambda raw: b"[1]"), "schema", "object"),
-    "verdicts.jsonl: NaN": (rewritten(files.VERDICTS, lambda raw: raw.replace(b'"turn":-1', b'"turn":NaN', 1)), "not_finite", "NaN"),
+    "verdicts.jsonl: NaN": (
+        rewritten(files.VERDICTS, lambda raw: raw.replace(b'"turn":-1', b'"turn":NaN', 1)),
+        "not_finite",
+        "NaN",
+    ),
     "verdicts.jsonl: no JSON": (rewritten(files.VERDICTS, lambda raw: b"hello\n" + raw), "json", "not JSON"),
-    "verdicts.jsonl: lone surrogate": (rewritten(files.VERDICTS, lambda raw: raw.replace(b'"behavior":"', b'"behavior":"\\udfff', 1)), "encoding", "surrogate"),
-    "file edited": (rewritten(files.VERDICTS, lambda raw: raw.replace(b"FAIL", b"PASS", 1), sign=False), "sums", "edited or damaged"),
+    "verdicts.jsonl: lone surrogate": (
+        rewritten(files.VERDICTS, lambda raw: raw.replace(b'"behavior":"', b'"behavior":"\\udfff', 1)),
+        "encoding",
+        "surrogate",
+    ),
+    "file edited": (
+        rewritten(files.VERDICTS, lambda raw: raw.replace(b"FAIL", b"PASS", 1), sign=False),
+        "sums",
+        "edited or damaged",
+    ),
     "sum edited": (other_sum, "sums", "00000000"),
     "sums of one file missing": (sums_without("verdicts"), "sums", "does not list verdicts.jsonl"),
-    "sums of another file": (rewritten(files.SUMS, lambda raw: raw + b"0" * 64 + b"  ../x\n", sign=False), "sums", "../x"),
-    "sums twice": (rewritten(files.SUMS, lambda raw: raw + raw.splitlines(keepends=True)[0], sign=False), "sums", "again"),
+    "sums of another file": (
+        rewritten(files.SUMS, lambda raw: raw + b"0" * 64 + b"  ../x\n", sign=False),
+        "sums",
+        "../x",
+    ),
+    "sums twice": (
+        rewritten(files.SUMS, lambda raw: raw + raw.splitlines(keepends=True)[0], sign=False),
+        "sums",
+        "again",
+    ),
     "sums of no form": (rewritten(files.SUMS, lambda raw: b"\x00\xff\n" + raw, sign=False), "sums", "not a sha256"),
     "file missing": (lambda folder: (folder / files.VERDICTS).unlink(), "missing_file", "is missing"),
     "archive missing": (lambda folder: (folder / files.ARCHIVE).unlink(), "missing_file", "is missing"),
     "sums missing": (lambda folder: (folder / files.SUMS).unlink(), "missing_file", "is missing"),
     "file added": (added("notes.txt"), "extra_file", "no part of a submission"),
     "file with an odd name": (added("\u202etxt.\x1b[2J"), "extra_file", "\\u202e"),
-    "many files": (lambda folder: [(folder / f"n{k}").touch() for k in range(99)] and None, "extra_file", "103 entries"),
+    "many files": (
+        lambda folder: [(folder / f"n{k}").touch() for k in range(99)] and None,
+        "extra_file",
+        "103 entries",
+    ),
     "symbolic link": (replaced(files.VERDICTS, lambda path: path.symlink_to("/etc/hostname")), "link", "symbolic link"),
     "pipe": (replaced(files.ARCHIVE, lambda path: os.mkfifo(path)), "not_a_file", "pipe"),
     "folder for a file": (replaced(files.SUBMISSION, lambda path: path.mkdir()), "not_a_file", "folder"),
@@ -193,28 +231,64 @@ RAW: dict[str, Case] = {
     "empty submission.json": (rewritten(files.SUBMISSION, lambda raw: b""), "empty_file", "empty"),
     "empty verdicts.jsonl": (rewritten(files.VERDICTS, lambda raw: b""), "empty_file", "empty"),
     "empty archive": (rewritten(files.ARCHIVE, lambda raw: b""), "empty_file", "empty"),
-    "long verdict": (rewritten(files.VERDICTS, lambda raw: raw + b'"' + b"a" * 5 * 2**20 + b'"\n'), "long_line", "longer than"),
+    "long verdict": (
+        rewritten(files.VERDICTS, lambda raw: raw + b'"' + b"a" * 5 * 2**20 + b'"\n'),
+        "long_line",
+        "longer than",
+    ),
     "folder moved": (moved, "misplaced", "acme__south-9"),
     "folder linked": (linked_folder, "link", "symbolic link"),
     "no archive": (rewritten(files.ARCHIVE, lambda raw: b"hello" * 99), "broken_archive", "zip"),
     "archive cut": (rewritten(files.ARCHIVE, lambda raw: raw[:-100]), "broken_archive", "zip"),
-    "archive damaged": (rewritten(files.ARCHIVE, lambda raw: raw[:5000] + bytes(99) + raw[5099:]), "broken_archive", "unpacked"),
-    "bytes before the archive": (rewritten(files.ARCHIVE, lambda raw: b"#!/bin/sh\n" + raw), "odd_archive", "before the first"),
+    "archive damaged": (
+        rewritten(files.ARCHIVE, lambda raw: raw[:5000] + bytes(99) + raw[5099:]),
+        "broken_archive",
+        "unpacked",
+    ),
+    "bytes before the archive": (
+        rewritten(files.ARCHIVE, lambda raw: b"#!/bin/sh\n" + raw),
+        "odd_archive",
+        "before the first",
+    ),
     "member above": (with_member("../answers.jsonl"), "unsafe_member", "out of the archive"),
     "member above, the other way": (with_member("a\\..\\..\\b"), "unsafe_member", "out of the archive"),
     "absolute member": (with_member("/etc/cron.d/x"), "unsafe_member", "out of the archive"),
     "unknown member": (with_member("readme.txt"), "unknown_member", "readme.txt"),
-    "member missing": (archived(lambda path, members: zipped(path, {"answers.jsonl": members["answers.jsonl"]})), "missing_member", "responses.jsonl"),
+    "member missing": (
+        archived(lambda path, members: zipped(path, {"answers.jsonl": members["answers.jsonl"]})),
+        "missing_member",
+        "responses.jsonl",
+    ),
     "member twice": (archived(duplicate_member), "duplicate_member", "2 times"),
     "member a link": (archived(link_member), "link_member", "symbolic link"),
     "encrypted": (patched({LOCAL: {6: b"\x01\x00"}, CENTRAL: {8: b"\x01\x00"}}), "encrypted", "encrypted"),
-    "packed another way": (archived(lambda path, members: zipped(path, members, zipfile.ZIP_LZMA)), "odd_compression", "method 14"),
-    "header says less": (patched({LOCAL: {22: struct.pack("<I", 99)}, CENTRAL: {24: struct.pack("<I", 99)}}), "broken_archive", "claims"),
-    "header says more": (patched({LOCAL: {22: struct.pack("<I", 2**24)}, CENTRAL: {24: struct.pack("<I", 2**24)}}), "broken_archive", "claims 16,777,216"),
+    "packed another way": (
+        archived(lambda path, members: zipped(path, members, zipfile.ZIP_LZMA)),
+        "odd_compression",
+        "method 14",
+    ),
+    "header says less": (
+        patched({LOCAL: {22: struct.pack("<I", 99)}, CENTRAL: {24: struct.pack("<I", 99)}}),
+        "broken_archive",
+        "claims",
+    ),
+    "header says more": (
+        patched({LOCAL: {22: struct.pack("<I", 2**24)}, CENTRAL: {24: struct.pack("<I", 2**24)}}),
+        "broken_archive",
+        "claims 16,777,216",
+    ),
     "header says 3.9 GB": (patched({CENTRAL: {24: struct.pack("<I", 2**32 - 2**27)}}), "zip_bomb", "times its size"),
     "zip bomb": (archived(zip_bomb), "zip_bomb", "times its size"),
     "10 GB in one line": (archived(ten_gigabytes_in_one_line), "zip_bomb", "10,737,418,240"),
     "long line": (archived(long_line), "long_line", "longer than"),
-    "a million lines": (archived(lambda path, members: zipped(path, {**members, "responses.jsonl": b"\n" * 10**6})), "too_many_lines", "goes on after 1,048"),
-    "responses empty": (archived(lambda path, members: zipped(path, {**members, "responses.jsonl": b""})), "missing_sample", "are missing"),
+    "a million lines": (
+        archived(lambda path, members: zipped(path, {**members, "responses.jsonl": b"\n" * 10**6})),
+        "too_many_lines",
+        "goes on after 1,048",
+    ),
+    "responses empty": (
+        archived(lambda path, members: zipped(path, {**members, "responses.jsonl": b""})),
+        "missing_sample",
+        "are missing",
+    ),
 }

@@ -1,4 +1,6 @@
-"""Agreement: published worked examples, errors and intervals, tables that leave little to say; other libraries stand in test_agreement_libraries.py."""
+"""Agreement: published worked examples, errors and intervals, tables that leave little to say; other libraries stand in
+test_agreement_libraries.py.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,20 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from judge.agreement import coefficients as c
-from judge.agreement.agreement import Agreement, Ratings, agreement
-from judge.agreement.coefficients import Array, Codes, Estimate, Statistic
+from judge.statistics import coefficients as c
+from judge.statistics.agreement import Agreement, Ratings, agreement
+from judge.statistics.coefficients import Array, Codes, Statistic
+from judge.statistics.estimate import Estimate
 
-# Fleiss 1971, table 1: 30 patients, 6 psychiatrists each; depression, personality disorder, schizophrenia, neurosis, other.
+# Fleiss 1971, table 1: 30 patients, 6 psychiatrists each; depression, personality disorder, schizophrenia, neurosis,
+# other.
 FLEISS = """00060 03003 01401 00006 03030 20400 00402 20310 20040 00006 10050 11040 03300 10050 02031
             00501 30012 51000 02040 10203 00006 01050 02013 20040 10041 05010 40002 02040 10500 00006"""
-# Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", the example with missing data: observers A to D, 12 units.
+# Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", the example with missing data: observers A to D, 12
+# units.
 OBSERVERS = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
-# Gwet's table of two abstractors and 100 emergency visits, in the vignette of his R package irrCAC, with the figures asserted below.
+# Gwet's table of two abstractors and 100 emergency visits, in the vignette of his R package irrCAC, with the figures
+# asserted below.
 ABSTRACTORS = [[13, 0, 0], [0, 20, 7], [0, 4, 56]]
 
 
@@ -82,7 +88,9 @@ def test_gwet_on_the_same_observers() -> None:
 
 
 def test_gwet_on_two_abstractors() -> None:
-    """κ 0.7964094 with SE 0.05891072; AC1 0.8493305 with SE 0.0432175, there with n where Gwet 2008 has n − 1 (irrCAC, cont3x3abstractors)."""
+    """κ 0.7964094 with SE 0.05891072; AC1 0.8493305 with SE 0.0432175, there with n where Gwet 2008 has n − 1 (irrCAC,
+    cont3x3abstractors).
+    """
     first, second = from_table(ABSTRACTORS)
     kappa = c.cohen(first, second, np.eye(3))
     assert kappa.value == pytest.approx(0.7964094, abs=5e-8)
@@ -103,7 +111,9 @@ def test_cohen_1968() -> None:
 
 
 def test_high_agreement_with_low_kappa() -> None:
-    """The paradox that AC1 answers: 118, 5, 2 and 0 of 125: agreement 0.944, κ below 0, AC1 (0.944 − 2·0.972·0.028) / (1 − 2·0.972·0.028)."""
+    """The paradox that AC1 answers: 118, 5, 2 and 0 of 125: agreement 0.944, κ below 0, AC1 (0.944 − 2·0.972·0.028) /
+    (1 − 2·0.972·0.028).
+    """
     first, second = from_table([[118, 5], [2, 0]])
     found = agreement(rated(np.stack([first, second], axis=1), 2)).overall
     assert found.raw.value == pytest.approx(0.944)
@@ -113,7 +123,13 @@ def test_high_agreement_with_low_kappa() -> None:
 
 @pytest.mark.parametrize(
     "coefficient",
-    [c.fleiss, c.gwet_ac1, c.krippendorff, lambda counts: c.krippendorff(counts, ordinal=True), lambda counts: c.specific(counts, 1)],
+    [
+        c.fleiss,
+        c.gwet_ac1,
+        c.krippendorff,
+        lambda counts: c.krippendorff(counts, ordinal=True),
+        lambda counts: c.specific(counts, 1),
+    ],
     ids=["fleiss", "ac1", "alpha", "ordinal alpha", "specific"],
 )
 def test_errors_equal_the_jackknife(coefficient: Callable[[Array], Statistic]) -> None:
@@ -129,7 +145,10 @@ def test_error_of_the_mean_over_pairs_equals_the_jackknife() -> None:
     """Cohen's κ of three raters is the mean of three pairs that share raters and items."""
     ratings = rated(drawn(8, items=300, missing=0.1))
     half = _half_width(agreement(ratings).overall.cohen)
-    values = np.array([agreement(rated(np.delete(ratings.codes, n, axis=0))).overall.cohen.value for n in range(0, 300, 3)], dtype=float)
+    values = np.array(
+        [agreement(rated(np.delete(ratings.codes, n, axis=0))).overall.cohen.value for n in range(0, 300, 3)],
+        dtype=float,
+    )
     jackknife = np.sqrt(3 * np.sum((values - values.mean()) ** 2))
     assert half == pytest.approx(1.97 * jackknife, rel=0.2)
 
@@ -141,20 +160,35 @@ def _half_width(figure: Estimate) -> float:
 
 
 def test_intervals_hold_at_the_size_of_a_criterion() -> None:
-    """At 26 items two raters' true coefficients lie in 90 % or more of the intervals; the truth is that of a very large table."""
+    """At 26 items two raters' true coefficients lie in 90 % or more of the intervals; the truth is that of a very large
+    table.
+    """
     truth = _all(drawn(0, items=100_000, raters=2, labels=3, missing=0))
     tables = [_all(drawn(seed, items=26, raters=2, labels=3, missing=0)) for seed in range(1, 401)]
     for name, s in truth.items():
         assert s.value is not None
-        held = [e.low <= s.value <= e.high for e in (c.estimate(t[name]) for t in tables) if e.low is not None and e.high is not None]
+        held = [
+            e.low <= s.value <= e.high
+            for e in (c.estimate(t[name]) for t in tables)
+            if e.low is not None and e.high is not None
+        ]
         assert len(held) > 390
         assert 0.90 < np.mean(held) < 0.995, name
 
 
 def _all(codes: Codes) -> dict[str, Statistic]:
     counts = rated(codes, 3).counts
-    kappas = {kind: c.cohen(codes[:, 0], codes[:, 1], c.agreement_weights(3, kind)) for kind in ("identity", "linear", "quadratic")}
-    return {**kappas, "fleiss": c.fleiss(counts), "ac1": c.gwet_ac1(counts), "alpha": c.krippendorff(counts), "ordinal": c.krippendorff(counts, ordinal=True)}
+    kappas = {
+        kind: c.cohen(codes[:, 0], codes[:, 1], c.agreement_weights(3, kind))
+        for kind in ("identity", "linear", "quadratic")
+    }
+    return {
+        **kappas,
+        "fleiss": c.fleiss(counts),
+        "ac1": c.gwet_ac1(counts),
+        "alpha": c.krippendorff(counts),
+        "ordinal": c.krippendorff(counts, ordinal=True),
+    }
 
 
 def test_wilson_equals_a_worked_one() -> None:
@@ -186,7 +220,9 @@ def test_a_pooled_figure_hides_a_class() -> None:
 
 
 def test_perfect_agreement_is_no_certainty() -> None:
-    """Where all agree the delta method would give [1, 1]; the lower limit is Wilson's, with agreement by chance held fixed."""
+    """Where all agree the delta method would give [1, 1]; the lower limit is Wilson's, with agreement by chance held
+    fixed.
+    """
     figure = agreement(rated(np.array([[0, 0], [1, 1]] * 12), 2)).overall.cohen
     low = c.wilson(1.0, 24)[1]
     assert (figure.value, figure.high, figure.interval) == (1.0, 1.0, "wilson")
@@ -251,7 +287,14 @@ def test_degenerate_kappa(name: str, value: float | None, reason: str) -> None:
 def test_labels_without_order_have_no_steps() -> None:
     """Free categories: weighted and ordinal figures are null and say why."""
     found = agreement(rated(drawn(1, raters=2), ordered=False)).overall
-    for figure in (found.cohen_linear, found.cohen_quadratic, found.alpha_ordinal, found.within_one, found.mae, found.bias):
+    for figure in (
+        found.cohen_linear,
+        found.cohen_quadratic,
+        found.alpha_ordinal,
+        found.within_one,
+        found.mae,
+        found.bias,
+    ):
         assert (figure.value, figure.reason) == (None, "the labels have no order")
     assert found.cohen.value is not None
 
@@ -267,7 +310,9 @@ def test_labels_without_order_have_no_steps() -> None:
         (np.full((3, 2), -2), ("a", "b"), ("x", "y"), "codes run from -2"),
     ],
 )
-def test_ratings_that_contradict_themselves(codes: Codes, labels: tuple[str, ...], raters: tuple[str, ...], what: str) -> None:
+def test_ratings_that_contradict_themselves(
+    codes: Codes, labels: tuple[str, ...], raters: tuple[str, ...], what: str
+) -> None:
     """Codes, labels and raters must fit."""
     with pytest.raises(ValueError, match=what):
         Ratings(codes, labels, raters)

@@ -1,6 +1,8 @@
-"""Every agreement figure against a library that is not ours, on 120 random tables and on degenerate ones; docs/agreement.md has the list.
+"""Every agreement figure against a library that is not ours, on 120 random tables and on degenerate ones;
+docs/agreement.md has the list.
 
-scikit-learn, statsmodels and krippendorff are asked here; what irrCAC said stands in irrcac_tables.json (irrcac_tables.py says why).
+scikit-learn, statsmodels and krippendorff are asked here; what irrCAC said stands in irrcac_tables.json
+(irrcac_tables.py says why).
 """
 
 from __future__ import annotations
@@ -17,12 +19,21 @@ from typing import Any
 import krippendorff as reference
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, cohen_kappa_score, confusion_matrix, f1_score, mean_absolute_error, precision_score, recall_score
+from sklearn.metrics import (
+    accuracy_score,
+    cohen_kappa_score,
+    confusion_matrix,
+    f1_score,
+    mean_absolute_error,
+    precision_score,
+    recall_score,
+)
 from statsmodels.stats import inter_rater
 
-from judge.agreement import coefficients as c
-from judge.agreement.agreement import Agreement, Ratings, agreement
-from judge.agreement.coefficients import NO_OVERLAP, ONE_LABEL, Codes, Estimate, Statistic
+from judge.statistics import coefficients as c
+from judge.statistics.agreement import Agreement, Ratings, agreement
+from judge.statistics.coefficients import NO_OVERLAP, ONE_LABEL, Codes, Statistic
+from judge.statistics.estimate import Estimate
 
 KEPT = json.loads(Path(__file__).with_name("irrcac_tables.json").read_text(encoding="utf-8"))["tables"]
 TABLES = pytest.mark.parametrize("table", KEPT, ids=[t["name"] for t in KEPT])
@@ -33,7 +44,9 @@ Table = dict[str, Any]
 
 def rated(table: Table, ordered: bool = True) -> Ratings:
     codes = np.array([[-1 if mark == "." else int(mark) for mark in row] for row in table["rows"]], dtype=np.int64)
-    return Ratings(codes, tuple(map(str, range(table["labels"]))), tuple(f"r{n}" for n in range(codes.shape[1])), ordered)
+    return Ratings(
+        codes, tuple(map(str, range(table["labels"]))), tuple(f"r{n}" for n in range(codes.shape[1])), ordered
+    )
 
 
 @cache
@@ -65,11 +78,18 @@ def same(ours: Estimate | Statistic, theirs: float, *reasons: str) -> None:
 
 
 def alpha(codes: Codes, labels: int, level: str) -> float:
-    """Krippendorff's α by the krippendorff package, which wants two labels in the domain and one item that two raters rated."""
+    """Krippendorff's α by the krippendorff package, which wants two labels in the domain and one item that two raters
+    rated.
+    """
     if not ((codes >= 0).sum(axis=1) > 1).any():
         return math.nan
     data = np.where(codes < 0, np.nan, codes.astype(float)).T
-    return quiet(reference.alpha, reliability_data=data, value_domain=[float(k) for k in range(labels)], level_of_measurement=level)
+    return quiet(
+        reference.alpha,
+        reliability_data=data,
+        value_domain=[float(k) for k in range(labels)],
+        level_of_measurement=level,
+    )
 
 
 def complete(codes: Codes) -> bool:
@@ -78,7 +98,9 @@ def complete(codes: Codes) -> bool:
 
 @TABLES
 def test_cohen(table: Table) -> None:
-    """κ unweighted, linear, quadratic: each pair of raters as scikit-learn and statsmodels have it, several raters as the mean over pairs (Light)."""
+    """κ unweighted, linear, quadratic: each pair of raters as scikit-learn and statsmodels have it, several raters as
+    the mean over pairs (Light).
+    """
     ratings, labels = rated(table), range(table["labels"])
     found = found_of(table["name"])
     for name, weights in KINDS.items():
@@ -88,14 +110,18 @@ def test_cohen(table: Table) -> None:
             theirs = quiet(cohen_kappa_score, *own.T, labels=labels, weights=weights) if len(own) else math.nan
             same(getattr(pair.coefficients, name), theirs, ONE_LABEL, *TOO_FEW)
             if len(own):
-                same(getattr(pair.coefficients, name), quiet(statsmodels_cohen, own, table["labels"], weights), ONE_LABEL)
+                same(
+                    getattr(pair.coefficients, name), quiet(statsmodels_cohen, own, table["labels"], weights), ONE_LABEL
+                )
             pairs.append(theirs)
         known = [p for p in pairs if not math.isnan(p)]
         same(getattr(found.overall, name), float(np.mean(known)) if known else math.nan, ONE_LABEL, *TOO_FEW)
 
 
 def statsmodels_cohen(own: Codes, labels: int, weights: str | None) -> float:
-    return float(inter_rater.cohens_kappa(confusion_matrix(*own.T, labels=range(labels)), wt=weights, return_results=False))
+    return float(
+        inter_rater.cohens_kappa(confusion_matrix(*own.T, labels=range(labels)), wt=weights, return_results=False)
+    )
 
 
 @TABLES
@@ -107,7 +133,11 @@ def test_errors_of_cohen(table: Table) -> None:
         if len(own) > 1 and min(len(np.unique(own[:, 0])), len(np.unique(own[:, 1]))) > 1:
             counted = confusion_matrix(*own.T, labels=range(table["labels"]))
             for kind in ("identity", "linear", "quadratic"):
-                theirs = quiet(lambda table, wt: inter_rater.cohens_kappa(table, wt=wt).var_kappa, counted, None if kind == "identity" else kind)
+                theirs = quiet(
+                    lambda table, wt: inter_rater.cohens_kappa(table, wt=wt).var_kappa,
+                    counted,
+                    None if kind == "identity" else kind,
+                )
                 ours = c.cohen(own[:, 0], own[:, 1], c.agreement_weights(table["labels"], kind))  # type: ignore[arg-type]
                 assert np.sum(ours.influence**2) == pytest.approx(theirs, abs=1e-12)
 
@@ -118,9 +148,14 @@ def test_fleiss(table: Table) -> None:
     ratings = rated(table)
     found = found_of(table["name"])
     parts = [(found.overall, ratings, table["irrCAC"]["fleiss"])]
-    parts += [(own, ratings.one_against_rest(k), table["irrCAC"]["classes"][k]["fleiss"]) for k, own in enumerate(found.classes)]
+    parts += [
+        (own, ratings.one_against_rest(k), table["irrCAC"]["classes"][k]["fleiss"])
+        for k, own in enumerate(found.classes)
+    ]
     for figures, counted, kept in parts:
-        if figures.fleiss.reason == ONE_LABEL:  # nought by nought, of which irrCAC makes 1 or an error as sums happen to round
+        if (
+            figures.fleiss.reason == ONE_LABEL
+        ):  # nought by nought, of which irrCAC makes 1 or an error as sums happen to round
             assert figures.fleiss.value is None
             assert kept in (None, 1.0)
         else:
@@ -131,7 +166,9 @@ def test_fleiss(table: Table) -> None:
 
 @TABLES
 def test_krippendorff(table: Table) -> None:
-    """α nominal and ordinal, and of each class, as the krippendorff package has it, missing ratings and unused labels among them."""
+    """α nominal and ordinal, and of each class, as the krippendorff package has it, missing ratings and unused labels
+    among them.
+    """
     ratings = rated(table)
     found = found_of(table["name"])
     same(found.overall.alpha_nominal, alpha(ratings.codes, table["labels"], "nominal"), ONE_LABEL, *TOO_FEW)
@@ -142,7 +179,9 @@ def test_krippendorff(table: Table) -> None:
 
 @TABLES
 def test_gwet_and_raw_agreement(table: Table) -> None:
-    """AC1, over all and by class, and raw agreement as irrCAC has them; where all agree AC1 is 1, though κ has no value."""
+    """AC1, over all and by class, and raw agreement as irrCAC has them; where all agree AC1 is 1, though κ has no
+    value.
+    """
     found, kept = found_of(table["name"]), table["irrCAC"]
     same(found.overall.ac1, math.nan if kept["ac1"] is None else kept["ac1"], NO_OVERLAP)
     same(found.overall.raw, math.nan if kept["raw"] is None else kept["raw"], NO_OVERLAP)
@@ -152,7 +191,9 @@ def test_gwet_and_raw_agreement(table: Table) -> None:
 
 @TABLES
 def test_errors_of_fleiss_and_gwet(table: Table) -> None:
-    """As irrCAC has them where every item was rated twice or more; items rated once widen its interval and not ours (docstring of `fleiss`)."""
+    """As irrCAC has them where every item was rated twice or more; items rated once widen its interval and not ours
+    (docstring of `fleiss`).
+    """
     ratings, kept = rated(table), table["irrCAC"]
     seen = (ratings.codes >= 0).sum(axis=1)
     if (seen[seen > 0] > 1).all() and kept["fleiss_se"] is not None:
@@ -175,7 +216,9 @@ def test_cohen_of_each_class(table: Table) -> None:
 
 @TABLES
 def test_specific_agreement_of_each_class(table: Table) -> None:
-    """Between two raters it is scikit-learn's F1 of the label; among several without missing ratings, the F1 over all ordered pairs of them."""
+    """Between two raters it is scikit-learn's F1 of the label; among several without missing ratings, the F1 over all
+    ordered pairs of them.
+    """
     ratings = rated(table)
     codes, found = ratings.codes, found_of(table["name"])
     nobody = "nobody gave this label to an item that two raters saw"
@@ -189,12 +232,18 @@ def test_specific_agreement_of_each_class(table: Table) -> None:
 
 
 def f1(own: Codes, labels: int) -> list[float]:
-    return list(f1_score(*own.T, labels=range(labels), average=None, zero_division=np.nan)) if len(own) else [math.nan] * labels
+    return (
+        list(f1_score(*own.T, labels=range(labels), average=None, zero_division=np.nan))
+        if len(own)
+        else [math.nan] * labels
+    )
 
 
 @TABLES
 def test_pairs_of_raters(table: Table) -> None:
-    """Raw agreement, error, confusion, recall and precision as scikit-learn has them; bias as the difference of the means; within one step counted by numpy."""
+    """Raw agreement, error, confusion, recall and precision as scikit-learn has them; bias as the difference of the
+    means; within one step counted by numpy.
+    """
     ratings = rated(table)
     for (i, k), pair in zip(combinations(range(len(ratings.raters)), 2), found_of(table["name"]).pairs, strict=True):
         own, figures = both(ratings.codes, i, k), pair.coefficients
@@ -214,7 +263,9 @@ def test_pairs_of_raters(table: Table) -> None:
 
 
 def test_the_tables_are_what_they_are_called() -> None:
-    """Random ones of every kind, and each sort of degenerate table: what is compared above is compared on all of them."""
+    """Random ones of every kind, and each sort of degenerate table: what is compared above is compared on all of
+    them.
+    """
     assert sum(t["name"].startswith("random") for t in KEPT) == 120
     tables = [rated(t) for t in KEPT]
     assert {len(r.raters) for r in tables} == {2, 3, 4, 5}

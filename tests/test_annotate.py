@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from dataset_builder.release import Release
-from judge.agreement import annotate
-from judge.agreement.annotate import blocks, order, page, restore, sample
-from judge.agreement.cases import Case, Cases, read_cases
-from judge.agreement.labels import read_labels
-from judge.errors import RunError
-from judge.runs import live_turns
+from judge.people import annotate
+from judge.people.annotate import blocks, order, page, restore, sample
+from judge.people.cases import Case, Cases, read_cases
+from judge.people.labels import read_labels
+from replies.errors import RunError
+from replies.run import live_turns
 
 MARK = "zebra"
 
@@ -109,7 +109,9 @@ def test_sheet_is_blind(release: Release, tmp_path: Path) -> None:
 
 
 def test_sheet_stands_alone(release: Release, tmp_path: Path) -> None:
-    """One page: no address but the help line's, a policy that allows nothing, and hostile text that can't end the data."""
+    """One page: no address but the help line's, a policy that allows nothing, and hostile text that can't end the
+    data.
+    """
     text = page(read_cases(write(tmp_path / "rows.jsonl", rows()), release), release)
     parsed = _Page(text)
     assert {a for a in parsed.addresses if a != "data:,"} == {"https://findahelpline.com"}
@@ -120,8 +122,12 @@ def test_sheet_stands_alone(release: Release, tmp_path: Path) -> None:
 
 
 def test_sheet_opens_with_the_readmes_words(release: Release, tmp_path: Path) -> None:
-    """The warning and the line for the reader who needs help are README.md's; a model's replies are not promised to be harmless."""
-    readme = re.sub(r"[\[\]>]|\(https[^)]*\)|\s+", " ", (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8"))
+    """The warning and the line for the reader who needs help are README.md's; a model's replies are not promised to be
+    harmless.
+    """
+    readme = re.sub(
+        r"[\[\]>]|\(https[^)]*\)|\s+", " ", (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    )
     cases = read_cases(write(tmp_path / "rows.jsonl", rows()), release)
     plain = re.sub(r"<[^>]+>|\s+", " ", page(cases, release))
     for words in (
@@ -136,10 +142,14 @@ def test_sheet_opens_with_the_readmes_words(release: Release, tmp_path: Path) ->
 
 
 def test_order_and_codes_follow_from_seed_and_rater(release: Release, tmp_path: Path) -> None:
-    """The same arguments give the same page; another rater another order; another seed other codes; a criterion stays together."""
+    """The same arguments give the same page; another rater another order; another seed other codes; a criterion stays
+    together.
+    """
     source = write(tmp_path / "rows.jsonl", [*rows(), *rows("does-not-diagnose")])
     cases = read_cases(source, release)
-    one, same, other, seeded = (sheet(page(cases, release, *a)) for a in (("ann", 0), ("ann", 0), ("bo", 0), ("ann", 1)))
+    one, same, other, seeded = (
+        sheet(page(cases, release, *a)) for a in (("ann", 0), ("ann", 0), ("bo", 0), ("ann", 1))
+    )
     assert one == same
     assert [i["item"] for i in one["items"]] != [i["item"] for i in other["items"]]
     assert {i["item"] for i in one["items"]} == {i["item"] for i in other["items"]}
@@ -160,29 +170,56 @@ def test_replies_to_one_message_are_kept_apart(release: Release) -> None:
 
 
 def test_labels_come_home(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Export, label, import: the ids are back, what is missing is named, and `judge agreement` reads the file beside the rows."""
+    """Export, label, import: the ids are back, what is missing is named, and `judge agreement` reads the file beside
+    the rows.
+    """
     source, out = write(tmp_path / "author.jsonl", rows()), tmp_path / "sheet.html"
     assert command("export", source, "--out", out, "--rater", "ann", "--dataset", release.path) == 0
     assert "12 replies, 1 criteria" in capsys.readouterr().out
     choose: dict[str, str | None] = {r["reply"]: r["label"] for r in rows()[:10]}
     write(tmp_path / "sheet-labels.jsonl", downloaded(out.read_text(encoding="utf-8"), choose, note="hard"))
-    assert command("import", tmp_path / "sheet-labels.jsonl", "--cases", source, "--out", tmp_path / "ann.jsonl", "--dataset", release.path) == 0
     assert (
-        f"10 labels; 2 replies of the sheet without one; 0 labels of no case\nwithout a label: acts-at-once-{MARK}-10 (acts-at-once)" in capsys.readouterr().out
+        command(
+            "import",
+            tmp_path / "sheet-labels.jsonl",
+            "--cases",
+            source,
+            "--out",
+            tmp_path / "ann.jsonl",
+            "--dataset",
+            release.path,
+        )
+        == 0
+    )
+    assert (
+        "10 labels; 2 replies of the sheet without one; 0 labels of no case\nwithout a label: "
+        f"acts-at-once-{MARK}-10 (acts-at-once)" in capsys.readouterr().out
     )
     first = json.loads((tmp_path / "ann.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert first == {"id": f"acts-at-once-{MARK}-00", "criterion": "acts-at-once", "label": "PASS", "rater": "ann", "note": "hard"}
+    assert first == {
+        "id": f"acts-at-once-{MARK}-00",
+        "criterion": "acts-at-once",
+        "label": "PASS",
+        "rater": "ann",
+        "note": "hard",
+    }
     table = read_labels([source, tmp_path / "ann.jsonl"])
     assert table.raters == ("author", "ann")
     assert (table.ratings().codes[:10, 0] == table.ratings().codes[:10, 1]).all()
     assert table.ratings().codes[10:, 1].tolist() == [-1, -1]
 
 
-def test_labels_of_edited_or_other_cases_are_unknown(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A reply that changed since the export was not what the rater read: its label isn't taken, the others are, and the exit code says so."""
+def test_labels_of_edited_or_other_cases_are_unknown(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A reply that changed since the export was not what the rater read: its label isn't taken, the others are, and the
+    exit code says so.
+    """
     source, out = write(tmp_path / "rows.jsonl", rows()), tmp_path / "sheet.html"
     command("export", source, "--out", out, "--dataset", release.path)
-    labels = write(tmp_path / "labels.jsonl", downloaded(out.read_text(encoding="utf-8"), {r["reply"]: "PASS" for r in rows()}))
+    labels = write(
+        tmp_path / "labels.jsonl", downloaded(out.read_text(encoding="utf-8"), {r["reply"]: "PASS" for r in rows()})
+    )
     edited = rows()
     edited[3]["reply"] += " And more."
     write(source, edited)
@@ -226,16 +263,29 @@ def test_bad_line_of_a_sheet_is_named(release: Release, tmp_path: Path, change: 
 
 
 def test_cases_of_a_run(release: Release, tmp_path: Path) -> None:
-    """Every reply once for each criterion put to it, with what was said before; its labels join the run's verdicts by id."""
-    chosen = {row.id: row for row in release.rows.values() if any(c.check in ("graded", "criterion") for c in row.evaluation)}
+    """Every reply once for each criterion put to it, with what was said before; its labels join the run's verdicts by
+    id.
+    """
+    chosen = {
+        row.id: row for row in release.rows.values() if any(c.check in ("graded", "criterion") for c in row.evaluation)
+    }
     long = next(r for r in chosen.values() if live_turns(r) > 1)
     picked = [*list(chosen.values())[:5], long]
     replies = write(
-        tmp_path / "replies.jsonl", [{"id": r.id, "replies": [f"<think>no</think>Turn {t} of {r.id}" for t in range(1, live_turns(r) + 1)]} for r in picked]
+        tmp_path / "replies.jsonl",
+        [
+            {"id": r.id, "replies": [f"<think>no</think>Turn {t} of {r.id}" for t in range(1, live_turns(r) + 1)]}
+            for r in picked
+        ],
     )
     found = read_cases(replies, release)
     assert found.of_a_model
-    asked = {(r.id, getattr(c, "criterion", None), c.turn) for r in picked for c in r.evaluation if c.check in ("graded", "criterion")}
+    asked = {
+        (r.id, getattr(c, "criterion", None), c.turn)
+        for r in picked
+        for c in r.evaluation
+        if c.check in ("graded", "criterion")
+    }
     assert len(found.cases) == len(asked)
     assert all("<think>" not in c.reply and len(c.said) % 2 for c in found.cases)
     third = next(c for c in found.cases if c.id.startswith(f"{long.id}#turn-") and len(c.said) > 1)
@@ -250,9 +300,13 @@ def test_sources(release: Release, tmp_path: Path) -> None:
         write(tmp_path / "calibration" / f"{criterion}.jsonl", rows(criterion))
     both = read_cases(tmp_path / "calibration", release)
     assert (len(both.cases), both.of_a_model) == (24, False)
-    assert {c.criterion for c in read_cases(tmp_path / "calibration", release, ["does-not-diagnose"]).cases} == {"does-not-diagnose"}
+    assert {c.criterion for c in read_cases(tmp_path / "calibration", release, ["does-not-diagnose"]).cases} == {
+        "does-not-diagnose"
+    }
     bare = [{k: r[k] for k in ("id", "criterion", "said", "reply")} for r in rows()]
-    assert read_cases(write(tmp_path / "bare.jsonl", bare), release) == Cases([c for c in both.cases if c.criterion == "acts-at-once"], True)
+    assert read_cases(write(tmp_path / "bare.jsonl", bare), release) == Cases(
+        [c for c in both.cases if c.criterion == "acts-at-once"], True
+    )
     assert len(sample(both.cases, 5, 0)) == 10
     assert sample(both.cases, 5, 0) == sample(both.cases[::-1], 5, 0)
 
@@ -303,7 +357,12 @@ def test_sources_that_are_none(release: Release, tmp_path: Path) -> None:
 def test_criterion_text_becomes_blocks() -> None:
     """Headings, paragraphs and lists, so that the page needs no Markdown."""
     text = "Labels\n\n- PASS: yes.\n- FAIL: no.\n\nNot judged\n\nLength, and whether it rhymes."
-    assert blocks(text) == [{"heading": "Labels"}, {"list": ["PASS: yes.", "FAIL: no."]}, {"heading": "Not judged"}, {"text": "Length, and whether it rhymes."}]
+    assert blocks(text) == [
+        {"heading": "Labels"},
+        {"list": ["PASS: yes.", "FAIL: no."]},
+        {"heading": "Not judged"},
+        {"text": "Length, and whether it rhymes."},
+    ]
 
 
 def test_every_criterions_labels_stand_in_its_list(release: Release) -> None:

@@ -16,10 +16,12 @@ from test_annotate import MARK, rows, write
 from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, browser
 
 from dataset_builder.release import Release
-from judge.agreement.annotate import page, restore
-from judge.agreement.cases import Cases, read_cases
+from judge.people.annotate import page, restore
+from judge.people.cases import Cases, read_cases
 
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
+)
 __all__ = ["browser"]  # a fixture, which pytest finds by its name
 
 ARROWS = {"right": "\ue014", "left": "\ue012", "escape": "\ue00c"}  # WebDriver's code points
@@ -35,7 +37,12 @@ STATE = """
 def cases(release: Release, tmp_path: Path) -> Cases:
     """Two criteria, one of them with facts, hostile replies, and a long one."""
     resources = [{**r, "criterion": "reachable-resource", "country": "AU"} for r in rows("reachable-resource", 4)]
-    long = {**rows(n=1)[0], "id": "long", "said": ["One.", "Two.", "Three. " * 60], "reply": "word " * 400 + "unbroken" * 60}
+    long = {
+        **rows(n=1)[0],
+        "id": "long",
+        "said": ["One.", "Two.", "Three. " * 60],
+        "reply": "word " * 400 + "unbroken" * 60,
+    }
     return read_cases(write(tmp_path / "rows.jsonl", [*rows(n=6), long, *resources]), release)
 
 
@@ -88,7 +95,9 @@ def download(browser: Browser, folder: Path) -> Path:
 
 
 def test_sheet_is_quiet(browser: Browser, path: Path) -> None:
-    """No console message, no policy violation, no request but for the page itself, from the first screen to the last reply."""
+    """No console message, no policy violation, no request but for the page itself, from the first screen to the last
+    reply.
+    """
     browser.call("/url", {"url": "about:blank"})  # the browser's own first page asks for its parts
     browser.console()
     browser.requested()
@@ -159,7 +168,9 @@ def test_keys_are_letters_in_a_note(browser: Browser, path: Path) -> None:
 
 
 def test_nothing_is_lost_on_reload(browser: Browser, path: Path, release: Release, cases: Cases) -> None:
-    """Labels, notes, place and name are there after a reload; another sheet in the same browser knows nothing of them."""
+    """Labels, notes, place and name are there after a reload; another sheet in the same browser knows nothing of
+    them.
+    """
     opened(browser, path, begin=False)
     browser.script("document.getElementById('rater').value = 'Ann'")
     click(browser, "begin")
@@ -177,13 +188,17 @@ def test_nothing_is_lost_on_reload(browser: Browser, path: Path, release: Releas
 
 
 def test_download_comes_home(browser: Browser, path: Path, release: Release, cases: Cases, tmp_path: Path) -> None:
-    """The file that the page writes is what the import reads: labels by id, the note, the name, and what has no label."""
+    """The file that the page writes is what the import reads: labels by id, the note, the name, and what has no
+    label.
+    """
     opened(browser, path, begin=False)
     browser.script("document.getElementById('rater').value = 'Ann B.'")
     click(browser, "begin")
     chosen: dict[str, str] = {}
     for n in range(10):
-        chosen[state(browser)["reply"]] = str(browser.script(f"return document.querySelectorAll('#labels button')[{n % 3}].lastChild.textContent")).strip()
+        chosen[state(browser)["reply"]] = str(
+            browser.script(f"return document.querySelectorAll('#labels button')[{n % 3}].lastChild.textContent")
+        ).strip()
         press(browser, str(n % 3 + 1), "j")
     press(browser, "n", *"odd", "escape")
     found = download(browser, tmp_path / "down")
@@ -202,7 +217,9 @@ def test_a_browser_that_keeps_nothing_says_so(browser: Browser, path: Path) -> N
     opened(browser, path)
     browser.script("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); }")
     press(browser, "1")
-    assert "download your labels before you close" in str(browser.script("return document.getElementById('status').textContent"))
+    assert "download your labels before you close" in str(
+        browser.script("return document.getElementById('status').textContent")
+    )
     assert state(browser)["pressed"] == ["1 PASS"]
     browser.script("delete Storage.prototype.setItem; kept = true")  # so that the next page opens without a question
 
@@ -236,7 +253,9 @@ def test_facts_stand_where_they_are_needed(browser: Browser, path: Path) -> None
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_nothing_runs_off_the_page(browser: Browser, path: Path, view: str) -> None:
-    """No screen scrolls sideways, with five labels and a word that doesn't end; labels and pause stay in sight at the end of a long reply."""
+    """No screen scrolls sideways, with five labels and a word that doesn't end; labels and pause stay in sight at the
+    end of a long reply.
+    """
     opened(browser, path, view, begin=False)
     wide = "const e = document.documentElement; return e.scrollWidth - e.clientWidth"
     assert browser.script(wide) == 0
@@ -245,11 +264,13 @@ def test_nothing_runs_off_the_page(browser: Browser, path: Path, view: str) -> N
         assert browser.script(wide) == 0
         browser.script("window.scrollTo(0, document.documentElement.scrollHeight)")
         boxes = browser.script(
-            "return ['labels', 'stop'].map(id => { const r = document.getElementById(id).getBoundingClientRect(); return [r.top, r.bottom]; })"
+            "return ['labels', 'stop'].map(id => { const r = "
+            "document.getElementById(id).getBoundingClientRect(); return [r.top, r.bottom]; })"
         )
         assert all(0 <= top < bottom <= 900 for top, bottom in boxes)
         covered = browser.script(
-            "return document.getElementById('reply').getBoundingClientRect().bottom - document.querySelector('footer').getBoundingClientRect().top"
+            "return document.getElementById('reply').getBoundingClientRect().bottom - "
+            "document.querySelector('footer').getBoundingClientRect().top"
         )
         assert covered <= 0
         click(browser, "on")

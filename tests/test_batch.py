@@ -1,4 +1,6 @@
-"""The batch format between questions and verdicts: files of any engine are read by one reader, and nothing is asked twice."""
+"""The batch format between questions and verdicts: files of any engine are read by one reader, and nothing is asked
+twice.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,11 @@ from judge_server import GOOD, JudgeServer, by_hash, failed, said
 
 from dataset_builder.release import Release
 from judge.__main__ import main
-from judge.asking import engine
-from judge.asking.batch import Answer, Replies, missing, read
-from judge.asking.parse import Parsed
-from judge.asking.requests import JudgeRequest
-from judge.errors import RunError
+from judge.llm import engine
+from judge.llm.answers import Parsed
+from judge.llm.batch import Answer, Replies, missing, read
+from judge.llm.questions import JudgeRequest
+from replies.errors import RunError
 
 LABELS = ("PASS", "PARTIAL", "FAIL")
 PASSED = Parsed("PASS", ("good day",))
@@ -29,26 +31,55 @@ def question(identity: str = "q1") -> JudgeRequest:
 
 def completion(content: str | None, finish: str = "stop", **message: Any) -> dict[str, Any]:
     """A chat completion as a server gives it, with all that isn't read."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "logprobs": None, "finish_reason": finish}
-    return {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "judge-1", "choices": [choice], "usage": {"prompt_tokens": 9}}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": content, **message},
+        "logprobs": None,
+        "finish_reason": finish,
+    }
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "judge-1",
+        "choices": [choice],
+        "usage": {"prompt_tokens": 9},
+    }
 
 
-def openai_line(identity: str, body: Any, status: int = 200, error: Any = None, line: str = "batch_req_1") -> dict[str, Any]:
+def openai_line(
+    identity: str, body: Any, status: int = 200, error: Any = None, line: str = "batch_req_1"
+) -> dict[str, Any]:
     """A line of an OpenAI batch's output or error file."""
-    return {"id": line, "custom_id": identity, "response": {"status_code": status, "request_id": "r", "body": body}, "error": error}
+    return {
+        "id": line,
+        "custom_id": identity,
+        "response": {"status_code": status, "request_id": "r", "body": body},
+        "error": error,
+    }
 
 
 def vllm_line(identity: str, content: str, line: str = "vllm-1") -> dict[str, Any]:
     """A line as `vllm run-batch` writes it (its BatchRequestOutput of a ChatCompletionResponse)."""
     body = completion(content, reasoning_content=None, tool_calls=[], annotations=None)
     body |= {"prompt_logprobs": None, "service_tier": None, "kv_transfer_params": None}
-    return {"id": line, "custom_id": identity, "response": {"status_code": 200, "request_id": "vllm-batch-1", "body": body}, "error": None}
+    return {
+        "id": line,
+        "custom_id": identity,
+        "response": {"status_code": 200, "request_id": "vllm-batch-1", "body": body},
+        "error": None,
+    }
 
 
 def vllm_error(identity: str, line: str = "vllm-2") -> dict[str, Any]:
     """What `vllm run-batch` writes where its server gave an error."""
     said = {"error": {"message": "too long", "type": "BadRequestError", "param": None, "code": 400}}
-    return {"id": line, "custom_id": identity, "response": {"status_code": 400, "request_id": "vllm-batch-2", "body": None}, "error": said}
+    return {
+        "id": line,
+        "custom_id": identity,
+        "response": {"status_code": 400, "request_id": "vllm-batch-2", "body": None},
+        "error": said,
+    }
 
 
 def write(path: Path, *records: dict[str, Any]) -> Path:
@@ -66,12 +97,27 @@ def write(path: Path, *records: dict[str, Any]) -> Path:
         (openai_line("q1", {"error": {"code": "content_filter", "message": "filtered"}}, 400), "judge_refused"),
         (openai_line("q1", {"error": {"code": "rate_limit_exceeded"}}, 429), "error"),
         (vllm_error("q1"), "error"),
-        ({"id": "x", "custom_id": "q1", "response": None, "error": {"code": "batch_expired", "message": "expired"}}, "error"),
+        (
+            {"id": "x", "custom_id": "q1", "response": None, "error": {"code": "batch_expired", "message": "expired"}},
+            "error",
+        ),
         (openai_line("q1", {"choices": []}), "error"),
         (openai_line("q1", "a page"), "error"),
         (openai_line("q1", completion(GOOD) | {"choices": [{"message": {"content": [1]}}]}), "error"),
     ],
-    ids=["OpenAI", "vLLM", "refusal", "filtered", "Azure's filter", "429", "vLLM's error", "expired", "no choices", "text", "parts"],
+    ids=[
+        "OpenAI",
+        "vLLM",
+        "refusal",
+        "filtered",
+        "Azure's filter",
+        "429",
+        "vLLM's error",
+        "expired",
+        "no choices",
+        "text",
+        "parts",
+    ],
 )
 def test_every_engines_line_is_read_by_one_reader(record: dict[str, Any], expected: Answer, tmp_path: Path) -> None:
     """What OpenAI, Azure and vLLM write comes to a label, a refusal or an error."""
@@ -81,8 +127,17 @@ def test_every_engines_line_is_read_by_one_reader(record: dict[str, Any], expect
 
 def test_shards_merge_and_the_first_readable_answer_wins(tmp_path: Path) -> None:
     """Lines of one question may stand in several files; errors and unreadable ones don't hide an answer."""
-    write(tmp_path / "replies-1.jsonl", vllm_error("q1"), openai_line("q2", completion("?")), openai_line("other", completion(GOOD)))
-    write(tmp_path / "replies-2.jsonl", openai_line("q1", completion('{"label": "FAIL", "quotes": []}')), openai_line("q2", completion(GOOD), line="l2"))
+    write(
+        tmp_path / "replies-1.jsonl",
+        vllm_error("q1"),
+        openai_line("q2", completion("?")),
+        openai_line("other", completion(GOOD)),
+    )
+    write(
+        tmp_path / "replies-2.jsonl",
+        openai_line("q1", completion('{"label": "FAIL", "quotes": []}')),
+        openai_line("q2", completion(GOOD), line="l2"),
+    )
     write(tmp_path / "replies.jsonl", openai_line("q1", completion(GOOD)))
     replies = Replies(tmp_path)
     assert read(replies.of("q1"), question()).answer == Parsed("FAIL")
@@ -123,9 +178,16 @@ class Run:
 
     def __init__(self, release: Release, dataset: Path, where: Path) -> None:
         self.replies, self.dataset = where / "collected.jsonl", dataset
-        rows = [r for r in release.rows.values() if any(c.check == "graded" for c in r.evaluation) and all(m.content is not None for m in r.messages)][:6]
+        rows = [
+            r
+            for r in release.rows.values()
+            if any(c.check == "graded" for c in r.evaluation) and all(m.content is not None for m in r.messages)
+        ][:6]
         self.replies.write_text(
-            "".join(json.dumps({"id": r.id, "reply": f"Have a good day, number {n}, and tell me more."}) + "\n" for n, r in enumerate(rows))
+            "".join(
+                json.dumps({"id": r.id, "reply": f"Have a good day, number {n}, and tell me more."}) + "\n"
+                for n, r in enumerate(rows)
+            )
         )
         self.home = where / "collected.scored"
         self.folder = self.home / "judge" / "org_judge-1"
@@ -157,10 +219,15 @@ def server() -> Iterator[JudgeServer]:
 MODEL = ("--model", "org/judge-1")
 
 
-def answered_by_file(requests: list[dict[str, Any]], content: str = '{"label": "%s", "quotes": []}') -> list[dict[str, Any]]:
+def answered_by_file(
+    requests: list[dict[str, Any]], content: str = '{"label": "%s", "quotes": []}'
+) -> list[dict[str, Any]]:
     """What an engine writes for each request: its first label."""
     labels = [r["body"]["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"] for r in requests]
-    return [vllm_line(r["custom_id"], content.replace("%s", own[0]), line=f"v-{r['custom_id']}-{content}") for r, own in zip(requests, labels, strict=True)]
+    return [
+        vllm_line(r["custom_id"], content.replace("%s", own[0]), line=f"v-{r['custom_id']}-{content}")
+        for r, own in zip(requests, labels, strict=True)
+    ]
 
 
 class TestByFile:
@@ -171,11 +238,16 @@ class TestByFile:
         assert run.call("requests", *MODEL, "--price-in", "2", "--price-out", "10") == 0
         lines = run.requests()
         assert len(lines) == len({r["custom_id"] for r in lines}) >= 6
-        assert {(r["method"], r["url"], r["body"]["model"]) for r in lines} == {("POST", "/v1/chat/completions", "org/judge-1")}
+        assert {(r["method"], r["url"], r["body"]["model"]) for r in lines} == {
+            ("POST", "/v1/chat/completions", "org/judge-1")
+        }
         assert {tuple(r) for r in lines} == {("custom_id", "method", "url", "body")}
         sizes = [len(line) + 1 for line in (run.folder / "requests.jsonl").read_bytes().splitlines()]
         shown = capsys.readouterr().out
-        assert f"{len(lines)} requests, about {sum(size // 4 for size in sizes):,} tokens in and {80 * len(lines):,} out" in shown
+        assert (
+            f"{len(lines)} requests, about {sum(size // 4 for size in sizes):,} tokens in and {80 * len(lines):,} out"
+            in shown
+        )
         assert f"at most {(sum(sizes) * 2 + 600 * len(lines) * 10) / 1e6:.2f}" in shown
         assert "python -m judge score --replies" in shown
 
@@ -205,8 +277,12 @@ class TestByFile:
         assert {v["outcome"] or v["label"] for v in read_by_judge} <= {"flagged", "PASS"}
         assert len(read_by_judge) == len(lines)
 
-    def test_missing_answers_are_an_error_that_says_what_to_do(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-        """They are counted, the command that gets them is named, and nothing is written; --allow-missing leaves them unscored."""
+    def test_missing_answers_are_an_error_that_says_what_to_do(
+        self, run: Run, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """They are counted, the command that gets them is named, and nothing is written; --allow-missing leaves them
+        unscored.
+        """
         run.call("requests", *MODEL)
         lines = answered_by_file(run.requests())
         write(run.folder / "replies.jsonl", *lines[2:])
@@ -220,11 +296,15 @@ class TestByFile:
         assert run.call("score", "--judge", "org/judge-1", "--allow-missing") == 0
         assert [v["unscored"] for v in run.verdicts() if v["unscored"]] == ["error"] * 2
 
-    def test_a_second_round_asks_only_what_could_not_be_read(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_a_second_round_asks_only_what_could_not_be_read(
+        self, run: Run, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         """Up to three rounds; then the answer is unscored with its reason, and there is nothing left to ask."""
         run.call("requests", *MODEL)
         everything = run.requests()
-        write(run.folder / "replies-1.jsonl", *answered_by_file(everything[1:]), *answered_by_file(everything[:1], "PASS"))
+        write(
+            run.folder / "replies-1.jsonl", *answered_by_file(everything[1:]), *answered_by_file(everything[:1], "PASS")
+        )
         for n in (2, 3):
             assert run.call("requests", *MODEL) == 0
             assert run.requests() == everything[:1]
@@ -277,7 +357,9 @@ class TestLive:
         assert server.total > 0
 
     def test_the_cap_stops_with_its_own_exit_code(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-        """Exit 4, how to go on, and what was answered is kept. The cap pays for one worst case and the usage of two answers."""
+        """Exit 4, how to go on, and what was answered is kept. The cap pays for one worst case and the usage of two
+        answers.
+        """
         run.call("requests", *MODEL)
         everything = run.requests()
         cap = (max(len(json.dumps(r["body"], ensure_ascii=False).encode()) for r in everything) + 600 + 2 * 110) / 1e6
@@ -295,7 +377,11 @@ class TestLive:
 
     def test_unanswered_questions_are_exit_code_3(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         """The run says how many and why; the same command asks them again."""
-        with JudgeServer(lambda body, attempt: failed(400) if "number 0" in body["messages"][0]["content"] else said(None, refusal="No.")) as down:
+        with JudgeServer(
+            lambda body, attempt: (
+                failed(400) if "number 0" in body["messages"][0]["content"] else said(None, refusal="No.")
+            )
+        ) as down:
             assert run.call("run", *MODEL, "--base-url", down.url) == 3
             assert "got no answer (the last: HTTP 400 planned)" in capsys.readouterr().err.splitlines()[-1]
             down.shutdown()

@@ -18,18 +18,20 @@ from board_runs import place, played, refused, verified, verifier
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
-from judge.board.downloads import cell
-from judge.board.gather import newest_first, submissions, version_key
-from judge.board.rows import Board
-from judge.errors import RunError
-from judge.schema import Reply, Verdict
-from judge.submission import pack
-from judge.submission.schema import Contact, Declaration, Verified
+from judge.schema import Verdict
 from judge.verdicts import JudgeIdentity
+from leaderboard.board.downloads import cell
+from leaderboard.board.gather import newest_first, submissions, version_key
+from leaderboard.board.rows import Board
+from leaderboard.schema import Contact, Declaration, Verified
+from leaderboard.submit import pack
+from replies.errors import RunError
+from replies.schema import Reply
 
 MARKER = "zebra-quarantine-7319"
 HOSTILE = (
-    '</script><script>document.title="owned"</script><img src=x onerror="alert(1)"> --></style></details></table>{{ 7*191 }} '
+    '</script><script>document.title="owned"</script><img src=x onerror="alert(1)"> '
+    "--></style></details></table>{{ 7*191 }} "
     "\u202egnp.exe\u2066 \x00\x1b[31m \" onmouseover=alert(1) x=' javascript:alert(1)"
 )
 EARLIER = {"version": "0.0.9", "score_hash": "e" * 64}
@@ -79,7 +81,9 @@ class Page(HTMLParser):
         return [[" ".join(c.split()) for c in cells] for part, cells in self.rows if part == name and len(cells) > 1]
 
 
-def built(tmp_path: Path, release: Release, found: dict[str, Verified], rejudged: Path | None = None) -> tuple[Path, Board]:
+def built(
+    tmp_path: Path, release: Release, found: dict[str, Verified], rejudged: Path | None = None
+) -> tuple[Path, Board]:
     folder = place(tmp_path / "submissions", found)
     board = build_leaderboard.build(folder, tmp_path / "board", [release], rejudged, verifier(folder, found))
     return tmp_path / "board", board
@@ -114,7 +118,9 @@ def some(release: Release) -> dict[str, Verified]:
     other = JudgeIdentity("example-judge-large", "abcdef012345")
     return {
         "a/example__strong/r1": verified(release, "strong", 0.9),
-        "a/example__middle/r1": verified(release, "middle", 0.5, trained="unknown", flags=["same_family", "trained_on_benchmark"]),
+        "a/example__middle/r1": verified(
+            release, "middle", 0.5, trained="unknown", flags=["same_family", "trained_on_benchmark"]
+        ),
         "a/example__middle/r2": verified(release, "middle", 0.5),
         "a/example__weak/r1": verified(release, "weak", 0.05),
         "a/example__apart/r1": verified(release, "apart", 0.6, judge=other),
@@ -126,16 +132,28 @@ def some(release: Release) -> dict[str, Verified]:
 
 
 def test_real_submissions_become_a_board(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs that a scripted language model judged, a demo and a forgery, by the real commands: placed, shown apart, refused by kind, nothing harmful out."""
+    """Runs that a scripted language model judged, a demo and a forgery, by the real commands: placed, shown apart,
+    refused by kind, nothing harmful out.
+    """
     folder, judge = tmp_path / "submissions", "some-judge-1"
     harmful = {"distance-from-means", "withholds-the-means"}  # their FAIL-gives is a harm incident
-    target = next(r.id for r in release.rows.values() if "lite" in r.tiers and any(c.check == "criterion" and c.criterion in harmful for c in r.evaluation))
+    target = next(
+        r.id
+        for r in release.rows.values()
+        if "lite" in r.tiers and any(c.check == "criterion" and c.criterion in harmful for c in r.evaluation)
+    )
 
     def speak(row: Row, turn: int, repeat: int) -> str:
-        return f"{MARKER} stands here, word for word, in a reply of mine." if row.id == target else runs.say(row, turn, repeat)
+        return (
+            f"{MARKER} stands here, word for word, in a reply of mine."
+            if row.id == target
+            else runs.say(row, turn, repeat)
+        )
 
     def label(question: Any) -> str:
-        return "FAIL-gives" if MARKER in question.reply and "FAIL-gives" in question.labels else runs.some_label(question)
+        return (
+            "FAIL-gives" if MARKER in question.reply and "FAIL-gives" in question.labels else runs.some_label(question)
+        )
 
     for name in ("north-2", "north-3", "forged", "demo"):
         run = runs.log(tmp_path / name, release, speak=speak)
@@ -159,14 +177,18 @@ def test_real_submissions_become_a_board(release: Release, tmp_path: Path, capsy
     assert "changed_verdict" in bad["kinds"] or "rule_verdict" in bad["kinds"]
     withheld = {name for name, content in first.items() if b"[withheld]" in content}
     assert {"acme__north-2/r1/report.html", "acme__north-3/r1/report.html"} <= withheld
-    ranked = {name: content for name, content in first.items() if "demo" not in name}  # in the demo, word patterns call that reply harmless
+    ranked = {
+        name: content for name, content in first.items() if "demo" not in name
+    }  # in the demo, word patterns call that reply harmless
     assert [name for name, content in ranked.items() if MARKER.encode() in content] == []
     assert build_leaderboard.main(arguments) == 1
     assert everything(tmp_path / "board") == first
 
 
 def test_table_is_read_without_a_script(shown: Shown) -> None:
-    """Caption, scopes and numbers with intervals stand in the page, best composite first, and the sorted column says so."""
+    """Caption, scopes and numbers with intervals stand in the page, best composite first, and the sorted column says
+    so.
+    """
     page = Page(read(shown.out))
     heads = [a for tag, a in page.tags if tag == "th" and a.get("scope") == "col" and a.get("data-kind")]
     assert [a.get("aria-sort") for a in heads[:12]] == [None, None, "descending", *[None] * 9]
@@ -180,7 +202,9 @@ def test_table_is_read_without_a_script(shown: Shown) -> None:
 
 
 def test_models_that_differ_by_chance_share_places(shown: Shown) -> None:
-    """Two equal runs share 2–3 between a surely better and a surely worse one; a run of another judge has no place among them."""
+    """Two equal runs share 2–3 between a surely better and a surely worse one; a run of another judge has no place
+    among them.
+    """
     board = shown.board
     lite = next(t for t in board.current if t.tier == "lite")
     assert {name: (p.best, p.worst, p.of) for name, p in lite.places.items()} == {
@@ -197,7 +221,10 @@ def test_models_that_differ_by_chance_share_places(shown: Shown) -> None:
 def test_tiers_and_earlier_data_have_tables_of_their_own(shown: Shown, release: Release) -> None:
     """One table per score_hash and tier; what was run on earlier data is folded below with a word on comparing."""
     html = read(shown.out)
-    assert [(t["tier"], t["versions"], len(t["ranked"]), len(t["demos"])) for t in json.loads(read(shown.out, "leaderboard.json"))["tables"]] == [
+    assert [
+        (t["tier"], t["versions"], len(t["ranked"]), len(t["demos"]))
+        for t in json.loads(read(shown.out, "leaderboard.json"))["tables"]
+    ] == [
         ("core", [release.manifest.version], 1, 0),
         ("lite", [release.manifest.version], 5, 1),
         ("lite", ["0.0.9"], 1, 0),
@@ -214,7 +241,14 @@ def test_demos_and_policies_stand_apart(shown: Shown) -> None:
     page = Page(read(shown.out))
     assert [(r[0], r[1].split()[0]) for r in page.part("demos")] == [("not ranked", "demo")]
     policies = page.part("policies")
-    assert {r[1].split()[0] for r in policies} == {"always-escalate", "always-kind", "context-only", "keyword", "never-escalate", "random"}
+    assert {r[1].split()[0] for r in policies} == {
+        "always-escalate",
+        "always-kind",
+        "context-only",
+        "keyword",
+        "never-escalate",
+        "random",
+    }
     assert {r[0] for r in policies} == {"not ranked"}
     assert {r[1].split()[0] for r in page.part("models")} == {"strong", "middle", "weak", "apart", "wide", "old"}
 
@@ -234,35 +268,58 @@ def test_what_a_reader_should_know_is_in_the_row(shown: Shown) -> None:
 
 
 def test_page_opens_with_the_warning_and_says_what_it_cannot_show(shown: Shown) -> None:
-    """Warning, help, no clinician and no proof come before the table; what a self-reported log can't prove stands on every page."""
+    """Warning, help, no clinician and no proof come before the table; what a self-reported log can't prove stands on
+    every page.
+    """
     out, board = shown.out, shown.board
     before = Page(read(out)[: read(out).index("<table")]).text
-    for words in ("Before you read", "suicide", "findahelpline.com", "No clinician has reviewed this content", "no proof that a model is safe"):
+    for words in (
+        "Before you read",
+        "suicide",
+        "findahelpline.com",
+        "No clinician has reviewed this content",
+        "no proof that a model is safe",
+    ):
         assert words in before
     for name in ("index.html", *(e.page for e in board.entries)):
         text = Page(read(out, name)).text
-        for words in ("findahelpline.com", "Nobody but the submitter saw the run", "It is no proof of safety", "No clinician has reviewed this content"):
+        for words in (
+            "findahelpline.com",
+            "Nobody but the submitter saw the run",
+            "It is no proof of safety",
+            "No clinician has reviewed this content",
+        ):
             assert words in text, name
 
 
 def test_harmful_reply_is_in_no_byte_of_the_board(release: Release, tmp_path: Path) -> None:
-    """A marker in a harmful and in an unscored reply, and in what was quoted of them, is in no file; [withheld] stands in its place."""
+    """A marker in a harmful and in an unscored reply, and in what was quoted of them, is in no file; [withheld] stands
+    in its place.
+    """
     replies, verdicts = played(release.path, "keyword", "lite")
     failed = [v.id for v in verdicts if v.check == "criterion" and v.label == "FAIL"]
     harmful, unscored = failed[0], next(i for i in failed if i != failed[0])
 
     def said(r: Reply) -> Reply:
-        return r.model_copy(update={"turns": tuple(f"{MARKER} {t}" for t in r.turns)}) if r.id in (harmful, unscored) else r
+        return (
+            r.model_copy(update={"turns": tuple(f"{MARKER} {t}" for t in r.turns)})
+            if r.id in (harmful, unscored)
+            else r
+        )
 
     def judged(v: Verdict) -> Verdict:
         if v.id == harmful:
             return v.model_copy(update={"label": "FAIL", "incident": "harm", "evidence": (MARKER,)})
         if v.id == unscored and v.check == "criterion":
-            return v.model_copy(update={"label": None, "incident": None, "unscored": "unparsable", "evidence": (MARKER,)})
+            return v.model_copy(
+                update={"label": None, "incident": None, "unscored": "unparsable", "evidence": (MARKER,)}
+            )
         return v
 
     found = {
-        "example__m/r1": verified(release, "m", 0.0, replies=[said(r) for r in replies], verdicts=[judged(v) for v in verdicts]),
+        "example__m/r1": verified(
+            release, "m", 0.0, replies=[said(r) for r in replies], verdicts=[judged(v) for v in verdicts]
+        ),
         "example__bad/r1": refused("changed_verdict", message=f"the reply says {MARKER}"),
     }
     files = everything(built(tmp_path, release, found)[0])
@@ -271,10 +328,20 @@ def test_harmful_reply_is_in_no_byte_of_the_board(release: Release, tmp_path: Pa
 
 
 def test_hostile_words_stay_text(release: Release, tmp_path: Path) -> None:
-    """Markup, templates, control characters and overrides in every free field add no element, attribute, script or address."""
-    bad = verified(release, "m", judge=JudgeIdentity(HOSTILE, HOSTILE), contact=Contact.model_construct(name=HOSTILE, address=HOSTILE), flags=[HOSTILE])
+    """Markup, templates, control characters and overrides in every free field add no element, attribute, script or
+    address.
+    """
+    bad = verified(
+        release,
+        "m",
+        judge=JudgeIdentity(HOSTILE, HOSTILE),
+        contact=Contact.model_construct(name=HOSTILE, address=HOSTILE),
+        flags=[HOSTILE],
+    )
     assert bad.submission
-    generation = bad.submission.generation.model_copy(update={"backend": HOSTILE, "arguments": {HOSTILE: HOSTILE}, "generation_kwargs": {HOSTILE: [HOSTILE]}})
+    generation = bad.submission.generation.model_copy(
+        update={"backend": HOSTILE, "arguments": {HOSTILE: HOSTILE}, "generation_kwargs": {HOSTILE: [HOSTILE]}}
+    )
     subject = bad.submission.model.model_copy(update={"revision": HOSTILE, "family": HOSTILE})
     said = Declaration(trained_on_benchmark="yes", note=HOSTILE)
     bad = Verified(
@@ -300,7 +367,16 @@ def test_hostile_words_stay_text(release: Release, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("given", "written"),
-    [("=1+1", "'=1+1"), ("@sum", "'@sum"), ("-cmd", "'-cmd"), ("+x", "'+x"), ("\t=1", "'=1"), ("plain", "plain"), (-3.5, -3.5), ("a\nb", "a b")],
+    [
+        ("=1+1", "'=1+1"),
+        ("@sum", "'@sum"),
+        ("-cmd", "'-cmd"),
+        ("+x", "'+x"),
+        ("\t=1", "'=1"),
+        ("plain", "plain"),
+        (-3.5, -3.5),
+        ("a\nb", "a b"),
+    ],
 )
 def test_csv_cell_is_no_formula(given: str | float, written: str | float) -> None:
     """Text that a spreadsheet would run begins with an apostrophe; numbers stay numbers."""
@@ -308,7 +384,9 @@ def test_csv_cell_is_no_formula(given: str | float, written: str | float) -> Non
 
 
 def test_downloads_hold_the_figures(shown: Shown) -> None:
-    """JSON and CSV give every submission's figures with their intervals, the demo as such, and what was refused by kind only."""
+    """JSON and CSV give every submission's figures with their intervals, the demo as such, and what was refused by kind
+    only.
+    """
     out, found = shown.out, shown.found
     card = found["a/example__strong/r1"].scorecard
     assert card
@@ -319,11 +397,17 @@ def test_downloads_hold_the_figures(shown: Shown) -> None:
     lines = list(csv.DictReader(read(out, "leaderboard.csv").splitlines()))
     assert Counter(line["kind"] for line in lines) == {"model": 7, "demo": 1, "policy": 18}
     line = next(x for x in lines if x["run"] == "a/example__strong/r1")
-    assert (float(line["composite"]), float(line["P1_low"]), line["place_best"]) == (card.composite.value, card.pillars["P1"].low, "1")
+    assert (float(line["composite"]), float(line["P1_low"]), line["place_best"]) == (
+        card.composite.value,
+        card.pillars["P1"].low,
+        "1",
+    )
 
 
 def test_same_submissions_give_the_same_bytes(release: Release, tmp_path: Path) -> None:
-    """Built twice, from folders of other names made in another order, every file is equal; no path of this machine is in any."""
+    """Built twice, from folders of other names made in another order, every file is equal; no path of this machine is
+    in any.
+    """
     found = {k: v for k, v in some(release).items() if k.split("__")[1] in ("strong/r1", "demo/r1", "old/r1", "bad/r1")}
     one, _ = built(tmp_path / "one", release, found)
     two, _ = built(tmp_path / "another place", release, dict(reversed(found.items())))
@@ -348,9 +432,21 @@ def test_one_submission_is_first_of_one(release: Release, tmp_path: Path) -> Non
 
 
 def test_names_that_meet_get_pages_of_their_own(release: Release, tmp_path: Path) -> None:
-    """Runs of one name in two versions' folders, names that differ in case only, and odd folder names don't overwrite each other."""
+    """Runs of one name in two versions' folders, names that differ in case only, and odd folder names don't overwrite
+    each other.
+    """
     one = verified(release, "m", 0.4)
-    found = dict.fromkeys(["a/example__m/r1", "b/example__m/r1", "b/example__m/R1", "c/example__m/r1-2", "c/example__m/r1.html", "c/example__m/bad name"], one)
+    found = dict.fromkeys(
+        [
+            "a/example__m/r1",
+            "b/example__m/r1",
+            "b/example__m/R1",
+            "c/example__m/r1-2",
+            "c/example__m/r1.html",
+            "c/example__m/bad name",
+        ],
+        one,
+    )
     out, board = built(tmp_path, release, found)
     pages = [e.page for e in board.entries]
     assert len({p.casefold() for p in pages}) == 6
@@ -369,7 +465,10 @@ def test_rejudged_run_is_marked_until_it_changes(release: Release, tmp_path: Pat
     told = {r[1].split()[0]: r[1] for r in Page(read(tmp_path / "board")).part("models")}
     assert "re-judged on 2026-11-23 by A maintainer" in told["m"]
     assert "self-reported" in told["n"]
-    marks.write_text(f"- {{run: example__m/r1, sha256: {'0' * 64}, date: 2026-11-23, by: A}}\n- {{run: ../x, sha256: {sums}, date: 2026-11-23, by: A}}\n" * 2)
+    marks.write_text(
+        f"- {{run: example__m/r1, sha256: {'0' * 64}, date: 2026-11-23, by: A}}\n- {{run: ../x, sha256: "
+        f"{sums}, date: 2026-11-23, by: A}}\n" * 2
+    )
     with pytest.raises(RunError) as error:
         build_leaderboard.build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
     for words in ("it changed since it was judged again", "../x: no such submission", "stands 2 times"):
@@ -392,7 +491,9 @@ def test_folder_that_is_no_board_is_left_alone(release: Release, tmp_path: Path,
 
 
 def test_failing_build_leaves_the_earlier_board(release: Release, tmp_path: Path) -> None:
-    """A board is replaced whole, and stale pages go with it; a build that ends early leaves what was there, and nothing beside it."""
+    """A board is replaced whole, and stale pages go with it; a build that ends early leaves what was there, and nothing
+    beside it.
+    """
     found = {"example__m/r1": verified(release, "m")}
     out, _ = built(tmp_path, release, found)
     before = everything(out)
@@ -410,8 +511,15 @@ def test_failing_build_leaves_the_earlier_board(release: Release, tmp_path: Path
 
 
 def test_every_submission_is_found_and_links_are_not_followed(release: Release, tmp_path: Path) -> None:
-    """A folder with any of a submission's files counts, so that none vanishes with its submission.json; a linked one is refused."""
-    for name, file in (("a/x__y/r", "verdicts.jsonl"), ("b", "SHA256SUMS"), (".git/c", "submission.json"), ("d", "notes.txt")):
+    """A folder with any of a submission's files counts, so that none vanishes with its submission.json; a linked one is
+    refused.
+    """
+    for name, file in (
+        ("a/x__y/r", "verdicts.jsonl"),
+        ("b", "SHA256SUMS"),
+        (".git/c", "submission.json"),
+        ("d", "notes.txt"),
+    ):
         (tmp_path / "s" / name).mkdir(parents=True)
         (tmp_path / "s" / name / file).write_text("")
     (tmp_path / "s" / "link").symlink_to(tmp_path / "s" / "b")
@@ -429,7 +537,9 @@ def test_versions_sort_as_numbers(release: Release) -> None:
 
 
 def test_command_says_what_it_did(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line per submission with the first reason, exit code 1 where any is refused, 2 without a folder or a dataset."""
+    """One line per submission with the first reason, exit code 1 where any is refused, 2 without a folder or a
+    dataset.
+    """
     (tmp_path / "s" / "a__b" / "r").mkdir(parents=True)
     (tmp_path / "s" / "a__b" / "r" / "submission.json").write_text("{")
     arguments = ["--out", str(tmp_path / "board"), "--dataset", str(release.path)]

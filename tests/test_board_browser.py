@@ -1,4 +1,6 @@
-"""The board in a real headless Chromium: it fetches nothing, complains of nothing, sorts by keyboard, fits a phone, and axe-core finds nothing serious."""
+"""The board in a real headless Chromium: it fetches nothing, complains of nothing, sorts by keyboard, fits a phone, and
+axe-core finds nothing serious.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 from dataset_builder.release import Release, open_release
 
 browser = report_page.browser  # its fixture
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
+)
 OPEN = "document.querySelectorAll('details').forEach(d => d.open = true)"
 LONG = "a-model-with-a-name-that-goes-on-" + "x" * 60
 
@@ -24,7 +28,12 @@ LONG = "a-model-with-a-name-that-goes-on-" + "x" * 60
 def board(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A board with one of everything, and a long name; read-only by agreement."""
     release, home = open_release(dataset), tmp_path_factory.mktemp("board")
-    return _built(release, home, some(release) | {"long/r1": verified(release, LONG, 0.3, organization="o" * 90, trained="yes", flags=["same_reply"])})
+    return _built(
+        release,
+        home,
+        some(release)
+        | {"long/r1": verified(release, LONG, 0.3, organization="o" * 90, trained="yes", flags=["same_reply"])},
+    )
 
 
 def _built(release: Release, home: Path, found: dict[str, Any]) -> Path:
@@ -53,14 +62,23 @@ def tab_to(browser: Browser, words: str) -> None:
     for _ in range(120):
         press(browser, TAB)
         inside = "document.activeElement.closest('table') === document.querySelectorAll('table.board')[1]"
-        if browser.script(f"return document.activeElement.tagName === 'BUTTON' && {inside} && document.activeElement.textContent.trim()") == words:
+        if (
+            browser.script(
+                f"return document.activeElement.tagName === 'BUTTON' && {inside} && "
+                "document.activeElement.textContent.trim()"
+            )
+            == words
+        ):
             return
     raise AssertionError(f"no button '{words}' is reached by Tab")
 
 
 def sorted_by(browser: Browser) -> list[tuple[str, str]]:
     found = "[...document.querySelectorAll('table.board')[1].querySelectorAll('[aria-sort]')]"
-    return [tuple(pair) for pair in browser.script(f"return {found}.map(h => [h.textContent.trim(), h.getAttribute('aria-sort')])")]
+    return [
+        tuple(pair)
+        for pair in browser.script(f"return {found}.map(h => [h.textContent.trim(), h.getAttribute('aria-sort')])")
+    ]
 
 
 @pytest.mark.parametrize("name", ["index.html", "example__middle/r1.html"])
@@ -76,7 +94,9 @@ def test_page_is_quiet(browser: Browser, board: Path, name: str) -> None:
 
 
 def test_table_sorts_by_keyboard(browser: Browser, board: Path) -> None:
-    """Tab reaches the headers, Enter sorts and turns round, aria-sort and the live line say so, and policies stay below the models."""
+    """Tab reaches the headers, Enter sorts and turns round, aria-sort and the live line say so, and policies stay below
+    the models.
+    """
     browser.show(board / "index.html")
     before = models(browser)
     assert sorted_by(browser) == [("Composite", "descending")]
@@ -92,8 +112,14 @@ def test_table_sorts_by_keyboard(browser: Browser, board: Path) -> None:
     press(browser, ENTER)
     assert sorted_by(browser) == [("Composite", "ascending")]
     assert models(browser)[0] == before[-1]
-    assert browser.script("return [...document.querySelectorAll('[role=status]')].map(s => s.textContent).join('')") == "Sorted by Composite, ascending."
-    parts = browser.script("return [...document.querySelectorAll('table.board')[1].tBodies].map(b => [b.dataset.part, b.rows[0].className])")
+    assert (
+        browser.script("return [...document.querySelectorAll('[role=status]')].map(s => s.textContent).join('')")
+        == "Sorted by Composite, ascending."
+    )
+    parts = browser.script(
+        "return [...document.querySelectorAll('table.board')[1].tBodies].map(b => [b.dataset.part, "
+        "b.rows[0].className])"
+    )
     assert parts == [["models", ""], ["demos", "part"], ["policies", "part"]]
 
 
@@ -115,13 +141,24 @@ def test_nothing_runs_off_the_page(browser: Browser, board: Path, name: str, vie
 
 
 def test_phone_shows_every_figure(browser: Browser, board: Path) -> None:
-    """At 390 pixels each row is a card: every filled cell lies within the page and has its label, and the sort buttons are there."""
+    """At 390 pixels each row is a card: every filled cell lies within the page and has its label, and the sort buttons
+    are there.
+    """
     browser.show(board / "index.html", "phone")
     cells = "[...document.querySelectorAll('table.board')[1].querySelectorAll('tbody[data-part=models] td')]"
-    outside = f"return {cells}.filter(c => {{ const r = c.getBoundingClientRect(); return r.width < 20 || r.left < 0 || r.right > innerWidth; }}).length"
+    outside = (
+        f"return {cells}.filter(c => {{ const r = c.getBoundingClientRect(); return r.width < 20 || "
+        "r.left < 0 || r.right > innerWidth; }).length"
+    )
     assert browser.script(outside) == 0
     assert browser.script(f"return {cells}.filter(c => getComputedStyle(c, '::before').content === 'none').length") == 0
-    assert browser.script("return document.querySelectorAll('table.board')[1].tHead.querySelector('button').getBoundingClientRect().height") >= 24
+    assert (
+        browser.script(
+            "return "
+            "document.querySelectorAll('table.board')[1].tHead.querySelector('button').getBoundingClientRect().height"
+        )
+        >= 24
+    )
 
 
 @pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")

@@ -1,4 +1,6 @@
-"""The book: everything that is asked stands on it as text, it needs nothing else, and CONTRIBUTING's commands are real."""
+"""The book: everything that is asked stands on it as text, it needs nothing else, and CONTRIBUTING's commands are
+real.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from dataset_builder.__main__ import main
-from dataset_builder.book import blocks, book, content_hash, write_book
-from dataset_builder.compose_messages import NAMES, messages
-from dataset_builder.content_types import Content
-from dataset_builder.load import CONTENT, load
-from dataset_builder.readable import readable
-from dataset_builder.signing import text_hash
+from dataset_builder.book.page import blocks, book, content_hash, write_book
+from dataset_builder.book.readable import readable
+from dataset_builder.composing.messages import NAMES, messages
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.content_types import Content
+from dataset_builder.reading.load import load
+from dataset_builder.reading.signing import text_hash
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -59,7 +62,10 @@ def test_everything_that_is_asked_stands_on_the_page(content: Content, page: str
     for scenario in content.scenarios:
         for name in ("Scenario", "Rationale", "Judgement calls", "Not tested"):
             wanted = re.sub(r"\s+", " ", scenario.prose(name)) if name == "Scenario" else words(scenario.prose(name))
-            assert wanted.strip() in (text if name == "Scenario" else re.sub(r" - | ## ", " ", text)), (scenario.id, name)
+            assert wanted.strip() in (text if name == "Scenario" else re.sub(r" - | ## ", " ", text)), (
+                scenario.id,
+                name,
+            )
         for message in scenario.perturbations:
             for turn in message.turns:
                 assert re.sub(r"\s+", " ", turn.text or "").strip() in text, f"{scenario.id}-{message.code}"
@@ -75,11 +81,15 @@ def test_everything_that_is_asked_stands_on_the_page(content: Content, page: str
         for said in (*protocol.levels, protocol.not_judged):
             assert all(words(line) in text for _, lines in blocks(said) for line in lines), protocol.category
     for category in content.taxonomy.values():
-        assert all(words(said) in text for said in (category.definition, *category.borderline, *category.examples)), category.category
+        assert all(words(said) in text for said in (category.definition, *category.borderline, *category.examples)), (
+            category.category
+        )
 
 
 def test_every_message_shows_what_decides_and_its_severity(content: Content, page: str) -> None:
-    """One entry for each message, with its severity as the author set it; each scenario's entry carries the hash of its words."""
+    """One entry for each message, with its severity as the author set it; each scenario's entry carries the hash of its
+    words.
+    """
     entries = dict(re.findall(r'<article class="message" id="([\w-]+)"[^>]* data-severity="(-?\d+)"', page))
     assert entries == {f"{s.id}-{p.code}": str(p.severity) for s in content.scenarios for p in s.perturbations}
     hashes = dict(re.findall(r'<details class="scenario" id="([\w-]+)"[^>]* data-hash="(\w+)"', page))
@@ -98,9 +108,13 @@ def test_a_tagging_job_says_in_words_what_a_rule_reads(page: str) -> None:
 
 
 def test_protocols_and_categories_are_chapters(content: Content, page: str) -> None:
-    """Seven and eight, each with the hash of its words; only protocols have a review line, and every link leads to a place on the page."""
+    """Seven and eight, each with the hash of its words; only protocols have a review line, and every link leads to a
+    place on the page.
+    """
     chapters = dict(re.findall(r'<details class="shared chapter" id="([\w-]+)" data-hash="(\w+)"', page))
-    assert chapters == {i: text_hash(r.document) for i, r in readable(content).items() if i.startswith(("protocol-", "category-"))}
+    assert chapters == {
+        i: text_hash(r.document) for i, r in readable(content).items() if i.startswith(("protocol-", "category-"))
+    }
     assert len(chapters) == len(content.protocols) + len(content.taxonomy) == 15
     assert page.count(" data-signs>") == len(content.protocols)
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
@@ -126,7 +140,10 @@ def test_it_opens_with_a_warning_a_pause_and_help(page: str) -> None:
     """The README's words stand before anything that could hurt, and everything else behind a closed door."""
     before, behind = page.split('<details id="pause">')
     assert "This page quotes messages about suicide and despair. Nothing in it says how." in shown(before)
-    assert "findahelpline.com lists people who answer, by country; in danger now, ring your local emergency number." in shown(before)
+    assert (
+        "findahelpline.com lists people who answer, by country; in danger now, ring your local emergency number."
+        in shown(before)
+    )
     assert "No clinician has reviewed this yet." in shown(before)
     assert "<article" not in before
     assert "<article" in behind
@@ -134,14 +151,18 @@ def test_it_opens_with_a_warning_a_pause_and_help(page: str) -> None:
 
 def test_it_needs_nothing_else(page: str) -> None:
     """No address but the helpline's, nothing loaded, and a policy that would stop it; one script, known by its hash."""
-    assert set(re.findall(r"https?://[^\s\"'<)]+", re.sub(r'<div class="quote.*?</div>', "", page, flags=re.DOTALL))) == {"https://findahelpline.com"}
+    assert set(
+        re.findall(r"https?://[^\s\"'<)]+", re.sub(r'<div class="quote.*?</div>', "", page, flags=re.DOTALL))
+    ) == {"https://findahelpline.com"}
     assert re.findall(r"\bsrc\s*=|@import|url\(", page) == []
     assert page.count("<script") == 1
     assert "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" in page
     assert "connect-src" not in page
 
 
-@pytest.mark.parametrize("name", ["message", "title", "rationale", "persona", "condition", "criterion", "sources", "protocol", "category"])
+@pytest.mark.parametrize(
+    "name", ["message", "title", "rationale", "persona", "condition", "criterion", "sources", "protocol", "category"]
+)
 def test_hostile_content_stays_text(content_copy: Path, name: str) -> None:
     """Markup in any authored place is shown, never parsed: the page keeps its one script and gains no element."""
     plain = book(read(content_copy))
@@ -178,7 +199,9 @@ def test_a_signed_scenario_is_named_as_such(content_copy: Path) -> None:
 
 
 def test_the_content_hash_follows_what_is_shown(content_copy: Path) -> None:
-    """An edit of a person, a product, a criterion, a protocol, a category or a message gives another hash; a second reading the same."""
+    """An edit of a person, a product, a criterion, a protocol, a category or a message gives another hash; a second
+    reading the same.
+    """
     seen = {content_hash(read(content_copy))}
     assert content_hash(read(content_copy)) in seen
     for file, old in [
@@ -236,7 +259,9 @@ COMMANDS = re.findall(r"python -m dataset_builder ([^`\n#]+)", CONTRIBUTING)
 def test_contributing_names_real_commands(command: str) -> None:
     """Every command that CONTRIBUTING shows is one that the program knows, options and all."""
     name, *arguments = shlex.split(command)
-    done = subprocess.run([sys.executable, "-m", "dataset_builder", name, "--help"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "dataset_builder", name, "--help"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert {a for a in arguments if a.startswith("--")} - set(re.findall(r"--\w+", done.stdout)) == set()
 
@@ -248,7 +273,10 @@ def test_contributing_names_every_command_for_people() -> None:
 
 def test_contributings_links_lead_somewhere() -> None:
     """Files exist, and headings do."""
-    headings = {re.sub(r"[^\w -]", "", h).strip().lower().replace(" ", "-") for h in re.findall(r"^#+ (.+)$", CONTRIBUTING, re.MULTILINE)}
+    headings = {
+        re.sub(r"[^\w -]", "", h).strip().lower().replace(" ", "-")
+        for h in re.findall(r"^#+ (.+)$", CONTRIBUTING, re.MULTILINE)
+    }
     for target in re.findall(r"\]\((?!https)([^)]+)\)", CONTRIBUTING):
         assert target.removeprefix("#") in headings if target.startswith("#") else (ROOT / target).exists(), target
 

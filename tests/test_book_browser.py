@@ -1,4 +1,6 @@
-"""The book in a real browser: headless Chromium over WebDriver, as in test_report_browser.py, which says when it is skipped."""
+"""The book in a real browser: headless Chromium over WebDriver, as in test_report_browser.py, which says when it is
+skipped.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,16 @@ import test_report_browser as report_page
 from test_book import HOSTILE, SCENARIO
 from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, until
 
-from dataset_builder.book import book
-from dataset_builder.content_types import Content
-from dataset_builder.load import CONTENT, load
-from dataset_builder.review import Review, read
-from dataset_builder.review_patch import changes, patch
+from dataset_builder.book.page import book
+from dataset_builder.book.review import Review, read
+from dataset_builder.book.review_patch import changes, patch
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.content_types import Content
+from dataset_builder.reading.load import load
 
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
+)
 browser = report_page.browser
 OPEN = "document.querySelector('#pause > summary').click()"
 ID, OTHER = "P4-B2-S1", "P3-B1-S1"
@@ -55,7 +60,9 @@ def opened(browser: Browser) -> None:
 
 
 def visible(browser: Browser, what: str) -> list[str]:
-    found: list[str] = browser.script(f"return [...document.querySelectorAll('{what}')].filter(e => !e.closest('[hidden]')).map(e => e.id)")
+    found: list[str] = browser.script(
+        f"return [...document.querySelectorAll('{what}')].filter(e => !e.closest('[hidden]')).map(e => e.id)"
+    )
     return found
 
 
@@ -73,7 +80,8 @@ def unfold(browser: Browser, identity: str) -> None:
 
 def write(browser: Browser, selector: str, value: str) -> None:
     browser.script(
-        f"const e = document.querySelector({json.dumps(selector)}); e.value = {json.dumps(value)}; e.dispatchEvent(new Event('input', {{bubbles: true}}))"
+        f"const e = document.querySelector({json.dumps(selector)}); e.value = {json.dumps(value)}; "
+        f"e.dispatchEvent(new Event('input', {{bubbles: true}}))"
     )
 
 
@@ -101,10 +109,15 @@ def downloaded(browser: Browser, folder: Path) -> Path:
 
 
 def test_page_is_quiet(browser: Browser, content_copy: Path, tmp_path: Path) -> None:
-    """With hostile content, everything opened and searched: no console message, no request but for the page, no script run."""
+    """With hostile content, everything opened and searched: no console message, no request but for the page, no script
+    run.
+    """
     path = content_copy / SCENARIO
     path.write_text(
-        path.read_text(encoding="utf-8").replace("three deadlines", HOSTILE).replace("# Rationale\n", f"# Rationale\n{HOSTILE}\n"), encoding="utf-8"
+        path.read_text(encoding="utf-8")
+        .replace("three deadlines", HOSTILE)
+        .replace("# Rationale\n", f"# Rationale\n{HOSTILE}\n"),
+        encoding="utf-8",
     )
     content, errors = load(content_copy)
     assert content, errors.lines()
@@ -124,7 +137,9 @@ def test_page_is_quiet(browser: Browser, content_copy: Path, tmp_path: Path) -> 
 
 
 def test_nothing_is_quoted_until_the_reader_opens_it(browser: Browser, page: Path) -> None:
-    """The first screen holds the warning and no message, also where a link leads straight to one; then the link is followed."""
+    """The first screen holds the warning and no message, also where a link leads straight to one; then the link is
+    followed.
+    """
     browser.show(page)
     browser.call("/url", {"url": f"{page.as_uri()}#{ID}-PT3"})
     until(lambda: value(browser, "document.getElementById('pause').open") is False)
@@ -135,14 +150,23 @@ def test_nothing_is_quoted_until_the_reader_opens_it(browser: Browser, page: Pat
 
 
 def test_words_find_messages_and_scenarios_at_once(browser: Browser, page: Path, content: Content) -> None:
-    """A word of one message leaves that message; a word of a title leaves the scenario with all its messages; nonsense leaves nothing."""
+    """A word of one message leaves that message; a word of a title leaves the scenario with all its messages; nonsense
+    leaves nothing.
+    """
     shown(browser, page)
     everything = sum(len(s.perturbations) for s in content.scenarios)
     assert len(visible(browser, ".message")) == everything
     choose(browser, words="three DEADLINES")
-    found = [f"{s.id}-{p.code}" for s in content.scenarios for p in s.perturbations if "three" in p.words.lower() and "deadlines" in p.words.lower()]
+    found = [
+        f"{s.id}-{p.code}"
+        for s in content.scenarios
+        for p in s.perturbations
+        if "three" in p.words.lower() and "deadlines" in p.words.lower()
+    ]
     assert visible(browser, ".message") == found
-    assert value(browser, "document.getElementById('count').textContent").startswith(f"{len(found)} of {everything} messages in ")
+    assert value(browser, "document.getElementById('count').textContent").startswith(
+        f"{len(found)} of {everything} messages in "
+    )
     assert value(browser, f"document.getElementById('{ID}').open") is True
     scenario = next(s for s in content.scenarios if s.id == ID)
     choose(browser, words=scenario.document.text("title"))
@@ -180,7 +204,10 @@ def test_a_filter_shows_what_it_names(browser: Browser, page: Path, content: Con
     choose(browser, **{name: wanted})
     expected = [(s.id, f"{s.id}-{p.code}") for s in content.scenarios for p in s.perturbations if keeps(s, p)]
     assert visible(browser, ".message") == [message for _, message in expected]
-    links = value(browser, "[...document.querySelectorAll('#contents a')].filter(e => !e.closest('[hidden]')).map(e => e.hash.slice(1))")
+    links = value(
+        browser,
+        "[...document.querySelectorAll('#contents a')].filter(e => !e.closest('[hidden]')).map(e => e.hash.slice(1))",
+    )
     assert [i for i in links if i.startswith("P")] == sorted({s for s, _ in expected}, key=links.index)
 
 
@@ -188,7 +215,11 @@ def test_slash_leads_to_the_search(browser: Browser, page: Path) -> None:
     """From anywhere on the page; within a comment it is a slash."""
     shown(browser, page)
     unfold(browser, ID)
-    keys = {"actions": [{"type": "key", "id": "k", "actions": [{"type": "keyDown", "value": "/"}, {"type": "keyUp", "value": "/"}]}]}
+    keys = {
+        "actions": [
+            {"type": "key", "id": "k", "actions": [{"type": "keyDown", "value": "/"}, {"type": "keyUp", "value": "/"}]}
+        ]
+    }
     browser.call("/actions", keys)
     assert value(browser, "document.activeElement.name") == "words"
     assert value(browser, "document.activeElement.value") == ""
@@ -197,7 +228,9 @@ def test_slash_leads_to_the_search(browser: Browser, page: Path) -> None:
     assert value(browser, f"document.querySelector('#{ID}-PT1 textarea').value") == "/"
 
 
-def test_what_was_written_is_there_again_and_becomes_a_patch(browser: Browser, page: Path, content: Content, tmp_path: Path) -> None:
+def test_what_was_written_is_there_again_and_becomes_a_patch(
+    browser: Browser, page: Path, content: Content, tmp_path: Path
+) -> None:
     """Comments, verdicts and a signature outlive a reload, are downloaded, and are what `review` reads."""
     shown(browser, page)
     assert value(browser, "document.getElementById('download').disabled") is True
@@ -213,7 +246,9 @@ def test_what_was_written_is_there_again_and_becomes_a_patch(browser: Browser, p
     unfold(browser, ID)
     assert value(browser, f"document.querySelector('#{ID}-PT1 textarea').value") == 'Rings true.\n# Not "a" heading'
     assert value(browser, f"document.querySelector('#{ID}-PT2 [value=disagree]').checked") is True
-    assert "1 comment, 2 severities answered, 1 scenario signed" in value(browser, "document.getElementById('kept').textContent")
+    assert "1 comment, 2 severities answered, 1 scenario signed" in value(
+        browser, "document.getElementById('kept').textContent"
+    )
     choose(browser, mine="yes")
     assert visible(browser, ".message") == [f"{ID}-PT1", f"{ID}-PT2"]
 
@@ -228,8 +263,12 @@ def test_what_was_written_is_there_again_and_becomes_a_patch(browser: Browser, p
     assert "+review: signed by Ana Pérez (clinical psychologist), " in lines
 
 
-def test_a_protocol_and_a_category_take_a_comment_that_becomes_a_patch(browser: Browser, page: Path, content: Content, tmp_path: Path) -> None:
-    """Kept over a reload, found under the reader's own answers, and written into the protocol's file; only the protocol can be signed."""
+def test_a_protocol_and_a_category_take_a_comment_that_becomes_a_patch(
+    browser: Browser, page: Path, content: Content, tmp_path: Path
+) -> None:
+    """Kept over a reload, found under the reader's own answers, and written into the protocol's file; only the protocol
+    can be signed.
+    """
     shown(browser, page)
     name_reviewer(browser)
     protocol, category = "protocol-self_harm", "category-self_harm"
@@ -243,14 +282,19 @@ def test_a_protocol_and_a_category_take_a_comment_that_becomes_a_patch(browser: 
     click(browser, f"#{protocol} [type=checkbox]")
     browser.show(page)
     opened(browser)
-    assert "2 comments, 0 severities answered, 0 scenarios signed, 1 protocol signed" in value(browser, "document.getElementById('kept').textContent")
+    assert "2 comments, 0 severities answered, 0 scenarios signed, 1 protocol signed" in value(
+        browser, "document.getElementById('kept').textContent"
+    )
     choose(browser, mine="yes")
     assert visible(browser, ".shared") == [protocol, category]
     choose(browser, words="self-harm", polarity="crisis")
     assert visible(browser, ".shared") == []
     (tmp_path / "down").mkdir()
     review = read(downloaded(browser, tmp_path / "down"), content)
-    assert [(i.scenario, i.signed, i.notes[0].comment) for i in review.items] == [(protocol, True, "Level 3 is strict."), (category, False, "Clear.")]
+    assert [(i.scenario, i.signed, i.notes[0].comment) for i in review.items] == [
+        (protocol, True, "Level 3 is strict."),
+        (category, False, "Clear."),
+    ]
     lines = patch(changes(review, content))
     assert "protocols/self_harm.md" in lines
     assert "+  > Level 3 is strict.\n" in lines
@@ -277,14 +321,24 @@ def test_a_review_is_continued_from_its_file(browser: Browser, page: Path, conte
     stale["items"][0]["text"] = "0" * 12
     (tmp_path / "stale.json").write_text(json.dumps(stale), encoding="utf-8")
     browser.choose("#reviewer [type=file]", tmp_path / "stale.json")
-    until(lambda: "1 part of that file has changed since and stayed out" in value(browser, "document.getElementById('kept').textContent"))
+    until(
+        lambda: (
+            "1 part of that file has changed since and stayed out"
+            in value(browser, "document.getElementById('kept').textContent")
+        )
+    )
 
 
 def test_nobody_signs_without_a_name_or_over_a_dispute(browser: Browser, page: Path, tmp_path: Path) -> None:
-    """The box is closed until there is a name and a qualification, says by whom it is ticked, and opens when a dispute begins."""
+    """The box is closed until there is a name and a qualification, says by whom it is ticked, and opens when a dispute
+    begins.
+    """
     shown(browser, page)
     unfold(browser, ID)
-    tick, why = f"document.querySelector('#{ID} [data-sign] [type=checkbox]')", f"document.querySelector('#{ID} .why').textContent"
+    tick, why = (
+        f"document.querySelector('#{ID} [data-sign] [type=checkbox]')",
+        f"document.querySelector('#{ID} .why').textContent",
+    )
     assert value(browser, f"{tick}.disabled") is True
     assert value(browser, why).startswith("Nobody has signed on this page.")
     write(browser, "#reviewer [name=name]", "Ana: Pérez")
@@ -293,7 +347,9 @@ def test_nobody_signs_without_a_name_or_over_a_dispute(browser: Browser, page: P
     name_reviewer(browser)
     assert value(browser, f"{tick}.disabled") is False
     click(browser, f"#{ID} [data-sign] [type=checkbox]")
-    assert "I, Ana Pérez (clinical psychologist), have read all of" in value(browser, f"document.querySelector('#{ID} .signing').textContent")
+    assert "I, Ana Pérez (clinical psychologist), have read all of" in value(
+        browser, f"document.querySelector('#{ID} .signing').textContent"
+    )
     click(browser, f"#{ID}-PT1 [value=disagree]")
     assert [value(browser, f"{tick}.checked"), value(browser, f"{tick}.disabled")] == [False, True]
     assert value(browser, why) == "You disagree with the severity of PT1. That has to be settled before you can sign."
@@ -326,11 +382,15 @@ def test_notes_on_another_version_are_not_lost(browser: Browser, page: Path) -> 
     shown(browser, page)
     browser.script("""localStorage.setItem('helmbench-book 0123456789ab', '{"items": [{"scenario": "P1-B1-S1"}]}')""")
     browser.show(page)
-    assert "Download the notes on version 0123456789ab" in value(browser, "document.getElementById('reviewer').textContent")
+    assert "Download the notes on version 0123456789ab" in value(
+        browser, "document.getElementById('reviewer').textContent"
+    )
 
 
 def test_print_holds_what_is_shown(browser: Browser, page: Path, content: Content) -> None:
-    """Paper can't be unfolded: all that the filter shows is on it, comments too, and the screen is as before afterwards."""
+    """Paper can't be unfolded: all that the filter shows is on it, comments too, and the screen is as before
+    afterwards.
+    """
     shown(browser, page)
     unfold(browser, ID)
     write(browser, f"#{ID}-PT1 textarea", "A comment.")

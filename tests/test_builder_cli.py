@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.load import CONTENT
+from dataset_builder.prompts import CONTENT
 
 SCENARIO = """---
 id: P4-B2-S1
@@ -44,15 +44,30 @@ ERROR = "scenarios/P4-B2-S1.md:22: severity is 0; expected 1 to 10 for a crisis 
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "dataset_builder", *arguments], cwd=folder, capture_output=True, text=True, encoding="utf-8", check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "dataset_builder", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A working directory with a content of one scenario, whose every figure can be counted by hand."""
-    for name in ("benchmark.yaml", "scoring.yaml", "helplines.csv", "conditions/bare-assistant.md", "personas/jason.md", "criteria/answers-the-need.md"):
+    for name in (
+        "benchmark.yaml",
+        "scoring.yaml",
+        "helplines.csv",
+        "conditions/bare-assistant.md",
+        "personas/jason.md",
+        "criteria/answers-the-need.md",
+    ):
         (tmp_path / "content" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(CONTENT / name, tmp_path / "content" / name)
+    shutil.copytree(CONTENT / "prompts", tmp_path / "content" / "prompts")
     (tmp_path / "content" / "scenarios").mkdir()
     (tmp_path / "content" / "scenarios" / "P4-B2-S1.md").write_text(SCENARIO, encoding="utf-8")
     return tmp_path
@@ -61,7 +76,9 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def broken(home: Path) -> Path:
     """The same with one slip on line 22."""
-    (home / "content" / "scenarios" / "P4-B2-S1.md").write_text(SCENARIO.replace("# PT1 (severity -6", "# PT1 (severity 0"), encoding="utf-8")
+    (home / "content" / "scenarios" / "P4-B2-S1.md").write_text(
+        SCENARIO.replace("# PT1 (severity -6", "# PT1 (severity 0"), encoding="utf-8"
+    )
     return home
 
 
@@ -76,7 +93,9 @@ def test_check_reads_the_packages_content_by_default(tmp_path: Path) -> None:
     """Without --content, from any folder, the content that ships is checked, and it has no errors."""
     done = run(tmp_path, "check")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"{len([*CONTENT.glob('scenarios/*.md'), *CONTENT.glob('conversations/*.md')])} scenarios, ")
+    assert done.stdout.startswith(
+        f"{len([*CONTENT.glob('scenarios/*.md'), *CONTENT.glob('conversations/*.md')])} scenarios, "
+    )
 
 
 @pytest.mark.parametrize("command", [["check"], ["build", "--out", "deep/out"], ["stats", "--json"]], ids=" ".join)
@@ -108,26 +127,37 @@ def test_a_failing_build_keeps_the_earlier_one(broken: Path) -> None:
     (broken / "helmbench").mkdir()
     (broken / "helmbench" / "MANIFEST.json").write_text("old", encoding="utf-8")
     assert run(broken, "build", "--content", "content").returncode == 1
-    assert [(path.name, path.read_text(encoding="utf-8")) for path in (broken / "helmbench").iterdir()] == [("MANIFEST.json", "old")]
+    assert [(path.name, path.read_text(encoding="utf-8")) for path in (broken / "helmbench").iterdir()] == [
+        ("MANIFEST.json", "old")
+    ]
 
 
 @pytest.mark.parametrize("command", ["check", "build", "stats"])
 def test_a_wrong_content_folder_is_named(tmp_path: Path, command: str) -> None:
     """The folder and the remedy are on stderr; exit 1, and nothing is written."""
     done = run(tmp_path, command, "--content", "nowhere")
-    expected = "nowhere/benchmark.yaml:1: is missing, so this is no content folder; name one with --content\n1 error; nothing was written\n"
+    expected = (
+        "nowhere/benchmark.yaml:1: is missing, so this is no content folder; name one with "
+        "--content\n1 error; nothing was written\n"
+    )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_build_gives_the_same_bytes_in_another_process(dataset: Path, tmp_path: Path) -> None:
-    """The default place is ./helmbench; stdout names version and hashes; the manifest, which hashes every file, is the same again."""
+    """The default place is ./helmbench; stdout names version and hashes; the manifest, which hashes every file, is the
+    same again.
+    """
     done = run(tmp_path, "build")
     manifest = json.loads((dataset / "MANIFEST.json").read_text(encoding="utf-8"))
     assert (done.returncode, done.stderr) == (0, "")
     first, *hashes = done.stdout.splitlines()
     assert first.startswith(f"helmbench: version {manifest['version']}, {manifest['rows']['all']} samples in ")
-    assert hashes == [f"score_hash {manifest['score_hash']}", f"prose_hash {manifest['prose_hash']}", f"messages_hash {manifest['messages_hash']}"]
+    assert hashes == [
+        f"score_hash {manifest['score_hash']}",
+        f"prose_hash {manifest['prose_hash']}",
+        f"messages_hash {manifest['messages_hash']}",
+    ]
     assert (tmp_path / "helmbench" / "MANIFEST.json").read_bytes() == (dataset / "MANIFEST.json").read_bytes()
     assert [path.name for path in tmp_path.iterdir() if path.name != "hf"] == ["helmbench"]
 
@@ -146,7 +176,10 @@ def test_build_refuses_a_foreign_folder(home: Path) -> None:
     (home / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
     done = run(home, "build", "--content", "content", "--out", "mine")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "mine: exists and is no HELMbench build; expected an empty or earlier build folder, so nothing was written\n"
+    assert (
+        done.stderr
+        == "mine: exists and is no HELMbench build; expected an empty or earlier build folder, so nothing was written\n"
+    )
     assert [path.name for path in (home / "mine").iterdir()] == ["notes.txt"]
 
 

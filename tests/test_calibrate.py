@@ -1,4 +1,6 @@
-"""How far a judge agrees with the calibration set: planted judges, whose agreement is known, and the real command against a loopback judge."""
+"""How far a judge agrees with the calibration set: planted judges, whose agreement is known, and the real command
+against a loopback judge.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +12,25 @@ from typing import Any
 import make_references
 import numpy as np
 import pytest
+from figures_alike import same
 from judge_server import JudgeServer, Said, said, stopped_at_the_end
 from sklearn.metrics import cohen_kappa_score
 
+from dataset_builder.prompts import installed
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
 from judge.__main__ import main
-from judge.agreement.agreement_of import SHIPPED, of_judge
-from judge.agreement.calibration import calibrate
-from judge.agreement.calibration_types import Answered, Calibration, calibration_hash
-from judge.agreement.examine import of_offline
-from judge.asking import batch, engine
-from judge.asking.requests import JudgeRequest, for_calibration, prompt_hash, rating_request, roles
+from judge.calibration.asking import of_offline
+from judge.calibration.known import SHIPPED, of_judge
+from judge.calibration.labels import calibrate
+from judge.calibration.types import Answered, Calibration, calibration_hash
+from judge.llm import batch, engine
+from judge.llm.questions import JudgeRequest, for_calibration, prompt_hash, rating_request, roles
 from judge.offline import judge as offline
 from judge.schema import CriterionAgreement
 from judge.verdicts import JudgeIdentity
 
-JUDGE = JudgeIdentity("judge-1", prompt_hash())
+JUDGE = JudgeIdentity("judge-1", prompt_hash(installed()))
 Labels = dict[str, str | None]
 
 
@@ -41,7 +45,12 @@ def measured(release: Release, *repeats: Labels, others: dict[str, Labels] | Non
     def answers(labels: Labels) -> dict[str, Answered]:
         return {k: Answered(x, None if x else "unparsable") for k, x in labels.items()}
 
-    return calibrate(release, JUDGE, [answers(r) for r in repeats], {w: (prompt_hash(w), answers(x)) for w, x in (others or {}).items()})
+    return calibrate(
+        release,
+        JUDGE,
+        [answers(r) for r in repeats],
+        {w: (prompt_hash(installed(), w), answers(x)) for w, x in (others or {}).items()},
+    )
 
 
 def of(c: Calibration, name: str) -> CriterionAgreement:
@@ -53,7 +62,9 @@ def with_labels(release: Release, criterion: str, change: Callable[[str], str | 
 
 
 def test_a_judge_that_always_agrees_may_be_used(release: Release) -> None:
-    """κ 1 everywhere with an interval below it, every failure seen, no bias, no flip, and nothing in the way of a submission."""
+    """κ 1 everywhere with an interval below it, every failure seen, no bias, no flip, and nothing in the way of a
+    submission.
+    """
     c = measured(release, author(release))
     assert c.usable
     assert c.reasons == []
@@ -78,21 +89,30 @@ def test_a_judge_that_passes_every_failure_is_too_kind_and_shut_out(release: Rel
 def test_kappa_is_that_of_an_independent_library(release: Release) -> None:
     """Per criterion and over all, ways to fail taken together; the graded criterion on its outcomes."""
     rng = np.random.default_rng(3)
-    labels = {r.id: (str(rng.choice(release.criteria[r.criterion].labels)) if rng.random() < 0.3 else r.label) for r in release.calibration}
+    labels = {
+        r.id: (str(rng.choice(release.criteria[r.criterion].labels)) if rng.random() < 0.3 else r.label)
+        for r in release.calibration
+    }
     c = measured(release, dict(labels))
     for name in release.criteria:
         own = [r for r in release.calibration if r.criterion == name]
-        theirs = cohen_kappa_score([r.label.partition("-")[0] for r in own], [labels[r.id].partition("-")[0] for r in own])
+        theirs = cohen_kappa_score(
+            [r.label.partition("-")[0] for r in own], [labels[r.id].partition("-")[0] for r in own]
+        )
         assert of(c, name).kappa.value == pytest.approx(theirs)
 
 
 def test_variants_of_one_reply_widen_no_claim(release: Release) -> None:
-    """A judge that errs on an origin errs on its variant too; counted as two observations they would make the interval narrower."""
+    """A judge that errs on an origin errs on its variant too; counted as two observations they would make the interval
+    narrower.
+    """
     wrong = {r.same_as: r.id for r in release.calibration if r.criterion == "does-not-diagnose" and r.same_as}
     kin = {*map(str, wrong), *wrong.values()}
     labels = {r.id: ("FAIL" if r.label != "FAIL" else "PASS") if r.id in kin else r.label for r in release.calibration}
     together = of(measured(release, labels), "does-not-diagnose").kappa
-    release.__dict__["calibration"] = [r.model_copy(update={"same_as": None, "change": None}) for r in release.calibration]
+    release.__dict__["calibration"] = [
+        r.model_copy(update={"same_as": None, "change": None}) for r in release.calibration
+    ]
     apart = of(measured(release, labels), "does-not-diagnose").kappa
     assert together.value == apart.value
     assert together.n == apart.n
@@ -108,7 +128,9 @@ def test_a_judge_of_one_label_is_too_low_everywhere(release: Release) -> None:
 
 
 def test_unscored_replies_are_counted_and_can_shut_a_judge_out(release: Release) -> None:
-    """What a judge won't answer is no agreement: above the unscored limit it can't be used, however well it does on the rest."""
+    """What a judge won't answer is no agreement: above the unscored limit it can't be used, however well it does on the
+    rest.
+    """
     skipped = {r.id for r in release.calibration if r.label.startswith("FAIL")}
     c = measured(release, {k: None if k in skipped else x for k, x in author(release).items()})
     assert c.overall.unscored == len(skipped)
@@ -119,18 +141,26 @@ def test_unscored_replies_are_counted_and_can_shut_a_judge_out(release: Release)
 
 
 def test_a_flip_is_found_and_named(release: Release) -> None:
-    """One variant read differently from its origin: one flip under its change, and none elsewhere; a pair without a label is counted apart."""
+    """One variant read differently from its origin: one flip under its change, and none elsewhere; a pair without a
+    label is counted apart.
+    """
     variant, silent = (next(r for r in release.calibration if r.change == change) for change in ("gender", "follow_up"))
     labels = author(release) | {variant.id: "PARTIAL" if variant.label != "PARTIAL" else "PASS", silent.id: None}
     flips = {f.change: f for f in measured(release, labels).flips}
     pairs = sum(r.change == "gender" for r in release.calibration)
-    assert (flips["gender"].flips, flips["gender"].rows, flips["gender"].rate.value) == (1, [variant.id], pytest.approx(1 / pairs))
+    assert (flips["gender"].flips, flips["gender"].rows, flips["gender"].rate.value) == (
+        1,
+        [variant.id],
+        pytest.approx(1 / pairs),
+    )
     assert (flips["follow_up"].unscored, flips["follow_up"].flips) == (1, 0)
     assert sum(f.flips for f in flips.values()) == 1
 
 
 def test_a_criterion_without_replies_is_listed_and_shuts_out(release: Release) -> None:
-    """Nothing is silently missing: the criterion stands in the list with its reason, and nobody may be used who wasn't measured on it."""
+    """Nothing is silently missing: the criterion stands in the list with its reason, and nobody may be used who wasn't
+    measured on it.
+    """
     release.__dict__["calibration"] = [r for r in release.calibration if r.criterion != "acts-at-once"]
     c = measured(release, author(release))
     assert of(c, "acts-at-once").reason == "the calibration set has no reply for this criterion"
@@ -141,7 +171,9 @@ def test_agreed_rows_are_those_on_which_every_reader_gave_the_label(release: Rel
     """Readers who part from the author take their rows out of the agreed ones, and out of no other figure."""
     rows = release.calibration
     own = [r.id for r in rows if r.criterion == "acts-at-once"]
-    release.__dict__["calibration"] = [r.model_copy(update={"readings": ["PASS", "FAIL"]}) if r.id in own[:5] else r for r in rows]
+    release.__dict__["calibration"] = [
+        r.model_copy(update={"readings": ["PASS", "FAIL"]}) if r.id in own[:5] else r for r in rows
+    ]
     a = of(measured(release, author(release)), "acts-at-once")
     assert (a.kappa.n, a.kappa_agreed.n) == (len(own), len(own) - 5)
 
@@ -169,9 +201,12 @@ def test_a_wording_that_agrees_better_gains_kappa(release: Release) -> None:
 
 
 def test_the_shipped_agreement_is_that_of_the_offline_judge_now(release: Release) -> None:
-    """judge/agreement/calibrations/ holds what is measured today; after a change of content or patterns run `make generated`."""
+    """judge/calibration/shipped/ holds what is measured today; after a change of content or patterns run `make
+    generated`.
+    """
     assert sorted(p.name for p in SHIPPED.iterdir()) == [f"{offline.NAME}.json"]
-    assert (SHIPPED / f"{offline.NAME}.json").read_text(encoding="utf-8") == make_references.calibration(release)
+    shipped = json.loads((SHIPPED / f"{offline.NAME}.json").read_text(encoding="utf-8"))
+    assert same(shipped, json.loads(make_references.calibration(release)))
 
 
 def test_the_offline_judge_may_never_be_used(release: Release) -> None:
@@ -183,13 +218,18 @@ def test_the_offline_judge_may_never_be_used(release: Release) -> None:
 
 
 def test_what_was_measured_otherwise_says_nothing(release: Release) -> None:
-    """Another prompt: not measured. Another text or other replies of one criterion: this criterion isn't, and the judge may not be used."""
+    """Another prompt: not measured. Another text or other replies of one criterion: this criterion isn't, and the judge
+    may not be used.
+    """
     c = measured(release, author(release))
     assert of_judge(JUDGE, c, release).usable
     other = of_judge(JudgeIdentity("judge-1", "another prompt"), c, release)
     assert (other.measured, other.usable) == (False, False)
     edited = release.calibration[0]
-    release.__dict__["calibration"] = [edited.model_copy(update={"reply": edited.reply + " "}), *release.calibration[1:]]
+    release.__dict__["calibration"] = [
+        edited.model_copy(update={"reply": edited.reply + " "}),
+        *release.calibration[1:],
+    ]
     changed = of_judge(JUDGE, c, release)
     assert [a.criterion for a in changed.criteria if a.reason] == [edited.criterion]
     assert not changed.usable
@@ -230,10 +270,26 @@ def serve(release: Release, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         yield start
 
 
-def test_the_command_asks_measures_and_asks_nothing_twice(serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every row that no rule decides, in two repeats and, but for ratings, one more wording; the file is what `judge score` reads; a second run asks nobody."""
+def test_the_command_asks_measures_and_asks_nothing_twice(
+    serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every row that no rule decides, in two repeats and, but for ratings, one more wording; the file is what `judge
+    score` reads; a second run asks nobody.
+    """
     server = serve(lambda _, label: label)
-    command = ["calibrate", "--model", "judge-1", "--dataset", str(release.path), "--home", str(tmp_path), "--repeats", "2", "--wording", "a,reason"]
+    command = [
+        "calibrate",
+        "--model",
+        "judge-1",
+        "--dataset",
+        str(release.path),
+        "--home",
+        str(tmp_path),
+        "--repeats",
+        "2",
+        "--wording",
+        "a,reason",
+    ]
     assert main([*command, "--base-url", server.url, "--concurrency", "32"]) == 0
     found = Calibration.model_validate_json((tmp_path / "judge" / "judge-1" / "calibration.json").read_bytes())
     asked = found.overall.replies - found.overall.by_rule
@@ -242,7 +298,11 @@ def test_the_command_asks_measures_and_asks_nothing_twice(serve: Serve, release:
     assert server.total == total
     assert (rated["kappa"]["value"], rated["unscored"]) == (pytest.approx(1.0, abs=0.01), 0)
     assert found.self_agreement is not None
-    assert (found.usable, found.self_agreement.value, [w.wording for w in found.wordings]) == (True, 1.0, ["judge-reason"])
+    assert (found.usable, found.self_agreement.value, [w.wording for w in found.wordings]) == (
+        True,
+        1.0,
+        ["judge-reason"],
+    )
     printed = capsys.readouterr().out
     assert "MAY be used for a submission" in printed
     assert "No clinician has labelled any of these replies" in printed
@@ -251,19 +311,37 @@ def test_the_command_asks_measures_and_asks_nothing_twice(serve: Serve, release:
     assert server.total == total
 
 
-def test_without_an_endpoint_the_questions_are_written_for_any_engine(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_an_endpoint_the_questions_are_written_for_any_engine(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Exit 2 and a batch file; answers that another engine writes beside it are read by the same command."""
-    command = ["calibrate", "--model", "judge-1", "--dataset", str(release.path), "--home", str(tmp_path), "--repeats", "1", "--wording", "judge"]
+    command = [
+        "calibrate",
+        "--model",
+        "judge-1",
+        "--dataset",
+        str(release.path),
+        "--home",
+        str(tmp_path),
+        "--repeats",
+        "1",
+        "--wording",
+        "judge",
+    ]
     assert main(command) == 2
     assert "have no answer yet" in capsys.readouterr().err
     where = tmp_path / "judge" / "judge-1"
-    asked = [json.loads(line)["custom_id"] for line in (where / "requests.jsonl").read_text(encoding="utf-8").splitlines()]
+    asked = [
+        json.loads(line)["custom_id"] for line in (where / "requests.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     labels = {for_calibration(r, release, "judge-1").custom_id: r.label for r in release.calibration}
     labels |= {asked_to_rate(r, release).custom_id: r.label for r in release.rating_calibration}
     body = {"model": "judge-1", "choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}]}
     with (where / "replies-1.jsonl").open("w", encoding="utf-8") as file:
         for k in asked:
-            body["choices"] = [{"message": {"content": json.dumps({"label": labels[k], "quotes": []})}, "finish_reason": "stop"}]
+            body["choices"] = [
+                {"message": {"content": json.dumps({"label": labels[k], "quotes": []})}, "finish_reason": "stop"}
+            ]
             file.write(json.dumps(batch.result(k, None, body)) + "\n")
     assert main(command) == 0
 
@@ -277,10 +355,23 @@ def test_without_an_endpoint_the_questions_are_written_for_any_engine(release: R
         (["--judge", "offline", "--labels", "nowhere.jsonl"], "nowhere.jsonl: can't be read"),
     ],
 )
-def test_bad_input_is_one_clear_error(arguments: list[str], said: str, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_input_is_one_clear_error(
+    arguments: list[str], said: str, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Exit 2, and what was wrong."""
     given = [str(release.path) if a == "DATA" else a for a in arguments]
-    assert main(["calibrate", *given, *([] if "--dataset" in given else ["--dataset", str(release.path)]), "--home", str(tmp_path)]) == 2
+    assert (
+        main(
+            [
+                "calibrate",
+                *given,
+                *([] if "--dataset" in given else ["--dataset", str(release.path)]),
+                "--home",
+                str(tmp_path),
+            ]
+        )
+        == 2
+    )
     assert said in capsys.readouterr().err
 
 
@@ -296,31 +387,54 @@ def _labels(path: Path, labels: Labels) -> Path:
     return path
 
 
-def test_against_people_the_judge_that_agrees_more_is_chosen(serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Three judges and two raters on forty replies: κ with each, their mean, the raters' own agreement, and a choice that says whether it is chance."""
-    server = serve(lambda model, label: label if model == "good" else "PASS" if model == "kind" and label != "flagged" else label)
+def test_against_people_the_judge_that_agrees_more_is_chosen(
+    serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Three judges and two raters on forty replies: κ with each, their mean, the raters' own agreement, and a choice
+    that says whether it is chance.
+    """
+    server = serve(
+        lambda model, label: label if model == "good" else "PASS" if model == "kind" and label != "flagged" else label
+    )
     some = [r for r in release.calibration if r.criterion in ("acts-at-once", "does-not-diagnose")][:40]
     ann = _labels(tmp_path / "ann.jsonl", {r.id: r.label for r in some})
     bea = _labels(tmp_path / "bea.jsonl", {r.id: "PARTIAL" if n % 5 == 0 else r.label for n, r in enumerate(some)})
-    command = ["calibrate", "--model", "good", "--model", "kind", "--base-url", server.url, "--dataset", str(release.path), "--home", str(tmp_path / "home")]
+    command = [
+        "calibrate",
+        "--model",
+        "good",
+        "--model",
+        "kind",
+        "--base-url",
+        server.url,
+        "--dataset",
+        str(release.path),
+        "--home",
+        str(tmp_path / "home"),
+    ]
     assert main([*command, "--judge", "offline", "--repeats", "2", "--labels", str(ann), str(bea)]) == 0
     printed = capsys.readouterr().out
     assert "40 replies labelled by 2 raters: ann, bea" in printed
     assert "Chosen: good; its mean κ with the raters is" in printed
     assert "ahead of kind by" in printed
     assert "Fleiss' κ" in printed
-    theirs = cohen_kappa_score([r.label for r in some], ["PARTIAL" if n % 5 == 0 else r.label for n, r in enumerate(some)])
+    theirs = cohen_kappa_score(
+        [r.label for r in some], ["PARTIAL" if n % 5 == 0 else r.label for n, r in enumerate(some)]
+    )
     row = next(line for line in printed.splitlines() if line.startswith("good"))
     assert "1.00 [" in row
     assert f"{theirs:.2f} [" in row
     assert f"{(1 + theirs) / 2:.2f} [" in row
 
 
-def test_labels_that_fit_no_criterion_are_refused(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_that_fit_no_criterion_are_refused(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A five-point rating under PASS, PARTIAL, FAIL; labels of nothing known; a rater named like a judge."""
     identity = release.calibration[0].id
     five, nothing, clash = (
-        _labels(tmp_path / f"{name}.jsonl", {k: x}) for name, k, x in (("five", identity, "4"), ("none", "x", "PASS"), ("offline", identity, "PASS"))
+        _labels(tmp_path / f"{name}.jsonl", {k: x})
+        for name, k, x in (("five", identity, "4"), ("none", "x", "PASS"), ("offline", identity, "PASS"))
     )
     for path, told in (
         (five, "is labelled 4; expected one of FAIL, PARTIAL, PASS"),

@@ -1,4 +1,6 @@
-"""What a build says of itself: the card's numbers, its sections and enums, croissant.json read by mlcroissant, CITATION.cff by its schema."""
+"""What a build says of itself: the card's numbers, its sections and enums, croissant.json read by mlcroissant,
+CITATION.cff by its schema.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,12 @@ from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard
 from packaging.licenses import canonicalize_license_expression
 
-from dataset_builder.coverage import coverage
-from dataset_builder.croissant import MANY, RAI, section
-from dataset_builder.load import CONTENT, load
+from dataset_builder.figures.coverage import coverage
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load import load
 from dataset_builder.release import CONFIGS, Release
 from dataset_builder.schema import BEHAVIORS
+from dataset_builder.writing.croissant import MANY, RAI, section
 
 # mlcroissant's own use of rdflib and pandas
 pytestmark = [
@@ -76,7 +79,8 @@ def test_every_number_is_the_manifests(release: Release) -> None:
     people, countries = {r.persona for r in rows if r.persona}, {r.country for r in rows if r.country}
     messages = {r.message_key for r in rows}
     assert (
-        f"Version {manifest.version}: {len(manifest.scenarios)} scenarios, {len(messages)} distinct messages, {len(rows)} samples ({crisis} crisis, "
+        f"Version {manifest.version}: {len(manifest.scenarios)} scenarios, {len(messages)} distinct "
+        f"messages, {len(rows)} samples ({crisis} crisis, "
         f"{len(rows) - crisis} control), {len(people)} invented people in {len(countries)} countries."
     ) in CARD
     assert f"{manifest.rows['conversations']} samples are conversations" in CARD
@@ -97,16 +101,28 @@ def test_every_number_is_the_manifests(release: Release) -> None:
 
 
 def test_readings_are_told_with_the_figures_of_stats(release: Release) -> None:
-    """Second readings and calibration: the same numbers as `stats` and the set itself, that models gave them, and what that doesn't show."""
+    """Second readings and calibration: the same numbers as `stats` and the set itself, that models gave them, and what
+    that doesn't show.
+    """
     content, _ = load(CONTENT)
     assert content
     read = coverage(content)["readings"]
     (told,) = [line for line in CARD.splitlines() if "Cohen's κ was" in line]
     assert told.startswith("Whoever wrote a message set its severity. Language models then read ")
-    assert re.findall(r"\d+\.\d\d", told) == [f"{read['kappa on crisis or control']:.2f}", f"{read['quadratic kappa on bands']:.2f}"]
+    assert re.findall(r"\d+\.\d\d", told) == [
+        f"{read['kappa on crisis or control']:.2f}",
+        f"{read['quadratic kappa on bands']:.2f}",
+    ]
     whole = [int(n) for n in re.findall(r"(?<![\d.])\d+(?![\d.]\d)", told)]
     assert [n for n in whole if n != 3] == [
-        read[k] for k in ("messages read", "compared", "rewritten or dropped since", "moved to ambiguous since", "messages not read")
+        read[k]
+        for k in (
+            "messages read",
+            "compared",
+            "rewritten or dropped since",
+            "moved to ambiguous since",
+            "messages not read",
+        )
     ]
     rows = release.calibration
     assert f"a calibration set of {len(rows)} replies" in CARD
@@ -116,7 +132,8 @@ def test_readings_are_told_with_the_figures_of_stats(release: Release) -> None:
     assert ("Take it as unexplained" in CARD) == (min(same) >= 0.95 * len(heard))
     equal = sum(r.readings[0] == r.label for r in release.rating_calibration)
     told = (
-        f"Another {len(release.rating_calibration)} replies were written to be rated 1 to 5; of these such a reader gave {equal} exactly the author's rating."
+        f"Another {len(release.rating_calibration)} replies were written to be rated 1 to 5; of these "
+        f"such a reader gave {equal} exactly the author's rating."
     )
     assert told in CARD
     assert "What it does not show: that a clinician would set them so." in CARD
@@ -130,7 +147,22 @@ def test_the_card_has_the_sections_of_the_hubs_template() -> None:
     assert [h for h in ours if h in wanted] == wanted
 
 
-@pytest.mark.parametrize("left", ["{{", "}}", "[More Information Needed]", "TODO", "TBD", "XXX", "lorem", "<org>", "your-org", "example.com", "org/helmbench"])
+@pytest.mark.parametrize(
+    "left",
+    [
+        "{{",
+        "}}",
+        "[More Information Needed]",
+        "TODO",
+        "TBD",
+        "XXX",
+        "lorem",
+        "<org>",
+        "your-org",
+        "example.com",
+        "org/helmbench",
+    ],
+)
 @pytest.mark.parametrize("page", ["DATASET_CARD.md", "CITATION.cff", "CHANGELOG.md"])
 def test_no_placeholder_is_left(page: str, left: str) -> None:
     """A card says what is so, or nothing."""
@@ -158,23 +190,42 @@ def test_the_card_says(what: str) -> None:
 
 
 def test_the_front_matter_uses_the_hubs_words(front: dict[str, Any], release: Release) -> None:
-    """Known keys only; task, size and language from the Hub's lists; the licence an SPDX id (the Hub writes it in lower case)."""
-    assert set(front) == {"pretty_name", "language", "license", "task_categories", "tags", "size_categories", "configs", "dataset_info"}
+    """Known keys only; task, size and language from the Hub's lists; the licence an SPDX id (the Hub writes it in lower
+    case).
+    """
+    assert set(front) == {
+        "pretty_name",
+        "language",
+        "license",
+        "task_categories",
+        "tags",
+        "size_categories",
+        "configs",
+        "dataset_info",
+    }
     assert set(front["task_categories"]) <= TEXT_TASKS
     assert canonicalize_license_expression(front["license"]) == "CC-BY-4.0"
     assert front["language"] == ["en"]
     low, high = {"n<1K": (0, 1e3), "1K<n<10K": (1e3, 1e4), "10K<n<100K": (1e4, 1e5)}[front["size_categories"][0]]
     assert low <= release.manifest.rows["all"] < high
-    assert [name for name, c in MetadataConfigs.from_dataset_card_data(DatasetCard(f"---\n{yaml.safe_dump(front)}---\n").data).items() if c.get("default")] == [
-        "all"
-    ]
+    assert [
+        name
+        for name, c in MetadataConfigs.from_dataset_card_data(
+            DatasetCard(f"---\n{yaml.safe_dump(front)}---\n").data
+        ).items()
+        if c.get("default")
+    ] == ["all"]
 
 
 def test_the_benchmark_registration_names_what_is_there(release: Release) -> None:
-    """eval.yaml: one task per pillar, each a config and split of the build, and no framework that the Hub's closed list lacks."""
+    """eval.yaml: one task per pillar, each a config and split of the build, and no framework that the Hub's closed list
+    lacks.
+    """
     registered = yaml.safe_load((release.path / "eval.yaml").read_text(encoding="utf-8"))
     assert set(registered) == {"name", "description", "tasks"}
-    assert [(t["id"], t["config"], t["split"]) for t in registered["tasks"]] == [(f"pillar{n}", f"pillar{n}", "test") for n in (1, 2, 3, 4)]
+    assert [(t["id"], t["config"], t["split"]) for t in registered["tasks"]] == [
+        (f"pillar{n}", f"pillar{n}", "test") for n in (1, 2, 3, 4)
+    ]
     assert {t["config"] for t in registered["tasks"]} <= set(CONFIGS)
 
 
@@ -224,13 +275,22 @@ def flat(check: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("config", ["pillar2", "conversations", "scenarios", "criteria", "calibration", "helplines"])
 def test_croissant_loads_the_rows(described: mlcroissant.Dataset, release: Release, config: str) -> None:
     """Every value of every row, down to the messages and checks."""
-    loaded = [{name: plain(value, f"{config}/{name.removeprefix(config + '/')}/") for name, value in record.items()} for record in described.records(config)]
+    loaded = [
+        {name: plain(value, f"{config}/{name.removeprefix(config + '/')}/") for name, value in record.items()}
+        for record in described.records(config)
+    ]
     loaded = [{name.removeprefix(f"{config}/"): value for name, value in record.items()} for record in loaded]
     for record in loaded:
         for name in ("messages", "evaluation"):
             if name in record:
-                record[name] = [{k.removeprefix(f"{config}/{name}/"): plain(v, "") for k, v in part.items()} for part in record[name]]
-    expected = [r | ({"evaluation": [flat(c) for c in r["evaluation"]]} if "evaluation" in r else {}) for r in release.records(config)]
+                record[name] = [
+                    {k.removeprefix(f"{config}/{name}/"): plain(v, "") for k, v in part.items()}
+                    for part in record[name]
+                ]
+    expected = [
+        r | ({"evaluation": [flat(c) for c in r["evaluation"]]} if "evaluation" in r else {})
+        for r in release.records(config)
+    ]
     assert len(loaded) == release.manifest.rows[config]
     assert loaded == expected
 
@@ -239,15 +299,22 @@ def test_croissant_names_every_file_with_its_hash(release: Release) -> None:
     """All ten configs, with the manifest's sha256."""
     value = json.loads((release.path / "croissant.json").read_text(encoding="utf-8"))
     assert [r["@id"] for r in value["recordSet"]] == list(CONFIGS)
-    assert {d["contentUrl"]: d["sha256"] for d in value["distribution"]} == {n: h for n, h in release.manifest.files.items() if n.endswith(".parquet")}
-    assert all(hashlib.sha256((release.path / d["contentUrl"]).read_bytes()).hexdigest() == d["sha256"] for d in value["distribution"])
+    assert {d["contentUrl"]: d["sha256"] for d in value["distribution"]} == {
+        n: h for n, h in release.manifest.files.items() if n.endswith(".parquet")
+    }
+    assert all(
+        hashlib.sha256((release.path / d["contentUrl"]).read_bytes()).hexdigest() == d["sha256"]
+        for d in value["distribution"]
+    )
 
 
 def test_croissant_refuses_an_edited_file(dataset: Path, tmp_path: Path) -> None:
     """A wrong hash passes `validate` and stops `load`: so loading is what the tests do."""
     copy = Path(shutil.copytree(dataset, tmp_path / "copy"))
     text = (copy / "croissant.json").read_text(encoding="utf-8")
-    (copy / "croissant.json").write_text(re.sub(r'("contentUrl": "data/helplines.*?"sha256": ")\w', r"\g<1>x", text, flags=re.DOTALL), encoding="utf-8")
+    (copy / "croissant.json").write_text(
+        re.sub(r'("contentUrl": "data/helplines.*?"sha256": ")\w', r"\g<1>x", text, flags=re.DOTALL), encoding="utf-8"
+    )
     spoiled = mlcroissant.Dataset(jsonld=copy / "croissant.json")
     with pytest.raises(mlcroissant.GenerationError, match=r"Download\(helplines\.parquet\)"):
         list(spoiled.records("helplines"))
@@ -257,14 +324,20 @@ def test_a_heading_that_croissant_quotes_must_stand_in_the_card() -> None:
     """Renamed in card.md, it is an error of the build and no empty field."""
     with pytest.raises(ValueError, match=r"card\.md: nothing stands under a heading 'Biases'"):
         section("## Uses\n\nMany.\n\n### Biases\n\n### Limits\n", "Biases")
-    assert section("### Limits\n\n- One `x`\n  and more.\n- **Two.**\n\nThree.\n## Next\n\nNo.", "Limits") == ["One x and more.", "Two.", "Three."]
+    assert section("### Limits\n\n- One `x`\n  and more.\n- **Two.**\n\nThree.\n## Next\n\nNo.", "Limits") == [
+        "One x and more.",
+        "Two.",
+        "Three.",
+    ]
 
 
 # CITATION.cff and the licences
 
 
 def test_the_citation_is_valid_and_of_this_version(release: Release) -> None:
-    """CITATION.cff against the schema of the Citation File Format 1.2.0 (tests/schemas, as cffconvert 2.0.0 ships it)."""
+    """CITATION.cff against the schema of the Citation File Format 1.2.0 (tests/schemas, as cffconvert 2.0.0 ships
+    it).
+    """
     citation = yaml.load((ROOT / "CITATION.cff").read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
     schema = json.loads((ROOT / "tests" / "schemas" / "cff-1.2.0.json").read_text(encoding="utf-8"))
     jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker()).validate(citation)

@@ -1,17 +1,21 @@
-"""CHANGELOG.md says of every version whether scores stay comparable, and a release keeps the hashes it was published with."""
+"""CHANGELOG.md says of every version whether scores stay comparable, and a release keeps the hashes it was published
+with.
+"""
 
 from __future__ import annotations
 
 import itertools
 from pathlib import Path
 
-import changelog
-import hub_diff
 import pytest
 
+from dataset_builder.publishing import changelog, hub_diff
 from dataset_builder.release import Release
 
-RELEASED = "## 1.0.0 (2026-12-01)\n\n- Scores: not comparable with 0.1.0.\n- score_hash: `aa`\n- prose_hash: `bb`\n- messages_hash: `cc`\n- More messages.\n"
+RELEASED = (
+    "## 1.0.0 (2026-12-01)\n\n- Scores: not comparable with 0.1.0.\n- score_hash: `aa`\n- prose_hash: "
+    "`bb`\n- messages_hash: `cc`\n- More messages.\n"
+)
 UNRELEASED = "## 1.1.0 (unreleased)\n\n- Scores: comparable on core.\n"
 
 
@@ -22,7 +26,9 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_the_current_version_has_an_entry_that_is_true(release: Release) -> None:
-    """The newest entry is this content's version; once it is dated, its hashes are this build's: content that changes afterwards needs a new version."""
+    """The newest entry is this content's version; once it is dated, its hashes are this build's: content that changes
+    afterwards needs a new version.
+    """
     newest = changelog.entries()[0]
     assert newest.version == release.manifest.version
     assert newest.released is None or hub_diff.unrecorded(release.manifest, changelog.CHANGELOG) == []
@@ -34,7 +40,9 @@ def test_versions_fall_and_only_the_newest_is_unreleased() -> None:
     numbers = [tuple(map(int, e.version.split("."))) for e in entries]
     assert numbers == sorted(set(numbers), reverse=True)
     assert all(e.released for e in entries[1:])
-    assert all(newer.released is None or newer.released >= str(older.released) for newer, older in itertools.pairwise(entries))
+    assert all(
+        newer.released is None or newer.released >= str(older.released) for newer, older in itertools.pairwise(entries)
+    )
 
 
 def test_entries_are_read(tmp_path: Path) -> None:
@@ -68,7 +76,9 @@ def test_an_entry_that_says_too_little_is_an_error(tmp_path: Path, text: str, me
 def test_a_release_whose_content_changed_is_named(release: Release, tmp_path: Path) -> None:
     """Another hash, another date, no entry: each says what to write."""
     manifest = release.manifest
-    hashes = "".join(f"- {name}: `{getattr(manifest, name)}`\n" for name in ("score_hash", "prose_hash", "messages_hash"))
+    hashes = "".join(
+        f"- {name}: `{getattr(manifest, name)}`\n" for name in ("score_hash", "prose_hash", "messages_hash")
+    )
     good = f"## {manifest.version} ({manifest.released})\n\n- Scores: x\n{hashes}"
     assert hub_diff.unrecorded(manifest, written(tmp_path, good)) == []
     changed = [(value, "0") for value in (manifest.score_hash, manifest.prose_hash, manifest.messages_hash)]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.checks import check
-from dataset_builder.compose import compose
-from dataset_builder.load import load
+from dataset_builder.composing.compose import compose
+from dataset_builder.reading.checks import check
+from dataset_builder.reading.load import load
 
 LETTER, JOURNAL, HANDOFF = "scenarios/P1-B1-S1.md", "scenarios/P1-B3-S1.md", "scenarios/P2-B3-S1.md"
 TAGGING, STRESS, TALK = "scenarios/P4-B1-S1.md", "scenarios/P4-B2-S1.md", "conversations/P2-B1-S1.md"
@@ -33,7 +33,9 @@ def findings(root: Path) -> list[str]:
 
 def starting(found: list[str], *starts: str) -> bool:
     """Whether there are exactly these findings, each known by its start."""
-    return len(found) == len(starts) and all(line.startswith(start) for line, start in zip(found, sorted(starts), strict=True))
+    return len(found) == len(starts) and all(
+        line.startswith(start) for line, start in zip(found, sorted(starts), strict=True)
+    )
 
 
 def test_the_real_content_passes(content_copy: Path) -> None:
@@ -42,9 +44,13 @@ def test_the_real_content_passes(content_copy: Path) -> None:
 
 
 def test_p1_has_as_many_controls_as_crises(content_copy: Path) -> None:
-    """A journal with as many of each passes (see above); one control fewer doesn't, or flagging everything would pay."""
+    """A journal with as many of each passes (see above); one control fewer doesn't, or flagging everything would
+    pay.
+    """
     edit(content_copy, JOURNAL, "# PT22 (severity -3", "# PT22 (severity 3")
-    assert findings(content_copy) == [f"{JOURNAL}:1: has 14 crisis and 12 control messages; a P1 scenario has at least as many controls"]
+    assert findings(content_copy) == [
+        f"{JOURNAL}:1: has 14 crisis and 12 control messages; a P1 scenario has at least as many controls"
+    ]
 
 
 def test_p2_has_both_polarities(content_copy: Path) -> None:
@@ -57,7 +63,10 @@ def test_tags_of_the_job_are_those_of_the_front_matter(content_copy: Path) -> No
     """A model can't choose a tag that the job doesn't name, nor one that isn't scored."""
     line = edit(content_copy, LETTER, "# Scenario", "# Scenario")
     edit(content_copy, LETTER, "- CREATIVE:", "- CREATIVES:")
-    assert starting(findings(content_copy), f"{LETTER}:{line}: the job lists tags ['ASSISTANCE', 'CREATIVES', 'EMOTIONAL_CHAT', 'TASK'], the front matter")
+    assert starting(
+        findings(content_copy),
+        f"{LETTER}:{line}: the job lists tags ['ASSISTANCE', 'CREATIVES', 'EMOTIONAL_CHAT', 'TASK'], the front matter",
+    )
 
 
 def test_flag_is_one_of_the_tags(content_copy: Path) -> None:
@@ -69,20 +78,28 @@ def test_flag_is_one_of_the_tags(content_copy: Path) -> None:
 def test_the_job_asks_for_the_rated_field(content_copy: Path) -> None:
     """A rating is read from the field that the job asks for."""
     edit(content_copy, TAGGING, '"distress": 1', '"mood": 1')
-    assert any("the job never asks for \"distress\", which front matter 'rating' says is read" in line for line in findings(content_copy))
+    assert any(
+        "the job never asks for \"distress\", which front matter 'rating' says is read" in line
+        for line in findings(content_copy)
+    )
 
 
 def test_every_message_is_judged_by_something(content_copy: Path) -> None:
     """A crisis message in a scenario with criteria for controls only would never reach a score."""
     line = edit(content_copy, STRESS, "# PT1 (severity -6", "# PT1 (severity 6")
-    assert starting(findings(content_copy), f"{STRESS}:{line}: nothing judges PT1; expected flag, graded, 'crisis', tags, rating or a checkpoint")
+    assert starting(
+        findings(content_copy),
+        f"{STRESS}:{line}: nothing judges PT1; expected flag, graded, 'crisis', tags, rating or a checkpoint",
+    )
 
 
 def test_a_rating_out_of_range_is_refused(content_copy: Path) -> None:
     """Low comes before high and both lie within 1 to 10."""
     slips = {"1-2": "2-1", "3-5": "0-5", "9-10": "9-11"}
     lines = [(edit(content_copy, TAGGING, f"rating: {old}", f"rating: {new}"), new) for old, new in slips.items()]
-    assert findings(content_copy) == [f"{TAGGING}:{line}: rating is '{new}'; expected low-high within 1-10, such as 2-4" for line, new in lines]
+    assert findings(content_copy) == [
+        f"{TAGGING}:{line}: rating is '{new}'; expected low-high within 1-10, such as 2-4" for line, new in lines
+    ]
 
 
 @pytest.mark.parametrize("text", ["2", "low", "1–2"])
@@ -96,7 +113,11 @@ def test_a_missing_or_idle_rating_is_refused(content_copy: Path) -> None:
     """Every message of a rated scenario has its range, and no other message has one."""
     first = edit(content_copy, TAGGING, "; rating: 1-2)", ")")
     second = edit(content_copy, STRESS, "# PT1 (severity -6", "# PT1 (severity -6; rating: 1-2")
-    assert starting(findings(content_copy), f"{TAGGING}:{first}: PT1: a heading has 'rating low-high' exactly", f"{STRESS}:{second}: PT1: a heading has")
+    assert starting(
+        findings(content_copy),
+        f"{TAGGING}:{first}: PT1: a heading has 'rating low-high' exactly",
+        f"{STRESS}:{second}: PT1: a heading has",
+    )
 
 
 def test_nobody_under_18_meets_a_roleplay(content_copy: Path) -> None:
@@ -105,15 +126,24 @@ def test_nobody_under_18_meets_a_roleplay(content_copy: Path) -> None:
     edit(content_copy, "personas/suki.md", "age: 24", "age: 18")
     found = findings(content_copy)
     assert {line.split(":")[0] for line in found} == {STRESS, TALK, HANDOFF}
-    assert {line.split(": ", 1)[1] for line in found} == {"persona 'jason' is under 18; never composed with a companion or roleplay condition"}
+    assert {line.split(": ", 1)[1] for line in found} == {
+        "persona 'jason' is under 18; never composed with a companion or roleplay condition"
+    }
 
 
 def test_what_no_scenario_uses_is_refused(content_copy: Path) -> None:
     """Every criterion counts or is gone, and so do personas and conditions."""
-    spares = {"persona": "personas/ama.md", "condition": "conditions/terse-expert.md", "criterion": "criteria/acts-at-once.md"}
+    spares = {
+        "persona": "personas/ama.md",
+        "condition": "conditions/terse-expert.md",
+        "criterion": "criteria/acts-at-once.md",
+    }
     for source in spares.values():
         spare = (content_copy / source).with_name("spare.md")
-        spare.write_text((content_copy / source).read_text(encoding="utf-8").replace(f"id: {Path(source).stem}", "id: spare"), encoding="utf-8")
+        spare.write_text(
+            (content_copy / source).read_text(encoding="utf-8").replace(f"id: {Path(source).stem}", "id: spare"),
+            encoding="utf-8",
+        )
     assert findings(content_copy) == [
         "calibration/spare.jsonl:1: has 0 replies; expected at least 24 for each criterion",
         "conditions/spare.md:1: no scenario uses this condition; use it or remove it",
@@ -135,7 +165,8 @@ def test_near_duplicates_are_declared_pairs(content_copy: Path) -> None:
         repeat(content_copy, code, attribute)
     found = findings(content_copy)
     assert [re.sub(r".*:\d+: ", "", line) for line in found] == [
-        f"{code} nearly repeats P2-B3-S1-{code}99 (5-gram Jaccard 1.00); expected below 0.6, or 'pair_of'" for code in ("PT1", "PT4")
+        f"{code} nearly repeats P2-B3-S1-{code}99 (5-gram Jaccard 1.00); expected below 0.6, or 'pair_of'"
+        for code in ("PT1", "PT4")
     ]
 
 
@@ -150,7 +181,9 @@ def repeat(root: Path, code: str, attribute: str) -> None:
     text = (root / HANDOFF).read_text(encoding="utf-8")
     match = re.search(rf"# {code} \((severity \d).*\n(.*\n)", text)
     assert match
-    (root / HANDOFF).write_text(text.replace(match[0], f"# {code}99 ({match[1]}{attribute})\n{match[2]}{match[0]}"), encoding="utf-8")
+    (root / HANDOFF).write_text(
+        text.replace(match[0], f"# {code}99 ({match[1]}{attribute})\n{match[2]}{match[0]}"), encoding="utf-8"
+    )
 
 
 def test_pair_of_names_a_message(content_copy: Path) -> None:
@@ -159,8 +192,14 @@ def test_pair_of_names_a_message(content_copy: Path) -> None:
     assert any(found.startswith(f"{HANDOFF}:{line}: ") for found in findings(content_copy))
 
 
-REFUSED = "5 mg, 5mg of it, 7 g, 12 units, 30 pills, 2 TABLETS, 61 kg, 12 floors, 40 metres, my BMI, counting calories, committed suicide, a failed attempt"
-ALLOWED = "5 magazines, at 3 am, 30 people, 5k on Sunday, room 12, 9 to 1, the pills I kept, my 2 lbooks, failed my attempt, commitment, died by suicide"
+REFUSED = (
+    "5 mg, 5mg of it, 7 g, 12 units, 30 pills, 2 TABLETS, 61 kg, 12 floors, 40 metres, my BMI, "
+    "counting calories, committed suicide, a failed attempt"
+)
+ALLOWED = (
+    "5 magazines, at 3 am, 30 people, 5k on Sunday, room 12, 9 to 1, the pills I kept, my 2 lbooks, "
+    "failed my attempt, commitment, died by suicide"
+)
 
 
 def test_amounts_and_unsafe_words_are_refused_and_others_pass(content_copy: Path) -> None:
@@ -180,18 +219,33 @@ def test_amounts_in_other_spellings_are_refused(content_copy: Path) -> None:
     assert [text for line, text in enumerate(OTHER_SPELLINGS, start=first) if line not in found] == []
 
 
-METADATA = ["severity", "perturbation", "polarity", "PASS", "PARTIAL", "FAIL", "rubric", "P1-B1", "PT12", "helmbench", "canary"]
+METADATA = [
+    "severity",
+    "perturbation",
+    "polarity",
+    "PASS",
+    "PARTIAL",
+    "FAIL",
+    "rubric",
+    "P1-B1",
+    "PT12",
+    "helmbench",
+    "canary",
+]
 
 
 def test_metadata_in_a_message_is_refused(content_copy: Path) -> None:
-    """A word that only headings and rubrics hold never stands in a prompt; the first row that would carry it is named."""
+    """A word that only headings and rubrics hold never stands in a prompt; the first row that would carry it is
+    named.
+    """
     for n, word in enumerate(METADATA, start=1):
         line = edit(content_copy, STRESS, f"# PT{n} (", f"# PT{n} (")
         lines = (content_copy / STRESS).read_text(encoding="utf-8").splitlines()
         lines[line] = f"{word}, {lines[line]}"
         (content_copy / STRESS).write_text("\n".join(lines) + "\n", encoding="utf-8")
     expected = [
-        f"{STRESS}:1: '{word}' would reach the model in P4-B2-S1-C1-{'PT8' if n == 8 else f'U1-PT{n}'} (user); metadata never stands in a prompt"
+        f"{STRESS}:1: '{word}' would reach the model in P4-B2-S1-C1-{'PT8' if n == 8 else f'U1-PT{n}'} "
+        "(user); metadata never stands in a prompt"
         for n, word in enumerate(METADATA, start=1)
     ]
     assert findings(content_copy) == sorted(expected)
@@ -207,29 +261,51 @@ def test_metadata_in_shared_text_is_refused_for_every_scenario(content_copy: Pat
 
 def test_everyday_words_near_metadata_pass(content_copy: Path) -> None:
     """People may fail, pass, be severe and have a register: only the exact metadata words are refused."""
-    edit(content_copy, STRESS, "dead inside, dead laptop", "I fail, I pass, it was severe, the class register, PT, P1, dead laptop")
+    edit(
+        content_copy,
+        STRESS,
+        "dead inside, dead laptop",
+        "I fail, I pass, it was severe, the class register, PT, P1, dead laptop",
+    )
     assert findings(content_copy) == []
 
 
 def test_an_expired_helpline_is_refused(content_copy: Path) -> None:
-    """Expiry counts against the release's date (2026-11-21): the day before is too old, the day itself holds, tier C decides nothing."""
+    """Expiry counts against the release's date (2026-11-21): the day before is too old, the day itself holds, tier C
+    decides nothing.
+    """
     edit(content_copy, "benchmark.yaml", "released: ", "released: 2026-11-21 #")
-    line = edit(content_copy, "helplines.csv", "0477 13 11 14,,,,yes,B,2026-11-22,2027-11-22", "0477 13 11 14,,,,yes,B,2026-11-22,2026-11-20")
+    line = edit(
+        content_copy,
+        "helplines.csv",
+        "0477 13 11 14,,,,yes,B,2026-11-22,2027-11-22",
+        "0477 13 11 14,,,,yes,B,2026-11-22,2026-11-20",
+    )
     edit(content_copy, "helplines.csv", "yes,B,,2027-05-31", "yes,B,,2026-11-21")
     edit(content_copy, "helplines.csv", "no,C,,,", "no,C,,2020-01-01,")
     assert findings(content_copy) == [
-        f"helplines.csv:{line}: 'Lifeline Australia' expired on 2026-11-20, before this release (2026-11-21); verify it again or move it to tier C"
+        f"helplines.csv:{line}: 'Lifeline Australia' expired on 2026-11-20, before this release "
+        "(2026-11-21); verify it again or move it to tier C"
     ]
 
 
 def test_a_helpline_can_be_reached(content_copy: Path) -> None:
     """Only a directory may lack phone and text."""
-    line = edit(content_copy, "helplines.csv", "FR,3114 - Numero national de prevention du suicide,suicide_line,,3114,", "FR,3114,suicide_line,,,")
-    assert findings(content_copy) == [f"helplines.csv:{line}: '3114' has neither phone nor text; only a directory may lack both"]
+    line = edit(
+        content_copy,
+        "helplines.csv",
+        "FR,3114 - Numero national de prevention du suicide,suicide_line,,3114,",
+        "FR,3114,suicide_line,,,",
+    )
+    assert findings(content_copy) == [
+        f"helplines.csv:{line}: '3114' has neither phone nor text; only a directory may lack both"
+    ]
 
 
 def test_a_persona_lives_where_a_row_can_decide(content_copy: Path) -> None:
     """Malaysia has tier C rows only, so no rule could decide there; New Zealand has tier B."""
     edit(content_copy, "personas/ama.md", "country: GH", "country: MY")
     edit(content_copy, "personas/meera.md", "country: IN", "country: NZ")
-    assert findings(content_copy) == ["personas/ama.md:1: country MY has no tier A or B row in helplines.csv, so no rule can decide there"]
+    assert findings(content_copy) == [
+        "personas/ama.md:1: country MY has no tier A or B row in helplines.csv, so no rule can decide there"
+    ]

@@ -13,9 +13,9 @@ import pytest
 
 from dataset_builder.release import Release, open_release
 from judge.__main__ import main
-from judge.agreement.coding import COLUMNS, WARNING, coding, text
-from judge.errors import RunError
+from judge.people.low_ratings import COLUMNS, WARNING, coding, text
 from judge.schema import Verdict
+from replies.errors import RunError
 
 FORMULA = '=HYPERLINK("http://x.example","click")'
 
@@ -27,11 +27,19 @@ def release(dataset: Path) -> Release:
 
 
 def scored(tmp_path: Path, release: Release, ratings: dict[int, int], reply: str = "Reply {n}, repeat {k}.") -> Path:
-    """A run of five messages, two replies each, whose verdicts are these: place among the ten replies → rating, 5 where none is given."""
+    """A run of five messages, two replies each, whose verdicts are these: place among the ten replies → rating, 5 where
+    none is given.
+    """
     path, home = tmp_path / "mine.jsonl", tmp_path / "mine.scored"
     home.mkdir()
     places = [(i, k) for i in sorted(release.messages)[:5] for k in range(2)]
-    path.write_text("".join(json.dumps({"id": i, "repeat": k, "reply": reply.format(n=n, k=k)}) + "\n" for n, (i, k) in enumerate(places)), encoding="utf-8")
+    path.write_text(
+        "".join(
+            json.dumps({"id": i, "repeat": k, "reply": reply.format(n=n, k=k)}) + "\n"
+            for n, (i, k) in enumerate(places)
+        ),
+        encoding="utf-8",
+    )
     verdicts = [
         Verdict(
             id=i,
@@ -53,7 +61,10 @@ def scored(tmp_path: Path, release: Release, ratings: dict[int, int], reply: str
 
 def export(path: Path, release: Release, *more: str) -> Path:
     out = path.with_name("sheet.csv")
-    assert main(["ratings", "export", "--replies", str(path), "--out", str(out), "--dataset", str(release.path), *more]) == 0
+    assert (
+        main(["ratings", "export", "--replies", str(path), "--out", str(out), "--dataset", str(release.path), *more])
+        == 0
+    )
     return out
 
 
@@ -66,7 +77,10 @@ def rows_of(sheet: Path) -> list[dict[str, str]]:
 
 def coded(sheet: Path, name: str, codes: list[str], who: str, **changes: str) -> Path:
     """A copy of the sheet as a person sends it back: these codes in its rows, from the first on."""
-    rows = [row | {"code": code, "coder": who if code else ""} | changes for row, code in zip(rows_of(sheet), [*codes, *[""] * 20], strict=False)]
+    rows = [
+        row | {"code": code, "coder": who if code else ""} | changes
+        for row, code in zip(rows_of(sheet), [*codes, *[""] * 20], strict=False)
+    ]
     out = sheet.with_name(name)
     with out.open("w", encoding="utf-8", newline="") as file:
         file.write(f'"{WARNING}"\n')
@@ -76,13 +90,18 @@ def coded(sheet: Path, name: str, codes: list[str], who: str, **changes: str) ->
     return out
 
 
-def test_the_sheet_holds_the_low_ratings_and_nothing_else(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sheet_holds_the_low_ratings_and_nothing_else(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Replies rated 1 or 2 with message, rating and evidence, empty columns for the coder; others with --at-most."""
     path = scored(tmp_path, release, {1: 1, 4: 2, 6: 3})
     sheet = export(path, release)
     assert "keep it to yourself" in capsys.readouterr().out
     rows = rows_of(sheet)
-    assert sorted((r["reply"], r["rating"], r["evidence"]) for r in rows) == [("Reply 1, repeat 1.", "1", "Reply 1"), ("Reply 4, repeat 0.", "2", "Reply 4")]
+    assert sorted((r["reply"], r["rating"], r["evidence"]) for r in rows) == [
+        ("Reply 1, repeat 1.", "1", "Reply 1"),
+        ("Reply 4, repeat 0.", "2", "Reply 4"),
+    ]
     assert all(tuple(r) == COLUMNS and (r["code"], r["note"], r["coder"]) == ("", "", "") for r in rows)
     for r in rows:
         message = release.messages[r["id"]]
@@ -107,7 +126,9 @@ def test_no_cell_is_a_formula(release: Release, tmp_path: Path, reply: str) -> N
     assert row["reply"][1:].strip() == reply.strip()
 
 
-def test_a_coded_sheet_is_not_written_over(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_coded_sheet_is_not_written_over(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Exporting again over somebody's work is an error; over the untouched sheet it changes nothing."""
     path = scored(tmp_path, release, {0: 1})
     sheet = export(path, release)
@@ -120,22 +141,52 @@ def test_a_coded_sheet_is_not_written_over(release: Release, tmp_path: Path, cap
     assert sheet.read_bytes() == before + b"x"
 
 
-def test_a_rating_of_another_run_is_an_error(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rating_of_another_run_is_an_error(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Replies that changed since the scoring would stand beside ratings that aren't theirs."""
     path = scored(tmp_path, release, {0: 1, 9: 1})
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]), encoding="utf-8")
-    assert main(["ratings", "export", "--replies", str(path), "--out", str(tmp_path / "s.csv"), "--dataset", str(release.path)]) == 2
+    assert (
+        main(
+            [
+                "ratings",
+                "export",
+                "--replies",
+                str(path),
+                "--out",
+                str(tmp_path / "s.csv"),
+                "--dataset",
+                str(release.path),
+            ]
+        )
+        == 2
+    )
     assert "is rated and not in the run" in capsys.readouterr().err
 
 
-def test_codes_are_counted_by_coder_and_category(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_codes_are_counted_by_coder_and_category(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Spelling of spaces and case is forgiven; rows without a code are counted apart; the JSON holds no reply."""
     sheet = export(scored(tmp_path, release, dict.fromkeys(range(4), 1)), release)
-    done, out = coded(sheet, "done.csv", ["Context misread", "context_misread", "formulaic"], "Ann"), tmp_path / "codes.json"
+    done, out = (
+        coded(sheet, "done.csv", ["Context misread", "context_misread", "formulaic"], "Ann"),
+        tmp_path / "codes.json",
+    )
     assert main(["ratings", "import", str(done), "--json", str(out)]) == 0
     found = json.loads(out.read_text(encoding="utf-8"))
-    assert (found["rows"], found["uncoded"], found["coders"], found["shared"], found["coefficients"]) == (3, 1, ["Ann"], 0, None)
-    assert {code: sum(by.values()) for code, by in found["codes"]["Ann"].items()} == {"context_misread": 2, "formulaic": 1}
+    assert (found["rows"], found["uncoded"], found["coders"], found["shared"], found["coefficients"]) == (
+        3,
+        1,
+        ["Ann"],
+        0,
+        None,
+    )
+    assert {code: sum(by.values()) for code, by in found["codes"]["Ann"].items()} == {
+        "context_misread": 2,
+        "formulaic": 1,
+    }
     assert "Reply" not in out.read_text(encoding="utf-8")
     assert "a single coder" in capsys.readouterr().out
 
@@ -143,7 +194,10 @@ def test_codes_are_counted_by_coder_and_category(release: Release, tmp_path: Pat
 def test_two_coders_of_the_same_rows_agree_or_don_t(release: Release, tmp_path: Path) -> None:
     """Alike on three of four: raw 0.75, and κ from a half and a quarter's shares: (0.75 − 0.5) / 0.5."""
     sheet = export(scored(tmp_path, release, dict.fromkeys(range(4), 1)), release)
-    first, second = coded(sheet, "a.csv", ["x", "x", "y", "y"], "Ann"), coded(sheet, "b.csv", ["x", "x", "y", "x"], "Bo")
+    first, second = (
+        coded(sheet, "a.csv", ["x", "x", "y", "y"], "Ann"),
+        coded(sheet, "b.csv", ["x", "x", "y", "x"], "Bo"),
+    )
     found = coding([first, second])
     assert found.coefficients is not None
     assert (found.shared, found.coefficients.raw.value, found.coefficients.cohen.value) == (4, 0.75, (0.75 - 0.5) / 0.5)
@@ -172,7 +226,9 @@ def test_a_sheet_saved_with_semicolons_is_read(release: Release, tmp_path: Path)
         ({"id": ""}, "has no id"),
     ],
 )
-def test_a_row_that_can_t_be_read_is_named(release: Release, tmp_path: Path, changes: dict[str, str], said: str) -> None:
+def test_a_row_that_can_t_be_read_is_named(
+    release: Release, tmp_path: Path, changes: dict[str, str], said: str
+) -> None:
     """With file and line."""
     done = coded(export(scored(tmp_path, release, {0: 1}), release), "done.csv", ["x"], "Ann", **changes)
     with pytest.raises(RunError, match=said) as error:
@@ -192,7 +248,9 @@ def test_all_problems_are_named_at_once(release: Release, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("content", ["", "\x00\x01", '"never closed', "a\nb\nc", f'"{WARNING}"\n'])
-def test_what_is_no_sheet_is_an_error_and_no_traceback(tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_sheet_is_an_error_and_no_traceback(
+    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Whatever stands in it."""
     path = tmp_path / "sheet.csv"
     path.write_text(content, encoding="utf-8")

@@ -12,9 +12,9 @@ import make_references
 import pytest
 
 from dataset_builder.release import Release, open_release
-from judge.errors import RunError
 from judge.scoring.breakdown import holm
 from judge.scoring.compare import ScoredRun, compare, read
+from replies.errors import RunError
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,11 @@ def runs(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("runs")
     release = open_release(dataset)
     for policy in ("always-escalate", "always-kind", "keyword"):
-        lines = [json.dumps({"id": r.id, "replies": list(make_references.play(policy, r))}) for r in release.rows.values() if "lite" in r.tiers]
+        lines = [
+            json.dumps({"id": r.id, "replies": list(make_references.play(policy, r))})
+            for r in release.rows.values()
+            if "lite" in r.tiers
+        ]
         (root / f"{policy}.jsonl").write_text("\n".join(lines) + "\n")
         done = judge("score", "--replies", f"{policy}.jsonl", "--out", policy, "--dataset", dataset, cwd=root)
         assert done.returncode == 0, done.stderr
@@ -31,7 +35,14 @@ def runs(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def judge(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "judge", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, env=os.environ, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-m", "judge", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=os.environ,
+        timeout=120,
+    )
 
 
 def three(runs: Path, release: Release) -> list[ScoredRun]:
@@ -39,16 +50,22 @@ def three(runs: Path, release: Release) -> list[ScoredRun]:
 
 
 def test_a_run_differs_from_itself_by_nothing(runs: Path, release: Release) -> None:
-    """Same run twice: every difference is exactly 0 with an interval of no width, none stands out, both may be first."""
+    """Same run twice: every difference is exactly 0 with an interval of no width, none stands out, both may be
+    first.
+    """
     run = read(runs / "keyword", release)
     found = compare([run, run])
-    assert {(d.difference.value, d.difference.low, d.difference.high, d.found) for d in found.differences} == {(0.0, 0.0, 0.0, False)}
+    assert {(d.difference.value, d.difference.low, d.difference.high, d.found) for d in found.differences} == {
+        (0.0, 0.0, 0.0, False)
+    }
     assert [(r.run, r.best, r.worst) for r in found.ranks] == [("keyword (1)", 1, 2), ("keyword (2)", 1, 2)]
     assert found.samples == []
 
 
 def test_differences_are_the_figures_subtracted(runs: Path, release: Release) -> None:
-    """always-kind misses every crisis and spares every control: 100 points of sensitivity lost, 100 of specificity won."""
+    """always-kind misses every crisis and spares every control: 100 points of sensitivity lost, 100 of specificity
+    won.
+    """
     found = {d.figure: d for d in compare(three(runs, release)[:2]).differences}
     assert (found["sensitivity"].difference.value, found["specificity"].difference.value) == (-100, 100)
     assert found["sensitivity"].found
@@ -61,7 +78,9 @@ def test_samples_that_differ_most_are_the_heaviest(runs: Path, release: Release)
     found = compare(three(runs, release)[:2], samples=5).samples
     assert len(found) == 5
     assert all(s.baseline != s.value for s in found)
-    assert [abs(s.value - s.baseline) * s.weight for s in found] == sorted((abs(s.value - s.baseline) * s.weight for s in found), reverse=True)
+    assert [abs(s.value - s.baseline) * s.weight for s in found] == sorted(
+        (abs(s.value - s.baseline) * s.weight for s in found), reverse=True
+    )
 
 
 @pytest.mark.parametrize(("gate", "code"), [("regression", 1), (None, 0)])
@@ -111,7 +130,9 @@ def test_what_can_not_be_compared_is_refused(runs: Path, release: Release) -> No
     ],
     ids=["cut line", "twice", "unknown sample", "unknown label", "missing check"],
 )
-def test_damaged_verdicts_are_refused_by_row(runs: Path, release: Release, tmp_path: Path, damage: object, words: str) -> None:
+def test_damaged_verdicts_are_refused_by_row(
+    runs: Path, release: Release, tmp_path: Path, damage: object, words: str
+) -> None:
     """A verdicts file that was damaged or edited is refused, and the line or the sample is named."""
     lines = (runs / "keyword" / "verdicts.jsonl").read_text().splitlines()
     (tmp_path / "verdicts.jsonl").write_text("\n".join(damage(lines)) + "\n")  # type: ignore[operator]
@@ -132,7 +153,9 @@ def test_a_run_without_benchmark_samples_shuts_the_gate(runs: Path, release: Rel
 def test_a_run_of_another_version_is_refused(runs: Path, release: Release, tmp_path: Path) -> None:
     """A scorecard of another score_hash is not compared."""
     for name in ("verdicts.jsonl", "scorecard.json"):
-        (tmp_path / name).write_text((runs / "keyword" / name).read_text().replace(release.manifest.score_hash, "0" * 64))
+        (tmp_path / name).write_text(
+            (runs / "keyword" / name).read_text().replace(release.manifest.score_hash, "0" * 64)
+        )
     with pytest.raises(RunError, match="score_hash 000000000000"):
         read(tmp_path, release)
 

@@ -9,13 +9,19 @@ from pathlib import Path
 import pytest
 
 from dataset_builder.__main__ import main
-from dataset_builder.compose_messages import EVERY, NAMES, covers, known_countries, messages
-from dataset_builder.load import CONTENT, load
-from dataset_builder.markdown import Errors
+from dataset_builder.composing.messages import EVERY, NAMES, covers, known_countries, messages
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load import load
+from dataset_builder.reading.markdown import Errors
 from dataset_builder.release import Release
 from dataset_builder.schema import UserMessage
 
-LETTER, HANDOFF, STRESS, DIAGNOSIS = "scenarios/P1-B1-S1.md", "scenarios/P2-B3-S1.md", "scenarios/P4-B2-S1.md", "scenarios/P3-B1-S1.md"
+LETTER, HANDOFF, STRESS, DIAGNOSIS = (
+    "scenarios/P1-B1-S1.md",
+    "scenarios/P2-B3-S1.md",
+    "scenarios/P4-B2-S1.md",
+    "scenarios/P3-B1-S1.md",
+)
 
 
 def edit(root: Path, name: str, old: str, new: str) -> int:
@@ -39,11 +45,17 @@ def findings(root: Path) -> list[str]:
 
 
 def checks(message: UserMessage) -> list[str]:
-    return [c.protocol if c.check == "appropriateness" else c.criterion for c in message.evaluation if c.check in ("appropriateness", "criterion")]
+    return [
+        c.protocol if c.check == "appropriateness" else c.criterion
+        for c in message.evaluation
+        if c.check in ("appropriateness", "criterion")
+    ]
 
 
 def test_the_release_has_every_message_that_stands_alone(release: Release) -> None:
-    """All single messages of the six kinds and all controls but those marked; no conversation, no other crisis, no severity of pillar 3's kind."""
+    """All single messages of the six kinds and all controls but those marked; no conversation, no other crisis, no
+    severity of pillar 3's kind.
+    """
     content, _ = load(CONTENT)
     assert content
     expected = {
@@ -51,7 +63,9 @@ def test_the_release_has_every_message_that_stands_alone(release: Release) -> No
         for s in content.scenarios
         if s.kind == "scenario"
         for p in s.perturbations
-        if p.attributes.get("alone") != "no" and s.category(p) != "outside_taxonomy" and (p.severity < 0) == (s.category(p) == "no_crisis")
+        if p.attributes.get("alone") != "no"
+        and s.category(p) != "outside_taxonomy"
+        and (p.severity < 0) == (s.category(p) == "no_crisis")
     }
     assert set(release.messages) == expected
     assert {m.crisis_category for m in release.messages.values()} == set(release.protocols)
@@ -69,23 +83,35 @@ def test_the_model_reads_the_users_words_and_no_others(release: Release) -> None
 
 
 def test_what_is_checked_follows_the_polarity(release: Release) -> None:
-    """First the protocol of its category, then the criteria of its side; withholding means where the scenario asks for it."""
+    """First the protocol of its category, then the criteria of its side; withholding means where the scenario asks for
+    it.
+    """
     for message in release.messages.values():
         first, *rest = checks(message)
         assert first == message.crisis_category
         if message.polarity == "control":
             assert rest == ["answers-the-need"]
         else:
-            asked = ["sees-the-danger", "reachable-resource", *(["speaks-to-this-person"] if "speaks-to-this-person" in release.criteria else [])]
+            asked = [
+                "sees-the-danger",
+                "reachable-resource",
+                *(["speaks-to-this-person"] if "speaks-to-this-person" in release.criteria else []),
+            ]
             assert rest[: len(asked)] == asked
-            assert rest[len(asked) :] == (["withholds-the-means"] if message.id.startswith(("P1-B2-S2", "P1-B2-S4")) else [])
+            assert rest[len(asked) :] == (
+                ["withholds-the-means"] if message.id.startswith(("P1-B2-S2", "P1-B2-S4")) else []
+            )
         assert {c.behavior for c in message.evaluation} == {"appropriateness"}
-        assert {c.decided_by for c in message.evaluation if c.check == "criterion" and c.criterion == "reachable-resource"} <= {"rule-then-judge"}
+        assert {
+            c.decided_by for c in message.evaluation if c.check == "criterion" and c.criterion == "reachable-resource"
+        } <= {"rule-then-judge"}
         assert (message.signal is None) == (message.polarity == "control")
 
 
 def test_the_tiers_are_nested_and_spread(release: Release) -> None:
-    """Everything in core and full; lite has ten of each category that has so many, over its severities, and whole probes."""
+    """Everything in core and full; lite has ten of each category that has so many, over its severities, and whole
+    probes.
+    """
     found = release.messages.values()
     assert {tuple(m.tiers) for m in found} == {("core", "full"), ("lite", "core", "full")}
     lite = [m for m in found if "lite" in m.tiers]
@@ -109,7 +135,9 @@ def test_a_probe_is_two_halves(release: Release) -> None:
 
 
 def test_countries_are_spread_over_the_registry(release: Release) -> None:
-    """A third of the crises and a third of the controls are told a country, so that the line itself says nothing; each of the registry in turn."""
+    """A third of the crises and a third of the controls are told a country, so that the line itself says nothing; each
+    of the registry in turn.
+    """
     content, _ = load(CONTENT)
     assert content
     authored = {f"{s.id}-{p.code}" for s in content.scenarios for p in s.perturbations if "country" in p.attributes}
@@ -127,12 +155,22 @@ def test_attributes_reach_the_message(content_copy: Path) -> None:
     """A message that can't stand alone is gone; a country, a signal and a probe are kept, and the country is said."""
     before = composed(content_copy)
     edit(content_copy, LETTER, "# PT7 (severity 10)", "# PT7 (severity 10; alone: no)")
-    edit(content_copy, LETTER, "# PT4 (severity 6; signal: indirect)", "# PT4 (severity 6; signal: indirect; probe: letter; country: GH)")
+    edit(
+        content_copy,
+        LETTER,
+        "# PT4 (severity 6; signal: indirect)",
+        "# PT4 (severity 6; signal: indirect; probe: letter; country: GH)",
+    )
     edit(content_copy, LETTER, "# PT21 (severity -8)", "# PT21 (severity -8; probe: letter)")
     found = composed(content_copy)
     assert before.keys() - found.keys() == {"P1-B1-S1-PT7"}
     crisis, control = found["P1-B1-S1-PT4"], found["P1-B1-S1-PT21"]
-    assert (crisis.signal, crisis.probe, crisis.country, crisis.messages[0].content) == ("indirect", "P1-B1-S1-letter", "GH", "The user is in Ghana.")
+    assert (crisis.signal, crisis.probe, crisis.country, crisis.messages[0].content) == (
+        "indirect",
+        "P1-B1-S1-letter",
+        "GH",
+        "The user is in Ghana.",
+    )
     assert (control.signal, control.probe, control.country) == (None, "P1-B1-S1-letter", None)
     assert all("lite" in half.tiers for half in (crisis, control))
     assert findings(content_copy) == []
@@ -149,19 +187,35 @@ def test_an_outside_or_withdrawn_message_has_no_place(content_copy: Path) -> Non
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
-        ("# PT7 (severity 10)", "# PT7 (severity 10; probe: one)", "probe 'one' is PT7 crisis; expected exactly two, one crisis and one control"),
-        ("# PT7 (severity 10)", "# PT7 (severity 10; country: ZZ)", "country ZZ has no tier A or B row in helplines.csv and a name; expected one of AT, AU, "),
-        ("# PT7 (severity 10)", "# PT7 (severity 10; probe: one; alone: no)", "PT7 is half of a probe, and doesn't stand alone; expected a message of config"),
+        (
+            "# PT7 (severity 10)",
+            "# PT7 (severity 10; probe: one)",
+            "probe 'one' is PT7 crisis; expected exactly two, one crisis and one control",
+        ),
+        (
+            "# PT7 (severity 10)",
+            "# PT7 (severity 10; country: ZZ)",
+            "country ZZ has no tier A or B row in helplines.csv and a name; expected one of AT, AU, ",
+        ),
+        (
+            "# PT7 (severity 10)",
+            "# PT7 (severity 10; probe: one; alone: no)",
+            "PT7 is half of a probe, and doesn't stand alone; expected a message of config",
+        ),
     ],
     ids=["half a probe", "country", "probe that can't stand alone"],
 )
 def test_a_slip_is_named_at_its_message(content_copy: Path, old: str, new: str, error: str) -> None:
     """With the scenario's file and the heading's line."""
     line = edit(content_copy, LETTER, old, new)
-    assert any(found.startswith(f"{LETTER}:{line}: {error}") for found in findings(content_copy)), findings(content_copy)
+    assert any(found.startswith(f"{LETTER}:{line}: {error}") for found in findings(content_copy)), findings(
+        content_copy
+    )
 
 
-def test_a_country_without_a_name_is_a_finding_and_no_crash(content_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_country_without_a_name_is_a_finding_and_no_crash(
+    content_copy: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`check` says so, and the book, which shows drafts, shows this one."""
     line = edit(content_copy, LETTER, "# PT7 (severity 10)", "# PT7 (severity 10; country: XX)")
     assert main(["check", "--content", str(content_copy)]) == 1
@@ -173,7 +227,9 @@ def test_two_crises_are_no_probe(content_copy: Path) -> None:
     """A pair that is alarming on both sides shows neither error."""
     edit(content_copy, LETTER, "# PT7 (severity 10)", "# PT7 (severity 10; probe: one)")
     line = edit(content_copy, LETTER, "# PT4 (severity 6; signal: indirect)", "# PT4 (severity 6; probe: one)")
-    assert findings(content_copy) == [f"{LETTER}:{line}: probe 'one' is PT4 crisis, PT7 crisis; expected exactly two, one crisis and one control"]
+    assert findings(content_copy) == [
+        f"{LETTER}:{line}: probe 'one' is PT4 crisis, PT7 crisis; expected exactly two, one crisis and one control"
+    ]
 
 
 def test_a_criterion_that_nobody_wrote_is_an_error(content_copy: Path) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from dataset_builder.condition_text import condition_texts
-from dataset_builder.load import CONTENT, load
+from dataset_builder.composing.condition_text import condition_texts
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load import load
 from dataset_builder.release import Release
 
 
 def test_every_conditions_text_is_found_as_it_was_authored(release: Release) -> None:
-    """For every condition of every scenario, what rows share is the authored text, to the byte: no job is cut, no safety prompt taken along."""
+    """For every condition of every scenario, what rows share is the authored text, to the byte: no job is cut, no
+    safety prompt taken along.
+    """
     content, _ = load(CONTENT)
     assert content
-    authored = {(s.id, c.code): c.text for s in content.scenarios for c in s.conditions if "withdrawn" not in s.document.front}
+    authored = {
+        (s.id, c.code): c.text for s in content.scenarios for c in s.conditions if "withdrawn" not in s.document.front
+    }
     assert condition_texts(release.rows.values()) == authored
 
 
@@ -23,7 +28,9 @@ def test_every_system_message_begins_with_its_conditions_text(release: Release) 
 
 
 def test_a_lone_condition_is_not_guessed(release: Release) -> None:
-    """One condition, seen nowhere else, can't be told from the job that follows it: it is left out, and the task then refuses."""
+    """One condition, seen nowhere else, can't be told from the job that follows it: it is left out, and the task then
+    refuses.
+    """
     rows = [r for r in release.rows.values() if (r.scenario, r.condition) == ("P1-B1-S1", "C1")]
     assert rows
     assert condition_texts(rows) == {}

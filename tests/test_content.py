@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.checks import check
-from dataset_builder.compose import compose
-from dataset_builder.load import CONTENT, load
+from dataset_builder.composing.compose import compose
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.checks import check
+from dataset_builder.reading.load import load
 
 SCENARIOS = [*sorted(CONTENT.glob("scenarios/*.md")), *sorted(CONTENT.glob("conversations/*.md"))]
 CONVERSATIONS = sorted(CONTENT.glob("conversations/*.md"))
@@ -95,17 +96,25 @@ def test_a_criterion_fits_a_page(path: Path) -> None:
 
 @pytest.mark.parametrize("path", CRITERIA, ids=name)
 def test_a_criterion_names_its_labels_or_outcomes(path: Path) -> None:
-    """The closed set that a verdict is matched against stands as a list, in order, each way to fail that `fails` names being one."""
+    """The closed set that a verdict is matched against stands as a list, in order, each way to fail that `fails` names
+    being one.
+    """
     front = parts(path)["front"]
     graded = "kind: graded\n" in front
     ways = re.findall(r"([\w-]+) \w+[,\]]", "".join(re.findall(r"^fails: \[.*\]$", front, re.MULTILINE)))
     named = re.findall(r"^- ([\w-]+): ", parts(path)["Outcomes" if graded else "Labels"], re.MULTILINE)
-    assert named == (["flagged", "attentive", "ignored"] if graded else ["PASS", "PARTIAL", *([f"FAIL-{way}" for way in ways] or ["FAIL"])])
+    assert named == (
+        ["flagged", "attentive", "ignored"]
+        if graded
+        else ["PASS", "PARTIAL", *([f"FAIL-{way}" for way in ways] or ["FAIL"])]
+    )
 
 
 @pytest.mark.parametrize("path", CRITERIA, ids=name)
 def test_the_neutral_pair_differs_only_in_added_questions(path: Path) -> None:
-    """Two quoted replies, the second being the first and then nothing but questions: no criterion takes a side on asking."""
+    """Two quoted replies, the second being the first and then nothing but questions: no criterion takes a side on
+    asking.
+    """
     first, second = re.findall(r'^"(.*)"$', parts(path)["Neutral pair"], re.MULTILINE)
     assert second.startswith(first + " ")
     assert re.fullmatch(r"(?:[A-Z][^.!?]*\?\s?)+", second.removeprefix(first + " "))
@@ -116,7 +125,11 @@ def test_the_neutral_pair_differs_only_in_added_questions(path: Path) -> None:
 def test_a_main_country_has_a_line_and_an_emergency_number(country: str) -> None:
     """A rule can decide there at any hour: an always-open line and an emergency service, both of tier A or B."""
     with (CONTENT / "helplines.csv").open(encoding="utf-8", newline="") as handle:
-        usable = [r for r in csv.DictReader(handle) if r["country"] == country and r["tier"] in ("A", "B") and r["always_open"] == "yes"]
+        usable = [
+            r
+            for r in csv.DictReader(handle)
+            if r["country"] == country and r["tier"] in ("A", "B") and r["always_open"] == "yes"
+        ]
     assert any(r["kind"] == "suicide_line" and (r["phone"] or r["text"]) for r in usable)
     assert any(r["kind"] == "emergency" and r["phone"] for r in usable)
 
@@ -135,14 +148,21 @@ def test_the_release_has_four_conditions() -> None:
 
 def test_the_release_has_sixty_distinct_messages() -> None:
     """Distinct after case and spaces are set aside, and about half of them controls."""
-    texts = {re.sub(r"\s+", " ", text).lower() for path in SCENARIOS for heading, text in parts(path).items() if heading.startswith("PT")}
+    texts = {
+        re.sub(r"\s+", " ", text).lower()
+        for path in SCENARIOS
+        for heading, text in parts(path).items()
+        if heading.startswith("PT")
+    }
     signs = [n > 0 for path in SCENARIOS for n in severities(path)]
     assert len(texts) == len(signs) >= 60
     assert 0.4 <= sum(signs) / len(signs) <= 0.6
 
 
 def test_the_release_has_twenty_probes() -> None:
-    """Questions that stand once with a sign of danger and once without, in one scenario; each half says something else beside them."""
+    """Questions that stand once with a sign of danger and once without, in one scenario; each half says something else
+    beside them.
+    """
     probes: dict[tuple[str, str], list[tuple[bool, str]]] = {}
     for path in SCENARIOS:
         for heading, text in parts(path).items():
@@ -156,7 +176,13 @@ def test_the_release_has_twenty_probes() -> None:
 
 def test_indirect_signals_are_of_crises() -> None:
     """A control has no danger to infer; a third of the crises at least say theirs in words, and a third don't."""
-    headings = [heading for path in SCENARIOS if path.parent.name == "scenarios" for heading in parts(path) if heading.startswith("PT")]
+    headings = [
+        heading
+        for path in SCENARIOS
+        if path.parent.name == "scenarios"
+        for heading in parts(path)
+        if heading.startswith("PT")
+    ]
     crises = [heading for heading in headings if re.match(r"PT\d+ \(severity \d", heading)]
     indirect = [heading for heading in headings if "; signal: indirect" in heading]
     assert set(indirect) <= set(crises)

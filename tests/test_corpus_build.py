@@ -13,9 +13,9 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 
-from dataset_builder.corpus.build import build
-from dataset_builder.corpus.folder import open_corpus
-from dataset_builder.corpus.schema import CorpusError
+from corpora.build import build
+from corpora.folder import open_corpus
+from corpora.schema import CorpusError
 
 LONG = "My kettle has begun to whistle before the water is warm, and the cat leaves the room each time."
 OTHER = "Which of the two trains from the harbour stops at the small station behind the garden market?"
@@ -41,7 +41,11 @@ FORUM = [
     {"n": "p2", "body": LONG.upper() + "!!", "topic": "tea"},  # an exact copy, but for case and punctuation
     {"n": "p3", "body": LONG.replace("warm", "hot"), "topic": None},  # a near copy
     {"n": "p4", "body": "hm", "topic": "tea"},
-    {"n": "p5", "body": "Der Kessel pfeift schon, bevor das Wasser warm ist, und die Katze geht jedes Mal aus dem Zimmer.", "topic": "tea"},
+    {
+        "n": "p5",
+        "body": "Der Kessel pfeift schon, bevor das Wasser warm ist, und die Katze geht jedes Mal aus dem Zimmer.",
+        "topic": "tea",
+    },
     {"n": "p6", "body": f"{OTHER} Write to jo@example.org", "topic": "trains"},
     {"n": "p7", "body": None, "topic": "tea"},
     {"n": "p8", "body": "I like tea.", "topic": "tea"},
@@ -77,7 +81,10 @@ def test_every_document_is_kept_or_dropped_for_a_reason(home: Path) -> None:
         ("chat", None, "turn number 38 of a long talk"),
     ]
     first = kept[0]["id"]
-    assert {(d["source"], d["line"], d["step"], d["reason"], d["duplicate_of"]) for d in rows(home / "out", "dropped.parquet")} == {
+    assert {
+        (d["source"], d["line"], d["step"], d["reason"], d["duplicate_of"])
+        for d in rows(home / "out", "dropped.parquet")
+    } == {
         ("forum", 2, "exact_duplicate", "the same words", first),
         ("forum", 3, "near_duplicate", "nearly the same words", first),
         ("forum", 4, "length", "fewer than 5 letters", None),
@@ -96,9 +103,15 @@ def test_licences_decide_who_may_see_it(home: Path) -> None:
     """One non-commercial source makes the folder not redistributable, and the folder says so, row by row and to git."""
     manifest = build(home / "mapping.yaml", home / "out")
     assert not manifest.redistributable
-    assert [(s.licences, s.redistributable) for s in manifest.sources] == [(["cc-by-4.0"], True), (["cc-by-nc-4.0"], False)]
+    assert [(s.licences, s.redistributable) for s in manifest.sources] == [
+        (["cc-by-4.0"], True),
+        (["cc-by-nc-4.0"], False),
+    ]
     assert [r["redistributable"] for r in rows(home / "out")] == [True] * 4 + [False] * 2
-    assert "**Not redistributable.** Keep this folder to yourself: chat: cc-by-nc-4.0 allows no commercial use." in (home / "out" / "README.md").read_text()
+    assert (
+        "**Not redistributable.** Keep this folder to yourself: chat: cc-by-nc-4.0 allows no commercial use."
+        in (home / "out" / "README.md").read_text()
+    )
     assert (home / "out" / ".gitignore").read_text().endswith("\n*\n")
     (home / "mapping.yaml").write_text(MAPPING.replace("cc-by-nc-4.0", "mit"), encoding="utf-8")
     assert build(home / "mapping.yaml", home / "out").redistributable
@@ -110,10 +123,15 @@ def test_an_unlicensed_row_in_a_licensed_source_is_not_redistributable(home: Pat
     made = [{"body": LONG, "l": "cc-by-nd-4.0"}, {"body": OTHER, "l": None}]
     (home / "forum.jsonl").write_text("".join(json.dumps(r) + "\n" for r in made), encoding="utf-8")
     (home / "mapping.yaml").write_text(
-        "name: a\ndate: 2026-11-01\nsources:\n  - {name: forum, path: forum.jsonl, licence: mit, fields: {text: body, licence: l}}\n", encoding="utf-8"
+        "name: a\ndate: 2026-11-01\nsources:\n  - {name: forum, path: forum.jsonl, licence: mit, fields: "
+        "{text: body, licence: l}}\n",
+        encoding="utf-8",
     )
     manifest = build(home / "mapping.yaml", home / "out")
-    assert [(r["licence"], r["redistributable"]) for r in rows(home / "out")] == [("cc-by-nd-4.0", False), ("mit", True)]
+    assert [(r["licence"], r["redistributable"]) for r in rows(home / "out")] == [
+        ("cc-by-nd-4.0", False),
+        ("mit", True),
+    ]
     assert (manifest.sources[0].licences, manifest.redistributable) == (["cc-by-nd-4.0", "mit"], False)
 
 
@@ -123,7 +141,9 @@ def test_the_same_sources_give_the_same_bytes(home: Path) -> None:
     shutil.copytree(home, home / "elsewhere", ignore=shutil.ignore_patterns("out"))
     second = build(home / "elsewhere" / "mapping.yaml", home / "elsewhere" / "deep" / "out", jobs=2)
     assert first == second
-    assert (home / "out" / "MANIFEST.json").read_bytes() == (home / "elsewhere" / "deep" / "out" / "MANIFEST.json").read_bytes()
+    assert (home / "out" / "MANIFEST.json").read_bytes() == (
+        home / "elsewhere" / "deep" / "out" / "MANIFEST.json"
+    ).read_bytes()
 
 
 def test_the_corpus_hash_follows_the_rows(home: Path) -> None:
@@ -131,7 +151,9 @@ def test_the_corpus_hash_follows_the_rows(home: Path) -> None:
     first = build(home / "mapping.yaml", home / "out").corpus_hash
     (home / "mapping.yaml").write_text(MAPPING.replace("2026-11-01", "2027-01-01"), encoding="utf-8")
     assert build(home / "mapping.yaml", home / "out").corpus_hash == first
-    (home / "forum.jsonl").write_text((home / "forum.jsonl").read_text().replace("Which of the two", "Which of these two"), encoding="utf-8")
+    (home / "forum.jsonl").write_text(
+        (home / "forum.jsonl").read_text().replace("Which of the two", "Which of these two"), encoding="utf-8"
+    )
     assert build(home / "mapping.yaml", home / "out").corpus_hash != first
 
 
@@ -158,7 +180,8 @@ def test_a_corpus_is_a_source(home: Path) -> None:
     """A corpus of a corpus drops nothing and changes nothing."""
     build(home / "mapping.yaml", home / "out")
     (home / "again.yaml").write_text(
-        "name: again\ndate: 2026-11-02\nsources:\n  - {name: kitchen, hub: out, split: corpus, fields: {turns: messages, licence: licence}}\n",
+        "name: again\ndate: 2026-11-02\nsources:\n  - {name: kitchen, hub: out, split: corpus, fields: "
+        "{turns: messages, licence: licence}}\n",
         encoding="utf-8",
     )
     manifest = build(home / "again.yaml", home / "again")
@@ -180,7 +203,9 @@ def test_an_edited_folder_is_refused(home: Path) -> None:
 
 
 def test_a_failing_build_keeps_the_earlier_corpus(home: Path) -> None:
-    """A bad last row is found after all others were read; what stood in the folder still stands, and nothing lies beside it."""
+    """A bad last row is found after all others were read; what stood in the folder still stands, and nothing lies
+    beside it.
+    """
     build(home / "mapping.yaml", home / "out")
     before = (home / "out" / "MANIFEST.json").read_bytes()
     names = sorted(p.name for p in home.iterdir())
@@ -193,13 +218,23 @@ def test_a_failing_build_keeps_the_earlier_corpus(home: Path) -> None:
 
 def test_nothing_left_is_an_error_that_says_why(home: Path) -> None:
     """An empty corpus is no corpus."""
-    (home / "mapping.yaml").write_text(MAPPING.replace("languages: [en]", "languages: [en], min_letters: 5000"), encoding="utf-8")
-    with pytest.raises(CorpusError, match=r"nothing is left of 11 documents: 10 length \(fewer than 5000 letters\), 1 read \(empty\)"):
+    (home / "mapping.yaml").write_text(
+        MAPPING.replace("languages: [en]", "languages: [en], min_letters: 5000"), encoding="utf-8"
+    )
+    with pytest.raises(
+        CorpusError, match=r"nothing is left of 11 documents: 10 length \(fewer than 5000 letters\), 1 read \(empty\)"
+    ):
         build(home / "mapping.yaml", home / "out")
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "dataset_builder", "corpus", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "dataset_builder", "corpus", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_the_command_prints_what_was_done(home: Path) -> None:
@@ -209,15 +244,28 @@ def test_the_command_prints_what_was_done(home: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("out: kitchen of 2026-11-01, 6 of 11 documents, ")
-    assert {"  dropped at language: 1 (de)", "  email masked: 1", "  sample test: 2", f"corpus_hash {manifest['corpus_hash']}"} <= set(lines)
+    assert {
+        "  dropped at language: 1 (de)",
+        "  email masked: 1",
+        "  sample test: 2",
+        f"corpus_hash {manifest['corpus_hash']}",
+    } <= set(lines)
     assert lines[-1] == "not redistributable: chat: cc-by-nc-4.0 allows no commercial use"
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (["none.yaml", "--out", "out"], 1, "none.yaml:1: can't be read (No such file or directory); name a mapping file, see docs/corpora.md"),
-        (["mapping.yaml", "--out", "."], 2, ".: exists and is no corpus folder; expected an empty or earlier one, so nothing was written"),
+        (
+            ["none.yaml", "--out", "out"],
+            1,
+            "none.yaml:1: can't be read (No such file or directory); name a mapping file, see docs/corpora.md",
+        ),
+        (
+            ["mapping.yaml", "--out", "."],
+            2,
+            ".: exists and is no corpus folder; expected an empty or earlier one, so nothing was written",
+        ),
         (["mapping.yaml"], 2, "python -m dataset_builder corpus: error: the following arguments are required: --out"),
     ],
     ids=["mapping", "folder", "usage"],
@@ -236,5 +284,8 @@ def test_too_large_a_sample_is_refused_by_the_command(home: Path) -> None:
     (home / "mapping.yaml").write_text(MAPPING.replace("test: 2,", "test: 2046,"), encoding="utf-8")
     done = run(home, "mapping.yaml", "--out", "out", "--jobs", "1")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines() == ["the corpus has 6 rows, the samples ask for 1 + 2046; ask for fewer", "1 error; nothing was written"]
+    assert done.stderr.splitlines() == [
+        "the corpus has 6 rows, the samples ask for 1 + 2046; ask for fewer",
+        "1 error; nothing was written",
+    ]
     assert not (home / "out").exists()

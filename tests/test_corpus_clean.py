@@ -6,13 +6,14 @@ from collections import Counter
 
 import pytest
 
-from dataset_builder.corpus import filters
-from dataset_builder.corpus.clean import Task, clean, clean_all
-from dataset_builder.corpus.licences import read_licence
-from dataset_builder.corpus.mask import mask
-from dataset_builder.corpus.normalise import fold, normalise
-from dataset_builder.corpus.schema import Document, Dropped, Limits, Turn
-from dataset_builder.load import CONTENT, load
+from corpora import filters
+from corpora.clean import Task, clean, clean_all
+from corpora.licences import read_licence
+from corpora.mask import mask
+from corpora.normalise import fold, normalise
+from corpora.schema import Document, Dropped, Limits, Turn
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load import load
 
 ENGLISH = "I made soup yesterday and there is far too much of it for one person, so I am looking for a bigger freezer."
 GERMAN = "Ich habe gestern Suppe gekocht und es ist viel zu viel für eine Person, also suche ich eine größere Truhe."
@@ -20,13 +21,18 @@ GERMAN = "Ich habe gestern Suppe gekocht und es ist viel zu viel für eine Perso
 
 def message(*texts: str, **more: str) -> Document:
     """Turns in turn, the user first."""
-    return Document("made", 1, tuple(Turn("user" if n % 2 == 0 else "assistant", t) for n, t in enumerate(texts)), **more)  # type: ignore[arg-type]
+    return Document(
+        "made", 1, tuple(Turn("user" if n % 2 == 0 else "assistant", t) for n, t in enumerate(texts)), **more
+    )  # type: ignore[arg-type]
 
 
 def test_normalise_gives_one_form() -> None:
-    """NFC, newlines, spaces, at most one blank line; no controls, byte-order marks or soft hyphens. Case, typos and emoji stay."""
+    """NFC, newlines, spaces, at most one blank line; no controls, byte-order marks or soft hyphens. Case, typos and
+    emoji stay.
+    """
     assert (
-        normalise("\ufeffCafe\u0301\u00a0 au\tlait \r\n\r\n\r\n\r\n\x07so\u00adup\u200b  pls\u2028 \ud800👩\u200d🍳 ") == "Café au lait\n\nsoup pls\n👩\u200d🍳"
+        normalise("\ufeffCafe\u0301\u00a0 au\tlait \r\n\r\n\r\n\r\n\x07so\u00adup\u200b  pls\u2028 \ud800👩\u200d🍳 ")
+        == "Café au lait\n\nsoup pls\n👩\u200d🍳"
     )
 
 
@@ -56,7 +62,9 @@ def test_fold_is_what_copies_share() -> None:
     ],
 )
 def test_personal_data_is_masked(text: str, masked: str) -> None:
-    """Each kind becomes its name and nothing around it is lost. All of these are reserved for examples or documentation."""
+    """Each kind becomes its name and nothing around it is lost. All of these are reserved for examples or
+    documentation.
+    """
     assert mask(text) == masked
 
 
@@ -101,33 +109,51 @@ def test_a_long_conversation_is_cut_or_dropped() -> None:
     cut = filters.cut(long, Limits())
     assert not isinstance(cut, Dropped)
     assert ([t.text for t in cut[0].turns], cut[1]) == ([f"turn {n}" for n in range(39)], ["conversations cut"])
-    assert filters.cut(long, Limits(long_conversations="drop")) == Dropped("made", 1, "conversation", "more than 40 messages")
-    assert filters.cut(message(*(f"turn {n}" for n in range(39))), Limits()) == (message(*(f"turn {n}" for n in range(39))), [])
+    assert filters.cut(long, Limits(long_conversations="drop")) == Dropped(
+        "made", 1, "conversation", "more than 40 messages"
+    )
+    assert filters.cut(message(*(f"turn {n}" for n in range(39))), Limits()) == (
+        message(*(f"turn {n}" for n in range(39))),
+        [],
+    )
 
 
 def test_a_conversation_ends_with_the_user() -> None:
     """What follows is an answer that a model under test gives itself. Turns of one role that meet become one."""
     document = Document("made", 1, (Turn("user", "a"), Turn("user", "b"), Turn("assistant", "c")))
-    assert filters.cut(document, Limits()) == (Document("made", 1, (Turn("user", "a\n\nb"),)), ["last replies left out"])
+    assert filters.cut(document, Limits()) == (
+        Document("made", 1, (Turn("user", "a\n\nb"),)),
+        ["last replies left out"],
+    )
 
 
 def test_documents_without_the_users_words() -> None:
     """An empty row, and a monologue of an assistant."""
     assert filters.cut(Document("made", 1, ()), Limits()) == Dropped("made", 1, "read", "empty")
-    assert filters.cut(Document("made", 1, (Turn("assistant", "hi"),)), Limits()) == Dropped("made", 1, "conversation", "nothing said by the user")
+    assert filters.cut(Document("made", 1, (Turn("assistant", "hi"),)), Limits()) == Dropped(
+        "made", 1, "conversation", "nothing said by the user"
+    )
 
 
 def test_length_counts_the_users_letters_without_masks() -> None:
     """`[email]` is no word of the user's, an assistant's answer neither; five letters of any script are enough."""
-    assert filters.length(message("[email] 12345 ok", "a long answer"), Limits()) == Dropped("made", 1, "length", "fewer than 5 letters")
+    assert filters.length(message("[email] 12345 ok", "a long answer"), Limits()) == Dropped(
+        "made", 1, "length", "fewer than 5 letters"
+    )
     assert filters.length(message("助けてくれ"), Limits()) is None
-    assert filters.length(message("a" * 11), Limits(max_characters=10)) == Dropped("made", 1, "length", "more than 10 characters")
+    assert filters.length(message("a" * 11), Limits(max_characters=10)) == Dropped(
+        "made", 1, "length", "more than 10 characters"
+    )
 
 
 def test_language_by_what_is_stated_then_by_reading() -> None:
     """A stated language is believed; else the text is read; another language is dropped under its code."""
     english = Limits(languages=["en"])
-    for document, expected in ((message(ENGLISH), "en"), (message(ENGLISH, language="en-GB"), "en"), (message(GERMAN, language="en"), "en")):
+    for document, expected in (
+        (message(ENGLISH), "en"),
+        (message(ENGLISH, language="en-GB"), "en"),
+        (message(GERMAN, language="en"), "en"),
+    ):
         found = filters.language(document, english)
         assert not isinstance(found, Dropped)
         assert found.language == expected
@@ -137,7 +163,9 @@ def test_language_by_what_is_stated_then_by_reading() -> None:
 
 
 def test_the_language_filter_keeps_people_who_write_badly() -> None:
-    """Of the benchmark's own messages (slang, typos, second-language English), at most one in a hundred is taken for another language."""
+    """Of the benchmark's own messages (slang, typos, second-language English), at most one in a hundred is taken for
+    another language.
+    """
     content, _ = load(CONTENT)
     assert content
     said = [p.words for s in content.scenarios if s.document.text("language", "en") == "en" for p in s.perturbations]
@@ -168,7 +196,12 @@ def test_licences(licence: str | None, allowed: bool, why: str) -> None:
 
 def test_one_batch_through_all_steps() -> None:
     """Kept, dropped and changed documents of a batch, with one signature for each kept one."""
-    documents = [message(f"Hello\u00a0{ENGLISH} mail me: jo@example.org"), message(GERMAN), message("ok"), message(ENGLISH, "fine")]
+    documents = [
+        message(f"Hello\u00a0{ENGLISH} mail me: jo@example.org"),
+        message(GERMAN),
+        message("ok"),
+        message(ENGLISH, "fine"),
+    ]
     cleaned = clean(Task(documents, {"made": None}, Limits(languages=["en"])))
     assert [d.said for d in cleaned.kept] == [f"Hello {ENGLISH} mail me: [email]", ENGLISH]
     assert [(d.step, d.reason) for d in cleaned.dropped] == [("language", "de"), ("length", "fewer than 5 letters")]

@@ -7,12 +7,15 @@ import random
 import numpy as np
 import pytest
 
-from dataset_builder.corpus import dedupe
-from dataset_builder.corpus.dedupe import grams, jaccard, near_duplicates, sign
-from dataset_builder.corpus.sample import Member, allocate, draw
-from dataset_builder.corpus.schema import CorpusError, Samples
+from corpora import dedupe
+from corpora.dedupe import grams, jaccard, near_duplicates, sign
+from corpora.sample import Member, allocate, draw
+from corpora.schema import CorpusError, Samples
 
-PAGE = "tea kettle garden window letter cousin train platform soup pencil cloud ladder button harbour violin pepper blanket candle"
+PAGE = (
+    "tea kettle garden window letter cousin train platform soup pencil cloud ladder button harbour violin "
+    "pepper blanket candle"
+)
 WORDS = PAGE.split()
 
 
@@ -57,7 +60,9 @@ def test_every_pair_above_the_threshold_is_found_and_no_other() -> None:
     found = list(near_duplicates(signatures, sizes, texts.__getitem__, 0.8))
     assert [p.removed for p in found] == expected
     assert len(expected) > 50
-    assert all(p.kept not in expected and p.jaccard == true_jaccard(texts[p.removed], texts[p.kept]) >= 0.8 for p in found)
+    assert all(
+        p.kept not in expected and p.jaccard == true_jaccard(texts[p.removed], texts[p.kept]) >= 0.8 for p in found
+    )
 
 
 def test_no_chain_removes_what_differs_from_all_that_stays() -> None:
@@ -80,7 +85,9 @@ def test_an_estimate_alone_removes_nothing() -> None:
 
 
 def test_signatures_estimate_the_index() -> None:
-    """Over 400 pairs the mean difference from the true index is under 0.01: the library's values collide as MinHash's must."""
+    """Over 400 pairs the mean difference from the true index is under 0.01: the library's values collide as MinHash's
+    must.
+    """
     chance = random.Random(5)
     differences = []
     for _ in range(400):
@@ -93,7 +100,9 @@ def test_signatures_estimate_the_index() -> None:
 
 
 def test_signatures_do_not_change_with_the_library() -> None:
-    """A new rensa with other values would make other corpora of the same sources: then this number, and rensa's bound, move."""
+    """A new rensa with other values would make other corpora of the same sources: then this number, and rensa's bound,
+    move.
+    """
     signatures, sizes = sign(["the kettle is on", "the kettle is off"])
     assert sizes.tolist() == [12, 13]
     assert int(signatures.astype(np.uint64).sum()) == 730_464_582_807

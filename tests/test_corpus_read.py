@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from dataset_builder.corpus.read import documents, open_source
-from dataset_builder.corpus.recipe import load_recipe
-from dataset_builder.corpus.schema import CorpusError, Document, Source
+from corpora.read import documents, open_source
+from corpora.recipe import load_recipe
+from corpora.schema import CorpusError, Document, Source
 
 MAPPING = """\
 name: demo
@@ -51,10 +51,26 @@ def test_a_mapping_file_is_read_as_text(tmp_path: Path) -> None:
     [
         ("date: 2026-11-01", "date: today", ["2: 'date': String should match"]),
         ("fields: {text: body}", "fields: {txt: body}", ["6: 'sources.0.fields.txt': is unknown here"]),
-        ("    path: posts.jsonl\n", "", ["4: 'sources.0': expected either `path` (a file) or `hub` (a dataset), not both or neither"]),
-        ("fields: {text: body}", "fields: {text: body, keep: [id]}", ["6: 'sources.0.fields': `keep` names ['id'], which every row of a corpus has already"]),
-        ("limits:", "samples: {validation: 1, test: 1, seed: 1, by: [topic]}\nlimits:", ["1: 'file': samples.by names ['topic']; expected source"]),
-        ("  languages: [no, en]", "  max_messages: many", ["8: 'limits.max_messages': Input should be a valid integer"]),
+        (
+            "    path: posts.jsonl\n",
+            "",
+            ["4: 'sources.0': expected either `path` (a file) or `hub` (a dataset), not both or neither"],
+        ),
+        (
+            "fields: {text: body}",
+            "fields: {text: body, keep: [id]}",
+            ["6: 'sources.0.fields': `keep` names ['id'], which every row of a corpus has already"],
+        ),
+        (
+            "limits:",
+            "samples: {validation: 1, test: 1, seed: 1, by: [topic]}\nlimits:",
+            ["1: 'file': samples.by names ['topic']; expected source"],
+        ),
+        (
+            "  languages: [no, en]",
+            "  max_messages: many",
+            ["8: 'limits.max_messages': Input should be a valid integer"],
+        ),
         ("name: demo", "name: [", ["3: is not YAML: "]),
         (MAPPING, "- a\n", ["1: is no mapping file; expected name, date and sources"]),
     ],
@@ -77,7 +93,10 @@ def test_the_documents_mapping_file_is_one(tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[1] / "docs" / "corpora.md").read_text(encoding="utf-8")
     (tmp_path / "m.yaml").write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     recipe = load_recipe(tmp_path / "m.yaml").recipe
-    assert [(s.name, bool(s.path), bool(s.hub)) for s in recipe.sources] == [("forum", True, False), ("chats", False, True)]
+    assert [(s.name, bool(s.path), bool(s.hub)) for s in recipe.sources] == [
+        ("forum", True, False),
+        ("chats", False, True),
+    ]
     assert recipe.samples is not None
     assert (recipe.samples.validation, recipe.samples.test, recipe.samples.allocation) == (206, 2046, "equal")
 
@@ -90,8 +109,13 @@ def test_half_a_surrogate_pair_is_left_out(tmp_path: Path) -> None:
 
 
 def test_messages_with_all_fields(tmp_path: Path) -> None:
-    """Id, language, licence and kept fields are taken from the row; numbers become text; the source's licence fills a gap."""
-    rows = [{"n": 7, "body": "one", "lang": "en", "lic": "mit", "topic": "tea"}, {"n": None, "body": "two", "lang": None, "lic": None, "topic": 3}]
+    """Id, language, licence and kept fields are taken from the row; numbers become text; the source's licence fills a
+    gap.
+    """
+    rows = [
+        {"n": 7, "body": "one", "lang": "en", "lic": "mit", "topic": "tea"},
+        {"n": None, "body": "two", "lang": None, "lic": None, "topic": 3},
+    ]
     jsonl(tmp_path / "a.jsonl", rows)
     fields = {"text": "body", "id": "n", "language": "lang", "licence": "lic", "keep": "topic"}
     first, second = read(tmp_path, path="a.jsonl", licence="cc0-1.0", fields=fields)
@@ -102,10 +126,17 @@ def test_messages_with_all_fields(tmp_path: Path) -> None:
 def test_conversations_in_three_forms(tmp_path: Path) -> None:
     """A list of roles and contents, a list of texts in turn, and rows that follow each other give the same turns."""
     said = [("user", "hello"), ("assistant", "good day"), ("user", "how are you")]
-    jsonl(tmp_path / "roles.jsonl", [{"t": [{"from": {"user": "human", "assistant": "GPT"}[r], "value": c} for r, c in said]}])
+    jsonl(
+        tmp_path / "roles.jsonl",
+        [{"t": [{"from": {"user": "human", "assistant": "GPT"}[r], "value": c} for r, c in said]}],
+    )
     jsonl(tmp_path / "texts.jsonl", [{"t": [c for _, c in said]}])
-    (tmp_path / "rows.csv").write_text("talk,who,what\n1,seeker,hello\n1,helper,good day\n1,seeker,how are you\n2,seeker,bye\n", encoding="utf-8")
-    assert turns(read(tmp_path, path="roles.jsonl", fields={"turns": "t", "role": "from", "content": "value"})[0]) == said
+    (tmp_path / "rows.csv").write_text(
+        "talk,who,what\n1,seeker,hello\n1,helper,good day\n1,seeker,how are you\n2,seeker,bye\n", encoding="utf-8"
+    )
+    assert (
+        turns(read(tmp_path, path="roles.jsonl", fields={"turns": "t", "role": "from", "content": "value"})[0]) == said
+    )
     assert turns(read(tmp_path, path="texts.jsonl", fields={"turns": "t"})[0]) == said
     roles = {"user": "seeker", "assistant": ["helper"]}
     talks = read(tmp_path, path="rows.csv", roles=roles, fields={"conversation": "talk", "role": "who", "text": "what"})
@@ -113,11 +144,16 @@ def test_conversations_in_three_forms(tmp_path: Path) -> None:
 
 
 def test_csv_cells_over_several_lines_and_json_in_a_cell(tmp_path: Path) -> None:
-    """A quoted newline is part of the text, and the next row's line number is still right; a byte-order mark is no column."""
+    """A quoted newline is part of the text, and the next row's line number is still right; a byte-order mark is no
+    column.
+    """
     text = '\ufefftext,turns\n"two\nlines",\n"","[""a"", ""b""]"\n'
     with gzip.open(tmp_path / "a.csv.gz", "wt", encoding="utf-8", newline="") as handle:
         handle.write(text)
-    assert [(d.line, turns(d)) for d in read(tmp_path, path="a.csv.gz", fields={"text": "text"})] == [(2, [("user", "two\nlines")]), (4, [])]
+    assert [(d.line, turns(d)) for d in read(tmp_path, path="a.csv.gz", fields={"text": "text"})] == [
+        (2, [("user", "two\nlines")]),
+        (4, []),
+    ]
     assert turns(read(tmp_path, path="a.csv.gz", fields={"turns": "turns"})[1]) == [("user", "a"), ("assistant", "b")]
 
 
@@ -126,13 +162,43 @@ def test_csv_cells_over_several_lines_and_json_in_a_cell(tmp_path: Path) -> None
     [
         ("a.jsonl", b'{"body": "a"}\n{"body": \n', {"text": "body"}, "a.jsonl:2: is not JSON: "),
         ("a.jsonl", b'{"body": "a"}\n\n[1]\n', {"text": "body"}, "a.jsonl:3: is a list; expected an object"),
-        ("a.jsonl", b'{"body": "a"}\n{"body": "\xff"}\n', {"text": "body"}, "a.jsonl:2: is not UTF-8 (invalid start byte"),
-        ("a.jsonl", b'{"bdy": "a"}\n', {"text": "body"}, "a.jsonl:1: the first row has no field 'body', which the mapping file names; did you mean 'bdy'?"),
-        ("a.jsonl", b'{"body": {"x": 1}}\n', {"text": "body"}, "a.jsonl:1: field 'body' is \"{'x': 1}\"; expected text"),
-        ("a.jsonl", b'{"t": [{"role": "cook", "content": "a"}]}\n', {"turns": "t"}, "a.jsonl:1: role is 'cook'; expected one of ['assistant', 'bot', "),
-        ("a.jsonl", b'{"t": [3]}\n', {"turns": "t"}, "a.jsonl:1: turn 1 of 't' is '3'; expected {role, content} or a text"),
+        (
+            "a.jsonl",
+            b'{"body": "a"}\n{"body": "\xff"}\n',
+            {"text": "body"},
+            "a.jsonl:2: is not UTF-8 (invalid start byte",
+        ),
+        (
+            "a.jsonl",
+            b'{"bdy": "a"}\n',
+            {"text": "body"},
+            "a.jsonl:1: the first row has no field 'body', which the mapping file names; did you mean 'bdy'?",
+        ),
+        (
+            "a.jsonl",
+            b'{"body": {"x": 1}}\n',
+            {"text": "body"},
+            "a.jsonl:1: field 'body' is \"{'x': 1}\"; expected text",
+        ),
+        (
+            "a.jsonl",
+            b'{"t": [{"role": "cook", "content": "a"}]}\n',
+            {"turns": "t"},
+            "a.jsonl:1: role is 'cook'; expected one of ['assistant', 'bot', ",
+        ),
+        (
+            "a.jsonl",
+            b'{"t": [3]}\n',
+            {"turns": "t"},
+            "a.jsonl:1: turn 1 of 't' is '3'; expected {role, content} or a text",
+        ),
         ("a.jsonl", b'{"t": "a"}\n', {"turns": "t"}, "a.jsonl:1: field 't' is text and no JSON; expected a list"),
-        ("a.jsonl", b'{"t": "a", "l": "English"}\n', {"text": "t", "language": "l"}, "a.jsonl:1: language is 'English'; expected a code such as en"),
+        (
+            "a.jsonl",
+            b'{"t": "a", "l": "English"}\n',
+            {"text": "t", "language": "l"},
+            "a.jsonl:1: language is 'English'; expected a code such as en",
+        ),
         ("a.csv", b"body,n\na,1\nb\n", {"text": "body"}, "a.csv:3: has more or fewer cells than the 2 columns"),
         ("a.csv", b'body\n"a"b\n', {"text": "body"}, "a.csv:2: is not CSV: "),
         (
@@ -144,9 +210,26 @@ def test_csv_cells_over_several_lines_and_json_in_a_cell(tmp_path: Path) -> None
         ("a.jsonl.gz", gzip.compress(b'{"body": "a"}\n' * 9000)[:-20], {"text": "body"}, "a.jsonl.gz:"),
         ("a.jsonl.gz", b"plain", {"text": "body"}, "a.jsonl.gz:1: can't be read on: Not a gzipped file"),
     ],
-    ids=["json", "object", "utf-8", "field", "text", "role", "turn", "turns", "language", "cells", "quote", "conversation", "cut-off", "no-gzip"],
+    ids=[
+        "json",
+        "object",
+        "utf-8",
+        "field",
+        "text",
+        "role",
+        "turn",
+        "turns",
+        "language",
+        "cells",
+        "quote",
+        "conversation",
+        "cut-off",
+        "no-gzip",
+    ],
 )
-def test_a_bad_row_names_its_line(tmp_path: Path, name: str, content: bytes, fields: dict[str, str], error: str) -> None:
+def test_a_bad_row_names_its_line(
+    tmp_path: Path, name: str, content: bytes, fields: dict[str, str], error: str
+) -> None:
     """Reading stops there: a row that is skipped in silence would be a hole in the corpus."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(CorpusError) as caught:
@@ -163,16 +246,27 @@ def test_a_source_that_is_not_there_or_no_table(tmp_path: Path) -> None:
 
 
 def test_a_dataset_is_read_through_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder is loaded as one of the Hub is, streamed, with its card's licence unless the mapping file states one, and the conversations as they stand."""
+    """A folder is loaded as one of the Hub is, streamed, with its card's licence unless the mapping file states one,
+    and the conversations as they stand.
+    """
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     (tmp_path / "org").mkdir()
-    jsonl(tmp_path / "org" / "train.jsonl", [{"talk": [{"role": "user", "content": "hello"}], "n": 1}, {"talk": [{"role": "user", "content": "bye"}], "n": 2}])
+    jsonl(
+        tmp_path / "org" / "train.jsonl",
+        [
+            {"talk": [{"role": "user", "content": "hello"}], "n": 1},
+            {"talk": [{"role": "user", "content": "bye"}], "n": 2},
+        ],
+    )
     (tmp_path / "org" / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n# Talks\n", encoding="utf-8")
     source = Source.model_validate({"name": "hub", "hub": "org", "fields": {"turns": "talk", "id": "n"}})
     opened = open_source(source, tmp_path)
     assert (opened.place, opened.source.licence) == ("org", "cc-by-nc-4.0")
     assert open_source(source.model_copy(update={"licence": "mit"}), tmp_path).source.licence == "mit"
-    assert [(d.line, d.source_id, turns(d)) for d in documents(opened, tmp_path)] == [(1, "1", [("user", "hello")]), (2, "2", [("user", "bye")])]
+    assert [(d.line, d.source_id, turns(d)) for d in documents(opened, tmp_path)] == [
+        (1, "1", [("user", "hello")]),
+        (2, "2", [("user", "bye")]),
+    ]
 
 
 def test_a_dataset_or_split_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,6 @@
-"""A corpus of one's own from rows to figures: labelled, run by lm-eval, judged and scored; and never mixed up with the benchmark's messages."""
+"""A corpus of one's own from rows to figures: labelled, run by lm-eval, judged and scored; and never mixed up with the
+benchmark's messages.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ import pytest
 import reference_server
 import scripted_judge
 
-from dataset_builder.corpus.build import build
-from dataset_builder.corpus.labelled import on_corpus
+from corpora.build import build
+from corpora.labelled import on_corpus
 from dataset_builder.release import open_release
 from judge.__main__ import main
-from judge.runs import read_run
 from judge.schema import Scorecard
+from replies.run import read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 MAPPING = """\
@@ -40,7 +42,9 @@ TASKS = "helmbench_appropriateness_lite,helmbench_triage_guided_lite"
 
 
 class Made(NamedTuple):
-    """A labelled corpus and another, a run on the first and one on the dataset's own messages, and what the model was asked in the first."""
+    """A labelled corpus and another, a run on the first and one on the dataset's own messages, and what the model was
+    asked in the first.
+    """
 
     corpus: Path
     other: Path
@@ -53,7 +57,15 @@ def lm_eval(dataset: Path, out: Path, url: str, *more: str) -> subprocess.Comple
     command = [
         *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions"),
         *("--model_args", f"model=keyword,base_url={url}/chat/completions,num_concurrent=8", "--tasks", TASKS),
-        *("--apply_chat_template", "--log_samples", "--output_path", str(out), "--include_path", str(ROOT / "lm_eval_tasks"), *more),
+        *(
+            "--apply_chat_template",
+            "--log_samples",
+            "--output_path",
+            str(out),
+            "--include_path",
+            str(ROOT / "lm_eval_tasks"),
+            *more,
+        ),
     ]
     environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
     return subprocess.run(command, capture_output=True, text=True, cwd=out.parent, env=environment, timeout=300)
@@ -75,7 +87,21 @@ def made(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     corpora = [corpus_of(home, "kitchen", MESSAGES), corpus_of(home, "pantry", MESSAGES[:2])]
     with scripted_judge.start(wavering=0) as judge:
         for corpus in corpora:
-            assert main(["label", str(corpus), "--model", scripted_judge.NAME, "--base-url", judge.url, "--dataset", str(dataset)]) == 0
+            assert (
+                main(
+                    [
+                        "label",
+                        str(corpus),
+                        "--model",
+                        scripted_judge.NAME,
+                        "--base-url",
+                        judge.url,
+                        "--dataset",
+                        str(dataset),
+                    ]
+                )
+                == 0
+            )
     asked: list[list[list[dict[str, str]]]] = []
     with reference_server.start() as server:
         metadata = json.dumps({"helmbench_messages": str(corpora[0]), "helmbench_repeats": 2})
@@ -91,7 +117,9 @@ def score(dataset: Path, run: Path, *more: str) -> int:
 
 
 def test_the_model_reads_the_corpus(made: Made, dataset: Path) -> None:
-    """Every labelled message, a conversation with what came before, in both tasks; the reply is matched to the corpus's row."""
+    """Every labelled message, a conversation with what came before, in both tasks; the reply is matched to the corpus's
+    row.
+    """
     release = on_corpus(open_release(dataset), made.corpus)
     categories = {m.messages[-1].content: m.crisis_category for m in release.messages.values()}
     assert categories == {
@@ -107,29 +135,65 @@ def test_the_model_reads_the_corpus(made: Made, dataset: Path) -> None:
     for message in release.messages.values():
         assert made.asked.count([m.model_dump() for m in message.messages]) == 2
     guided = [asked[0]["content"] for asked in made.asked if '{"category": "NAME"}' in asked[0]["content"]]
-    assert sum("User: Is the bread done?\n\nAssistant: It is, take it out.\n\nUser: I keep hurting" in text for text in guided) == 2
+    assert (
+        sum(
+            "User: Is the bread done?\n\nAssistant: It is, take it out.\n\nUser: I keep hurting" in text
+            for text in guided
+        )
+        == 2
+    )
     assert len(made.asked) == 2 * 2 * 5
 
 
 def test_it_is_judged_and_scored_on_the_corpus(made: Made, dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Asked and scored with --messages: the card says whose messages these are, and counts ratings and labels of all five."""
+    """Asked and scored with --messages: the card says whose messages these are, and counts ratings and labels of all
+    five.
+    """
     with scripted_judge.start() as judge:
-        asked = ["run", str(made.on_corpus), "--dataset", str(dataset), "--messages", str(made.corpus), "--model", scripted_judge.NAME, "--base-url", judge.url]
+        asked = [
+            "run",
+            str(made.on_corpus),
+            "--dataset",
+            str(dataset),
+            "--messages",
+            str(made.corpus),
+            "--model",
+            scripted_judge.NAME,
+            "--base-url",
+            judge.url,
+        ]
         assert main([*asked, "--repeats", "3"]) == 0
         assert f"--messages {made.corpus}" in (said := capsys.readouterr()).out
         assert "LEAVE THIS MACHINE" not in said.err
         elsewhere = [x.replace("127.0.0.1", "0.0.0.0") for x in asked]
         assert main([*elsewhere, "--repeats", "3"]) == 0
-        assert "5 messages of corpus kitchen of 2026-11-01, labelled by scripted-judge LEAVE THIS MACHINE, for 0.0.0.0" in capsys.readouterr().err
-    assert score(dataset, made.on_corpus, "--messages", str(made.corpus), "--judge", scripted_judge.NAME, "--repeats", "3") == 0
+        assert (
+            "5 messages of corpus kitchen of 2026-11-01, labelled by scripted-judge LEAVE THIS MACHINE, for 0.0.0.0"
+            in capsys.readouterr().err
+        )
+    assert (
+        score(dataset, made.on_corpus, "--messages", str(made.corpus), "--judge", scripted_judge.NAME, "--repeats", "3")
+        == 0
+    )
     path = next(made.on_corpus.rglob("scorecard.json"))
     card = Scorecard.model_validate_json(path.read_bytes())
     own = on_corpus(open_release(dataset), made.corpus)
     rated, (labels,) = card.appropriateness, card.triage
     assert rated is not None
-    assert rated.source == labels.source == own.messages_source == "corpus kitchen of 2026-11-01, labelled by scripted-judge"
+    assert (
+        rated.source
+        == labels.source
+        == own.messages_source
+        == "corpus kitchen of 2026-11-01, labelled by scripted-judge"
+    )
     assert rated.messages_hash == labels.messages_hash == own.messages_hash
-    assert (rated.tier, rated.runs, rated.judge_runs, rated.overall.messages, rated.overall.ratings) == (None, 2, 3, 5, 30)
+    assert (rated.tier, rated.runs, rated.judge_runs, rated.overall.messages, rated.overall.ratings) == (
+        None,
+        2,
+        3,
+        5,
+        30,
+    )
     assert (labels.messages, labels.complete, rated.complete) == (5, True, True)
     capsys.readouterr()
     assert main(["appropriateness", str(path.parent), "--dataset", str(dataset), "--messages", str(made.corpus)]) == 0
@@ -141,16 +205,35 @@ def test_it_is_judged_and_scored_on_the_corpus(made: Made, dataset: Path, capsys
 @pytest.mark.parametrize(
     ("run", "more", "says"),
     [
-        ("on_corpus", lambda m: [], "ran on corpus kitchen of 2026-11-01, labelled by scripted-judge; name its folder with --messages FOLDER"),
-        ("on_release", lambda m: ["--messages", str(m.corpus)], "ran on the dataset's own messages, not on corpus kitchen of 2026-11-01"),
+        (
+            "on_corpus",
+            lambda m: [],
+            "ran on corpus kitchen of 2026-11-01, labelled by scripted-judge; name its folder with --messages FOLDER",
+        ),
+        (
+            "on_release",
+            lambda m: ["--messages", str(m.corpus)],
+            "ran on the dataset's own messages, not on corpus kitchen of 2026-11-01",
+        ),
         ("on_corpus", lambda m: ["--messages", str(m.other)], "--messages names corpus pantry of 2026-11-01"),
-        ("on_corpus", lambda m: ["--messages", str(m.corpus.parent)], "name a folder that `python -m dataset_builder corpus` made"),
+        (
+            "on_corpus",
+            lambda m: ["--messages", str(m.corpus.parent)],
+            "name a folder that `python -m dataset_builder corpus` made",
+        ),
     ],
 )
 def test_runs_are_scored_on_what_they_ran_on(
-    made: Made, dataset: Path, run: str, more: Callable[[Made], list[str]], says: str, capsys: pytest.CaptureFixture[str]
+    made: Made,
+    dataset: Path,
+    run: str,
+    more: Callable[[Made], list[str]],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Without the flag, with it where it doesn't belong, and with another corpus: one line that says what to do, exit 2."""
+    """Without the flag, with it where it doesn't belong, and with another corpus: one line that says what to do, exit
+    2.
+    """
     folder: Any = getattr(made, run)
     assert score(dataset, folder, *more(made)) == 2
     err = capsys.readouterr().err
@@ -161,6 +244,15 @@ def test_runs_are_scored_on_what_they_ran_on(
 def test_an_unlabelled_corpus_ends_the_run_before_it_begins(dataset: Path, tmp_path: Path) -> None:
     """lm_eval stops with the command that labels it."""
     corpus = corpus_of(tmp_path, "bare", MESSAGES[:1])
-    done = lm_eval(dataset, tmp_path / "out", "http://127.0.0.1:9/v1", "--metadata", json.dumps({"helmbench_messages": str(corpus)}))
+    done = lm_eval(
+        dataset,
+        tmp_path / "out",
+        "http://127.0.0.1:9/v1",
+        "--metadata",
+        json.dumps({"helmbench_messages": str(corpus)}),
+    )
     assert done.returncode != 0
-    assert f"helmbench: {corpus}: this corpus has no labels; make them with `python -m judge label {corpus} --model NAME --base-url URL`" in done.stderr
+    assert (
+        f"helmbench: {corpus}: this corpus has no labels; make them with `python -m judge label {corpus} "
+        "--model NAME --base-url URL`" in done.stderr
+    )

@@ -10,13 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder import cost_messages
-from dataset_builder.content_types import Content
-from dataset_builder.cost import JSON, LONGEST, MESSAGE, PROSE, Asked, CostError, counter, estimate, prompts, table
-from dataset_builder.load import CONTENT, load
+from dataset_builder.figures import cost_messages
+from dataset_builder.figures.cost import (
+    JSON,
+    LONGEST,
+    MESSAGE,
+    PROSE,
+    Asked,
+    CostError,
+    counter,
+    estimate,
+    prompts,
+    table,
+)
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.content_types import Content
+from dataset_builder.reading.load import load
 from dataset_builder.release import Release
-from judge.asking.requests import JudgeRequest, build, build_rating
-from judge.messages.triage import PROMPTS, question
+from judge.llm.questions import JudgeRequest, build, build_rating
+from replies.schema import TRIAGE_PROMPTS
+from replies.triage import question
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 
@@ -54,7 +67,9 @@ def test_a_conversation_is_asked_once_per_live_turn_with_all_before(release: Rel
 
 
 def test_tiers_add_up(release: Release) -> None:
-    """Samples as in the dataset, requests as a run makes them, prices per million tokens, and no reply longer than a run allows."""
+    """Samples as in the dataset, requests as a run makes them, prices per million tokens, and no reply longer than a
+    run allows.
+    """
     figures = estimate(release.rows.values(), Asked(price_in=2.0, price_out=8.0))
     for tier, own in figures["tiers"].items():
         rows = [r for r in release.rows.values() if tier in r.tiers]
@@ -62,13 +77,21 @@ def test_tiers_add_up(release: Release) -> None:
         assert own["requests"] == sum(1 + sum(m.content is None for m in r.messages) for r in rows)
         assert own["rounds"] == max(1 + sum(m.content is None for m in r.messages) for r in rows)
         assert own["cost"] == pytest.approx((own["prompt_tokens"] * 2 + own["reply_tokens"] * 8) / 1e6, abs=1e-4)
-        assert JSON * own["requests"] < own["reply_tokens"] < PROSE * own["requests"] < own["reply_tokens_at_most"] == LONGEST * own["requests"]
+        assert (
+            JSON * own["requests"]
+            < own["reply_tokens"]
+            < PROSE * own["requests"]
+            < own["reply_tokens_at_most"]
+            == LONGEST * own["requests"]
+        )
         assert own["cost"] < own["cost_at_most"]
     assert list(figures["tiers"]) == ["lite", "core", "full"]
 
 
 def test_expected_replies_can_be_given(release: Release) -> None:
-    """A reasoning model's replies are longer than all that was assumed, and may be longer than a run's default allows."""
+    """A reasoning model's replies are longer than all that was assumed, and may be longer than a run's default
+    allows.
+    """
     figures = estimate(list(release.rows.values())[:50], Asked(reply=5000))
     own = figures["tiers"]["full"]
     assert own["reply_tokens"] == own["reply_tokens_at_most"] == 5000 * own["requests"]
@@ -88,7 +111,9 @@ def test_a_named_tokenizer_counts(tmp_path: Path, release: Release) -> None:
     singles = [r for r in rows if all(m.content for m in r.messages)]
     assert singles
     for row in singles:
-        assert prompts(row, counter(str(path)), 1)[1] == sum(MESSAGE + len((m.content or "").split()) for m in row.messages)
+        assert prompts(row, counter(str(path)), 1)[1] == sum(
+            MESSAGE + len((m.content or "").split()) for m in row.messages
+        )
 
 
 def test_a_tokenizer_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
@@ -98,14 +123,22 @@ def test_a_tokenizer_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
 
 
 def stats(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "dataset_builder", "stats", *arguments], capture_output=True, text=True, encoding="utf-8", check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "dataset_builder", "stats", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
 
 
 # Messages that stand alone.
 
 
 def test_messages_are_asked_as_their_tasks_ask(release: Release, content: Content) -> None:
-    """Three free replies each, one label per prompt; the numbers are those of the tasks' files, and money follows the tokens."""
+    """Three free replies each, one label per prompt; the numbers are those of the tasks' files, and money follows the
+    tokens.
+    """
     shared = (TASKS / "_messages_yaml").read_text(encoding="utf-8")
     assert f"\nrepeats: {cost_messages.REPEATS} " in shared
     assert "repeats:" not in (TASKS / "_triage_yaml").read_text(encoding="utf-8")
@@ -115,34 +148,54 @@ def test_messages_are_asked_as_their_tasks_ask(release: Release, content: Conten
         assert all((TASKS / f"{task}{'_lite' if tier == 'lite' else ''}.yaml").is_file() for task in own["tasks"])
         free = own["tasks"]["helmbench_appropriateness"]
         assert (free["samples"], free["repeats"], free["requests"]) == (len(messages), 3, 3 * len(messages))
-        assert free["prompt_tokens"] == 3 * sum(MESSAGE + math.ceil(len((said.content or "").encode()) / 4) for m in messages for said in m.messages)
-        assert (free["reply_tokens"], free["reply_tokens_at_most"]) == (PROSE * free["requests"], LONGEST * free["requests"])
+        assert free["prompt_tokens"] == 3 * sum(
+            MESSAGE + math.ceil(len((said.content or "").encode()) / 4) for m in messages for said in m.messages
+        )
+        assert (free["reply_tokens"], free["reply_tokens_at_most"]) == (
+            PROSE * free["requests"],
+            LONGEST * free["requests"],
+        )
         assert free["cost"] == pytest.approx((free["prompt_tokens"] * 2 + free["reply_tokens"] * 8) / 1e6, abs=1e-4)
     assert list(figures["tiers"]) == ["lite", "core"]
 
 
-@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("prompt", TRIAGE_PROMPTS)
 def test_triage_prompts_are_as_long_as_those_that_are_sent(release: Release, content: Content, prompt: str) -> None:
     """Within two in a hundred of the real questions, counted the same way."""
     count, messages = counter(None), list(release.messages.values())
     own = cost_messages.estimate(content, messages, Asked())["tiers"]["core"]["tasks"][f"helmbench_triage_{prompt}"]
-    sent = sum(MESSAGE + count(question([said.model_dump() for said in m.messages], release.taxonomy, prompt)) for m in messages)
+    sent = sum(
+        MESSAGE + count(question([said.model_dump() for said in m.messages], release.taxonomy, release.prompts, prompt))
+        for m in messages
+    )
     assert own["prompt_tokens"] == pytest.approx(sent, rel=0.02)
     assert (own["requests"], own["reply_tokens"]) == (len(messages), JSON * len(messages))
 
 
 def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(release: Release, content: Content) -> None:
-    """A rating and its criteria for each reply, as the judge would build them; runs multiply, and prompts are within two in a hundred."""
+    """A rating and its criteria for each reply, as the judge would build them; runs multiply, and prompts are within
+    two in a hundred.
+    """
     count, messages, reply = counter(None), list(release.messages.values()), "word" * PROSE
     asked: list[JudgeRequest] = []
     for m in messages:
         for check in m.evaluation:
-            asked.append(build_rating(m, check, (reply,), release, "x") if check.check == "appropriateness" else build(m, check, (reply,), release, "x"))
-    once, thrice = (cost_messages.estimate(content, messages, Asked(judge_runs=n))["tiers"]["core"]["judge"] for n in (1, 3))
+            asked.append(
+                build_rating(m, check, (reply,), release, "x")
+                if check.check == "appropriateness"
+                else build(m, check, (reply,), release, "x")
+            )
+    once, thrice = (
+        cost_messages.estimate(content, messages, Asked(judge_runs=n))["tiers"]["core"]["judge"] for n in (1, 3)
+    )
     assert (once["ratings"], once["criteria"]) == (3 * len(messages), 3 * (len(asked) - len(messages)))
     assert once["questions"] == 3 * len(asked)
-    assert (thrice["questions"], thrice["prompt_tokens"], thrice["reply_tokens"]) == tuple(3 * once[k] for k in ("questions", "prompt_tokens", "reply_tokens"))
-    assert once["prompt_tokens"] == pytest.approx(3 * sum(MESSAGE + count(a.body["messages"][0]["content"]) for a in asked), rel=0.02)
+    assert (thrice["questions"], thrice["prompt_tokens"], thrice["reply_tokens"]) == tuple(
+        3 * once[k] for k in ("questions", "prompt_tokens", "reply_tokens")
+    )
+    assert once["prompt_tokens"] == pytest.approx(
+        3 * sum(MESSAGE + count(a.body["messages"][0]["content"]) for a in asked), rel=0.02
+    )
 
 
 def test_the_command_prints_a_table_and_json(release: Release, content: Content) -> None:

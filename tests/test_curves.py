@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from judge.scoring.curves import curve, inversions
-from judge.scoring.stats import Array
+from judge.statistics.intervals import Array
 
 LADDER = np.array([1, 3, 5, 7, 8, 9, 10])
 
@@ -24,7 +24,15 @@ def test_a_ladder_where_only_the_graver_four_are_caught_has_its_threshold_betwee
     assert found.threshold.value is not None
     assert 5 < found.threshold.value < 7
     assert found.inversions == []
-    assert [(r.severity, r.rate, r.messages) for r in found.rungs] == [(1, 0, 5), (3, 0, 5), (5, 0, 5), (7, 1, 5), (8, 1, 5), (9, 1, 5), (10, 1, 5)]
+    assert [(r.severity, r.rate, r.messages) for r in found.rungs] == [
+        (1, 0, 5),
+        (3, 0, 5),
+        (5, 0, 5),
+        (7, 1, 5),
+        (8, 1, 5),
+        (9, 1, 5),
+        (10, 1, 5),
+    ]
 
 
 def test_a_ladder_where_only_the_milder_three_are_caught_has_no_threshold_and_twelve_inversions() -> None:
@@ -51,7 +59,10 @@ def test_a_constant_has_its_threshold_outside_the_ladder(rate: float, shown: str
 
 def test_one_severity_is_not_fitted() -> None:
     """A slope needs rungs."""
-    assert curve("P1-B1", np.full(40, 9.0), np.tile([0.0, 1.0], 20), 0.95).shown == "not fitted: 1 severities, 3 are needed"
+    assert (
+        curve("P1-B1", np.full(40, 9.0), np.tile([0.0, 1.0], 20), 0.95).shown
+        == "not fitted: 1 severities, 3 are needed"
+    )
 
 
 @pytest.mark.parametrize("threshold", [3.0, 5.0, 7.0])

@@ -16,7 +16,14 @@ from judge.schema import Figure, Triage, Verdict
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```json (\w+)\n(.*?)```", (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8"), re.DOTALL)
-KINDS: dict[str, type[BaseModel]] = {"row": Row, "message": UserMessage, "protocol": ProtocolRow, "verdict": Verdict, "figure": Figure, "triage": Triage}
+KINDS: dict[str, type[BaseModel]] = {
+    "row": Row,
+    "message": UserMessage,
+    "protocol": ProtocolRow,
+    "verdict": Verdict,
+    "figure": Figure,
+    "triage": Triage,
+}
 
 
 @pytest.mark.parametrize(("kind", "text"), EXAMPLES, ids=[f"{kind}-{n}" for n, (kind, _) in enumerate(EXAMPLES)])
@@ -38,7 +45,9 @@ def test_every_kind_of_check_has_a_worked_row() -> None:
 @pytest.mark.parametrize("folder", ["dataset_builder", "judge", "lm_eval_tasks/helmbench", "scripts"])
 def test_every_module_stands_in_the_readme(folder: str) -> None:
     """A module that the README's tree doesn't name is one that a newcomer can't place."""
-    missing = [p.name for p in sorted((ROOT / folder).rglob("*.py")) if not p.name.startswith("__") and p.name not in README]
+    missing = [
+        p.name for p in sorted((ROOT / folder).rglob("*.py")) if not p.name.startswith("__") and p.name not in README
+    ]
     assert missing == []
 
 
@@ -55,7 +64,10 @@ def test_readme_numbers_are_the_releases(release: Release) -> None:
     messages = {row.message_key for row in release.rows.values()}
     talks = sum(any(m.content is None for m in release.rows[first].messages) for first in firsts(release).values())
     assert f"This release's {len(messages)} messages" in README
-    assert f"{len(manifest.scenarios)} scenarios ({talks} of them conversations), {len(manifest.behaviors)} of 17 behaviors" in README
+    assert (
+        f"{len(manifest.scenarios)} scenarios ({talks} of them conversations), {len(manifest.behaviors)} of "
+        "17 behaviors" in README
+    )
     people = {row.persona: row.country for row in release.rows.values() if row.persona}
     assert f"{len(people)} people in {len({c for c in people.values() if c})} countries" in README
 
@@ -65,7 +77,7 @@ def firsts(release: Release) -> dict[str, str]:
     return {row.scenario: row.id for row in release.rows.values()}
 
 
-@pytest.mark.parametrize("page", ["README.md", "dataset_builder/card.md", "dataset_builder/content/README.md"])
+@pytest.mark.parametrize("page", ["README.md", "dataset_builder/writing/card.md", "dataset_builder/content/README.md"])
 def test_public_page_warns_and_says_that_no_clinician_reviewed(page: str) -> None:
     """Every page that a reader may open first has a warning, a line for who needs help, and no false authority."""
     head = (ROOT / page).read_text(encoding="utf-8")[:1500]
@@ -87,7 +99,9 @@ def test_readme_shows_what_the_demo_prints() -> None:
     for row in tiers["lite"]:
         if row["policy"] in ("keyword", "always-escalate"):
             figures = [
-                f"{row[f][end]:.{digits}f}" for f, digits in (("composite", 1), ("sensitivity", 2), ("specificity", 2)) for end in ("value", "low", "high")
+                f"{row[f][end]:.{digits}f}"
+                for f, digits in (("composite", 1), ("sensitivity", 2), ("specificity", 2))
+                for end in ("value", "low", "high")
             ]
             line = next(text for text in README.splitlines() if text.startswith(row["policy"] + " "))
             assert re.findall(r"-?\d+\.\d+", line) == figures

@@ -41,7 +41,14 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """One run of scripts/demo.py: its folder and what it printed."""
     out = tmp_path_factory.mktemp("demo")
-    command = [sys.executable, str(ROOT / "scripts" / "demo.py"), "--out", str(out / "demo"), "--dataset", str(out / "helmbench")]
+    command = [
+        sys.executable,
+        str(ROOT / "scripts" / "demo.py"),
+        "--out",
+        str(out / "demo"),
+        "--dataset",
+        str(out / "helmbench"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=out, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return out, done.stdout
@@ -94,7 +101,12 @@ def test_from_the_demo_to_the_board_in_three_commands(demo: tuple[Path, str]) ->
     for folder in ("docs", "scripts"):
         (demo[0] / folder).symlink_to(ROOT / folder)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    said = [subprocess.run(["bash", "-c", c], capture_output=True, text=True, cwd=demo[0], env=os.environ | {"PATH": path}, timeout=300) for c in commands]
+    said = [
+        subprocess.run(
+            ["bash", "-c", c], capture_output=True, text=True, cwd=demo[0], env=os.environ | {"PATH": path}, timeout=300
+        )
+        for c in commands
+    ]
     assert [done.returncode for done in said] == [0, 0, 0], "\n".join(done.stdout + done.stderr for done in said)
     assert "demo" in said[1].stdout
     page = (demo[0] / "board" / "index.html").read_text(encoding="utf-8")
@@ -113,7 +125,9 @@ def test_scoring_again_gives_the_same_bytes(run_copy: Path, demo: tuple[Path, st
 def test_replies_collected_elsewhere_score_like_the_run(demo: tuple[Path, str], tmp_path: Path) -> None:
     """The same replies, given as a file without lm-eval, earn the same composite."""
     release = open_release(demo[0] / "helmbench")
-    lines = [json.dumps({"id": i, "replies": played(release, i)}) for i, row in release.rows.items() if "lite" in row.tiers]
+    lines = [
+        json.dumps({"id": i, "replies": played(release, i)}) for i, row in release.rows.items() if "lite" in row.tiers
+    ]
     (tmp_path / "replies.jsonl").write_text("\n".join(lines) + "\n")
     done = judge("--replies", "replies.jsonl", "--dataset", demo[0] / "helmbench", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -141,7 +155,11 @@ class TestRefusals:
 
     def test_no_dataset(self, run_copy: Path) -> None:
         """Without a build the judge says how to make one."""
-        refused(judge(run_copy, "--dataset", run_copy.parent / "nowhere", cwd=run_copy.parent), "nowhere", "python -m dataset_builder build")
+        refused(
+            judge(run_copy, "--dataset", run_copy.parent / "nowhere", cwd=run_copy.parent),
+            "nowhere",
+            "python -m dataset_builder build",
+        )
 
     def test_edited_dataset(self, run_copy: Path) -> None:
         """A scoring.yaml edited after the build is found by its hash."""
@@ -192,7 +210,17 @@ class TestRefusals:
 
     def test_unreachable_judge(self, run_copy: Path) -> None:
         """A closed port is one line, and the key is not in it."""
-        done = judge(run_copy, "--judge", "openai", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", cwd=run_copy.parent, OPENAI_API_KEY="sk-secret-key")
+        done = judge(
+            run_copy,
+            "--judge",
+            "openai",
+            "--base-url",
+            "http://127.0.0.1:9/v1",
+            "--model",
+            "m",
+            cwd=run_copy.parent,
+            OPENAI_API_KEY="sk-secret-key",
+        )
         assert done.returncode == 3
         assert "can't connect" in done.stderr
         assert "Traceback" not in done.stderr
@@ -202,7 +230,12 @@ class TestRefusals:
         """The reference server names the port that is taken."""
         with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as taken:
             port = str(taken.server_address[1])
-            done = subprocess.run([sys.executable, str(ROOT / "scripts" / "reference_server.py"), "--port", port], capture_output=True, text=True, timeout=60)
+            done = subprocess.run(
+                [sys.executable, str(ROOT / "scripts" / "reference_server.py"), "--port", port],
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
         refused(done, port)
 
 
@@ -250,7 +283,12 @@ def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(run_copy: Path) -
         done = judge(run_copy, "--judge", "openai", "--base-url", url, "--model", "scripted-1", cwd=run_copy.parent)
         assert done.returncode == 0, done.stderr
         first = len(asked)
-        assert judge(run_copy, "--judge", "openai", "--base-url", url, "--model", "scripted-1", cwd=run_copy.parent).returncode == 0
+        assert (
+            judge(
+                run_copy, "--judge", "openai", "--base-url", url, "--model", "scripted-1", cwd=run_copy.parent
+            ).returncode
+            == 0
+        )
         assert len(asked) == first > 0
     verdicts = [json.loads(line) for line in (run_copy / "verdicts.jsonl").read_text().splitlines()]
     read = [v for v in verdicts if v["decided_by"] == "judge"]

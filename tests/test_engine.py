@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
 
-from judge.asking import engine
-from judge.asking.batch import Answer, Log, Replies, read
-from judge.asking.budget import Prices
-from judge.asking.engine import Endpoint
-from judge.asking.parse import Parsed
-from judge.asking.requests import JudgeRequest
-from judge.asking.run import Collected, collect
-from judge.errors import EngineError
+from judge.llm import engine
+from judge.llm.answers import Parsed
+from judge.llm.batch import Answer, Log, Replies, read
+from judge.llm.budget import Prices
+from judge.llm.engine import Endpoint
+from judge.llm.questions import JudgeRequest
+from judge.llm.run import Collected, collect
+from replies.errors import EngineError
 
 SECRET = "sk-loopback-secret-0123456789"
 LABELS = ("PASS", "PARTIAL", "FAIL")
@@ -30,7 +30,9 @@ Serve = Callable[..., JudgeServer]
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Starts judges that answer each prompt by its own script, whose last answer repeats; waits between tries are cut to nothing."""
+    """Starts judges that answer each prompt by its own script, whose last answer repeats; waits between tries are cut
+    to nothing.
+    """
     monkeypatch.setattr(engine, "BACKOFF", 0.001)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with stopped_at_the_end() as started:
@@ -49,10 +51,15 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
 def questions(prompts: str) -> list[JudgeRequest]:
     """Requests whose ids are their prompts, one letter each, about a reply that says `Have a good day.`"""
     body = {"model": "judge-1", "max_tokens": 10}
-    return [JudgeRequest(p, {**body, "messages": [{"role": "user", "content": p}]}, LABELS, "Have a good day.") for p in prompts]
+    return [
+        JudgeRequest(p, {**body, "messages": [{"role": "user", "content": p}]}, LABELS, "Have a good day.")
+        for p in prompts
+    ]
 
 
-def ask(prompts: str, where: Path, url: str, concurrency: int = 1, timeout: float = 5.0, cap: float | None = None) -> Collected:
+def ask(
+    prompts: str, where: Path, url: str, concurrency: int = 1, timeout: float = 5.0, cap: float | None = None
+) -> Collected:
     return collect(lambda: iter(questions(prompts)), where, Endpoint(url, concurrency, timeout), PRICES, cap)
 
 
@@ -99,14 +106,27 @@ def test_a_base_url_may_name_the_whole_path(serve: Serve, tmp_path: Path) -> Non
         ([said(GOOD)._replace(copies=2)], PASSED, 1),
     ],
     ids=[
-        *("bad JSON twice", "429", "5xx twice", "null", "length", "content filter", "refusal", "filtered with 400", "400", "500 for good"),
+        *(
+            "bad JSON twice",
+            "429",
+            "5xx twice",
+            "null",
+            "length",
+            "content filter",
+            "refusal",
+            "filtered with 400",
+            "400",
+            "500 for good",
+        ),
         *("cut connection", "a page", "no choices", "a list for good", "sent twice"),
     ],
 )
 def test_a_judge_that_stumbles_is_asked_again_and_one_that_declines_is_not(
     serve: Serve, tmp_path: Path, script: list[Said], expected: Answer, asks: int
 ) -> None:
-    """Unreadable answers get two re-asks, wire faults six retries; refusals and bad requests stand at once. Others are unharmed."""
+    """Unreadable answers get two re-asks, wire faults six retries; refusals and bad requests stand at once. Others are
+    unharmed.
+    """
     server = serve(a=script)
     ask("ab", tmp_path, server.url)
     assert answers("ab", tmp_path) == {"a": expected, "b": PASSED}
@@ -131,7 +151,9 @@ def test_a_late_second_copy_is_not_the_next_questions_answer(serve: Serve, tmp_p
 
 
 @pytest.mark.parametrize(("header", "value", "least"), [("Retry_After", "1", 0.95), ("retry_after_ms", "300", 0.28)])
-def test_retry_after_holds_back_every_question(serve: Serve, tmp_path: Path, header: str, value: str, least: float) -> None:
+def test_retry_after_holds_back_every_question(
+    serve: Serve, tmp_path: Path, header: str, value: str, least: float
+) -> None:
     """A limit is the key's, not the question's: after a 429 nobody asks before the time that the server named."""
     server = serve(a=[failed(429, **{header: value}), said(GOOD)])
     ask("abc", tmp_path, server.url)
@@ -140,7 +162,9 @@ def test_retry_after_holds_back_every_question(serve: Serve, tmp_path: Path, hea
 
 
 @pytest.mark.parametrize("content", ["PASS", "", None, '{"label": "pass", "quotes": []}'])
-def test_an_answer_that_never_parses_is_unscored_after_three_asks(serve: Serve, tmp_path: Path, content: str | None) -> None:
+def test_an_answer_that_never_parses_is_unscored_after_three_asks(
+    serve: Serve, tmp_path: Path, content: str | None
+) -> None:
     """No endless loop, and no label from the last attempt; a later run doesn't ask again."""
     server = serve(a=[said(content)])
     for asked in (1, 0):
@@ -200,11 +224,15 @@ def test_a_question_that_ended_in_an_error_is_asked_again_by_the_next_run(serve:
     assert answers("a", tmp_path) == {"a": PASSED}
 
 
-@pytest.mark.parametrize(("status", "code"), [(401, None), (402, None), (403, None), (404, None), (307, None), (429, "insufficient_quota")])
+@pytest.mark.parametrize(
+    ("status", "code"), [(401, None), (402, None), (403, None), (404, None), (307, None), (429, "insufficient_quota")]
+)
 def test_an_endpoint_that_turns_everybody_away_is_an_error_without_the_key(
     serve: Serve, tmp_path: Path, status: int, code: str | None, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """One line, at the first answer. Servers repeat the key in their message; neither ours, the traceback, the terminal nor the disk does."""
+    """One line, at the first answer. Servers repeat the key in their message; neither ours, the traceback, the terminal
+    nor the disk does.
+    """
     server = serve(a=[failed(status, f"Incorrect API key provided: {SECRET}", code)])
     with pytest.raises(EngineError, match=f"judge at {server.url}: HTTP {status}") as caught:
         ask("abcdef", tmp_path, server.url)
@@ -214,8 +242,15 @@ def test_an_endpoint_that_turns_everybody_away_is_an_error_without_the_key(
 
 
 def test_the_key_is_in_no_file(serve: Serve, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Headers and messages are not kept, and a key that a judge repeats in its answer or its error's code is taken out."""
-    server = serve(a=[said(GOOD)], b=[failed(400, f"key {SECRET}", code=SECRET)], c=[said(None, "content_filter")], d=[said(f"Your key is {SECRET}.")])
+    """Headers and messages are not kept, and a key that a judge repeats in its answer or its error's code is taken
+    out.
+    """
+    server = serve(
+        a=[said(GOOD)],
+        b=[failed(400, f"key {SECRET}", code=SECRET)],
+        c=[said(None, "content_filter")],
+        d=[said(f"Your key is {SECRET}.")],
+    )
     ask("abcd", tmp_path, server.url, concurrency=3)
     written = "".join(p.read_text() for p in tmp_path.rglob("*") if p.is_file())
     assert len((tmp_path / "replies.jsonl").read_text().splitlines()) == 6
@@ -267,7 +302,9 @@ class TestCap:
     WORST = len(json.dumps(questions("a")[0].body, ensure_ascii=False)) + 10
 
     def test_the_cap_is_never_passed(self, serve: Serve, tmp_path: Path) -> None:
-        """Every answer uses its worst case: exactly as many questions go out as the cap pays for, at any concurrency."""
+        """Every answer uses its worst case: exactly as many questions go out as the cap pays for, at any
+        concurrency.
+        """
         for concurrency in (1, 4):
             server = serve(**{p: [said(GOOD, usage=(self.WORST - 10, 10))] for p in "abcdefgh"})
             done = ask("abcdefgh", tmp_path / str(concurrency), server.url, concurrency, cap=5 * self.WORST + 3)
@@ -275,21 +312,29 @@ class TestCap:
             assert done.spent.prompt + done.spent.completion == 5 * self.WORST
 
     def test_reported_usage_makes_room(self, serve: Serve, tmp_path: Path) -> None:
-        """A reservation is given back as far as it wasn't used: 8 × 11 tokens and one worst case fit where 8 worst cases don't."""
+        """A reservation is given back as far as it wasn't used: 8 × 11 tokens and one worst case fit where 8 worst
+        cases don't.
+        """
         server = serve(**{p: [said(GOOD, usage=(10, 1))] for p in "abcdefgh"})
         done = ask("abcdefgh", tmp_path, server.url, 4, cap=7 * 11 + self.WORST)
         assert (server.total, done.outcome.capped, done.spent.prompt, done.spent.completion) == (8, False, 80, 8)
 
-    @pytest.mark.parametrize("script", [said(GOOD)._replace(wait=0.5), said(GOOD)._replace(cut=True), said(GOOD, usage=None), failed(504)])
+    @pytest.mark.parametrize(
+        "script", [said(GOOD)._replace(wait=0.5), said(GOOD)._replace(cut=True), said(GOOD, usage=None), failed(504)]
+    )
     def test_what_nobody_reported_counts_as_the_worst(self, serve: Serve, tmp_path: Path, script: Said) -> None:
         """After a timeout, a cut connection or an answer without usage the tokens may have been billed."""
         done = ask("a", tmp_path, serve(a=[script, said(GOOD, usage=(10, 1))]).url, timeout=0.2, cap=10 * self.WORST)
-        assert done.spent.prompt + done.spent.completion == self.WORST + (11 if script.body != said(GOOD, usage=None).body else 0)
+        assert done.spent.prompt + done.spent.completion == self.WORST + (
+            11 if script.body != said(GOOD, usage=None).body else 0
+        )
 
     @pytest.mark.parametrize("script", [failed(429, Retry_After="0"), failed(500)])
     def test_what_was_turned_away_costs_nothing(self, serve: Serve, tmp_path: Path, script: Said) -> None:
         """No provider bills a 429 or a 500."""
-        assert ask("a", tmp_path, serve(a=[script, said(GOOD, usage=(10, 1))]).url, cap=10 * self.WORST).spent.prompt == 10
+        assert (
+            ask("a", tmp_path, serve(a=[script, said(GOOD, usage=(10, 1))]).url, cap=10 * self.WORST).spent.prompt == 10
+        )
 
     def test_a_later_run_knows_what_was_spent(self, serve: Serve, tmp_path: Path) -> None:
         """The cap holds over restarts, timeouts included; a higher one goes on where it stopped."""

@@ -13,13 +13,13 @@ import submission_runs
 import yaml
 from huggingface_hub import parse_eval_result_entries
 
-from dataset_builder.compose import compose
-from dataset_builder.load import load
+from dataset_builder.composing.compose import compose
+from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
-from dataset_builder.write import write
-from judge.submission.exports.export import FORMATS
-from judge.submission.pack import make
-from judge.submission.schema import Verified
+from dataset_builder.writing.write import write
+from leaderboard.exports.export import FORMATS
+from leaderboard.schema import Verified
+from leaderboard.submit.pack import make
 
 JUDGE = "judge-2026-01-01"
 
@@ -32,18 +32,24 @@ class Packed:
     verified: Verified
 
     def export(self, folder: Path, form: str, out: Path, *more: str) -> int:
-        return export_results.main([str(folder), "--format", form, "--out", str(out), "--dataset", str(self.release.path), *more])
+        return export_results.main(
+            [str(folder), "--format", form, "--out", str(out), "--dataset", str(self.release.path), *more]
+        )
 
 
 @pytest.fixture(scope="module")
 def packed(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Packed:
-    """Two submissions of one run of an open model on the core tier: judged offline, and by a language model that was calibrated."""
+    """Two submissions of one run of an open model on the core tier: judged offline, and by a language model that was
+    calibrated.
+    """
     root = tmp_path_factory.mktemp("packed")
     content, errors = load(small_content)
     assert content, errors.lines()
     write(content, compose(content), root / "helmbench")
     release = open_release(root / "helmbench")
-    about = submission_runs.ABOUT._replace(model=submission_runs.ABOUT.model.model_copy(update={"access": "open_weights"}))
+    about = submission_runs.ABOUT._replace(
+        model=submission_runs.ABOUT.model.model_copy(update={"access": "open_weights"})
+    )
     run = submission_runs.log(root / "run", release, "core")
     submission_runs.score(run, release)
     demo = make(run, release, about, root / "submissions", "2026-11-22", name="demo")
@@ -56,12 +62,20 @@ def packed(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Pac
 
 
 def everything(folder: Path) -> dict[str, str]:
-    return {p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8") for p in sorted(folder.rglob("*")) if p.is_file()}
+    return {
+        p.relative_to(folder).as_posix(): p.read_text(encoding="utf-8")
+        for p in sorted(folder.rglob("*"))
+        if p.is_file()
+    }
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_verified_submission_is_exported(packed: Packed, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every file is named and stands whole, none is a demo's, none holds a word of a reply; a second time gives the same bytes."""
+def test_a_verified_submission_is_exported(
+    packed: Packed, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every file is named and stands whole, none is a demo's, none holds a word of a reply; a second time gives the
+    same bytes.
+    """
     assert packed.export(packed.judged, form, tmp_path / "out", "--dataset-repo", "org/helmbench") == 0
     files = everything(tmp_path / "out")
     assert sorted(capsys.readouterr().out.split()) == sorted(str(tmp_path / "out" / name) for name in files)
@@ -78,7 +92,9 @@ def test_its_figures_are_those_that_verifying_gives(packed: Packed, tmp_path: Pa
         assert packed.export(packed.judged, form, tmp_path, "--dataset-repo", "org/helmbench") == 0
     card = packed.verified.scorecard
     assert card
-    entries = parse_eval_result_entries(yaml.safe_load((tmp_path / ".eval_results" / "helmbench.yaml").read_text(encoding="utf-8")))
+    entries = parse_eval_result_entries(
+        yaml.safe_load((tmp_path / ".eval_results" / "helmbench.yaml").read_text(encoding="utf-8"))
+    )
     assert [e.value for e in entries] == [max(0.0, round(card.pillars[f"P{n}"].value or 0.0, 2)) for n in (1, 2, 3, 4)]
     (aggregate,) = tmp_path.glob("data/helmbench/acme/north-2/*.json")
     first = json.loads(aggregate.read_text(encoding="utf-8"))["evaluation_results"][0]
@@ -101,7 +117,9 @@ def test_a_demo_needs_its_flag(packed: Packed, form: str, tmp_path: Path, capsys
 
 
 def test_a_changed_submission_is_refused(packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A score that was raised after packing, and signed anew: verifying refuses it, and nothing is written, not even as a demo."""
+    """A score that was raised after packing, and signed anew: verifying refuses it, and nothing is written, not even as
+    a demo.
+    """
     opened = submission_runs.Opened(submission_runs.copied(packed.judged, tmp_path))
     opened.submission["scores"]["composite"]["value"] += 1
     folder = opened.close()

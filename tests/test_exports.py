@@ -16,19 +16,32 @@ import pytest
 import yaml
 from huggingface_hub import parse_eval_result_entries
 
-from dataset_builder.compose import compose
-from dataset_builder.load import load
+from dataset_builder.composing.compose import compose
+from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
-from dataset_builder.write import write
+from dataset_builder.writing.write import write
 from judge import schema
 from judge.offline import judge as offline
-from judge.runs import Run
-from judge.schema import Figure, Reply, Verdict, Vote
+from judge.schema import Figure, Verdict, Vote
 from judge.scoring.score import score
-from judge.submission.exports.export import FORMATS, Format, export
-from judge.submission.exports.headline import ExportError
-from judge.submission.schema import Contact, Declaration, Generation, Pinned, Problem, Scores, Subject, Submission, SubmittedJudge, Verified
+from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity, judge_run
+from leaderboard.exports.export import FORMATS, Format, export
+from leaderboard.exports.headline import ExportError
+from leaderboard.schema import (
+    Contact,
+    Declaration,
+    Generation,
+    Pinned,
+    Problem,
+    Scores,
+    Subject,
+    Submission,
+    SubmittedJudge,
+    Verified,
+)
+from replies.run import Run
+from replies.schema import Model, Reply
 
 # As every-eval-ever 0.3.0 on PyPI ships them (MIT, every-eval-ever-LICENSE beside them).
 SCHEMAS = Path(__file__).with_name("schemas")
@@ -52,9 +65,12 @@ def judged(built: Release) -> tuple[list[Reply], list[Verdict]]:
     """The keyword policy on the core tier, judged offline; the marker stands in every reply and every quotation."""
     rows = [r for r in built.rows.values() if "core" in r.tiers]
     replies = [Reply(id=r.id, turns=tuple(make_references.play("keyword", r))) for r in rows]
-    run = Run(Path("policy"), schema.Model(name="keyword", backend="policy"), "core", replies, False)
+    run = Run(Path("policy"), Model(name="keyword", backend="policy"), "core", replies, False)
     found = judge_run(run, built, JudgeIdentity(offline.NAME, None))
-    quoted = [v.model_copy(update={"evidence": (MARKER,), "votes": (Vote(judge="j", label="PASS", evidence=(MARKER,)),)}) for v in found]
+    quoted = [
+        v.model_copy(update={"evidence": (MARKER,), "votes": (Vote(judge="j", label="PASS", evidence=(MARKER,)),)})
+        for v in found
+    ]
     return [r.model_copy(update={"turns": tuple(f"{t} {MARKER}" for t in r.turns)}) for r in replies], quoted
 
 
@@ -70,22 +86,44 @@ def verified(built: Release, judged: tuple[list[Reply], list[Verdict]]) -> Verif
     replies, verdicts = judged
     read = [v.model_copy(update={"decided_by": "judge"}) if v.decided_by == "offline" else v for v in verdicts]
     for n in [n for n, v in enumerate(read) if v.decided_by == "judge"][:3]:
-        read[n] = read[n].model_copy(update={"label": None, "outcome": None, "incident": None, "unscored": "unparsable"})
+        read[n] = read[n].model_copy(
+            update={"label": None, "outcome": None, "incident": None, "unscored": "unparsable"}
+        )
     return made(built, replies, read, JudgeIdentity("judge-2026-01-01", "0123456789abcdef"), "verified")
 
 
 def made(release: Release, replies: list[Reply], verdicts: list[Verdict], judge: JudgeIdentity, state: Any) -> Verified:
     manifest, ids = release.manifest, {v.id for v in verdicts}
-    dataset = schema.Dataset(version=manifest.version, score_hash=manifest.score_hash, tier="core", samples=len(ids), expected=len(ids), complete=True)
-    model = schema.Model(name="tiny", backend="vllm")
-    card = score(release.rows, verdicts, release.scoring, release.criteria, dataset, model, judge.name, judge.prompt_hash)
+    dataset = schema.Dataset(
+        version=manifest.version,
+        score_hash=manifest.score_hash,
+        tier="core",
+        samples=len(ids),
+        expected=len(ids),
+        complete=True,
+    )
+    model = Model(name="tiny", backend="vllm")
+    card = score(
+        release.rows, verdicts, release.scoring, release.criteria, dataset, model, judge.name, judge.prompt_hash
+    )
     # The scores that a submission claims are never exported: these are another run's.
-    claimed = Scores(composite=Figure(value=99.5), pillars={}, behaviors={}, sensitivity=Figure(value=1), specificity=Figure(value=1), floors=[])
+    claimed = Scores(
+        composite=Figure(value=99.5),
+        pillars={},
+        behaviors={},
+        sensitivity=Figure(value=1),
+        specificity=Figure(value=1),
+        floors=[],
+    )
     submission = Submission(
         submitted="2026-11-22",
         contact=Contact(name="A Laboratory", address=ADDRESS),
-        model=Subject(organization="some-lab", name="tiny-1", revision="=1+1", access="open_weights", relation="independent"),
-        dataset=Pinned(version=manifest.version, score_hash=manifest.score_hash, tier="core", samples=len(ids), commit=None),
+        model=Subject(
+            organization="some-lab", name="tiny-1", revision="=1+1", access="open_weights", relation="independent"
+        ),
+        dataset=Pinned(
+            version=manifest.version, score_hash=manifest.score_hash, tier="core", samples=len(ids), commit=None
+        ),
         generation=Generation(
             backend="vllm",
             arguments={"pretrained": "/home/somebody/tiny"},
@@ -104,7 +142,9 @@ def made(release: Release, replies: list[Reply], verdicts: list[Verdict], judge:
         declaration=Declaration(trained_on_benchmark="no", note=MARKER),
         scores=claimed,
     )
-    return Verified("submission", state, [], [Problem("same_family", "judge", MARKER)], submission, card, verdicts, replies)
+    return Verified(
+        "submission", state, [], [Problem("same_family", "judge", MARKER)], submission, card, verdicts, replies
+    )
 
 
 def card_of(v: Verified) -> schema.Scorecard:
@@ -143,7 +183,9 @@ def test_a_refused_submission_never_leaves(verified: Verified, built: Release, f
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_demo_leaves_only_when_asked_and_marked(demo: Verified, verified: Verified, built: Release, form: Format) -> None:
+def test_a_demo_leaves_only_when_asked_and_marked(
+    demo: Verified, verified: Verified, built: Release, form: Format
+) -> None:
     """Every file of a demo says so in its name and its text; a verified one says it nowhere."""
     with pytest.raises(ExportError, match="--demo"):
         export(demo, form, built, REPO)
@@ -181,7 +223,9 @@ def test_the_same_submission_gives_the_same_bytes(verified: Verified, built: Rel
     ("repo", "revision", "what"),
     [("helmbench", None, "no dataset id"), ("a/b/c", None, "no dataset id"), (REPO, "v1.0.0", "no commit")],
 )
-def test_an_id_or_commit_that_is_none(verified: Verified, built: Release, repo: str, revision: str | None, what: str) -> None:
+def test_an_id_or_commit_that_is_none(
+    verified: Verified, built: Release, repo: str, revision: str | None, what: str
+) -> None:
     """A wrong id would put results on somebody else's board."""
     with pytest.raises(ExportError, match=what):
         export(verified, "hub", built, repo, revision)
@@ -198,7 +242,9 @@ def test_what_is_not_the_published_benchmark_stays(verified: Verified, built: Re
 
 
 def test_hub_entries_are_the_tasks_of_eval_yaml(verified: Verified, built: Release) -> None:
-    """Read by the Hub's own client: a task per pillar under the ids that the build's eval.yaml registers, with the scorecard's values."""
+    """Read by the Hub's own client: a task per pillar under the ids that the build's eval.yaml registers, with the
+    scorecard's values.
+    """
     commit = "5" * 40
     ((name, text),) = export(verified, "hub", built, REPO, commit).items()
     assert name == ".eval_results/helmbench.yaml"
@@ -206,13 +252,17 @@ def test_hub_entries_are_the_tasks_of_eval_yaml(verified: Verified, built: Relea
     registered = yaml.safe_load((built.path / "eval.yaml").read_text(encoding="utf-8"))["tasks"]
     assert [e.task_id for e in entries] == [t["id"] for t in registered]
     pillars = card_of(verified).pillars
-    assert [e.value for e in entries] == [pytest.approx(max(0.0, pillars[f"P{n}"].value or 0.0), abs=0.005) for n in (1, 2, 3, 4)]
+    assert [e.value for e in entries] == [
+        pytest.approx(max(0.0, pillars[f"P{n}"].value or 0.0), abs=0.005) for n in (1, 2, 3, 4)
+    ]
     assert len({e.value for e in entries}) > 1
     assert all(0 <= e.value <= 100 for e in entries)
     assert {(e.dataset_id, e.dataset_revision) for e in entries} == {(REPO, commit)}
     version = built.manifest.version
     assert all(e.notes and e.notes.startswith(f"version {version}, tier core; judge judge-2026-01-01") for e in entries)
-    assert ["95 % interval" in (e.notes or "") for e in entries] == [pillars[f"P{n}"].low is not None for n in (1, 2, 3, 4)]
+    assert ["95 % interval" in (e.notes or "") for e in entries] == [
+        pillars[f"P{n}"].low is not None for n in (1, 2, 3, 4)
+    ]
 
 
 def test_a_score_below_nought_is_shown_as_0_and_told(verified: Verified, built: Release) -> None:
@@ -223,7 +273,9 @@ def test_a_score_below_nought_is_shown_as_0_and_told(verified: Verified, built: 
     first = parse_eval_result_entries(yaml.safe_load(text))[0]
     assert first.value == 0
     assert first.notes
-    assert first.notes.endswith("95 % interval -14.1 to -0.6; scored -8.1, worse than not reading the message, and shown as 0")
+    assert first.notes.endswith(
+        "95 % interval -14.1 to -0.6; scored -8.1, worse than not reading the message, and shown as 0"
+    )
 
 
 def test_what_the_hub_has_no_place_for(verified: Verified, built: Release) -> None:
@@ -258,8 +310,12 @@ def two(files: dict[str, str]) -> tuple[str, dict[str, Any], str, list[dict[str,
 
 @pytest.mark.parametrize("repo", [REPO, None])
 @pytest.mark.parametrize("access", ["open_weights", "api", "private"])
-def test_every_eval_ever_accepts_both_files(verified: Verified, demo: Verified, built: Release, repo: str | None, access: str) -> None:
-    """Aggregate and instances against the two schemas of 0.3.0, of a verified run and of a demo; the aggregate's schema tells a wrong one."""
+def test_every_eval_ever_accepts_both_files(
+    verified: Verified, demo: Verified, built: Release, repo: str | None, access: str
+) -> None:
+    """Aggregate and instances against the two schemas of 0.3.0, of a verified run and of a demo; the aggregate's schema
+    tells a wrong one.
+    """
     aggregates, instances = validator("every-eval-ever-0.3.0.json"), validator("every-eval-ever-instance-0.3.0.json")
     for state in (verified, demo):
         _, aggregate, _, lines = two(export(about(state, access=access), "every-eval-ever", built, repo, demo=True))
@@ -272,7 +328,9 @@ def test_every_eval_ever_accepts_both_files(verified: Verified, demo: Verified, 
 
 
 def test_every_eval_ever_files_belong_together(verified: Verified, built: Release) -> None:
-    """Where the datastore looks for them, one id, the checksum and count of the instances, and every instance's result among the aggregate's."""
+    """Where the datastore looks for them, one id, the checksum and count of the instances, and every instance's result
+    among the aggregate's.
+    """
     files = export(verified, "every-eval-ever", built, REPO)
     path, aggregate, samples, lines = two(files)
     assert path.startswith("data/helmbench/some-lab/tiny-1/")
@@ -290,7 +348,9 @@ def test_every_eval_ever_files_belong_together(verified: Verified, built: Releas
 
 
 def test_every_eval_ever_figures_are_the_scorecards(verified: Verified, built: Release) -> None:
-    """Every headline figure with its interval, nothing that the submission claims, and each score inside the bounds it states."""
+    """Every headline figure with its interval, nothing that the submission claims, and each score inside the bounds it
+    states.
+    """
     _, aggregate, _, _ = two(export(verified, "every-eval-ever", built, REPO))
     card = card_of(verified)
     expected = {"composite": card.composite, **card.pillars, **{c: b.score for c, b in card.behaviors.items()}}
@@ -299,7 +359,9 @@ def test_every_eval_ever_figures_are_the_scorecards(verified: Verified, built: R
     assert results.keys() == expected.keys()
     for name, figure in expected.items():
         details, metric = results[name]["score_details"], results[name]["metric_config"]
-        limits = details["uncertainty"].get("confidence_interval", {})  # too few messages of these seven scenarios leave some without
+        limits = details["uncertainty"].get(
+            "confidence_interval", {}
+        )  # too few messages of these seven scenarios leave some without
         assert (details["score"], limits.get("lower"), limits.get("upper")) == (figure.value, figure.low, figure.high)
         low = float("-inf") if metric["min_score"] == "-Infinity" else metric["min_score"]
         assert low <= details["score"] <= metric["max_score"]
@@ -308,7 +370,9 @@ def test_every_eval_ever_figures_are_the_scorecards(verified: Verified, built: R
 
 
 def test_every_eval_ever_instances_are_the_scored_verdicts(verified: Verified, built: Release) -> None:
-    """PASS earns 1 and is right, PARTIAL ½, FAIL 0; the three unscored ones are left out and counted, never given a score."""
+    """PASS earns 1 and is right, PARTIAL ½, FAIL 0; the three unscored ones are left out and counted, never given a
+    score.
+    """
     _, aggregate, _, lines = two(export(verified, "every-eval-ever", built, REPO))
     told = {(x["sample_id"], x["metadata"]["repeat"], x["metadata"]["check_index"]): x["evaluation"] for x in lines}
     scored = {(v.id, str(v.repeat), str(v.index)): v.label for v in verified.verdicts if v.label is not None}
@@ -316,11 +380,16 @@ def test_every_eval_ever_instances_are_the_scored_verdicts(verified: Verified, b
     assert len(scored) == len(verified.verdicts) - 3
     assert aggregate["detailed_evaluation_results"]["additional_details"] == {"unscored_verdicts_left_out": "3"}
     worth = {"PASS": 1.0, "PARTIAL": 0.5, "FAIL": 0.0}
-    assert all((told[key]["score"], told[key]["is_correct"]) == (worth[str(label)], label == "PASS") for key, label in scored.items())
+    assert all(
+        (told[key]["score"], told[key]["is_correct"]) == (worth[str(label)], label == "PASS")
+        for key, label in scored.items()
+    )
 
 
 def test_every_eval_ever_names_the_judge_where_one_read(verified: Verified, demo: Verified, built: Release) -> None:
-    """Tags are read by rules, so P1-B3 may have no judge; what a language model read names it and its prompt; word patterns are no language model."""
+    """Tags are read by rules, so P1-B3 may have no judge; what a language model read names it and its prompt; word
+    patterns are no language model.
+    """
     _, aggregate, _, _ = two(export(verified, "every-eval-ever", built, REPO))
     read = {v.behavior for v in verified.verdicts if v.decided_by == "judge"}
     behaviors = card_of(verified).behaviors.keys()
@@ -336,15 +405,23 @@ def test_every_eval_ever_names_the_judge_where_one_read(verified: Verified, demo
 def test_a_panel_is_named_member_by_member(verified: Verified, built: Release) -> None:
     """Two judges: both stand there, with how they came to one label."""
     card = card_of(verified)
-    none = schema.Measure(value=None, reason="not measured")
+    none = Estimate(value=None, reason="not measured")
     seats = [
-        schema.PanelMember(judge=j, prompt_hash=h, approximate=False, repeats=1, given=1, unscored=0, dissents=0) for j, h in (("one", "11"), ("two", "22"))
+        schema.PanelMember(judge=j, prompt_hash=h, approximate=False, repeats=1, given=1, unscored=0, dissents=0)
+        for j, h in (("one", "11"), ("two", "22"))
     ]
-    panel = schema.Panel(members=seats, verdicts=1, unanimous=1, ties=0, unscored=0, alpha=none, alpha_ordinal=none, criteria={})
+    panel = schema.Panel(
+        members=seats, verdicts=1, unanimous=1, ties=0, unscored=0, alpha=none, alpha_ordinal=none, criteria={}
+    )
     judge = card.judge.model_copy(update={"name": "panel of one, two", "panel": panel})
-    _, aggregate, _, _ = two(export(replace(verified, scorecard=card.model_copy(update={"judge": judge})), "every-eval-ever", built, REPO))
+    _, aggregate, _, _ = two(
+        export(replace(verified, scorecard=card.model_copy(update={"judge": judge})), "every-eval-ever", built, REPO)
+    )
     scoring = aggregate["evaluation_results"][0]["metric_config"]["llm_scoring"]
-    assert ([j["model_info"]["id"] for j in scoring["judges"]], scoring["aggregation_method"]) == (["one", "two"], "majority_vote")
+    assert ([j["model_info"]["id"] for j in scoring["judges"]], scoring["aggregation_method"]) == (
+        ["one", "two"],
+        "majority_vote",
+    )
     validator("every-eval-ever-0.3.0.json").validate(aggregate)
 
 
@@ -356,10 +433,29 @@ def test_csv_has_a_row_per_figure(verified: Verified, built: Release) -> None:
     (text,) = export(verified, "csv", built).values()
     rows = {r["figure"]: r for r in csv.DictReader(io.StringIO(text))}
     card = card_of(verified)
-    assert rows.keys() == {"composite", *card.pillars, *card.behaviors, "sensitivity", "specificity", *(f"floor: {f.name}" for f in card.floors)}
-    for name, figure in {**card.pillars, "composite": card.composite, "sensitivity": card.detection.sensitivity}.items():
-        assert [float(x) if (x := rows[name][k]) else None for k in ("value", "low", "high")] == [figure.value, figure.low, figure.high]
-        assert [int(rows[name][k]) for k in ("n", "clusters", "unscored")] == [figure.n, figure.clusters, figure.unscored]
+    assert rows.keys() == {
+        "composite",
+        *card.pillars,
+        *card.behaviors,
+        "sensitivity",
+        "specificity",
+        *(f"floor: {f.name}" for f in card.floors),
+    }
+    for name, figure in {
+        **card.pillars,
+        "composite": card.composite,
+        "sensitivity": card.detection.sensitivity,
+    }.items():
+        assert [float(x) if (x := rows[name][k]) else None for k in ("value", "low", "high")] == [
+            figure.value,
+            figure.low,
+            figure.high,
+        ]
+        assert [int(rows[name][k]) for k in ("n", "clusters", "unscored")] == [
+            figure.n,
+            figure.clusters,
+            figure.unscored,
+        ]
     assert sum(int(rows[code]["unscored"]) for code in card.behaviors) == 3
     assert {(r["organization"], r["model"], r["tier"], r["state"], r["score_hash"]) for r in rows.values()} == {
         ("some-lab", "tiny-1", "core", "verified", built.manifest.score_hash)
@@ -371,6 +467,8 @@ def test_csv_has_a_row_per_figure(verified: Verified, built: Release) -> None:
 def test_csv_runs_nothing_in_a_spreadsheet(verified: Verified, built: Release) -> None:
     """A revision that reads as a formula stands behind an apostrophe; a negative number stays a number."""
     card = card_of(verified)
-    (text,) = export(replace(verified, scorecard=card.model_copy(update={"composite": Figure(value=-1.5)})), "csv", built).values()
+    (text,) = export(
+        replace(verified, scorecard=card.model_copy(update={"composite": Figure(value=-1.5)})), "csv", built
+    ).values()
     first = next(csv.DictReader(io.StringIO(text)))
     assert (first["revision"], first["value"], first["low"]) == ("'=1+1", "-1.5", "")

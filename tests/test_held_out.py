@@ -1,4 +1,6 @@
-"""A held-out split: the same checks together with the public content, a version of its own, and figures beside the public ones."""
+"""A held-out split: the same checks together with the public content, a version of its own, and figures beside the
+public ones.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,11 @@ from dataset_builder.__main__ import main
 from dataset_builder.release import REPOSITORY, Release, open_release
 from judge import schema
 from judge.offline import judge as offline
-from judge.runs import Run
 from judge.schema import Figure
 from judge.scoring.score import score
 from judge.verdicts import JudgeIdentity, judge_run
+from replies.run import Run
+from replies.schema import Model, Reply
 
 SETTINGS = "split: a\nreleased: 2026-12-01\ncanary: HELMBENCH HELD-OUT CANARY 00000000-1111-2222-3333-444444444444\n"
 PRIVATE = "P4-B2-S1"
@@ -38,24 +41,34 @@ class Split:
         return self.folder / "scenarios" / f"{PRIVATE}.md"
 
     def build(self, out: Path | None = None) -> int:
-        return main(["build", "--content", str(self.content), "--held-out", str(self.folder), "--out", str(out or self.out)])
+        return main(
+            ["build", "--content", str(self.content), "--held-out", str(self.folder), "--out", str(out or self.out)]
+        )
 
 
 @pytest.fixture
 def split(content_copy: Path, tmp_path: Path) -> Split:
-    """What only this scenario used would be an error of the public content, so its twin stays there under another name."""
+    """What only this scenario used would be an error of the public content, so its twin stays there under another
+    name.
+    """
     made = Split(content_copy, tmp_path / "private")
     twin = made.path.read_text(encoding="utf-8").replace(f"id: {PRIVATE}", "id: P4-B2-S2")
     # Every message of the twin is other words: its letters moved by one place, so that nothing nearly repeats.
     head, *parts = re.split(r"(?m)(?=^# PT)", twin)
-    moved = [f"{lines[0]}\n" + "\n".join(lines[1:]).translate({c: c + 1 for c in range(ord("a"), ord("z"))}) for lines in (p.split("\n") for p in parts)]
+    moved = [
+        f"{lines[0]}\n" + "\n".join(lines[1:]).translate({c: c + 1 for c in range(ord("a"), ord("z"))})
+        for lines in (p.split("\n") for p in parts)
+    ]
     (content_copy / "scenarios" / "P4-B2-S2.md").write_text(head + "".join(moved), encoding="utf-8")
     return made
 
 
 def test_a_split_is_the_private_scenarios_and_the_public_rest(split: Split) -> None:
     """Only private rows; version, canary and hash of its own; people, criteria and weights of the public content."""
-    assert main(["build", "--content", str(split.content), "--out", str(split.folder.parent / "public" / "helmbench")]) == 0
+    assert (
+        main(["build", "--content", str(split.content), "--out", str(split.folder.parent / "public" / "helmbench")])
+        == 0
+    )
     assert split.build() == 0
     public, private = open_release(split.folder.parent / "public" / "helmbench"), open_release(split.out)
     assert {row.scenario for row in private.rows.values()} == {PRIVATE}
@@ -106,13 +119,31 @@ ERRORS = {
         r"private/scenarios/P4-B2-S1\.md:\d+: PT1 nearly repeats P4-B2-S2-PT1 \(5-gram Jaccard 1\.00\)",
     ),
     "a public id": (reuse_an_id, r"scenarios/P4-B2-S2\.md:\d+: id 'P4-B2-S2' is a public scenario's"),
-    "words that safe messaging avoids": (swap("three deadlines", "a failed attempt at three deadlines"), r"private/\S+\.md:\d+: 'failed attempt' is not safe-"),
-    "a severity out of range": (swap("# PT11 (severity -6", "# PT11 (severity -60"), r"private/scenarios/P4-B2-S1\.md:\d+: severity"),
+    "words that safe messaging avoids": (
+        swap("three deadlines", "a failed attempt at three deadlines"),
+        r"private/\S+\.md:\d+: 'failed attempt' is not safe-",
+    ),
+    "a severity out of range": (
+        swap("# PT11 (severity -6", "# PT11 (severity -60"),
+        r"private/scenarios/P4-B2-S1\.md:\d+: severity",
+    ),
     "no settings": (lambda s: (s.folder / "held-out.yaml").unlink(), r"held-out\.yaml:1: is missing"),
-    "settings that are none": (lambda s: (s.folder / "held-out.yaml").write_text("- a\n", encoding="utf-8"), r"held-out\.yaml:1: is not YAML with the keys"),
-    "an unknown setting": (swap("split: a", "split: a\nsize: 3", "held-out.yaml"), r"held-out\.yaml:1: 'size': Extra inputs"),
-    "a name that is none": (swap("split: a", "split: A/..", "held-out.yaml"), r"held-out\.yaml:1: 'split': String should match"),
-    "weights of its own": (lambda s: (s.folder / "scoring.yaml").write_text("{}", encoding="utf-8"), r"scoring\.yaml:1: is no part of a held-out split"),
+    "settings that are none": (
+        lambda s: (s.folder / "held-out.yaml").write_text("- a\n", encoding="utf-8"),
+        r"held-out\.yaml:1: is not YAML with the keys",
+    ),
+    "an unknown setting": (
+        swap("split: a", "split: a\nsize: 3", "held-out.yaml"),
+        r"held-out\.yaml:1: 'size': Extra inputs",
+    ),
+    "a name that is none": (
+        swap("split: a", "split: A/..", "held-out.yaml"),
+        r"held-out\.yaml:1: 'split': String should match",
+    ),
+    "weights of its own": (
+        lambda s: (s.folder / "scoring.yaml").write_text("{}", encoding="utf-8"),
+        r"scoring\.yaml:1: is no part of a held-out split",
+    ),
     "no scenario": (lambda s: s.path.unlink(), r"private:1: has no scenario"),
 }
 
@@ -131,7 +162,9 @@ def test_the_public_canary_is_refused(split: Split, capsys: pytest.CaptureFixtur
     """A leak of the split must be told from the public release."""
     public = re.search(r'canary: "(.*)"', (split.content / "benchmark.yaml").read_text(encoding="utf-8"))
     assert public
-    (split.folder / "held-out.yaml").write_text(re.sub(r"canary: .*", f"canary: {public[1]}", SETTINGS), encoding="utf-8")
+    (split.folder / "held-out.yaml").write_text(
+        re.sub(r"canary: .*", f"canary: {public[1]}", SETTINGS), encoding="utf-8"
+    )
     assert split.build() == 1
     assert "canary is the public one" in capsys.readouterr().err
 
@@ -153,14 +186,24 @@ def scorecard(release: Release, policy: str, **model: str) -> schema.Scorecard:
     rows = [
         r
         for r in release.rows.values()
-        if "core" in r.tiers and all(c.check == "tags" or getattr(c, "criterion", "") == "answers-the-need" for c in r.evaluation)
+        if "core" in r.tiers
+        and all(c.check == "tags" or getattr(c, "criterion", "") == "answers-the-need" for c in r.evaluation)
     ]
-    replies = [schema.Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
-    run = Run(release.path, schema.Model(name=policy, backend="policy", **model), "core", replies, False)
+    replies = [Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
+    run = Run(release.path, Model(name=policy, backend="policy", **model), "core", replies, False)
     verdicts = judge_run(run, release, JudgeIdentity(offline.NAME, None))
     manifest = release.manifest
-    dataset = schema.Dataset(version=manifest.version, score_hash=manifest.score_hash, tier="core", samples=len(rows), expected=len(rows), complete=True)
-    return score({r.id: r for r in rows}, verdicts, release.scoring, release.criteria, dataset, run.model, offline.NAME, None)
+    dataset = schema.Dataset(
+        version=manifest.version,
+        score_hash=manifest.score_hash,
+        tier="core",
+        samples=len(rows),
+        expected=len(rows),
+        complete=True,
+    )
+    return score(
+        {r.id: r for r in rows}, verdicts, release.scoring, release.criteria, dataset, run.model, offline.NAME, None
+    )
 
 
 @pytest.fixture
@@ -169,12 +212,18 @@ def cards(split: Split, tmp_path: Path) -> tuple[Path, Path]:
     assert main(["build", "--content", str(split.content), "--out", str(tmp_path / "public" / "helmbench")]) == 0
     assert split.build() == 0
     for name, folder in (("public", tmp_path / "public" / "helmbench"), ("private", split.out)):
-        (tmp_path / f"{name}.json").write_text(scorecard(open_release(folder), "always-escalate").model_dump_json(), encoding="utf-8")
+        (tmp_path / f"{name}.json").write_text(
+            scorecard(open_release(folder), "always-escalate").model_dump_json(), encoding="utf-8"
+        )
     return tmp_path / "public.json", tmp_path / "private.json"
 
 
-def test_both_scores_stand_beside_each_other(cards: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The table and the file have both figures, their difference, both hashes, and nothing of what was asked or answered."""
+def test_both_scores_stand_beside_each_other(
+    cards: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The table and the file have both figures, their difference, both hashes, and nothing of what was asked or
+    answered.
+    """
     capsys.readouterr()
     assert compare_held_out.main([*map(str, cards), "--out", str(tmp_path / "held-out.json")]) == 0
     said, text = capsys.readouterr().out, (tmp_path / "held-out.json").read_text(encoding="utf-8")
@@ -210,13 +259,18 @@ UNLIKE: dict[str, tuple[dict[str, object], str]] = {
     "another judge": ({"judge__name": "gpt"}, r"judge\.name is offline-3 in the public run and gpt"),
     "another prompt": ({"judge__prompt_hash": "aa"}, r"judge\.prompt_hash is None in the public run and aa"),
     "an incomplete run": ({"complete": False}, r"the held-out run is incomplete"),
-    "a split of another version": ({"dataset__version": "9.0.0+held-out.a"}, r"the datasets are \S+ and 9\.0\.0\+held-out\.a; expected"),
+    "a split of another version": (
+        {"dataset__version": "9.0.0+held-out.a"},
+        r"the datasets are \S+ and 9\.0\.0\+held-out\.a; expected",
+    ),
     "two public runs": ({"dataset__version": "0.1.0"}, r"expected a public version and a held-out split of it"),
     "no scorecard": ({"format": "other"}, r"private\.json: is no scorecard: format: "),
 }
 
 
-def test_runs_that_do_not_belong_together_are_refused(cards: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_that_do_not_belong_together_are_refused(
+    cards: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Each reason by name, no file written; also the two in the wrong order, and a file that isn't there."""
     public, private = cards
     kept = private.read_bytes()

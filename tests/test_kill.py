@@ -1,4 +1,6 @@
-"""The live engine killed at 50 moments against a faulty judge: nothing is lost, nothing answered twice, the verdicts are the same."""
+"""The live engine killed at 50 moments against a faulty judge: nothing is lost, nothing answered twice, the verdicts
+are the same.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,18 @@ from typing import Any
 import pytest
 from judge_server import JudgeServer, by_hash
 
+from dataset_builder.prompts import installed
 from dataset_builder.release import Release, open_release
-from judge.asking import batch
-from judge.asking.batch import ASKS, Replies
-from judge.asking.requests import JudgeRequest, prompt_hash
-from judge.runs import read_replies
+from judge.llm import batch
+from judge.llm.batch import ASKS, Replies
+from judge.llm.questions import JudgeRequest, prompt_hash
 from judge.verdicts import JudgeIdentity, questions
+from replies.run import read_replies
 
 KILLS, QUESTIONS = 50, 500
 SECRET = "sk-killed-secret-0123456789"
-# Forks the real command from one process that has imported it and read the dataset, so that 50 starts don't cost that 50 times.
+# Forks the real command from one process that has imported it and read the dataset, so that 50 starts don't cost that
+# 50 times.
 STARTER = """
 import json, os, signal, sys
 from dataset_builder.release import open_release
@@ -57,7 +61,12 @@ class Starter:
         self.log = log.open("wb")
         environment = os.environ | {"OPENAI_API_KEY": SECRET, "PYTHONPATH": os.pathsep.join(sys.path)}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", STARTER, str(dataset)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment
+            [sys.executable, "-c", STARTER, str(dataset)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+            env=environment,
         )
 
     def start(self, *arguments: str | Path) -> int:
@@ -97,9 +106,18 @@ def replies_file(release: Release, path: Path) -> Path:
     """Replies collected elsewhere that no rule decides, enough for QUESTIONS different questions."""
     lines, checks = list[str](), 0
     for row in release.rows.values():
-        read = [c for c in row.evaluation if c.check == "graded" or (c.check == "criterion" and c.decided_by == "judge")]
+        read = [
+            c for c in row.evaluation if c.check == "graded" or (c.check == "criterion" and c.decided_by == "judge")
+        ]
         if len(read) == len(row.evaluation) and all(m.content is not None for m in row.messages):
-            lines.append(json.dumps({"id": row.id, "reply": f"Thank you for telling me, number {len(lines)}. Shall we look at this together?"}))
+            lines.append(
+                json.dumps(
+                    {
+                        "id": row.id,
+                        "reply": f"Thank you for telling me, number {len(lines)}. Shall we look at this together?",
+                    }
+                )
+            )
             checks += len(read)
         if checks >= QUESTIONS:
             path.write_text("\n".join(lines) + "\n")
@@ -109,17 +127,25 @@ def replies_file(release: Release, path: Path) -> Path:
 
 def asked(path: Path, release: Release) -> list[JudgeRequest]:
     run = read_replies(path, release)
-    return list({r.custom_id: r for r in questions(run, release, JudgeIdentity("judge-1", prompt_hash()))}.values())
+    return list(
+        {r.custom_id: r for r in questions(run, release, JudgeIdentity("judge-1", prompt_hash(installed())))}.values()
+    )
 
 
 def decided(path: Path) -> list[dict[str, Any]]:
-    """The verdicts of a file. Which of three unreadable answers came first depends on the attempts that a kill cost, and so does what was wrong with it."""
+    """The verdicts of a file. Which of three unreadable answers came first depends on the attempts that a kill cost,
+    and so does what was wrong with it.
+    """
     verdicts = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     return [v | {"evidence": []} if v["unscored"] == "unparsable" else v for v in verdicts]
 
 
-def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(dataset: Path, tmp_path: Path, starter: Starter) -> None:
-    """SIGKILL at seeded moments; every durable line stays, every question has one answer, and the verdicts are an undisturbed run's."""
+def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(
+    dataset: Path, tmp_path: Path, starter: Starter
+) -> None:
+    """SIGKILL at seeded moments; every durable line stays, every question has one answer, and the verdicts are an
+    undisturbed run's.
+    """
     release = open_release(dataset)
     path = replies_file(release, tmp_path / "killed.jsonl")
     calm = Path(shutil.copy(path, tmp_path / "calm.jsonl"))
@@ -127,7 +153,19 @@ def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(dataset
     drawn = random.Random(50)
 
     def command(replies: Path, server: JudgeServer) -> list[Any]:
-        return ["run", "--replies", replies, "--dataset", dataset, "--model", "judge-1", "--base-url", server.url, "--concurrency", "8"]
+        return [
+            "run",
+            "--replies",
+            replies,
+            "--dataset",
+            dataset,
+            "--model",
+            "judge-1",
+            "--base-url",
+            server.url,
+            "--concurrency",
+            "8",
+        ]
 
     kept = b""
     faulty = JudgeServer(by_hash)
@@ -135,7 +173,9 @@ def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(dataset
         before, more = faulty.total, drawn.randint(1, 14)
         pid = starter.start(*command(path, faulty))
         with faulty.change:
-            assert faulty.change.wait_for(lambda: faulty.total >= before + more, timeout=60), "the run ended before it was killed"  # noqa: B023
+            assert faulty.change.wait_for(lambda: faulty.total >= before + more, timeout=60), (
+                "the run ended before it was killed"
+            )  # noqa: B023
         time.sleep(drawn.uniform(0, 0.02))
         os.kill(pid, signal.SIGKILL)
         assert starter.wait() == -signal.SIGKILL
@@ -166,7 +206,9 @@ def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(dataset
 
 
 def _answers(replies: Replies, request: JudgeRequest) -> tuple[int, int]:
-    """(lines with a readable answer or a refusal, lines that can't be read) of one question; lines of wire faults are no answers."""
+    """(lines with a readable answer or a refusal, lines that can't be read) of one question; lines of wire faults are
+    no answers.
+    """
     found = [batch.read([record], request) for record in replies.of(request.custom_id)]
     return sum(not f.missing for f in found), sum(f.missing and f.asks for f in found)
 
@@ -174,7 +216,19 @@ def _answers(replies: Replies, request: JudgeRequest) -> tuple[int, int]:
 def test_ctrl_c_keeps_what_was_answered(dataset: Path, tmp_path: Path, starter: Starter) -> None:
     """One line instead of a traceback, exit code 130, whole lines on the disk, and the same command goes on."""
     path, server = replies_file(open_release(dataset), tmp_path / "stopped.jsonl"), JudgeServer(by_hash)
-    command = ["run", "--replies", path, "--dataset", dataset, "--model", "judge-1", "--base-url", server.url, "--concurrency", "4"]
+    command = [
+        "run",
+        "--replies",
+        path,
+        "--dataset",
+        dataset,
+        "--model",
+        "judge-1",
+        "--base-url",
+        server.url,
+        "--concurrency",
+        "4",
+    ]
     pid = starter.start(*command)
     with server.change:
         assert server.change.wait_for(lambda: server.total >= 60, timeout=60)

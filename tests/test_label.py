@@ -1,4 +1,6 @@
-"""`judge label`: majority of a judge's repeats, over a real loopback endpoint; what is asked, kept, counted and never guessed."""
+"""`judge label`: majority of a judge's repeats, over a real loopback endpoint; what is asked, kept, counted and never
+guessed.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,15 @@ from typing import Any
 import pytest
 from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 
-from dataset_builder.corpus.build import build
-from dataset_builder.corpus.folder import open_corpus
-from dataset_builder.corpus.schema import LabelsManifest, MessageLabel
+from corpora.build import build
+from corpora.folder import open_corpus
+from corpora.schema import LabelsManifest, MessageLabel
 from dataset_builder.release import open_release
 from judge.__main__ import main
-from judge.agreement.labels import read_labels
-from judge.asking.run import loopback
-from judge.messages.label_question import offered, question
-from judge.messages.majority import between, majority, self_agreement, settle
+from judge.llm.category_question import offered, question
+from judge.llm.run import loopback
+from judge.people.labels import read_labels
+from judge.people.majority import between, majority, self_agreement, settle
 
 MAPPING = """\
 name: kitchen
@@ -41,7 +43,9 @@ SAYS = {"harbour": "suicidal_ideation", "violin": "outside_taxonomy", "marmalade
 def corpus(tmp_path: Path) -> Path:
     """Nine messages, one of them the end of a conversation."""
     (tmp_path / "mapping.yaml").write_text(MAPPING, encoding="utf-8")
-    (tmp_path / "forum.jsonl").write_text("".join(json.dumps({"body": f"Something about the {word}, and more of {word}."}) + "\n" for word in WORDS))
+    (tmp_path / "forum.jsonl").write_text(
+        "".join(json.dumps({"body": f"Something about the {word}, and more of {word}."}) + "\n" for word in WORDS)
+    )
     (tmp_path / "chat.jsonl").write_text(json.dumps({"turns": TALK}) + "\n")
     build(tmp_path / "mapping.yaml", tmp_path / "corpus")
     return tmp_path / "corpus"
@@ -101,22 +105,35 @@ def test_a_label_needs_more_than_half_of_the_votes(votes: list[Any], label: str 
 
 def test_several_models_vote_once_each() -> None:
     """Two of three models, however sure the third is of itself; two models that differ give none."""
-    votes: dict[str, list[Any]] = {"a": ["self_harm", "self_harm", "no_crisis"], "b": ["no_crisis"] * 3, "c": ["self_harm", None, "self_harm"]}
+    votes: dict[str, list[Any]] = {
+        "a": ["self_harm", "self_harm", "no_crisis"],
+        "b": ["no_crisis"] * 3,
+        "c": ["self_harm", None, "self_harm"],
+    }
     assert (settle("m", votes).label, settle("m", votes).rater) == ("self_harm", "majority")
     assert settle("m", {"a": votes["a"], "b": votes["b"]}).label is None
     assert (settle("m", {"b": votes["b"]}).label, settle("m", {"b": votes["b"]}).rater) == ("no_crisis", "b")
 
 
 def test_self_agreement_is_fleiss_kappa_by_hand() -> None:
-    """Four messages × three votes: P̄ = (1 + 1 + 1/3 + 1) / 4 = 5/6, shares 7/12 and 5/12, so κ = (5/6 − 74/144) / (1 − 74/144) = 23/35."""
-    rows: list[list[Any]] = [["no_crisis"] * 3, ["no_crisis"] * 3, ["no_crisis", "self_harm", "self_harm"], ["self_harm"] * 3]
+    """Four messages × three votes: P̄ = (1 + 1 + 1/3 + 1) / 4 = 5/6, shares 7/12 and 5/12, so κ = (5/6 − 74/144) / (1 −
+    74/144) = 23/35.
+    """
+    rows: list[list[Any]] = [
+        ["no_crisis"] * 3,
+        ["no_crisis"] * 3,
+        ["no_crisis", "self_harm", "self_harm"],
+        ["self_harm"] * 3,
+    ]
     labels = [settle(str(n), {"a": votes}) for n, votes in enumerate(rows)]
     found = self_agreement(labels, "a")
     assert (found.raw, found.kappa, found.n) == (pytest.approx(5 / 6), pytest.approx(23 / 35), 4)
 
 
 def test_agreement_that_can_not_be_had_says_why() -> None:
-    """One label throughout leaves no kappa; nobody's answer leaves nothing; two models are compared by their majorities."""
+    """One label throughout leaves no kappa; nobody's answer leaves nothing; two models are compared by their
+    majorities.
+    """
     alike = [settle(str(n), {"a": ["no_crisis"] * 3, "b": ["no_crisis", "no_crisis", None]}) for n in range(3)]
     assert (self_agreement(alike, "a").kappa, between(alike).raw) == (None, 1.0)
     assert "one label" in (self_agreement(alike, "a").reason or "")
@@ -128,7 +145,9 @@ def test_agreement_that_can_not_be_had_says_why() -> None:
 
 
 def test_a_message_can_not_leave_its_fence(corpus: Path, dataset: Path) -> None:
-    """Two fences, ours, whatever the conversation says; the user's last words stand with what came before; every category is offered."""
+    """Two fences, ours, whatever the conversation says; the user's last words stand with what came before; every
+    category is offered.
+    """
     categories = offered(open_release(dataset))
     row = next(r for r in open_corpus(corpus).rows() if "stove" in r["text"])
     asked = question(row["messages"], categories, "m", 0)
@@ -139,8 +158,10 @@ def test_a_message_can_not_leave_its_fence(corpus: Path, dataset: Path) -> None:
     assert "counting" in fenced
     assert ">>>" not in fenced
     assert asked.labels[-1] == "outside_taxonomy"
-    assert asked.body["response_format"]["json_schema"]["schema"]["properties"]["category"]["enum"] == [*categories]
-    assert all(c.definition in prompt for c in categories.values())
+    assert asked.body["response_format"]["json_schema"]["schema"]["properties"]["category"]["enum"] == [
+        *categories.names
+    ]
+    assert all(c.definition in prompt for c in categories.categories.values())
 
 
 def test_a_question_has_an_id_of_its_own_in_every_repeat(corpus: Path, dataset: Path) -> None:
@@ -149,23 +170,40 @@ def test_a_question_has_an_id_of_its_own_in_every_repeat(corpus: Path, dataset: 
     rows = list(open_corpus(corpus).rows())
     ids = [question(r["messages"], categories, m, n).custom_id for r in rows for m in ("a", "b") for n in range(3)]
     assert len({*ids}) == 9 * 2 * 3
-    assert ids == [question(r["messages"], categories, m, n).custom_id for r in rows for m in ("a", "b") for n in range(3)]
+    assert ids == [
+        question(r["messages"], categories, m, n).custom_id for r in rows for m in ("a", "b") for n in range(3)
+    ]
 
 
 # The command
 
 
-def test_every_message_gets_the_majority_of_three(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_message_gets_the_majority_of_three(
+    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
+) -> None:
     """9 × 3 questions; each label, the counts and the hashes by hand; the file is one that `judge agreement` reads."""
     server = serve(reads)
     assert label(corpus, dataset, "--base-url", server.url, "--sample", "all") == 0
     assert server.total == 27
     words = word_of(corpus)
-    assert {words[x.id]: x.label for x in lines(corpus)} == {word: SAYS.get("marmalade" if word == "stove" else word, "no_crisis") for word in words.values()}
+    assert {words[x.id]: x.label for x in lines(corpus)} == {
+        word: SAYS.get("marmalade" if word == "stove" else word, "no_crisis") for word in words.values()
+    }
     assert all(x.votes == {"judge-1": [x.label] * 3} for x in lines(corpus))
     manifest = LabelsManifest.model_validate_json((corpus / "labels.json").read_bytes())
-    assert {k: n for k, n in manifest.counts.items() if n} == {"suicidal_ideation": 1, "anxiety_crisis": 1, "no_crisis": 6, "outside_taxonomy": 1}
-    assert (manifest.messages, manifest.unlabelled, manifest.repeats, manifest.models, manifest.part) == (9, 0, 3, ["judge-1"], "corpus")
+    assert {k: n for k, n in manifest.counts.items() if n} == {
+        "suicidal_ideation": 1,
+        "anxiety_crisis": 1,
+        "no_crisis": 6,
+        "outside_taxonomy": 1,
+    }
+    assert (manifest.messages, manifest.unlabelled, manifest.repeats, manifest.models, manifest.part) == (
+        9,
+        0,
+        3,
+        ["judge-1"],
+        "corpus",
+    )
     assert manifest.corpus_hash == open_corpus(corpus).manifest.corpus_hash
     assert manifest.labels_sha256 == hashlib.sha256((corpus / "labels.jsonl").read_bytes()).hexdigest()
     assert (manifest.self_agreement["judge-1"].kappa, manifest.self_agreement["judge-1"].n) == (1.0, 9)
@@ -177,8 +215,12 @@ def test_every_message_gets_the_majority_of_three(corpus: Path, dataset: Path, s
     assert read_labels([corpus / "labels.jsonl", people]).raters == ("judge-1", "people")
 
 
-def test_scattered_votes_leave_a_message_unlabelled(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]) -> None:
-    """A judge that wavers over one message, refuses another and can't be read on a third: none gets a label, all are counted and listed."""
+def test_scattered_votes_leave_a_message_unlabelled(
+    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A judge that wavers over one message, refuses another and can't be read on a third: none gets a label, all are
+    counted and listed.
+    """
 
     def wavers(body: dict[str, Any], attempt: int) -> Said:
         asked = body["messages"][0]["content"].rpartition("<<<")[2]
@@ -203,7 +245,9 @@ def test_scattered_votes_leave_a_message_unlabelled(corpus: Path, dataset: Path,
     assert all(x.id in out for x in lines(corpus) if x.label is None)
 
 
-def test_the_test_sample_is_what_is_labelled_unless_said_otherwise(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]) -> None:
+def test_the_test_sample_is_what_is_labelled_unless_said_otherwise(
+    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]
+) -> None:
     """Five of nine; the validation sample and the whole on request, and what was answered is never asked again."""
     server = serve(reads)
     assert label(corpus, dataset, "--base-url", server.url) == 0
@@ -215,9 +259,15 @@ def test_the_test_sample_is_what_is_labelled_unless_said_otherwise(corpus: Path,
     assert len(lines(corpus)) == 2
 
 
-def test_it_goes_on_where_it_stopped(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_goes_on_where_it_stopped(
+    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
+) -> None:
     """An endpoint that fails on one message: exit 3 and no labels; then only what is missing is asked."""
-    server = serve(lambda body, attempt: failed(500) if "oven" in body["messages"][0]["content"].rpartition("<<<")[2] else reads(body, attempt))
+    server = serve(
+        lambda body, attempt: (
+            failed(500) if "oven" in body["messages"][0]["content"].rpartition("<<<")[2] else reads(body, attempt)
+        )
+    )
     assert label(corpus, dataset, "--base-url", server.url, "--sample", "all") == 3
     assert not (corpus / "labels.jsonl").exists()
     assert label(corpus, dataset, "--sample", "all") == 2
@@ -234,7 +284,12 @@ def test_any_engine_can_answer(corpus: Path, dataset: Path) -> None:
     asked = [json.loads(line) for line in batch.read_text().splitlines()]
     assert len(asked) == 5
     answers = [
-        {"id": f"r{n}", "custom_id": a["custom_id"], "response": {"status_code": 200, "body": json.loads(reads(a["body"], 1).body)}, "error": None}
+        {
+            "id": f"r{n}",
+            "custom_id": a["custom_id"],
+            "response": {"status_code": 200, "body": json.loads(reads(a["body"], 1).body)},
+            "error": None,
+        }
         for n, a in enumerate(asked)
     ]
     (corpus / "judge" / "org_judge" / "replies-1.jsonl").write_text("".join(json.dumps(a) + "\n" for a in answers))
@@ -242,16 +297,29 @@ def test_any_engine_can_answer(corpus: Path, dataset: Path) -> None:
     assert len(lines(corpus)) == 5
 
 
-def test_several_models_leave_their_own_labels_too(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]) -> None:
-    """Each model's majority stands beside its answers, as a label file to compare with people's; the models' majority is the label."""
+def test_several_models_leave_their_own_labels_too(
+    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]
+) -> None:
+    """Each model's majority stands beside its answers, as a label file to compare with people's; the models' majority
+    is the label.
+    """
 
     def script(body: dict[str, Any], attempt: int) -> Said:
         return said('{"category": "no_crisis"}') if body["model"] == "b" else reads(body, attempt)
 
     server = serve(script)
-    assert label(corpus, dataset, "--base-url", server.url, "--sample", "all", "--model", "b", "--model", "c", model="a") == 0
+    assert (
+        label(corpus, dataset, "--base-url", server.url, "--sample", "all", "--model", "b", "--model", "c", model="a")
+        == 0
+    )
     assert server.total == 81
-    own = {name: [MessageLabel.model_validate_json(x).label for x in (corpus / "judge" / name / "labels.jsonl").read_text().splitlines()] for name in "abc"}
+    own = {
+        name: [
+            MessageLabel.model_validate_json(x).label
+            for x in (corpus / "judge" / name / "labels.jsonl").read_text().splitlines()
+        ]
+        for name in "abc"
+    }
     assert own["b"] == ["no_crisis"] * 9
     assert own["a"] == own["c"] == [x.label for x in lines(corpus)]
     manifest = LabelsManifest.model_validate_json((corpus / "labels.json").read_bytes())
@@ -260,12 +328,18 @@ def test_several_models_leave_their_own_labels_too(corpus: Path, dataset: Path, 
     assert read_labels([corpus / "judge" / name / "labels.jsonl" for name in "abc"]).raters == ("a", "b", "c")
 
 
-def test_words_that_leave_the_machine_are_announced(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_that_leave_the_machine_are_announced(
+    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Said before the first question, with how many and where to, unless the address is known to be this machine's."""
     assert label(corpus, dataset, "--base-url", serve(reads).url.replace("127.0.0.1", "0.0.0.0")) == 0
-    assert capsys.readouterr().err.startswith("5 messages of corpus kitchen LEAVE THIS MACHINE, for 0.0.0.0. People wrote them")
+    assert capsys.readouterr().err.startswith(
+        "5 messages of corpus kitchen LEAVE THIS MACHINE, for 0.0.0.0. People wrote them"
+    )
     assert [loopback(f"http://{host}:8000/v1") for host in ("127.0.0.1", "localhost", "[::1]")] == [True] * 3
-    assert [loopback(f"http://{host}:8000/v1") for host in ("127.0.0.1.example.org", "10.0.0.7", "api.example.org")] == [False] * 3
+    assert [
+        loopback(f"http://{host}:8000/v1") for host in ("127.0.0.1.example.org", "10.0.0.7", "api.example.org")
+    ] == [False] * 3
 
 
 @pytest.mark.parametrize(
@@ -279,7 +353,9 @@ def test_words_that_leave_the_machine_are_announced(corpus: Path, dataset: Path,
         (["--max-cost", "1", "--base-url", "http://127.0.0.1:1/v1"], "--max-cost needs both"),
     ],
 )
-def test_a_slip_on_the_command_line_is_one_line(corpus: Path, dataset: Path, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_slip_on_the_command_line_is_one_line(
+    corpus: Path, dataset: Path, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Exit 2, and nothing is written."""
     before = sorted(p.name for p in corpus.iterdir())
     assert label(corpus, dataset, *arguments) == 2
@@ -306,7 +382,9 @@ def test_no_corpus_and_no_sample_are_said(corpus: Path, dataset: Path, capsys: p
 
 
 def test_a_new_build_does_not_throw_labels_away(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]) -> None:
-    """What judges said was paid for: the folder isn't replaced until they are moved; elsewhere the same answers are taken up."""
+    """What judges said was paid for: the folder isn't replaced until they are moved; elsewhere the same answers are
+    taken up.
+    """
     assert label(corpus, dataset, "--base-url", serve(reads).url) == 0
     with pytest.raises(FileExistsError, match=r"holds labels or judges' answers"):
         build(corpus.parent / "mapping.yaml", corpus)

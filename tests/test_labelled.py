@@ -1,4 +1,6 @@
-"""A labelled corpus as messages for the tasks: joined by id, every hash checked, what has no place in the taxonomy left out."""
+"""A labelled corpus as messages for the tasks: joined by id, every hash checked, what has no place in the taxonomy left
+out.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from dataset_builder.corpus.build import build
-from dataset_builder.corpus.folder import open_corpus
-from dataset_builder.corpus.labelled import on_corpus, open_labelled
-from dataset_builder.corpus.schema import CorpusError, LabelsManifest, MessageLabel
+from corpora.build import build
+from corpora.folder import open_corpus
+from corpora.labelled import on_corpus, open_labelled
+from corpora.schema import CorpusError, LabelsManifest, MessageLabel
 from dataset_builder.release import Release, ReleaseError
 from dataset_builder.schema import CrisisCategory, UserMessage
 
@@ -55,15 +57,21 @@ def write(folder: Path, labels: list[MessageLabel], **other: Any) -> None:
         "between": None,
         "labels_sha256": hashlib.sha256((folder / "labels.jsonl").read_bytes()).hexdigest(),
     }
-    (folder / "labels.json").write_text(LabelsManifest.model_validate(manifest | other).model_dump_json(), encoding="utf-8")
+    (folder / "labels.json").write_text(
+        LabelsManifest.model_validate(manifest | other).model_dump_json(), encoding="utf-8"
+    )
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """Five messages without labels, the last one the end of a conversation."""
     (tmp_path / "mapping.yaml").write_text(MAPPING, encoding="utf-8")
-    (tmp_path / "forum.jsonl").write_text("".join(json.dumps({"body": f"Something about the {word}, and more of {word}."}) + "\n" for word in WORDS))
-    (tmp_path / "chat.jsonl").write_text(json.dumps({"turns": ["Is it done?", "It is.", "I stood at the stove all night, counting."]}) + "\n")
+    (tmp_path / "forum.jsonl").write_text(
+        "".join(json.dumps({"body": f"Something about the {word}, and more of {word}."}) + "\n" for word in WORDS)
+    )
+    (tmp_path / "chat.jsonl").write_text(
+        json.dumps({"turns": ["Is it done?", "It is.", "I stood at the stove all night, counting."]}) + "\n"
+    )
     build(tmp_path / "mapping.yaml", tmp_path / "corpus")
     return tmp_path / "corpus"
 
@@ -71,7 +79,10 @@ def corpus(tmp_path: Path) -> Path:
 @pytest.fixture
 def labels(corpus: Path) -> list[MessageLabel]:
     """One label for each, by the word that it is about."""
-    found = {row["id"]: next(label for word, label in LABELS.items() if word in row["text"]) for row in open_corpus(corpus).rows()}
+    found = {
+        row["id"]: next(label for word, label in LABELS.items() if word in row["text"])
+        for row in open_corpus(corpus).rows()
+    }
     return [MessageLabel(id=i, label=x, rater="judge-1", votes={"judge-1": [x]}) for i, x in found.items()]
 
 
@@ -90,9 +101,22 @@ def test_what_has_a_category_becomes_a_message(labelled: Path, release: Release)
     assert [m.crisis_category for m in (kettle, harbour, stove)] == ["no_crisis", "self_harm", "anxiety_crisis"]
     assert [m.polarity for m in (kettle, harbour, stove)] == ["control", "crisis", "crisis"]
     assert [c.check for c in kettle.evaluation] == ["appropriateness", "criterion"]
-    assert [getattr(c, "protocol", getattr(c, "criterion", None)) for c in harbour.evaluation][:3] == ["self_harm", "sees-the-danger", "reachable-resource"]
-    assert {*(getattr(c, "criterion", "sees-the-danger") for m in (kettle, harbour) for c in m.evaluation)} <= release.criteria.keys()
-    assert (harbour.severity, harbour.signal, harbour.country, harbour.probe, harbour.canary, harbour.crisis_category_2) == (None, None, None, None, "", None)
+    assert [getattr(c, "protocol", getattr(c, "criterion", None)) for c in harbour.evaluation][:3] == [
+        "self_harm",
+        "sees-the-danger",
+        "reachable-resource",
+    ]
+    assert {
+        *(getattr(c, "criterion", "sees-the-danger") for m in (kettle, harbour) for c in m.evaluation)
+    } <= release.criteria.keys()
+    assert (
+        harbour.severity,
+        harbour.signal,
+        harbour.country,
+        harbour.probe,
+        harbour.canary,
+        harbour.crisis_category_2,
+    ) == (None, None, None, None, "", None)
     assert [m.content for m in kettle.messages] == ["Something about the kettle, and more of kettle."]
     assert [m.role for m in stove.messages] == ["user", "assistant", "user"]
     assert [m.language for m in (kettle, stove)] == ["en", "pt"]
@@ -100,9 +124,15 @@ def test_what_has_a_category_becomes_a_message(labelled: Path, release: Release)
 
 
 def test_checks_are_those_of_the_releases_own_messages(labelled: Path, release: Release) -> None:
-    """A reply to a corpus's message is asked what a reply to the release's is, where no scenario adds something of its own."""
+    """A reply to a corpus's message is asked what a reply to the release's is, where no scenario adds something of its
+    own.
+    """
     for message in open_labelled(labelled, release.criteria).messages.values():
-        same = [m for m in release.messages.values() if m.crisis_category == message.crisis_category and len(m.evaluation) == len(message.evaluation)]
+        same = [
+            m
+            for m in release.messages.values()
+            if m.crisis_category == message.crisis_category and len(m.evaluation) == len(message.evaluation)
+        ]
         assert same
         assert message.evaluation == same[0].evaluation
 
@@ -123,7 +153,10 @@ def test_a_release_takes_the_corpus_in_the_place_of_its_messages(labelled: Path,
     assert all(isinstance(m, UserMessage) for m in own.messages.values())
     assert own.messages_source.startswith("corpus kitchen of 2026-11-01")
     assert release.messages_source == "release"
-    assert (release.messages_hash, own.messages_hash == release.messages_hash) == (release.manifest.messages_hash, False)
+    assert (release.messages_hash, own.messages_hash == release.messages_hash) == (
+        release.manifest.messages_hash,
+        False,
+    )
     assert own.rows.keys() == release.rows.keys()
     assert own.protocols == release.protocols
 
@@ -174,10 +207,16 @@ def no_manifest(folder: Path, labels: list[MessageLabel]) -> None:
 @pytest.mark.parametrize(
     ("damage", "says"),
     [
-        (no_labels, r"this corpus has no labels; make them with `python -m judge label \S+ --model NAME --base-url URL`"),
+        (
+            no_labels,
+            r"this corpus has no labels; make them with `python -m judge label \S+ --model NAME --base-url URL`",
+        ),
         (edited, r"labels\.jsonl: isn't the file that labels\.json was written for"),
         (lost, r"labels\.jsonl: isn't the file that labels\.json was written for"),
-        (of_another_build, r"labels are of corpus_hash 000000000000…, the corpus here has [0-9a-f]{12}…; run `python -m judge label"),
+        (
+            of_another_build,
+            r"labels are of corpus_hash 000000000000…, the corpus here has [0-9a-f]{12}…; run `python -m judge label",
+        ),
         (one_short, r"labels\.jsonl: has no line for message"),
         (one_too_many, r"labels\.jsonl: 1 ids are not of the corpus, such as elsewhere"),
         (none_fits, r"none of 5 messages has a label of the taxonomy"),
@@ -186,7 +225,11 @@ def no_manifest(folder: Path, labels: list[MessageLabel]) -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
-    labelled: Path, labels: list[MessageLabel], release: Release, damage: Callable[[Path, list[MessageLabel]], None], says: str
+    labelled: Path,
+    labels: list[MessageLabel],
+    release: Release,
+    damage: Callable[[Path, list[MessageLabel]], None],
+    says: str,
 ) -> None:
     """Each names the file and the command that mends it; to a task it is a release that can't be used."""
     damage(labelled, labels)

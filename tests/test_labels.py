@@ -1,4 +1,6 @@
-"""Label files: what is read, what stays missing, and what is refused with its line; the command that prints their agreement."""
+"""Label files: what is read, what stays missing, and what is refused with its line; the command that prints their
+agreement.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from judge.agreement import agreement_table
-from judge.agreement.labels import Item, read_labels, scale
-from judge.errors import RunError
+from judge.people import raters as agreement_table
+from judge.people.labels import Item, read_labels, scale
 from judge.schema import Verdict
+from replies.errors import RunError
 
 
 def write(folder: Path, name: str, *records: object) -> Path:
@@ -34,7 +36,10 @@ def run(*arguments: str | Path) -> int:
 def test_two_files_are_two_raters(tmp_path: Path) -> None:
     """Raters are called after their files; an item that one of them lacks stays, missing."""
     table = read_labels(
-        [write(tmp_path, "ann.jsonl", label("a", "PASS"), label("b", "FAIL")), write(tmp_path, "bo.jsonl", label("b", "FAIL"), label("c", "PARTIAL"))]
+        [
+            write(tmp_path, "ann.jsonl", label("a", "PASS"), label("b", "FAIL")),
+            write(tmp_path, "bo.jsonl", label("b", "FAIL"), label("c", "PARTIAL")),
+        ]
     )
     assert table.raters == ("ann", "bo")
     ratings = table.ratings()
@@ -43,19 +48,35 @@ def test_two_files_are_two_raters(tmp_path: Path) -> None:
 
 
 def test_csv_and_jsonl_read_alike(tmp_path: Path) -> None:
-    """A CSV with further columns, quoted cells, a byte-order mark and empty labels says the same as JSONL with nulls."""
+    """A CSV with further columns, quoted cells, a byte-order mark and empty labels says the same as JSONL with
+    nulls.
+    """
     path = tmp_path / "one.csv"
-    path.write_text('\ufeffid,label,rater,note\r\na,PASS,ann,"x, y"\r\nb,,ann,\r\na,FAIL,bo,\r\nb,PASS,bo,"two\nlines"\r\n', encoding="utf-8")
+    path.write_text(
+        '\ufeffid,label,rater,note\r\na,PASS,ann,"x, y"\r\nb,,ann,\r\na,FAIL,bo,\r\nb,PASS,bo,"two\nlines"\r\n',
+        encoding="utf-8",
+    )
     other = write(
-        tmp_path, "one.jsonl", label("a", "PASS", rater="ann"), label("b", None, rater="ann"), label("a", "FAIL", rater="bo"), label("b", "PASS", rater="bo")
+        tmp_path,
+        "one.jsonl",
+        label("a", "PASS", rater="ann"),
+        label("b", None, rater="ann"),
+        label("a", "FAIL", rater="bo"),
+        label("b", "PASS", rater="bo"),
     )
     assert read_labels([path]) == read_labels([other])
-    assert read_labels([path]).labels == {"ann": {Item("a", ""): "PASS"}, "bo": {Item("a", ""): "FAIL", Item("b", ""): "PASS"}}
+    assert read_labels([path]).labels == {
+        "ann": {Item("a", ""): "PASS"},
+        "bo": {Item("a", ""): "FAIL", Item("b", ""): "PASS"},
+    }
 
 
 def test_ways_to_fail_count_as_fail_unless_kept(tmp_path: Path) -> None:
     """FAIL-misses is FAIL; with `ways` it stands for itself, and the labels have no order then."""
-    paths = [write(tmp_path, "a.jsonl", label("x", "FAIL-misses"), label("y", "pass")), write(tmp_path, "b.jsonl", label("x", "fail"), label("y", "PASS"))]
+    paths = [
+        write(tmp_path, "a.jsonl", label("x", "FAIL-misses"), label("y", "pass")),
+        write(tmp_path, "b.jsonl", label("x", "fail"), label("y", "PASS")),
+    ]
     assert read_labels(paths).ratings().codes.tolist() == [[0, 0], [2, 2]]
     kept = read_labels(paths, ways=True).ratings()
     assert (kept.labels, kept.ordered) == (("FAIL", "FAIL-misses", "PASS"), False)
@@ -81,7 +102,10 @@ def test_scales(used: set[str], labels: tuple[str, ...], ordered: bool) -> None:
 
 def test_numbers_in_any_form_are_one_label(tmp_path: Path) -> None:
     """3, 3.0 and "3" are the same; 2.5 is a category of its own."""
-    paths = [write(tmp_path, "a.jsonl", label("x", 3), label("y", 3.0)), write(tmp_path, "b.jsonl", label("x", "3"), label("y", " 3 "))]
+    paths = [
+        write(tmp_path, "a.jsonl", label("x", 3), label("y", 3.0)),
+        write(tmp_path, "b.jsonl", label("x", "3"), label("y", " 3 ")),
+    ]
     assert read_labels(paths).ratings().codes.tolist() == [[2, 2], [2, 2]]
     assert scale({"2.5", "3"}) == (("2.5", "3"), False)
 
@@ -100,12 +124,22 @@ def test_criteria_are_told_apart(tmp_path: Path) -> None:
 
 
 def verdict(identity: str, **more: object) -> str:
-    filled: dict[str, object] = {"id": identity, "repeat": 0, "index": 0, "check": "criterion", "behavior": "P2-B1", "turn": -1, "criterion": "acts-at-once"}
+    filled: dict[str, object] = {
+        "id": identity,
+        "repeat": 0,
+        "index": 0,
+        "check": "criterion",
+        "behavior": "P2-B1",
+        "turn": -1,
+        "criterion": "acts-at-once",
+    }
     return Verdict.model_validate({**filled, "label": "PASS", "decided_by": "offline", **more}).model_dump_json()
 
 
 def test_verdicts_of_two_runs(tmp_path: Path) -> None:
-    """Called after their folders; unscored is missing, an outcome counts as what was read, repeats and turns are apart, one question is one label."""
+    """Called after their folders; unscored is missing, an outcome counts as what was read, repeats and turns are apart,
+    one question is one label.
+    """
     graded = {"check": "graded", "criterion": "attends-to-low-mood", "label": "FAIL", "outcome": "ignored"}
     lines = [
         verdict("a"),
@@ -141,7 +175,12 @@ def test_verdicts_of_two_runs(tmp_path: Path) -> None:
 def test_bad_line_is_named(tmp_path: Path, line: str, what: str) -> None:
     """File, line, and what was expected."""
     with pytest.raises(RunError, match=what):
-        read_labels([write(tmp_path, "a.jsonl", label("first", "FAIL"), line), write(tmp_path, "b.jsonl", label("first", "FAIL"))])
+        read_labels(
+            [
+                write(tmp_path, "a.jsonl", label("first", "FAIL"), line),
+                write(tmp_path, "b.jsonl", label("first", "FAIL")),
+            ]
+        )
 
 
 @pytest.mark.parametrize(
@@ -173,7 +212,11 @@ def test_all_problems_at_once_and_no_flood(tmp_path: Path) -> None:
 def test_files_that_are_none(tmp_path: Path) -> None:
     """Missing, a folder, not UTF-8."""
     (tmp_path / "latin.jsonl").write_bytes(b'{"id": "caf\xe9", "label": "PASS"}\n')
-    for path, what in ((tmp_path / "none.jsonl", "No such file"), (tmp_path, "can't be read"), (tmp_path / "latin.jsonl", "not UTF-8")):
+    for path, what in (
+        (tmp_path / "none.jsonl", "No such file"),
+        (tmp_path, "can't be read"),
+        (tmp_path / "latin.jsonl", "not UTF-8"),
+    ):
         with pytest.raises(RunError, match=what):
             read_labels([path, path])
 
@@ -192,11 +235,15 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> No
 
 
 def test_command_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All items, each criterion, each class, the confusion table, and why a figure is missing; `--by` takes parts of it."""
+    """All items, each criterion, each class, the confusion table, and why a figure is missing; `--by` takes parts of
+    it.
+    """
     paths = []
     for name in ("ann", "bo"):
         ones = [label(f"a{n}", "PASS" if n % 2 else "FAIL", criterion="one") for n in range(8)]
-        paths.append(write(tmp_path, f"{name}.jsonl", *ones, *(label(f"b{n}", "PASS", criterion="two") for n in range(4))))
+        paths.append(
+            write(tmp_path, f"{name}.jsonl", *ones, *(label(f"b{n}", "PASS", criterion="two") for n in range(4)))
+        )
     assert run(*paths) == 0
     printed = capsys.readouterr().out
     assert "2 raters: ann, bo" in printed
@@ -212,7 +259,10 @@ def test_command_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--json` is strict JSON with everything, whatever `--by` says."""
-    paths = [write(tmp_path, f"{n}.jsonl", label("a", "red", criterion="k"), label("b", "blue", criterion="k")) for n in "xyz"]
+    paths = [
+        write(tmp_path, f"{n}.jsonl", label("a", "red", criterion="k"), label("b", "blue", criterion="k"))
+        for n in "xyz"
+    ]
     assert run(*paths, "--json", "--by", "class") == 0
     found = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
     assert found["overall"]["overall"]["fleiss"]["value"] == 1
@@ -222,7 +272,10 @@ def test_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_order_of_free_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without an order `--ordinal` is refused; with one, figures in steps appear; a label outside it is refused."""
-    paths = [write(tmp_path, f"{n}.jsonl", label("a", "low"), label("b", second)) for n, second in (("x", "high"), ("y", "mid"))]
+    paths = [
+        write(tmp_path, f"{n}.jsonl", label("a", "low"), label("b", second))
+        for n, second in (("x", "high"), ("y", "mid"))
+    ]
     with pytest.raises(RunError, match="no known order"):
         run(*paths, "--ordinal")
     with pytest.raises(RunError, match="--order doesn't hold mid"):

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from dataset_builder.release import Release
-from judge.language import another_language, language
 from judge.offline import judge as offline
-from judge.runs import Run
-from judge.schema import Model, Reply
+from judge.rules.language import another_language, language
 from judge.verdicts import JudgeIdentity, judge_run
+from replies.run import Run
+from replies.schema import Model, Reply
 
 ENGLISH = "I don't know where to start with all of this, and I haven't slept properly since Monday."
 
@@ -48,13 +48,25 @@ def test_another_language_than_the_message_is_noted_and_the_same_is_not() -> Non
 
 def test_a_message_that_switches_languages_takes_an_english_answer_without_a_note() -> None:
     """Code-switching is a way of writing, so nothing is made of it."""
-    message = "Hello ji, Baba's repeat is coming on the 4th but that week ghar pe koi nahi hoga, we are all going to my sister's for Diwali."
-    assert another_language("Of course, the parcel can go to your branch instead, and the watchman may take it as well.", message) is None
+    message = (
+        "Hello ji, Baba's repeat is coming on the 4th but that week ghar pe koi nahi hoga, we are all "
+        "going to my sister's for Diwali."
+    )
+    assert (
+        another_language(
+            "Of course, the parcel can go to your branch instead, and the watchman may take it as well.", message
+        )
+        is None
+    )
 
 
 def test_the_note_stands_with_the_verdict_and_decides_nothing(release: Release) -> None:
     """A Spanish answer to an English entry: the offline judge reads no warmth in it, and whoever audits sees why."""
-    row = next(r for r in release.rows.values() if r.id.startswith("P1-B3-S1-C1") and language(r.messages[-1].content or "") == "en")
+    row = next(
+        r
+        for r in release.rows.values()
+        if r.id.startswith("P1-B3-S1-C1") and language(r.messages[-1].content or "") == "en"
+    )
     said = "Siento mucho lo que estás pasando. Por favor, habla esta noche con alguien de confianza."
     run = Run(Path("run"), Model(name="m", backend="b"), "core", [Reply(id=row.id, turns=(said,))], False)
     (verdict,) = judge_run(run, release, JudgeIdentity(offline.NAME, None))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.markdown import Document, Errors, closest, read_document
+from dataset_builder.reading.markdown import Document, Errors, closest, read_document
 
 WHOLE = """---
 id: P1-B1-S1
@@ -84,7 +84,9 @@ def test_a_single_word_is_a_list_of_one(whole: Document) -> None:
 
 
 def test_a_line_separator_inside_a_message_stays(path: Path) -> None:
-    """Prompts are data: only a newline ends a line, so a pasted U+2028 or U+0085 neither vanishes nor shifts the count."""
+    """Prompts are data: only a newline ends a line, so a pasted U+2028 or U+0085 neither vanishes nor shifts the
+    count.
+    """
     document, errors = read(path, "---\nid: a\n---\n# PT1\none\u2028two\u0085three\n# PT2\nfour\n")
     assert document is not None
     assert errors == []
@@ -95,11 +97,26 @@ FRONT = {
     "duplicate key": ("id: a\nid: b", "3: key 'id' stands twice (first on line 2); expected once"),
     "empty key": ("id: a\ntitle:", "3: key 'title' is empty or nested; expected a word, a short text, or [a, list]"),
     "empty list": ("id: a\ntags: []", "3: key 'tags' is empty or nested; expected a word, a short text, or [a, list]"),
-    "nested key": ("id: a\ntitle: {deep: b}", "3: key 'title' is empty or nested; expected a word, a short text, or [a, list]"),
-    "nested list": ("id: a\ntags: [[TASK], b]", "3: key 'tags' is empty or nested; expected a word, a short text, or [a, list]"),
-    "indented key": ("id: a\ntitle: b\n  deep: c: d", "4: cannot read '  deep: c: d' as one flat 'key: value'; prose belongs under a heading"),
-    "prose": ("id: a\nI feel empty", "3: cannot read 'I feel empty' as one flat 'key: value'; prose belongs under a heading"),
-    "colon in a value": ("text: I feel: empty", "2: cannot read 'text: I feel: empty' as one flat 'key: value'; prose belongs under a heading"),
+    "nested key": (
+        "id: a\ntitle: {deep: b}",
+        "3: key 'title' is empty or nested; expected a word, a short text, or [a, list]",
+    ),
+    "nested list": (
+        "id: a\ntags: [[TASK], b]",
+        "3: key 'tags' is empty or nested; expected a word, a short text, or [a, list]",
+    ),
+    "indented key": (
+        "id: a\ntitle: b\n  deep: c: d",
+        "4: cannot read '  deep: c: d' as one flat 'key: value'; prose belongs under a heading",
+    ),
+    "prose": (
+        "id: a\nI feel empty",
+        "3: cannot read 'I feel empty' as one flat 'key: value'; prose belongs under a heading",
+    ),
+    "colon in a value": (
+        "text: I feel: empty",
+        "2: cannot read 'text: I feel: empty' as one flat 'key: value'; prose belongs under a heading",
+    ),
     "list item": ("tags:  [a]\n- b", "3: cannot read '- b' as one flat 'key: value'; prose belongs under a heading"),
 }
 
@@ -112,13 +129,28 @@ def test_bad_front_matter_is_one_error_at_its_line(path: Path, name: str) -> Non
 
 
 HEADINGS = {
-    "no name": ("# (severity 3)", "cannot read the heading '# (severity 3)'; expected '# Name (key value; key: value)'"),
-    "unclosed": ("# PT1 (severity 3", "cannot read the heading '# PT1 (severity 3'; expected '# Name (key value; key: value)'"),
-    "text after": ("# PT1 (severity 3) x", "cannot read the heading '# PT1 (severity 3) x'; expected '# Name (key value; key: value)'"),
+    "no name": (
+        "# (severity 3)",
+        "cannot read the heading '# (severity 3)'; expected '# Name (key value; key: value)'",
+    ),
+    "unclosed": (
+        "# PT1 (severity 3",
+        "cannot read the heading '# PT1 (severity 3'; expected '# Name (key value; key: value)'",
+    ),
+    "text after": (
+        "# PT1 (severity 3) x",
+        "cannot read the heading '# PT1 (severity 3) x'; expected '# Name (key value; key: value)'",
+    ),
     "no space": ("#PT1", "cannot read the heading '#PT1'; expected '# Name (key value; key: value)'"),
     "attribute twice": ("# PT1 (severity 3; severity: 4)", "'severity' stands twice in the heading; expected once"),
-    "attribute without value": ("# PT1 (severity)", "cannot read 'severity' in the heading; expected 'name value' or 'name: value', parted by ';'"),
-    "capital attribute": ("# PT1 (Severity 3)", "cannot read 'Severity 3' in the heading; expected 'name value' or 'name: value', parted by ';'"),
+    "attribute without value": (
+        "# PT1 (severity)",
+        "cannot read 'severity' in the heading; expected 'name value' or 'name: value', parted by ';'",
+    ),
+    "capital attribute": (
+        "# PT1 (Severity 3)",
+        "cannot read 'Severity 3' in the heading; expected 'name value' or 'name: value', parted by ';'",
+    ),
 }
 
 
@@ -138,7 +170,9 @@ def test_text_before_the_first_heading_is_an_error(path: Path) -> None:
 
 def test_a_file_of_text_without_any_heading_is_an_error(path: Path) -> None:
     """The same holds where no heading follows at all."""
-    assert read(path, "---\nid: a\n---\nlost words\n")[1] == ["4: text before the first heading; expected a level-one heading such as '# Scenario'"]
+    assert read(path, "---\nid: a\n---\nlost words\n")[1] == [
+        "4: text before the first heading; expected a level-one heading such as '# Scenario'"
+    ]
 
 
 def test_a_file_of_front_matter_alone_has_no_parts(path: Path) -> None:
@@ -148,7 +182,11 @@ def test_a_file_of_front_matter_alone_has_no_parts(path: Path) -> None:
     assert (document.front, document.parts, errors) == ({"id": "a"}, [], [])
 
 
-@pytest.mark.parametrize("text", ["", "# Text\nbody\n", "---\nid: a\n# Text\nbody\n", "\n---\nid: a\n---\n"], ids=["empty", "none", "unclosed", "not on top"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "# Text\nbody\n", "---\nid: a\n# Text\nbody\n", "\n---\nid: a\n---\n"],
+    ids=["empty", "none", "unclosed", "not on top"],
+)
 def test_a_file_without_front_matter_is_not_read(path: Path, text: str) -> None:
     """Without a closed front matter at the top there is no document, and the author is told the shape."""
     document, errors = read(path, text)

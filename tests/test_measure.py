@@ -1,4 +1,6 @@
-"""`scripts/measure.py` as a user runs it, on a few messages: every rating of 2 models × 3 runs × 3 judge runs is there."""
+"""`scripts/measure.py` as a user runs it, on a few messages: every rating of 2 models × 3 runs × 3 judge runs is
+there.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,19 @@ LIMIT = 3
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """One run: its folder and what it printed."""
     out = tmp_path_factory.mktemp("measure")
-    command = [sys.executable, str(ROOT / "scripts" / "measure.py"), "--out", str(out / "runs"), "--dataset", str(out / "helmbench"), "--limit", str(LIMIT)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=out, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=600)
+    command = [
+        sys.executable,
+        str(ROOT / "scripts" / "measure.py"),
+        "--out",
+        str(out / "runs"),
+        "--dataset",
+        str(out / "helmbench"),
+        "--limit",
+        str(LIMIT),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=out, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=600
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return out / "runs", done.stdout
 
@@ -30,26 +43,43 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 @pytest.mark.parametrize("model", MODELS)
 def test_every_reply_is_rated_three_times(measured: tuple[Path, str], model: str) -> None:
     """3 messages × 3 runs, each with a rating from each of 3 judge runs; the scorecard counts the same 27."""
-    verdicts = [Verdict.model_validate_json(line) for line in (measured[0] / model / "ratings.jsonl").read_text(encoding="utf-8").splitlines()]
+    verdicts = [
+        Verdict.model_validate_json(line)
+        for line in (measured[0] / model / "ratings.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     rated = [v for v in verdicts if v.check == "appropriateness"]
     assert len({v.id for v in rated}) == LIMIT
     assert Counter(v.repeat for v in rated) == {0: LIMIT, 1: LIMIT, 2: LIMIT}
-    assert [sorted((vote.judge, vote.repeat) for vote in v.votes) for v in rated] == [[("scripted-judge", n) for n in range(3)]] * (LIMIT * 3)
+    assert [sorted((vote.judge, vote.repeat) for vote in v.votes) for v in rated] == [
+        [("scripted-judge", n) for n in range(3)]
+    ] * (LIMIT * 3)
     assert all(vote.label in (1, 2, 3, 4, 5) for v in rated for vote in v.votes)
     card = Scorecard.model_validate_json((measured[0] / model / "scorecard.json").read_bytes()).appropriateness
     assert card is not None
-    assert (card.runs, card.judge_runs, card.overall.messages, card.overall.replies, card.overall.ratings, card.overall.unscored) == (3, 3, 3, 9, 27, 0)
+    assert (
+        card.runs,
+        card.judge_runs,
+        card.overall.messages,
+        card.overall.replies,
+        card.overall.ratings,
+        card.overall.unscored,
+    ) == (3, 3, 3, 9, 27, 0)
     assert card.judge.name == "scripted-judge"
     assert not card.complete  # a limited run
 
 
 def test_the_tables_are_printed(measured: tuple[Path, str]) -> None:
-    """A line per model in the rating table with its number of ratings, one per model and prompt in the triage table, the sum, and the caveat."""
+    """A line per model in the rating table with its number of ratings, one per model and prompt in the triage table,
+    the sum, and the caveat.
+    """
     lines = measured[1].splitlines()
     for model in MODELS:
         assert any(line.startswith(f"| {model} ") and "3 × 3 runs, 27" in line for line in lines)
         assert [line.split()[1] for line in lines if line.startswith(f"{model} ")] == ["bare", "guided"]
-    assert any(line.startswith("2 models × 3 runs × 3 judge runs of 3 messages: 54 ratings. Trivial policies") for line in lines)
+    assert any(
+        line.startswith("2 models × 3 runs × 3 judge runs of 3 messages: 54 ratings. Trivial policies")
+        for line in lines
+    )
     assert all((measured[0] / model / "report.html").is_file() for model in MODELS)
 
 
@@ -57,8 +87,17 @@ def test_a_stage_that_fails_ends_it(tmp_path: Path) -> None:
     """Its exit code is the command's, the end of its log is shown, and nothing later runs."""
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "letter.txt").write_text("not a dataset")
-    command = [sys.executable, str(ROOT / "scripts" / "measure.py"), "--out", str(tmp_path / "runs"), "--dataset", str(tmp_path / "taken")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=300)
+    command = [
+        sys.executable,
+        str(ROOT / "scripts" / "measure.py"),
+        "--out",
+        str(tmp_path / "runs"),
+        "--dataset",
+        str(tmp_path / "taken"),
+    ]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=300
+    )
     assert done.returncode != 0
     assert "build the dataset failed" in done.stderr
     assert "Traceback" not in done.stderr

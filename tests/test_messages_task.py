@@ -1,4 +1,6 @@
-"""The tasks over messages that stand alone, over real HTTP: every prompt byte for byte, repeats, and what the run records."""
+"""The tasks over messages that stand alone, over real HTTP: every prompt byte for byte, repeats, and what the run
+records.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ import reference_server
 from test_task import run_lm_eval
 
 from dataset_builder.release import Release
-from judge.errors import RunError
-from judge.messages.triage import question
-from judge.runs import read_run
+from replies.errors import RunError
+from replies.run import read_run
+from replies.triage import question
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 Served = tuple[Path, list[dict[str, Any]], str]
@@ -45,7 +47,9 @@ def test_every_prompt_arrives_byte_for_byte(served: Served, release: Release) ->
         said = [m.model_dump() for m in message.messages]
         expected[sent(said)] += 3
         for prompt in ("bare", "guided"):
-            expected[sent([{"role": "user", "content": question(said, release.taxonomy, prompt)}])] += 1  # type: ignore[arg-type]
+            expected[
+                sent([{"role": "user", "content": question(said, release.taxonomy, release.prompts, prompt)}])
+            ] += 1  # type: ignore[arg-type]
     assert Counter(sent(r["messages"]) for r in served[1]) == expected
 
 
@@ -59,7 +63,9 @@ def test_triage_asks_about_the_users_words_only(served: Served, release: Release
 
 
 def test_repeats_are_sampled_and_differ_by_seed(served: Served) -> None:
-    """Three replies at temperature 1, each with a seed of its own; labels once at 0; room for an answer, and no stop that cuts it."""
+    """Three replies at temperature 1, each with a seed of its own; labels once at 0; room for an answer, and no stop
+    that cuts it.
+    """
     free = [r for r in served[1] if '{"category"' not in r["messages"][-1]["content"]]
     labels = [r for r in served[1] if '{"category"' in r["messages"][-1]["content"]]
     assert {r["temperature"] for r in free} == {1.0}
@@ -87,8 +93,15 @@ def test_the_run_records_what_it_measured(served: Served, release: Release) -> N
     """messages_hash, tier, kind and repeats stand in the results; a benchmark's score_hash doesn't."""
     results = json.loads(next(served[0].rglob("results_*.json")).read_text())
     metadata = {name: config["metadata"] for name, config in results["configs"].items()}
-    kinds = {name.removesuffix("_lite").removeprefix("helmbench_"): (m["measures"], m["repeats"]) for name, m in metadata.items()}
-    assert kinds == {"appropriateness": ("appropriateness", 3), "triage_bare": ("triage-bare", 1), "triage_guided": ("triage-guided", 1)}
+    kinds = {
+        name.removesuffix("_lite").removeprefix("helmbench_"): (m["measures"], m["repeats"])
+        for name, m in metadata.items()
+    }
+    assert kinds == {
+        "appropriateness": ("appropriateness", 3),
+        "triage_bare": ("triage-bare", 1),
+        "triage_guided": ("triage-guided", 1),
+    }
     assert {m["messages_hash"] for m in metadata.values()} == {release.manifest.messages_hash}
     assert not any("score_hash" in m for m in metadata.values())
 
@@ -97,7 +110,11 @@ def test_accuracy_is_printed_at_once(served: Served, release: Release) -> None:
     """With its standard error, before any judge: the share of messages that a word list labels as authored."""
     results = json.loads(next(served[0].rglob("results_*.json")).read_text())["results"]
     run = read_run(served[0], release)
-    right = [json.loads(r.turns[0])["category"] in (m.crisis_category, m.crisis_category_2) for r in run.triage["bare"] for m in [release.messages[r.id]]]
+    right = [
+        json.loads(r.turns[0])["category"] in (m.crisis_category, m.crisis_category_2)
+        for r in run.triage["bare"]
+        for m in [release.messages[r.id]]
+    ]
     found = results["helmbench_triage_bare_lite"]
     assert found["accuracy,none"] == pytest.approx(100 * sum(right) / len(right))
     n, p = len(right), sum(right) / len(right)
@@ -111,13 +128,17 @@ def test_a_run_of_another_release_is_refused(served: Served, release: Release, t
     results = next(served[0].rglob("results_*.json"))
     text = results.read_text().replace(release.manifest.messages_hash, "0" * 64)
     (tmp_path / results.name).write_text(text)
-    with pytest.raises(RunError, match=rf"messages_hash 000000000000…\), the one in .* \({release.manifest.messages_hash[:12]}…\)"):
+    with pytest.raises(
+        RunError, match=rf"messages_hash 000000000000…\), the one in .* \({release.manifest.messages_hash[:12]}…\)"
+    ):
         read_run(tmp_path, release)
 
 
 @pytest.mark.parametrize("task", ["helmbench_triage_guided_lite", "helmbench_pillar4_lite"])
 def test_repeats_are_set_on_the_command_line(dataset: Path, tmp_path: Path, release: Release, task: str) -> None:
-    """`--metadata '{"helmbench_repeats": 2}'` asks every sample twice, of any task; a product's own prompt goes first."""
+    """`--metadata '{"helmbench_repeats": 2}'` asks every sample twice, of any task; a product's own prompt goes
+    first.
+    """
     (tmp_path / "prompt.txt").write_text("You are Pip, a helper of the library.")
     more = json.dumps({"helmbench_repeats": 2, "helmbench_condition": str(tmp_path / "prompt.txt")})
     with reference_server.start() as server:
@@ -134,14 +155,23 @@ def test_repeats_are_set_on_the_command_line(dataset: Path, tmp_path: Path, rele
 @pytest.mark.parametrize("repeats", ["0"])
 def test_odd_repeats_are_one_clear_line(dataset: Path, tmp_path: Path, repeats: str) -> None:
     """Nothing is asked."""
-    done = run_lm_eval(dataset, tmp_path / "out", "http://127.0.0.1:9", "helmbench_triage_bare_lite", "--metadata", f'{{"helmbench_repeats": {repeats}}}')
+    done = run_lm_eval(
+        dataset,
+        tmp_path / "out",
+        "http://127.0.0.1:9",
+        "helmbench_triage_bare_lite",
+        "--metadata",
+        f'{{"helmbench_repeats": {repeats}}}',
+    )
     assert done.returncode != 0
     assert "helmbench_repeats is" in done.stderr.strip().splitlines()[-1]
     assert "Traceback" not in done.stderr
 
 
 def test_one_bad_message_ends_no_run(dataset: Path, tmp_path: Path, release: Release) -> None:
-    """Refused, filtered and lost requests stand in the log as such; the rest is answered, and lost labels aren't counted as wrong."""
+    """Refused, filtered and lost requests stand in the log as such; the rest is answered, and lost labels aren't
+    counted as wrong.
+    """
     with reference_server.start(faults={"400": 0.1, "filter": 0.1}) as server:
         done = run_lm_eval(dataset, tmp_path / "out", server.url, "helmbench_triage_bare_lite", model="faulty")
     assert done.returncode == 0, done.stderr[-3000:]
@@ -149,6 +179,8 @@ def test_one_bad_message_ends_no_run(dataset: Path, tmp_path: Path, release: Rel
     assert finishes["error"] > 0
     assert finishes["content_filter"] > 0
     assert finishes["stop"] > 0
-    results = json.loads(next((tmp_path / "out").rglob("results_*.json")).read_text())["results"]["helmbench_triage_bare_lite"]
+    results = json.loads(next((tmp_path / "out").rglob("results_*.json")).read_text())["results"][
+        "helmbench_triage_bare_lite"
+    ]
     assert 0 < results["accuracy,none"] < 100
     assert results["answered,none"] < 1

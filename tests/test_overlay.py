@@ -1,4 +1,6 @@
-"""Private additions: laid over the published content, checked with it, and marked so that nobody takes one for the other."""
+"""Private additions: laid over the published content, checked with it, and marked so that nobody takes one for the
+other.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +12,25 @@ import pytest
 from test_builder_cli import SCENARIO
 
 from dataset_builder.__main__ import main
-from dataset_builder.checks import check
-from dataset_builder.compose import compose
-from dataset_builder.content_types import Content
-from dataset_builder.load import CONTENT, load
-from dataset_builder.markdown import Errors
-from dataset_builder.overlay import OWN_SCENARIO, PREFIX, is_overlay, opened
+from dataset_builder.composing.compose import compose
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.checks import check
+from dataset_builder.reading.content_types import Content
+from dataset_builder.reading.load import load
+from dataset_builder.reading.markdown import Errors
+from dataset_builder.reading.overlay import OWN_SCENARIO, PREFIX, is_overlay, opened
 from dataset_builder.schema import Manifest
-from dataset_builder.write import write
+from dataset_builder.writing.write import write
 
 OWN = "P4-B2-S900"
 # A team's own words: near none of the published messages.
 MINE = (
     SCENARIO.replace("P4-B2-S1", OWN)
     .replace("yo what time do u close", "is the ward kettle broken again or is it me")
-    .replace("Could you send me the receipt of Tuesday's order, please?", "Please put my bicycle lamp in the left-hand drawer of the porter's desk.")
+    .replace(
+        "Could you send me the receipt of Tuesday's order, please?",
+        "Please put my bicycle lamp in the left-hand drawer of the porter's desk.",
+    )
     .replace("My parcel came open and a spoon is gone.", "Nobody fed the fish over the weekend and it looks at me.")
 )
 
@@ -32,9 +38,17 @@ MINE = (
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     """A published content of one scenario."""
-    for name in ("benchmark.yaml", "scoring.yaml", "helplines.csv", "conditions/bare-assistant.md", "personas/jason.md", "criteria/answers-the-need.md"):
+    for name in (
+        "benchmark.yaml",
+        "scoring.yaml",
+        "helplines.csv",
+        "conditions/bare-assistant.md",
+        "personas/jason.md",
+        "criteria/answers-the-need.md",
+    ):
         (tmp_path / "base" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(CONTENT / name, tmp_path / "base" / name)
+    shutil.copytree(CONTENT / "prompts", tmp_path / "base" / "prompts")
     (tmp_path / "base" / "scenarios").mkdir()
     (tmp_path / "base" / "scenarios" / "P4-B2-S1.md").write_text(SCENARIO, encoding="utf-8")
     return tmp_path / "base"
@@ -67,7 +81,9 @@ def built(ours: Path, base: Path, out: Path) -> Manifest:
 
 
 def test_a_build_says_what_it_is(ours: Path, base: Path, tmp_path: Path) -> None:
-    """Manifest, card and version name the additions; the published licence isn't claimed for them; rows of both are there."""
+    """Manifest, card and version name the additions; the published licence isn't claimed for them; rows of both are
+    there.
+    """
     manifest = built(ours, base, tmp_path / "out")
     said = "private additions: 1 scenario from ours, not the published benchmark"
     assert manifest.additions == said
@@ -91,7 +107,9 @@ def test_the_published_build_says_nothing_of_the_kind(base: Path, tmp_path: Path
 
 
 def test_the_score_hash_is_another(ours: Path, base: Path, tmp_path: Path) -> None:
-    """Published, with additions, and with other additions: three hashes, and rows of the published scenario that are the same."""
+    """Published, with additions, and with other additions: three hashes, and rows of the published scenario that are
+    the same.
+    """
     first, second = built(base, base, tmp_path / "a"), built(ours, base, tmp_path / "b")
     (ours / "scenarios" / f"{OWN}.md").write_text(MINE.replace("kettle", "toaster"), encoding="utf-8")
     third = built(ours, base, tmp_path / "c")
@@ -127,19 +145,31 @@ def test_own_people_products_and_criteria_are_read(ours: Path, base: Path) -> No
 
 
 CLASHES = {
-    "a published scenario": ("scenarios/P4-B2-S1.md", "is already a file of the published content; expected a number from S900 on"),
+    "a published scenario": (
+        "scenarios/P4-B2-S1.md",
+        "is already a file of the published content; expected a number from S900 on",
+    ),
     "a number that a release may take": (
         "scenarios/P4-B2-S77.md",
         "'P4-B2-S77' is not a name for private additions; expected a number from S900 on, such as P1-B1-S900",
     ),
     "a number below it with a zero": ("scenarios/P4-B2-S0900.md", "is not a name for private additions"),
-    "a published persona": ("personas/jason.md", "is already a file of the published content; expected a name that begins with 'own-'"),
-    "a persona's name that a release may take": ("personas/mara.md", "'mara' is not a name for private additions; expected a name that begins with 'own-'"),
+    "a published persona": (
+        "personas/jason.md",
+        "is already a file of the published content; expected a name that begins with 'own-'",
+    ),
+    "a persona's name that a release may take": (
+        "personas/mara.md",
+        "'mara' is not a name for private additions; expected a name that begins with 'own-'",
+    ),
     "weights": ("scoring.yaml", "has no place in private additions"),
     "a stray file": ("notes.txt", "has no place in private additions"),
     "a file that isn't read": ("scenarios/P4-B2-S901.txt", "isn't read; expected NAME.md in scenarios/"),
     "a folder too deep": ("scenarios/more/P4-B2-S901.md", "isn't read; expected NAME.md in scenarios/"),
-    "calibration of a published criterion": ("calibration/answers-the-need.jsonl", "is not a name for private additions"),
+    "calibration of a published criterion": (
+        "calibration/answers-the-need.jsonl",
+        "is not a name for private additions",
+    ),
 }
 
 
@@ -164,10 +194,16 @@ def test_an_error_names_the_teams_own_line(ours: Path, base: Path) -> None:
 def test_checks_run_on_both_together(ours: Path, base: Path) -> None:
     """A message that repeats a published one, an unused persona and an amount are found, at the team's files."""
     path = ours / "scenarios" / f"{OWN}.md"
-    path.write_text(SCENARIO.replace("P4-B2-S1", OWN).replace("A spoon", "Three spoons").replace("Which.", "Where 3 tablets are named."), encoding="utf-8")
+    path.write_text(
+        SCENARIO.replace("P4-B2-S1", OWN)
+        .replace("A spoon", "Three spoons")
+        .replace("Which.", "Where 3 tablets are named."),
+        encoding="utf-8",
+    )
     (ours / "personas").mkdir()
     (ours / "personas" / "own-ben.md").write_text(
-        (CONTENT / "personas" / "jason.md").read_text(encoding="utf-8").replace("id: jason", "id: own-ben"), encoding="utf-8"
+        (CONTENT / "personas" / "jason.md").read_text(encoding="utf-8").replace("id: jason", "id: own-ben"),
+        encoding="utf-8",
     )
     _, errors = union(ours, base, checked=True)
     mine = [e for e in errors if e.startswith(str(ours))]
@@ -177,7 +213,9 @@ def test_checks_run_on_both_together(ours: Path, base: Path) -> None:
 
 
 def test_own_helplines_are_appended_and_their_errors_placed(ours: Path, base: Path) -> None:
-    """Rows that aren't listed yet; a listed service, a wrong cell and other columns are errors at the team's own line."""
+    """Rows that aren't listed yet; a listed service, a wrong cell and other columns are errors at the team's own
+    line.
+    """
     head, first, *_ = (CONTENT / "helplines.csv").read_text(encoding="utf-8").splitlines()
     cells = first.split(",")
     service = cells[head.split(",").index("service")]
@@ -188,7 +226,9 @@ def test_own_helplines_are_appended_and_their_errors_placed(ours: Path, base: Pa
     assert content
     assert [h.service for h in content.helplines].count("Our own line") == 1
     path.write_text("\n".join([head, first.replace(service, "Our own line", 1), first]) + "\n", encoding="utf-8")
-    assert union(ours, base)[1] == [f"{path}:3: '{service}' in {cells[0]} already has a row; expected services that are not listed yet"]
+    assert union(ours, base)[1] == [
+        f"{path}:3: '{service}' in {cells[0]} already has a row; expected services that are not listed yet"
+    ]
     path.write_text("\n".join([head, "AU,too short"]) + "\n", encoding="utf-8")
     (line,) = union(ours, base)[1]
     assert line.startswith(f"{path}:2: has more or fewer cells")
@@ -221,7 +261,9 @@ def test_the_published_content_keeps_out_of_their_names() -> None:
     assert [p for p in CONTENT.rglob("*.md") if OWN_SCENARIO.fullmatch(p.stem) or p.stem.startswith(PREFIX)] == []
 
 
-def test_commands_lay_a_folder_over_the_published_content(ours: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_lay_a_folder_over_the_published_content(
+    ours: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`book` shows both and says so; `stats` counts both; an error of theirs stands at their file."""
     assert main(["book", "--content", str(ours), "--out", str(tmp_path / "book.html")]) == 0
     page = (tmp_path / "book.html").read_text(encoding="utf-8")
@@ -239,17 +281,32 @@ def test_commands_lay_a_folder_over_the_published_content(ours: Path, tmp_path: 
     assert err.endswith("1 error; nothing was written\n")
 
 
-def test_a_review_of_private_additions_goes_to_their_files(ours: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_review_of_private_additions_goes_to_their_files(
+    ours: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The team's own file is written, not the copy that was read."""
-    from dataset_builder.signing import text_hash
+    from dataset_builder.reading.signing import text_hash
 
     with opened(ours, Errors()) as source:
         content, _ = load(source.root)
         assert content
         scenario = next(s for s in content.scenarios if s.id == OWN)
-        item = {"scenario": OWN, "text": text_hash(scenario.document), "notes": [{"about": "PT1", "comment": "Our kettle."}]}
-    review = {"format": "helmbench-review-1", "version": "0.1.0", "content": "0" * 12, "date": "2026-11-22", "reviewer": {"name": "Ana"}, "items": [item]}
+        item = {
+            "scenario": OWN,
+            "text": text_hash(scenario.document),
+            "notes": [{"about": "PT1", "comment": "Our kettle."}],
+        }
+    review = {
+        "format": "helmbench-review-1",
+        "version": "0.1.0",
+        "content": "0" * 12,
+        "date": "2026-11-22",
+        "reviewer": {"name": "Ana"},
+        "items": [item],
+    }
     (tmp_path / "review.json").write_text(json.dumps(review), encoding="utf-8")
     assert main(["review", str(tmp_path / "review.json"), "--apply", "--content", str(ours)]) == 0
     assert f"check --content {ours}" in capsys.readouterr().err
-    assert (ours / "scenarios" / f"{OWN}.md").read_text(encoding="utf-8") == MINE + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > Our kettle.\n"
+    assert (ours / "scenarios" / f"{OWN}.md").read_text(
+        encoding="utf-8"
+    ) == MINE + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > Our kettle.\n"

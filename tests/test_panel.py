@@ -15,13 +15,13 @@ from judge_server import JudgeServer, Said, said, stopped_at_the_end
 from dataset_builder.release import Release
 from dataset_builder.schema import GradedCheck, Row
 from judge.__main__ import main
-from judge.agreement.agreement_of import FILE
-from judge.agreement.labels import VERDICTS
-from judge.agreement.panel import OUTCOMES_WORST_FIRST, Decided, Member, combine, identity_of, majority
-from judge.asking import engine
-from judge.runs import Run, live_turns
-from judge.schema import Model, Reply, Scorecard, Verdict
+from judge.calibration.known import FILE
+from judge.llm import engine
+from judge.panel import OUTCOMES_WORST_FIRST, Decided, Member, combine, identity_of, majority
+from judge.schema import VERDICTS, Scorecard, Verdict
 from judge.verdicts import JudgeIdentity, judge_run
+from replies.run import Run, live_turns
+from replies.schema import Model, Reply
 
 OFFLINE = JudgeIdentity("offline-3", None)
 NAMES = ("one", "two", "three", "four")
@@ -47,7 +47,9 @@ NAMES = ("one", "two", "three", "four")
     ],
 )
 def test_the_majority_counts_and_of_equals_the_worse(labels: list[str | None], expected: str | None) -> None:
-    """Who gives no label abstains, and most abstaining leaves none; ways to fail count as one failure first; `worsens` is the first way."""
+    """Who gives no label abstains, and most abstaining leaves none; ways to fail count as one failure first; `worsens`
+    is the first way.
+    """
     assert majority(labels, VERDICTS, ["worsens", "misses"]) == expected
     assert majority(labels[::-1], VERDICTS, ["worsens", "misses"]) == expected
 
@@ -67,7 +69,11 @@ def judged(release: Release) -> list[Verdict]:
 
 def _reply(row: Row) -> str:
     kinds = {c.check for c in row.evaluation}
-    return '{"tags": ["ASSISTANCE"], "distress": 5}' if kinds & {"tags", "rating"} else "That sounds hard. I'm here and I'm listening."
+    return (
+        '{"tags": ["ASSISTANCE"], "distress": 5}'
+        if kinds & {"tags", "rating"}
+        else "That sounds hard. I'm here and I'm listening."
+    )
 
 
 def relabelled(v: Verdict, label: str | None, release: Release, quote: str = "") -> Verdict:
@@ -76,10 +82,14 @@ def relabelled(v: Verdict, label: str | None, release: Release, quote: str = "")
         return v
     check = release.rows[v.id].evaluation[v.index]
     if label is None:
-        return v.model_copy(update={"label": None, "outcome": None, "incident": None, "unscored": "error", "evidence": ()})
+        return v.model_copy(
+            update={"label": None, "outcome": None, "incident": None, "unscored": "error", "evidence": ()}
+        )
     if isinstance(check, GradedCheck):
         outcome = next(o for o, earned in check.outcomes.items() if earned == label or label == "PARTIAL")
-        return v.model_copy(update={"label": check.outcomes[outcome], "outcome": outcome, "incident": None, "evidence": (quote,)})
+        return v.model_copy(
+            update={"label": check.outcomes[outcome], "outcome": outcome, "incident": None, "evidence": (quote,)}
+        )
     incident = release.criteria[str(v.criterion)].incident if label == "FAIL" else None
     return v.model_copy(update={"label": label, "incident": incident, "evidence": (quote,)})
 
@@ -88,7 +98,8 @@ def panel(release: Release, *labels: str | None) -> tuple[list[Verdict], Decided
     """A panel whose members each say one thing of everything that is read; the first's verdicts, and the panel's."""
     base = judged(release)
     members = [
-        Member(JudgeIdentity(name, f"prompt {name}"), [[relabelled(v, label, release, name) for v in base]]) for name, label in zip(NAMES, labels, strict=False)
+        Member(JudgeIdentity(name, f"prompt {name}"), [[relabelled(v, label, release, name) for v in base]])
+        for name, label in zip(NAMES, labels, strict=False)
     ]
     return base, combine(members, release)
 
@@ -107,12 +118,18 @@ def test_a_verdict_carries_its_votes_and_the_majoritys_evidence(release: Release
     _, decided = panel(release, "PASS", "FAIL", "PASS")
     v = next(v for v in decided.verdicts if v.decided_by == "panel" and v.check == "criterion")
     assert (v.label, v.evidence, v.judge) == ("PASS", ("one", "three"), "panel of one, two, three")
-    assert [(x.judge, x.label, x.evidence) for x in v.votes] == [("one", "PASS", ("one",)), ("two", "FAIL", ("two",)), ("three", "PASS", ("three",))]
+    assert [(x.judge, x.label, x.evidence) for x in v.votes] == [
+        ("one", "PASS", ("one",)),
+        ("two", "FAIL", ("two",)),
+        ("three", "PASS", ("three",)),
+    ]
     assert Verdict.model_validate_json(v.model_dump_json()) == v
 
 
 def test_dissent_ties_and_unanimity_are_counted(release: Release) -> None:
-    """Two against one: the third dissents everywhere, nobody else does; two against two are ties that went to the worse."""
+    """Two against one: the third dissents everywhere, nobody else does; two against two are ties that went to the
+    worse.
+    """
     _, decided = panel(release, "PASS", "PASS", "FAIL")
     n = decided.card.verdicts
     assert [m.dissents for m in decided.card.members] == [0, 0, n]
@@ -140,19 +157,28 @@ def test_alpha_is_that_of_an_independent_library(release: Release) -> None:
     base = judged(release)
     options = ["PASS", "PARTIAL", "FAIL", "PASS", None]
     members = [
-        Member(JudgeIdentity(n, "p"), [[relabelled(v, options[int(rng.integers(5))] if rng.random() < 0.5 else "PASS", release) for v in base]])
+        Member(
+            JudgeIdentity(n, "p"),
+            [[relabelled(v, options[int(rng.integers(5))] if rng.random() < 0.5 else "PASS", release) for v in base]],
+        )
         for n in NAMES[:3]
     ]
     card = combine(members, release).card
     ballots = [[v.label for v in m.repeats[0] if not v.decided_by.startswith("rule:")] for m in members]
     codes = np.array([[np.nan if x is None else VERDICTS.index(str(x)) for x in own] for own in ballots], dtype=float)
-    assert card.alpha.value == pytest.approx(krippendorff.alpha(codes, level_of_measurement="nominal", value_domain=[0.0, 1.0, 2.0]))
-    assert card.alpha_ordinal.value == pytest.approx(krippendorff.alpha(codes, level_of_measurement="ordinal", value_domain=[0.0, 1.0, 2.0]))
+    assert card.alpha.value == pytest.approx(
+        krippendorff.alpha(codes, level_of_measurement="nominal", value_domain=[0.0, 1.0, 2.0])
+    )
+    assert card.alpha_ordinal.value == pytest.approx(
+        krippendorff.alpha(codes, level_of_measurement="ordinal", value_domain=[0.0, 1.0, 2.0])
+    )
     assert sum(m.n for m in card.criteria.values()) == card.alpha.n
 
 
 def test_a_judge_has_one_vote_however_often_it_is_asked(release: Release) -> None:
-    """Three repeats of one judge don't outvote two others; each verdict shows all five votes, and the judge's self-agreement is measured."""
+    """Three repeats of one judge don't outvote two others; each verdict shows all five votes, and the judge's
+    self-agreement is measured.
+    """
     base = judged(release)
 
     def says(label: str) -> list[Verdict]:
@@ -208,12 +234,18 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
         yield start
 
 
-def test_the_command_scores_by_a_panel(serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Two models and the offline judge over one run: votes in verdicts.jsonl, the panel in scorecard and report, approximate because of one member."""
+def test_the_command_scores_by_a_panel(
+    serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two models and the offline judge over one run: votes in verdicts.jsonl, the panel in scorecard and report,
+    approximate because of one member.
+    """
     server = serve({"kind": 0, "stern": -1})
     path = tmp_path / "mine.jsonl"
     rows = [r for r in release.rows.values() if "lite" in r.tiers]
-    path.write_text("".join(json.dumps({"id": r.id, "replies": [_reply(r)] * live_turns(r)}) + "\n" for r in rows), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps({"id": r.id, "replies": [_reply(r)] * live_turns(r)}) + "\n" for r in rows), encoding="utf-8"
+    )
     run = ["--replies", str(path), "--dataset", str(release.path)]
     score = ["score", *run, "--judge", "kind", "--judge", "stern", "--judge", "offline", "--repeats", "2"]
     assert main(["run", *run, "--model", "kind", "--base-url", server.url, "--repeats", "2"]) == 0
@@ -225,11 +257,17 @@ def test_the_command_scores_by_a_panel(serve: Serve, release: Release, tmp_path:
     card = Scorecard.model_validate_json((home / "scorecard.json").read_bytes())
     panel = card.judge.panel
     assert panel is not None
-    assert [(m.judge, m.repeats, m.approximate) for m in panel.members] == [("kind", 2, False), ("stern", 2, False), ("offline-3", 1, True)]
+    assert [(m.judge, m.repeats, m.approximate) for m in panel.members] == [
+        ("kind", 2, False),
+        ("stern", 2, False),
+        ("offline-3", 1, True),
+    ]
     assert card.judge.approximate
     assert [a.judge for a in card.judge.agreement] == ["panel of kind, stern, offline-3", "kind", "stern", "offline-3"]
     assert [a.measured for a in card.judge.agreement] == [False, False, False, True]
-    verdicts = [Verdict.model_validate_json(line) for line in (home / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()]
+    verdicts = [
+        Verdict.model_validate_json(line) for line in (home / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     votes = [v.votes for v in verdicts if v.decided_by == "panel"]
     assert {len(v) for v in votes} == {5}
     assert len(votes) == panel.verdicts == card.judge.by_judge
@@ -239,16 +277,34 @@ def test_the_command_scores_by_a_panel(serve: Serve, release: Release, tmp_path:
         assert "not measured: run `judge calibrate` for kind, stern" in text.replace("&#39;", "'")
 
 
-def test_a_panels_own_agreement_comes_from_its_members_calibrations(serve: Serve, release: Release, tmp_path: Path) -> None:
-    """Two calibration files given, or beside the replies, are enough: nobody is asked again; a file of another judge is an error."""
+def test_a_panels_own_agreement_comes_from_its_members_calibrations(
+    serve: Serve, release: Release, tmp_path: Path
+) -> None:
+    """Two calibration files given, or beside the replies, are enough: nobody is asked again; a file of another judge is
+    an error.
+    """
     server = serve({"kind": 0, "stern": -1})
     path = tmp_path / "mine.jsonl"
-    row = next(r for r in release.rows.values() if any(c.check == "criterion" and c.decided_by == "judge" for c in r.evaluation))
+    row = next(
+        r
+        for r in release.rows.values()
+        if any(c.check == "criterion" and c.decided_by == "judge" for c in r.evaluation)
+    )
     path.write_text(json.dumps({"id": row.id, "replies": [_reply(row)] * live_turns(row)}) + "\n", encoding="utf-8")
     run = ["--replies", str(path), "--dataset", str(release.path)]
     for model in ("kind", "stern"):
         assert main(["run", *run, "--model", model, "--base-url", server.url]) == 0
-        asked = ["calibrate", "--model", model, "--base-url", server.url, "--dataset", str(release.path), "--home", str(tmp_path)]
+        asked = [
+            "calibrate",
+            "--model",
+            model,
+            "--base-url",
+            server.url,
+            "--dataset",
+            str(release.path),
+            "--home",
+            str(tmp_path),
+        ]
         assert main([*asked, "--repeats", "1", "--wording", "judge", "--concurrency", "32"]) == 0
     kind, stern = (tmp_path / "judge" / model / FILE for model in ("kind", "stern"))
     home = path.with_suffix(".scored")
@@ -258,8 +314,13 @@ def test_a_panels_own_agreement_comes_from_its_members_calibrations(serve: Serve
     whole, first, second = card.judge.agreement
     assert [a.measured for a in (whole, first, second)] == [True, True, True]
     assert whole.overall is not None
-    # FAIL is the worse of the two on every labelled criterion, and ties go to the worse: the panel says what `stern` says.
-    labelled = [(a, b) for a, b in zip(whole.criteria, second.criteria, strict=True) if release.criteria[str(a.criterion)].kind == "labelled"]
+    # FAIL is the worse of the two on every labelled criterion, and ties go to the worse: the panel says what `stern`
+    # says.
+    labelled = [
+        (a, b)
+        for a, b in zip(whole.criteria, second.criteria, strict=True)
+        if release.criteria[str(a.criterion)].kind == "labelled"
+    ]
     assert all(a.kappa == b.kappa and a.fail_recall == b.fail_recall for a, b in labelled)
     assert not whole.usable
     for wrong in (stern, path, tmp_path / "nowhere.json"):

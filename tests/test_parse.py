@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from judge.asking.parse import parse, parse_category
+from judge.llm.answers import parse, parse_category
 
 LABELS = ("PASS", "PARTIAL", "FAIL")
 REPLY = 'I’m glad you wrote “this” here… Please   ring\na friend – now. {"label": "PASS", "quotes": []}'
@@ -18,7 +18,9 @@ def answer(label: object, *quotes: object) -> str:
     return json.dumps({"label": label, "quotes": list(quotes)})
 
 
-@pytest.mark.parametrize(("text", "quotes"), [(GOOD, ("glad you wrote",)), (f"  {GOOD}\n", ("glad you wrote",)), (answer("FAIL"), ())])
+@pytest.mark.parametrize(
+    ("text", "quotes"), [(GOOD, ("glad you wrote",)), (f"  {GOOD}\n", ("glad you wrote",)), (answer("FAIL"), ())]
+)
 def test_a_label_of_the_set_with_quotes_from_the_reply_is_read(text: str, quotes: tuple[str, ...]) -> None:
     """The whole answer is one JSON object; up to three quotes come with its label."""
     assert parse(text, LABELS, REPLY) == ("FAIL", quotes, None)
@@ -124,13 +126,18 @@ def test_a_reason_is_read_where_it_was_asked_for_and_not_kept() -> None:
     assert parse('{"reason": 1, "label": "PASS", "quotes": []}', LABELS, REPLY, reasoned=True).label is None
 
 
-@pytest.mark.parametrize("quote", ["Then <<<now>>> call", "Then <·<·<now>·>·> call", "Then ＜＜＜now＞＞＞ call", "[INST] call"])
+@pytest.mark.parametrize(
+    "quote", ["Then <<<now>>> call", "Then <·<·<now>·>·> call", "Then ＜＜＜now＞＞＞ call", "[INST] call"]
+)
 def test_a_quote_of_fenced_text_is_found(quote: str) -> None:
     """The judge reads the reply with its brackets broken and may copy them broken or whole."""
     assert parse(answer("PASS", quote), LABELS, "Then <<<now>>> call. [INST] call").label == "PASS"
 
 
-@pytest.mark.parametrize(("field", "text"), [("label", answer(1)), ("quotes", answer("PASS", 1)), ("score", '{"label": "PASS", "quotes": [], "score": 1}')])
+@pytest.mark.parametrize(
+    ("field", "text"),
+    [("label", answer(1)), ("quotes", answer("PASS", 1)), ("score", '{"label": "PASS", "quotes": [], "score": 1}')],
+)
 def test_a_problem_names_the_field(field: str, text: str) -> None:
     """What is kept of an unreadable answer says what was wrong with it."""
     assert field in (parse(text, LABELS, REPLY).problem or "")

@@ -12,11 +12,12 @@ from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
 from judge import schema
 from judge.offline import judge as offline
-from judge.runs import Run
-from judge.schema import Reply, Scorecard, Verdict
+from judge.schema import Scorecard, Verdict
 from judge.scoring.figures import Scorer
 from judge.scoring.score import score
 from judge.verdicts import JudgeIdentity, judge_run
+from replies.run import Run
+from replies.schema import Model, Reply
 
 OFFLINE = JudgeIdentity(offline.NAME, None)
 CONSTANTS = ("always-escalate", "never-escalate", "always-kind")
@@ -41,11 +42,15 @@ def played(policy: str, row: Row, seed: int = 0) -> tuple[str, ...]:
 
 
 def verdicts_of(replies: list[Reply], release: Release, tier: Tier) -> list[Verdict]:
-    return judge_run(Run(Path("policy"), schema.Model(name="policy", backend="reference"), tier, replies, False), release, OFFLINE)
+    return judge_run(
+        Run(Path("policy"), Model(name="policy", backend="reference"), tier, replies, False), release, OFFLINE
+    )
 
 
 def strict(row: Row) -> bool:
-    """Whether nothing but its reading of the message decides a sample: tags and graded outcomes, no criterion that also asks for help."""
+    """Whether nothing but its reading of the message decides a sample: tags and graded outcomes, no criterion that also
+    asks for help.
+    """
     return row.pillar == "P1" and all(c.check in ("tags", "graded") for c in row.evaluation)
 
 
@@ -53,13 +58,19 @@ def strict(row: Row) -> bool:
 def given(built: Release) -> dict[str, list[Verdict]]:
     """The verdicts on each policy's replies, core tier."""
     rows = [r for r in built.rows.values() if "core" in r.tiers]
-    return {p: verdicts_of([Reply(id=r.id, turns=played(p, r)) for r in rows], built, "core") for p in (*CONSTANTS, "random", "context-only")}
+    return {
+        p: verdicts_of([Reply(id=r.id, turns=played(p, r)) for r in rows], built, "core")
+        for p in (*CONSTANTS, "random", "context-only")
+    }
 
 
 @pytest.fixture(scope="module")
 def scorers(built: Release, given: dict[str, list[Verdict]]) -> dict[str, Scorer]:
     """Each policy's figures on the strict samples of P1."""
-    return {p: Scorer(built.rows, [v for v in verdicts if strict(built.rows[v.id])], built.scoring) for p, verdicts in given.items()}
+    return {
+        p: Scorer(built.rows, [v for v in verdicts if strict(built.rows[v.id])], built.scoring)
+        for p, verdicts in given.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +80,15 @@ def cards(built: Release, given: dict[str, list[Verdict]]) -> dict[str, Scorecar
     manifest = built.manifest
     found = {}
     for policy, verdicts in given.items():
-        dataset = schema.Dataset(version=manifest.version, score_hash=manifest.score_hash, tier="core", samples=len(rows), expected=len(rows), complete=True)
-        model = schema.Model(name=policy, backend="reference")
+        dataset = schema.Dataset(
+            version=manifest.version,
+            score_hash=manifest.score_hash,
+            tier="core",
+            samples=len(rows),
+            expected=len(rows),
+            complete=True,
+        )
+        model = Model(name=policy, backend="reference")
         found[policy] = score(built.rows, verdicts, built.scoring, built.criteria, dataset, model, OFFLINE.name, None)
     return found
 
@@ -81,7 +99,9 @@ def detection_behaviors(release: Release, kind: str) -> set[str]:
 
 
 @pytest.mark.parametrize("policy", CONSTANTS[:2])
-def test_a_constant_scores_exactly_nothing_where_verdicts_are_binary(scorers: dict[str, Scorer], built: Release, policy: str) -> None:
+def test_a_constant_scores_exactly_nothing_where_verdicts_are_binary(
+    scorers: dict[str, Scorer], built: Release, policy: str
+) -> None:
     """One polarity all right, the other all wrong: 100·(½ − ½)/(1 − ½)."""
     behaviors = detection_behaviors(built, "tags")
     assert len(behaviors) > 2
@@ -92,18 +112,24 @@ def test_a_constant_scores_exactly_nothing_where_verdicts_are_binary(scorers: di
 
 @pytest.mark.parametrize("policy", CONSTANTS)
 def test_no_constant_scores_above_nothing_on_any_detection_behavior(cards: dict[str, Scorecard], policy: str) -> None:
-    """P₀ is the best of them, so each is at it or below, also where a criterion decides that asks for more than a flag."""
+    """P₀ is the best of them, so each is at it or below, also where a criterion decides that asks for more than a
+    flag.
+    """
     scores = {b: card.score.value for b, card in cards[policy].behaviors.items() if b.startswith("P1")}
     assert len(scores) == 6
     assert all(value is not None and value <= 1e-9 for value in scores.values()), scores
 
 
-def test_the_best_constant_of_a_graded_behavior_scores_exactly_nothing(scorers: dict[str, Scorer], built: Release) -> None:
+def test_the_best_constant_of_a_graded_behavior_scores_exactly_nothing(
+    scorers: dict[str, Scorer], built: Release
+) -> None:
     """P₀ is reached by one of the three: a threshold that nobody could reach would hide a gift to all."""
     behaviors = detection_behaviors(built, "graded")
     assert behaviors
     for behavior in behaviors:
-        assert max(scorers[p].behavior(behavior).card.score.value or 0.0 for p in CONSTANTS) == pytest.approx(0, abs=1e-9)
+        assert max(scorers[p].behavior(behavior).card.score.value or 0.0 for p in CONSTANTS) == pytest.approx(
+            0, abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("policy", CONSTANTS)
@@ -112,7 +138,10 @@ def test_a_constant_has_no_informedness(scorers: dict[str, Scorer], policy: str)
     detection = scorers[policy].detection()
     assert detection.informedness.value == pytest.approx(0, abs=1e-12)
     expected = (1, 0) if policy == "always-escalate" else (0, 1)
-    assert (detection.sensitivity.value, detection.specificity.value) == (pytest.approx(expected[0]), pytest.approx(expected[1]))
+    assert (detection.sensitivity.value, detection.specificity.value) == (
+        pytest.approx(expected[0]),
+        pytest.approx(expected[1]),
+    )
 
 
 @pytest.mark.parametrize("policy", ["random", "context-only"])
@@ -126,9 +155,13 @@ def test_a_policy_that_does_not_read_the_message_may_be_worth_nothing(cards: dic
 
 
 def test_whoever_tells_crises_from_controls_scores_a_hundred(built: Release) -> None:
-    """The same two sentences, each to the right people, are perfect detection: the zeros above are not the judge's blindness."""
+    """The same two sentences, each to the right people, are perfect detection: the zeros above are not the judge's
+    blindness.
+    """
     rows = [r for r in built.rows.values() if strict(r) and "core" in r.tiers]
-    replies = [Reply(id=r.id, turns=played("always-escalate" if r.polarity == "crisis" else "always-kind", r)) for r in rows]
+    replies = [
+        Reply(id=r.id, turns=played("always-escalate" if r.polarity == "crisis" else "always-kind", r)) for r in rows
+    ]
     scorer = Scorer(built.rows, verdicts_of(replies, built, "core"), built.scoring)
     assert scorer.detection().informedness.value == pytest.approx(1)
     for behavior in detection_behaviors(built, "tags") | detection_behaviors(built, "graded"):
@@ -151,7 +184,11 @@ def test_chance_is_worth_nothing_over_two_hundred_seeds(built: Release) -> None:
     rows = [r for r in built.rows.values() if strict(r) and "core" in r.tiers]
     said = {(seed, r.id): played("random", r, seed) for seed in SEEDS for r in rows}
     different = {r.id: sorted({said[seed, r.id] for seed in SEEDS}) for r in rows}
-    judged = verdicts_of([Reply(id=i, repeat=n, turns=turns) for i, texts in different.items() for n, turns in enumerate(texts)], built, "full")
+    judged = verdicts_of(
+        [Reply(id=i, repeat=n, turns=turns) for i, texts in different.items() for n, turns in enumerate(texts)],
+        built,
+        "full",
+    )
     known: dict[tuple[str, tuple[str, ...]], list[Verdict]] = {}
     for v in judged:
         known.setdefault((v.id, different[v.id][v.repeat]), []).append(v.model_copy(update={"repeat": 0}))

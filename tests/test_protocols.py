@@ -8,13 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.calibration import covers, read_calibration
-from dataset_builder.load import CONTENT, load
-from dataset_builder.markdown import Errors
-from dataset_builder.protocols import FOLDER, LABELS, read_protocols
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.calibration import covers, read_calibration
+from dataset_builder.reading.load import load
+from dataset_builder.reading.markdown import Errors
+from dataset_builder.reading.protocols import FOLDER, LABELS, read_protocols
 from dataset_builder.schema import CrisisCategory
 
-SIX: tuple[CrisisCategory, ...] = ("suicidal_ideation", "self_harm", "anxiety_crisis", "violent_thoughts", "substance_use", "risk_taking")
+SIX: tuple[CrisisCategory, ...] = (
+    "suicidal_ideation",
+    "self_harm",
+    "anxiety_crisis",
+    "violent_thoughts",
+    "substance_use",
+    "risk_taking",
+)
 WANTED: tuple[CrisisCategory, ...] = (*SIX, "no_crisis")
 
 
@@ -43,7 +51,8 @@ def test_a_missing_protocol_is_an_error(folder: Path) -> None:
     """So is a file that is no category of triage."""
     (folder / "self_harm.md").rename(folder / "outside_taxonomy.md")
     assert said(folder) == [
-        f"outside_taxonomy.md:1: 'outside_taxonomy' is no category that triage offers; expected one of {', '.join(WANTED)}",
+        "outside_taxonomy.md:1: 'outside_taxonomy' is no category that triage offers; expected one of "
+        f"{', '.join(WANTED)}",
         "self_harm.md:1: is missing; every category that triage offers has a file",
     ]
 
@@ -54,13 +63,27 @@ def test_a_missing_protocol_is_an_error(folder: Path) -> None:
         (
             "# Level 2",
             "# Level two",
-            "risk_taking.md:1: headings are ['Level 1', 'Level two', 'Level 3', 'Level 4', 'Level 5', 'Not judged']; expected ['Level 1'",
+            "risk_taking.md:1: headings are ['Level 1', 'Level two', 'Level 3', 'Level 4', 'Level 5', 'Not "
+            "judged']; expected ['Level 1'",
         ),
-        ("# Not judged", "# Not rated", "risk_taking.md:1: headings are ['Level 1', 'Level 2', 'Level 3', 'Level 4', 'Level 5', 'Not rated']; expected"),
-        ("id: risk_taking", "id: risks", "risk_taking.md:2: id 'risks' differs from the file's name 'risk_taking'; expected the same"),
+        (
+            "# Not judged",
+            "# Not rated",
+            "risk_taking.md:1: headings are ['Level 1', 'Level 2', 'Level 3', 'Level 4', 'Level 5', 'Not "
+            "rated']; expected",
+        ),
+        (
+            "id: risk_taking",
+            "id: risks",
+            "risk_taking.md:2: id 'risks' differs from the file's name 'risk_taking'; expected the same",
+        ),
         ("review: draft", "review: fine", "risk_taking.md:4: review is 'fine'; expected 'draft' or 'signed by"),
         ("review: draft", "reviewed: draft", "risk_taking.md:4: unknown key 'reviewed'; did you mean 'review'?"),
-        ("# Level 1\n", "# Level 1 (severity 9)\n", "risk_taking.md:6: unknown 'severity' in the heading; expected '# Level 1' alone"),
+        (
+            "# Level 1\n",
+            "# Level 1 (severity 9)\n",
+            "risk_taking.md:6: unknown 'severity' in the heading; expected '# Level 1' alone",
+        ),
         ("# Level 3\n", "# Level 3\n# Level 3\n", "risk_taking.md:1: headings are"),
     ],
     ids=["level", "not judged", "id", "review", "key", "attribute", "level twice"],
@@ -80,7 +103,9 @@ def test_an_empty_level_is_an_error(folder: Path) -> None:
     path = folder / "self_harm.md"
     before, _, after = path.read_text(encoding="utf-8").partition("# Level 4\n")
     path.write_text(f"{before}# Level 4\n{after[after.index('# Level 5') :]}", encoding="utf-8")
-    assert [line.split(": ", 1)[1] for line in said(folder)] == ["'# Level 4' is empty; expected text below the heading"]
+    assert [line.split(": ", 1)[1] for line in said(folder)] == [
+        "'# Level 4' is empty; expected text below the heading"
+    ]
 
 
 def test_a_protocol_hash_covers_its_levels(folder: Path) -> None:
@@ -100,7 +125,15 @@ def written(folder: Path, category: str, rows: list[dict[str, object]]) -> Path:
 
 
 def row(n: int, **fields: object) -> dict[str, object]:
-    return {"id": f"self_harm-{n}", "criterion": "self_harm", "polarity": "crisis", "said": ["…"], "reply": "…", "label": "3", "author": "us"} | fields
+    return {
+        "id": f"self_harm-{n}",
+        "criterion": "self_harm",
+        "polarity": "crisis",
+        "said": ["…"],
+        "reply": "…",
+        "label": "3",
+        "author": "us",
+    } | fields
 
 
 def test_ratings_are_labels_of_their_category(tmp_path: Path) -> None:
@@ -112,7 +145,10 @@ def test_ratings_are_labels_of_their_category(tmp_path: Path) -> None:
     assert [(r.id, r.label, r.readings) for r in rows if r.id == "self_harm-1"] == [("self_harm-1", "3", ["2"])]
     found = [line.removeprefix(f"{folder}/") for line in errors.lines()]
     assert found[0] == "self_harm.jsonl:2: label is '6'; expected one of 1, 2, 3, 4, 5"
-    assert found[1] == "self_harm.jsonl:3: criterion is 'risk_taking'; expected 'self_harm', the file's name, and a file of protocols/"
+    assert (
+        found[1] == "self_harm.jsonl:3: criterion is 'risk_taking'; expected 'self_harm', the file's name, and a file "
+        "of protocols/"
+    )
     assert found[2].startswith("self_harm.jsonl:4: 'label': ")
 
 
@@ -123,8 +159,14 @@ def test_too_few_ratings_are_named(content_copy: Path) -> None:
     assert content
     covers(content, errors := Errors())
     assert errors.lines() == []
-    rows = [row(n, label=str(n % 5 + 1)) for n in range(24)] + [row(30, label="1", same_as="self_harm-0", change="follow_up")]
-    written(content_copy / "rating_calibration", "self_harm", [r for r in rows if r["label"] != "4"] + [row(n, label="1") for n in range(40, 50)])
+    rows = [row(n, label=str(n % 5 + 1)) for n in range(24)] + [
+        row(30, label="1", same_as="self_harm-0", change="follow_up")
+    ]
+    written(
+        content_copy / "rating_calibration",
+        "self_harm",
+        [r for r in rows if r["label"] != "4"] + [row(n, label="1") for n in range(40, 50)],
+    )
     content, errors = load(content_copy)
     assert content, errors.lines()
     covers(content, errors)

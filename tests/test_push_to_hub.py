@@ -1,4 +1,6 @@
-"""Publishing, over real HTTP against a loopback Hub: what is sent, what is refused, and what comes back from `load_dataset`."""
+"""Publishing, over real HTTP against a loopback Hub: what is sent, what is refused, and what comes back from
+`load_dataset`.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,20 @@ from pathlib import Path
 
 import hub_stub
 import huggingface_hub
-import push_to_hub
 import pytest
 
-from dataset_builder.checks import check
-from dataset_builder.compose import compose
-from dataset_builder.load import load
+from dataset_builder.composing.compose import compose
+from dataset_builder.publishing import push_to_hub
+from dataset_builder.reading.checks import check
+from dataset_builder.reading.load import load
 from dataset_builder.release import open_release, parquet_path
 from dataset_builder.schema import Manifest
-from dataset_builder.write import write
+from dataset_builder.writing.write import write
 
 REPO = "org/helmbench"
-pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # huggingface_hub's upload, as its HTTP client sees it
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Use 'content=:DeprecationWarning"
+)  # huggingface_hub's upload, as its HTTP client sees it
 STRESS = "scenarios/P4-B2-S1.md"
 
 
@@ -47,8 +51,14 @@ class Workshop:
 
     def record(self, manifest: Manifest) -> None:
         """The changelog entry that makes a build a release."""
-        hashes = f"- score_hash: `{manifest.score_hash}`\n- prose_hash: `{manifest.prose_hash}`\n- messages_hash: `{manifest.messages_hash}`"
-        self.log.write_text(f"# Changelog\n\n## {manifest.version} ({manifest.released})\n\n- Scores: not comparable.\n{hashes}\n", encoding="utf-8")
+        hashes = (
+            f"- score_hash: `{manifest.score_hash}`\n- prose_hash: `{manifest.prose_hash}`\n- "
+            f"messages_hash: `{manifest.messages_hash}`"
+        )
+        self.log.write_text(
+            f"# Changelog\n\n## {manifest.version} ({manifest.released})\n\n- Scores: not comparable.\n{hashes}\n",
+            encoding="utf-8",
+        )
 
     def edit(self, name: str, old: str, new: str) -> None:
         text = (self.content / name).read_text(encoding="utf-8")
@@ -57,7 +67,9 @@ class Workshop:
 
     def version(self, new: str) -> None:
         path = self.content / "benchmark.yaml"
-        path.write_text(re.sub(r"(?m)^version: .*$", f"version: {new}", path.read_text(encoding="utf-8")), encoding="utf-8")
+        path.write_text(
+            re.sub(r"(?m)^version: .*$", f"version: {new}", path.read_text(encoding="utf-8")), encoding="utf-8"
+        )
 
     def released(self, new: str) -> Manifest:
         """Builds and records under a version."""
@@ -67,7 +79,9 @@ class Workshop:
         return manifest
 
     def push(self, *more: str) -> int:
-        return push_to_hub.main([REPO, "--dataset", str(self.out), "--content", str(self.content), "--changelog", str(self.log), *more])
+        return push_to_hub.main(
+            [REPO, "--dataset", str(self.out), "--content", str(self.content), "--changelog", str(self.log), *more]
+        )
 
     def files(self) -> dict[str, bytes]:
         return {p.relative_to(self.out).as_posix(): p.read_bytes() for p in self.out.rglob("*") if p.is_file()}
@@ -86,7 +100,9 @@ def hub() -> Iterator[hub_stub.Hub]:
 
 @pytest.fixture(scope="module")
 def tiny(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Version 1.0.0 of two scenarios without a calibration set, built: `content` and `helmbench`; read-only by agreement."""
+    """Version 1.0.0 of two scenarios without a calibration set, built: `content` and `helmbench`; read-only by
+    agreement.
+    """
     root = tmp_path_factory.mktemp("tiny")
     shutil.copytree(small_content, root / "content")
     shutil.rmtree(root / "content" / "calibration")
@@ -109,7 +125,8 @@ def shop(hub: hub_stub.Hub, tiny: Path, tmp_path: Path, monkeypatch: pytest.Monk
     """A copy of version 1.0.0, built and recorded; the token is set."""
     monkeypatch.setenv("HF_ENDPOINT", hub.url)
     monkeypatch.setenv("HF_TOKEN", hub_stub.TOKEN)
-    # Read from the environment when the client was imported, long before a test's own variables. The stub speaks the Hub's
+    # Read from the environment when the client was imported, long before a test's own variables. The stub speaks the
+    # Hub's
     # plain large-file protocol and not xet's, which the client would otherwise choose for itself.
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
@@ -137,7 +154,9 @@ def test_a_dry_run_says_everything_and_sends_nothing(shop: Workshop, capfd: pyte
     assert shop.hub.repos == {}
 
 
-def test_a_dry_run_needs_no_token(shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_needs_no_token(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """What is public can be compared by anybody; no token that lies in a home directory is used."""
     monkeypatch.delenv("HF_TOKEN")
     (Path(os.environ["HF_HOME"])).mkdir(parents=True)
@@ -149,7 +168,9 @@ def test_a_dry_run_needs_no_token(shop: Workshop, monkeypatch: pytest.MonkeyPatc
     assert "HF_TOKEN is not set" in printed(capfd)
 
 
-def test_a_push_is_one_commit_with_the_builds_bytes_and_its_tag(shop: Workshop, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_push_is_one_commit_with_the_builds_bytes_and_its_tag(
+    shop: Workshop, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Created, committed once, tagged on that commit; every byte arrives; the commit's id is printed."""
     assert shop.push("--yes") == 0
     repo = shop.hub.repos[REPO]
@@ -168,27 +189,56 @@ print(json.dumps([dict(r) for r in rows]))
 
 
 def test_load_dataset_gets_the_tagged_rows(shop: Workshop, tmp_path: Path) -> None:
-    """From the Hub, by tag, after main has moved on: the rows of 1.0.0, hash for hash; through the command line, as users do."""
+    """From the Hub, by tag, after main has moved on: the rows of 1.0.0, hash for hash; through the command line, as
+    users do.
+    """
     release = open_release(shop.out)
     expected = release.records("pillar1")
     environment = {k: v for k, v in os.environ.items() if not k.startswith("HF_")}
-    environment |= {"HF_ENDPOINT": shop.hub.url, "HF_HOME": str(tmp_path / "fresh"), "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_XET": "1"}
-    arguments = [REPO, "--dataset", str(shop.out), "--content", str(shop.content), "--changelog", str(shop.log), "--yes"]
+    environment |= {
+        "HF_ENDPOINT": shop.hub.url,
+        "HF_HOME": str(tmp_path / "fresh"),
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_DISABLE_XET": "1",
+    }
+    arguments = [
+        REPO,
+        "--dataset",
+        str(shop.out),
+        "--content",
+        str(shop.content),
+        "--changelog",
+        str(shop.log),
+        "--yes",
+    ]
     command = [sys.executable, push_to_hub.__file__, *arguments]
-    pushed = subprocess.run(command, env=environment | {"HF_TOKEN": hub_stub.TOKEN}, capture_output=True, text=True, check=False)
+    pushed = subprocess.run(
+        command, env=environment | {"HF_TOKEN": hub_stub.TOKEN}, capture_output=True, text=True, check=False
+    )
     assert pushed.returncode == 0, pushed.stderr
     assert hub_stub.TOKEN not in pushed.stdout + pushed.stderr
     shop.edit("scenarios/P1-B1-S1.md", "# PT1 (severity 9", "# PT1 (severity 8")
     shop.released("2.0.0")
     assert shop.push("--yes") == 0
-    loaded = subprocess.run([sys.executable, "-c", LOADER, REPO, "v1.0.0"], env=environment, capture_output=True, text=True, check=False, cwd=tmp_path.parent)
+    loaded = subprocess.run(
+        [sys.executable, "-c", LOADER, REPO, "v1.0.0"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path.parent,
+    )
     assert loaded.returncode == 0, loaded.stderr
     assert json.loads(loaded.stdout) == expected
     assert open_release(shop.out).records("pillar1") != expected
 
 
-def test_a_second_version_deletes_what_is_stale_and_sends_only_what_changed(shop: Workshop, capfd: pytest.CaptureFixture[str]) -> None:
-    """A file that the build no longer writes goes; the plan says so before; .gitattributes stays; the first tag stays."""
+def test_a_second_version_deletes_what_is_stale_and_sends_only_what_changed(
+    shop: Workshop, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A file that the build no longer writes goes; the plan says so before; .gitattributes stays; the first tag
+    stays.
+    """
     shop.push("--yes")
     first = shop.hub.repos[REPO].main
     shop.hub.repos[REPO].commit({**shop.hub.repos[REPO].commits[first], "old/notes.md": b"stale"})
@@ -241,13 +291,24 @@ REFUSALS = {
     "a file is in the build that it didn't write": (leave_a_file, r"notes\.txt: is not in MANIFEST\.json"),
     "a file of the build is a link": (link_a_file, r"scoring\.yaml: is a link"),
     "the manifest was edited": (edit_manifest, r"is not what .*content builds now \(MANIFEST\.json differ\)"),
-    "a message was edited since the build": (lambda s: s.edit(STRESS, "three deadlines", "ten deadlines"), r"is not what .*pillar4/.* differ"),
-    "a remark in scoring.yaml": (lambda s: s.edit("scoring.yaml", "points: ", "# why\npoints: "), r"is not what .*scoring\.yaml.* differ"),
+    "a message was edited since the build": (
+        lambda s: s.edit(STRESS, "three deadlines", "ten deadlines"),
+        r"is not what .*pillar4/.* differ",
+    ),
+    "a remark in scoring.yaml": (
+        lambda s: s.edit("scoring.yaml", "points: ", "# why\npoints: "),
+        r"is not what .*scoring\.yaml.* differ",
+    ),
     "the content has errors": (break_content, r"has 1 content errors"),
     "a held-out split": (hold_out, r"is a held-out split, which is never published"),
-    "no changelog entry": (lambda s: s.log.write_text("# Changelog\n", encoding="utf-8"), r"CHANGELOG\.md: has no entry for version 1\.0\.0"),
+    "no changelog entry": (
+        lambda s: s.log.write_text("# Changelog\n", encoding="utf-8"),
+        r"CHANGELOG\.md: has no entry for version 1\.0\.0",
+    ),
     "an entry with other hashes": (
-        lambda s: s.log.write_text(re.sub(r"score_hash: `\w+", "score_hash: `0", s.log.read_text(encoding="utf-8")), encoding="utf-8"),
+        lambda s: s.log.write_text(
+            re.sub(r"score_hash: `\w+", "score_hash: `0", s.log.read_text(encoding="utf-8")), encoding="utf-8"
+        ),
         r"CHANGELOG\.md:3: says .* or another version",
     ),
     "an entry that is unreleased": (
@@ -280,8 +341,18 @@ def test_a_tag_that_exists_is_refused(shop: Workshop, capfd: pytest.CaptureFixtu
 
 VERSIONS = {
     # what is edited after 1.0.0 was published, the version it claims, what is said (None: it may be published)
-    "words, same version": ("three deadlines", "nine deadlines", "1.0.0", "score_hash and messages_hash of version 1.0.0 differ"),
-    "rationale, same version": ("Most stress is not", "Much stress is not", "1.0.0", "prose_hash of version 1.0.0 differ"),
+    "words, same version": (
+        "three deadlines",
+        "nine deadlines",
+        "1.0.0",
+        "score_hash and messages_hash of version 1.0.0 differ",
+    ),
+    "rationale, same version": (
+        "Most stress is not",
+        "Much stress is not",
+        "1.0.0",
+        "prose_hash of version 1.0.0 differ",
+    ),
     "words, patch": ("three deadlines", "nine deadlines", "1.0.1", "a patch changes prose only"),
     "words, minor": ("three deadlines", "nine deadlines", "1.1.0", None),
     "rationale, patch": ("Most stress is not", "Much stress is not", "1.0.1", None),
@@ -313,7 +384,9 @@ def test_another_canary_is_refused(shop: Workshop, capfd: pytest.CaptureFixture[
     assert "the canary changed" in printed(capfd)
 
 
-def test_a_push_that_died_before_its_tag_is_finished_by_the_next(shop: Workshop, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_push_that_died_before_its_tag_is_finished_by_the_next(
+    shop: Workshop, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The commit is not made twice; the tag lands on it."""
     shop.hub.failing = {r"POST .*/tag/": (403, "tags are off")}
     assert shop.push("--yes") == 1
@@ -325,7 +398,9 @@ def test_a_push_that_died_before_its_tag_is_finished_by_the_next(shop: Workshop,
     assert (repo.tags, len(repo.commits)) == ({"v1.0.0": made}, 2)
 
 
-def test_a_repository_that_moves_meanwhile_is_left_alone(shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_repository_that_moves_meanwhile_is_left_alone(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """What was printed is what is done, or nothing: somebody's commit between the listing and ours stops it."""
     repo = shop.hub.create(REPO)
     api = huggingface_hub.HfApi
@@ -342,9 +417,14 @@ def test_a_repository_that_moves_meanwhile_is_left_alone(shop: Workshop, monkeyp
     assert repo.tags == {}
 
 
-@pytest.mark.parametrize("request_", [r"POST .*/repos/create", r"POST .*/preupload/", r"POST .*objects/batch", r"POST .*/commit/", r"GET .*/refs"])
+@pytest.mark.parametrize(
+    "request_",
+    [r"POST .*/repos/create", r"POST .*/preupload/", r"POST .*objects/batch", r"POST .*/commit/", r"GET .*/refs"],
+)
 def test_an_error_never_shows_the_token(shop: Workshop, capfd: pytest.CaptureFixture[str], request_: str) -> None:
-    """A Hub, or a proxy before it, that quotes the request's header back: one line, without the token and without a traceback."""
+    """A Hub, or a proxy before it, that quotes the request's header back: one line, without the token and without a
+    traceback.
+    """
     if "refs" in request_:
         shop.hub.create(REPO)
     shop.hub.failing = {request_: (400, f"bad header Authorization: Bearer {hub_stub.TOKEN}")}
@@ -354,7 +434,9 @@ def test_an_error_never_shows_the_token(shop: Workshop, capfd: pytest.CaptureFix
     assert "Traceback" not in said
 
 
-def test_a_wrong_token_is_said_plainly(shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_token_is_said_plainly(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Refused by the Hub at the first request that writes; nothing is there afterwards."""
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     assert shop.push("--yes") == 1
@@ -365,7 +447,9 @@ def test_a_wrong_token_is_said_plainly(shop: Workshop, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("token", ["two words", "hf_line\nbreak", "hf_é"])
-def test_a_token_that_is_none_is_refused_unshown(shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], token: str) -> None:
+def test_a_token_that_is_none_is_refused_unshown(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], token: str
+) -> None:
     """A client would quote such a header in its own error."""
     monkeypatch.setenv("HF_TOKEN", token)
     assert shop.push("--yes") == 1
@@ -383,7 +467,9 @@ def test_a_name_that_is_no_dataset_id_is_refused(shop: Workshop, capfd: pytest.C
     assert shop.hub.log == []
 
 
-def test_a_hub_that_is_away_is_one_line(shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_hub_that_is_away_is_one_line(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Nobody listens there."""
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     assert shop.push() == 1
@@ -393,7 +479,9 @@ def test_a_hub_that_is_away_is_one_line(shop: Workshop, monkeypatch: pytest.Monk
 
 
 def test_uncommitted_content_is_refused(shop: Workshop, capfd: pytest.CaptureFixture[str]) -> None:
-    """A release is built from a commit: where the content is under git, an edit that is not committed stops it, by file."""
+    """A release is built from a commit: where the content is under git, an edit that is not committed stops it, by
+    file.
+    """
 
     def git(*arguments: str) -> None:
         identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid"]
@@ -411,11 +499,15 @@ def test_uncommitted_content_is_refused(shop: Workshop, capfd: pytest.CaptureFix
     assert shop.push() == 0
 
 
-@pytest.mark.parametrize("source", ["dataset_builder/content/conditions/companion.md", "judge/asking/prompts/judge.md"])
+@pytest.mark.parametrize(
+    "source", ["dataset_builder/content/conditions/companion.md", "dataset_builder/content/prompts/judge.md"]
+)
 def test_every_source_of_a_build_counts(tmp_path: Path, source: str) -> None:
-    """In a copy of this repository: an edited condition or judge prompt, which a release's hash covers, is named; a clean copy is not."""
-    root, copy = Path(push_to_hub.__file__).parents[1], tmp_path / "copy"
-    for folder in ("dataset_builder", "judge", "scripts"):
+    """In a copy of this repository: an edited condition or judge prompt, which a release's hash covers, is named; a
+    clean copy is not.
+    """
+    root, copy = Path(push_to_hub.__file__).parents[2], tmp_path / "copy"
+    for folder in ("dataset_builder", "judge"):
         shutil.copytree(root / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / ".gitignore").write_text("__pycache__/\n", encoding="utf-8")
     git = ["git", "-C", str(copy), "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
@@ -423,9 +515,11 @@ def test_every_source_of_a_build_counts(tmp_path: Path, source: str) -> None:
         subprocess.run([*git, *arguments], check=True, capture_output=True)
 
     def uncommitted() -> str:
-        ask = "import push_to_hub; print(push_to_hub._uncommitted(push_to_hub.CONTENT))"
-        environment = os.environ | {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'scripts'}"}
-        return subprocess.run([sys.executable, "-c", ask], env=environment, capture_output=True, text=True, check=True, cwd=copy).stdout.strip()
+        ask = "from dataset_builder.publishing import push_to_hub; print(push_to_hub._uncommitted(push_to_hub.CONTENT))"
+        environment = os.environ | {"PYTHONPATH": str(copy)}
+        return subprocess.run(
+            [sys.executable, "-c", ask], env=environment, capture_output=True, text=True, check=True, cwd=copy
+        ).stdout.strip()
 
     assert uncommitted() == "[]"
     with (copy / source).open("a", encoding="utf-8") as file:

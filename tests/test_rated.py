@@ -1,4 +1,6 @@
-"""Replies to messages from end to end: asked of a loopback judge, settled, tabled, reported with what must not be seen withheld."""
+"""Replies to messages from end to end: asked of a loopback judge, settled, tabled, reported with what must not be seen
+withheld.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,9 @@ from judge_server import JudgeServer, Said, said, stopped_at_the_end
 
 from dataset_builder.release import Release, open_release
 from judge.__main__ import main
-from judge.asking import engine
-from judge.asking.requests import RATINGS
+from judge.llm import engine
 from judge.report.page import SAMPLES
-from judge.schema import Scorecard, Verdict
+from judge.schema import RATINGS, Scorecard, Verdict
 
 FEW = 16  # messages, of the lite tier's
 MARKER = "zebra-quarantine-7319"
@@ -33,7 +34,9 @@ def release(dataset: Path) -> Release:
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Starts a judge that rates a reply 1 where it holds the marker, else 3 to 5 by the question's hash and attempt, and passes every criterion."""
+    """Starts a judge that rates a reply 1 where it holds the marker, else 3 to 5 by the question's hash and attempt,
+    and passes every criterion.
+    """
     monkeypatch.setattr(engine, "BACKOFF", 0.001)
 
     def script(body: dict[str, Any], attempt: int) -> Said:
@@ -42,7 +45,14 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         if offered != list(RATINGS):
             return said(json.dumps({"label": offered[0], "quotes": []}))
         number = int(hashlib.sha256(f"{prompt}{attempt}".encode()).hexdigest(), 16)
-        return said(json.dumps({"label": "1" if MARKER in prompt else str(3 + number % 3), "quotes": [MARKER] if MARKER in prompt else []}))
+        return said(
+            json.dumps(
+                {
+                    "label": "1" if MARKER in prompt else str(3 + number % 3),
+                    "quotes": [MARKER] if MARKER in prompt else [],
+                }
+            )
+        )
 
     with stopped_at_the_end() as started:
 
@@ -54,11 +64,17 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def replies(path: Path, release: Release, repeats: int = 3, marked: int = 0, few: int | None = None) -> list[str]:
-    """Replies to the lite tier's messages; every `marked`-th message gets the marker, which no report may show. Returns the marked ids."""
+    """Replies to the lite tier's messages; every `marked`-th message gets the marker, which no report may show. Returns
+    the marked ids.
+    """
     lite = [m.id for m in release.messages.values() if "lite" in m.tiers][:few]
     harmed = lite[::marked] if marked else []
     lines = [
-        {"id": i, "repeat": k, "reply": f"{MARKER} {i} {k}" if i in harmed else f"Thank you for writing about {i}. Reply {k}."}
+        {
+            "id": i,
+            "repeat": k,
+            "reply": f"{MARKER} {i} {k}" if i in harmed else f"Thank you for writing about {i}. Reply {k}.",
+        }
         for i in lite
         for k in range(repeats)
     ]
@@ -70,13 +86,35 @@ def card_of(path: Path) -> Scorecard:
     return Scorecard.model_validate_json((path.with_suffix(".scored") / "scorecard.json").read_bytes())
 
 
-def test_two_models_three_runs_three_judge_runs(serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every reply is rated three times, the tables count nine ratings a message, and one command shows both models, harm first."""
+def test_two_models_three_runs_three_judge_runs(
+    serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every reply is rated three times, the tables count nine ratings a message, and one command shows both models,
+    harm first.
+    """
     server, paths = serve(), [tmp_path / "kind.jsonl", tmp_path / "grim.jsonl"]
     harmed = [replies(paths[0], release, few=FEW), replies(paths[1], release, marked=4, few=FEW)]
     for path in paths:
         where = ["--replies", str(path), "--dataset", str(release.path)]
-        assert main(["score", *where, "--judge", "openai", "--model", "judge-1", "--base-url", server.url, "--repeats", "3", "--concurrency", "32"]) == 0
+        assert (
+            main(
+                [
+                    "score",
+                    *where,
+                    "--judge",
+                    "openai",
+                    "--model",
+                    "judge-1",
+                    "--base-url",
+                    server.url,
+                    "--repeats",
+                    "3",
+                    "--concurrency",
+                    "32",
+                ]
+            )
+            == 0
+        )
     for path, harmful in zip(paths, harmed, strict=True):
         a = card_of(path).appropriateness
         assert a is not None
@@ -90,9 +128,14 @@ def test_two_models_three_runs_three_judge_runs(serve: Server, release: Release,
     capsys.readouterr()
     table, figures = tmp_path / "table.csv", tmp_path / "table.json"
     runs = [str(p.with_suffix(".scored")) for p in paths]
-    assert main(["appropriateness", *runs, "--dataset", str(release.path), "--csv", str(table), "--json", str(figures)]) == 0
+    assert (
+        main(["appropriateness", *runs, "--dataset", str(release.path), "--csv", str(table), "--json", str(figures)])
+        == 0
+    )
     shown = capsys.readouterr().out
-    assert f"{100 * len(harmed[1]) / FEW:.1f} %" in next(line for line in shown.splitlines() if line.startswith("| grim"))
+    assert f"{100 * len(harmed[1]) / FEW:.1f} %" in next(
+        line for line in shown.splitlines() if line.startswith("| grim")
+    )
     with table.open(encoding="utf-8") as file:
         rows = {(r["model"], r["category"]): r for r in csv.DictReader(file)}
     assert float(rows["grim", "all"]["harmful"]) == pytest.approx(len(harmed[1]) / FEW, abs=1e-6)
@@ -102,19 +145,34 @@ def test_two_models_three_runs_three_judge_runs(serve: Server, release: Release,
     assert again["grim"] == json.loads(card_of(paths[1]).model_dump_json())["appropriateness"]
 
 
-def test_what_is_rated_one_in_a_crisis_is_nowhere(serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Neither the reply nor the judge's quote of it reaches report, samples or summary, unless it is asked for; the entry itself is listed."""
+def test_what_is_rated_one_in_a_crisis_is_nowhere(
+    serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither the reply nor the judge's quote of it reaches report, samples or summary, unless it is asked for; the
+    entry itself is listed.
+    """
     server, path = serve(), tmp_path / "grim.jsonl"
     harmed = replies(path, release, repeats=1, marked=3)
     crises = {i for i in harmed if release.messages[i].polarity == "crisis"}
     # A control rated 1 is no harm in the reports' sense; its marker would be shown, so it stands for itself here.
-    path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if json.loads(line)["id"] in crises or MARKER not in line))
+    path.write_text(
+        "".join(
+            line
+            for line in path.read_text().splitlines(keepends=True)
+            if json.loads(line)["id"] in crises or MARKER not in line
+        )
+    )
     where = ["--replies", str(path), "--dataset", str(release.path)]
     assert main(["run", *where, "--model", "judge-1", "--base-url", server.url, "--concurrency", "32"]) == 0
     assert main(["score", *where, "--judge", "judge-1"]) == 0
     home = path.with_suffix(".scored")
     page = (home / "report.html").read_text(encoding="utf-8")
-    everywhere = [page, (home / "summary.md").read_text(encoding="utf-8"), (home / "scorecard.json").read_text(encoding="utf-8"), capsys.readouterr().out]
+    everywhere = [
+        page,
+        (home / "summary.md").read_text(encoding="utf-8"),
+        (home / "scorecard.json").read_text(encoding="utf-8"),
+        capsys.readouterr().out,
+    ]
     everywhere += [(home / SAMPLES).read_text(encoding="utf-8")] if (home / SAMPLES).is_file() else []
     assert all(MARKER not in text for text in everywhere)
     assert all(f'id="f-{i}"' in page or f'"f-{i}"' in everywhere[-1] for i in crises)
@@ -126,22 +184,40 @@ def test_what_is_rated_one_in_a_crisis_is_nowhere(serve: Server, release: Releas
 def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release, tmp_path: Path) -> None:
     """The median is 4, the reply is shown to nobody all the same."""
     from judge.report.failures import failures
-    from judge.schema import Reply, Vote
+    from judge.schema import Vote
+    from replies.schema import Reply
 
     message = next(m for m in release.messages.values() if m.polarity == "crisis")
-    votes = tuple(Vote(judge="j", repeat=k, label=r, incident="harm" if r == 1 else None) for k, r in enumerate((1, 4, 5)))
-    shared: dict[str, Any] = {"id": message.id, "repeat": 0, "behavior": "appropriateness", "turn": -1, "decided_by": "panel", "judge": "j"}
+    votes = tuple(
+        Vote(judge="j", repeat=k, label=r, incident="harm" if r == 1 else None) for k, r in enumerate((1, 4, 5))
+    )
+    shared: dict[str, Any] = {
+        "id": message.id,
+        "repeat": 0,
+        "behavior": "appropriateness",
+        "turn": -1,
+        "decided_by": "panel",
+        "judge": "j",
+    }
     settled = Verdict(**shared, index=0, check="appropriateness", label=4, votes=votes, evidence=(MARKER,))
-    missed = Verdict(**shared, index=1, check="criterion", criterion="sees-the-danger", label="FAIL", incident="missed_crisis")
+    missed = Verdict(
+        **shared, index=1, check="criterion", criterion="sees-the-danger", label="FAIL", incident="missed_crisis"
+    )
     said_ = [Reply(id=message.id, turns=(f"{MARKER} said",))]
     hidden = failures([settled, missed], said_, {message.id: message}, show_withheld=False)
     assert MARKER not in repr(hidden)
     assert MARKER in repr(failures([settled, missed], said_, {message.id: message}, show_withheld=True))
-    assert not failures([settled], said_, {message.id: message}, show_withheld=False).entries  # settled at 4: no failure to list
+    assert not failures(
+        [settled], said_, {message.id: message}, show_withheld=False
+    ).entries  # settled at 4: no failure to list
 
 
-def test_asking_is_resumed_and_scoring_waits_for_answers(serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What was answered is never asked again; a second judge run asks only its own; without answers scoring says what to do."""
+def test_asking_is_resumed_and_scoring_waits_for_answers(
+    serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was answered is never asked again; a second judge run asks only its own; without answers scoring says what
+    to do.
+    """
     server, path = serve(), tmp_path / "mine.jsonl"
     replies(path, release, repeats=1, few=6)
     where = ["--replies", str(path), "--dataset", str(release.path)]
@@ -163,8 +239,12 @@ def test_asking_is_resumed_and_scoring_waits_for_answers(serve: Server, release:
     assert (a.judge_runs, a.complete, a.notes[-1]) == (2, False, f"6 of {len(release.messages)} messages were run.")
 
 
-def test_the_offline_judge_rates_by_default_and_says_so(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run of messages alone is scored without a key; approximate stands in card, summary, report and table; there is no composite."""
+def test_the_offline_judge_rates_by_default_and_says_so(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of messages alone is scored without a key; approximate stands in card, summary, report and table; there is
+    no composite.
+    """
     path = tmp_path / "mine.jsonl"
     replies(path, release, repeats=1)
     where = ["--replies", str(path), "--dataset", str(release.path)]
@@ -186,7 +266,9 @@ def test_the_offline_judge_rates_by_default_and_says_so(release: Release, tmp_pa
 
 
 def test_tables_mix_nothing_up(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Another judge, another tier, other messages, a damaged or missing file: an error that names the folder or the line."""
+    """Another judge, another tier, other messages, a damaged or missing file: an error that names the folder or the
+    line.
+    """
     path, other = tmp_path / "mine.jsonl", tmp_path / "other.jsonl"
     replies(path, release, repeats=1, few=4)
     replies(other, release, repeats=1)
@@ -216,14 +298,28 @@ def test_tables_mix_nothing_up(release: Release, tmp_path: Path, capsys: pytest.
     assert "ratings.jsonl: missing" in problem()
 
 
-def test_calibrate_measures_ratings_too(serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_calibrate_measures_ratings_too(
+    serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Quadratic κ by category beside the criteria; a score that is given the folder shows it."""
     server, path = serve(), tmp_path / "mine.jsonl"
-    asked = ["calibrate", "--model", "judge-1", "--base-url", server.url, "--dataset", str(release.path), "--home", str(tmp_path)]
+    asked = [
+        "calibrate",
+        "--model",
+        "judge-1",
+        "--base-url",
+        server.url,
+        "--dataset",
+        str(release.path),
+        "--home",
+        str(tmp_path),
+    ]
     assert main([*asked, "--repeats", "1", "--wording", "judge", "--concurrency", "32"]) == 0
     assert "ratings, by category" in capsys.readouterr().out
     found = tmp_path / "judge" / "judge-1"
-    assert set(json.loads((found / "rating_calibration.json").read_text(encoding="utf-8"))["labels"]) == {r.id for r in release.rating_calibration}
+    assert set(json.loads((found / "rating_calibration.json").read_text(encoding="utf-8"))["labels"]) == {
+        r.id for r in release.rating_calibration
+    }
     replies(path, release, repeats=1, few=3)
     where = ["--replies", str(path), "--dataset", str(release.path)]
     assert main(["run", *where, "--model", "judge-1", "--base-url", server.url]) == 0
@@ -238,8 +334,20 @@ def test_calibrate_measures_ratings_too(serve: Server, release: Release, tmp_pat
 
 
 def test_a_report_of_messages_alone_leaves_the_benchmarks_parts_out(release: Release, tmp_path: Path) -> None:
-    """No empty score, floor, group or curve; the top says what the run is and that its judge is approximate. Beside benchmark samples all is there."""
-    parts = ('id="scores"', 'id="floors"', 'id="references"', 'id="behaviors"', 'id="curves"', 'id="heat"', 'id="arms"', 'id="groups"', 'id="incidents"')
+    """No empty score, floor, group or curve; the top says what the run is and that its judge is approximate. Beside
+    benchmark samples all is there.
+    """
+    parts = (
+        'id="scores"',
+        'id="floors"',
+        'id="references"',
+        'id="behaviors"',
+        'id="curves"',
+        'id="heat"',
+        'id="arms"',
+        'id="groups"',
+        'id="incidents"',
+    )
     path = tmp_path / "mine.jsonl"
     replies(path, release, repeats=2, few=FEW)
     assert main(["score", "--replies", str(path), "--dataset", str(release.path)]) == 0
@@ -250,10 +358,18 @@ def test_a_report_of_messages_alone_leaves_the_benchmarks_parts_out(release: Rel
     given = card_of(path).appropriateness
     assert given is not None
     assert "A demo, never ranked. The offline judge read " in top
-    assert f"{given.judge.by_judge} of {given.judge.verdicts} verdicts. It looks for word patterns and is approximate." in top
+    assert (
+        f"{given.judge.by_judge} of {given.judge.verdicts} verdicts. It looks for word patterns and is approximate."
+        in top
+    )
     assert f"it answered {FEW} in its own words, 2 times each, and its replies were rated from 1 to 5." in top
     assert "samples" not in top
-    assert page.index('id="appropriateness"') < page.index('id="reading"') < page.index('id="judge"') < page.index('id="failures-title"')
+    assert (
+        page.index('id="appropriateness"')
+        < page.index('id="reading"')
+        < page.index('id="judge"')
+        < page.index('id="failures-title"')
+    )
     assert f"<code>{release.manifest.messages_hash}</code>" in page
 
     sample = next(r for r in release.rows.values() if all(m.content for m in r.messages))

@@ -100,7 +100,9 @@ def shared() -> Iterator[Server]:
 def test_openai_client_understands_answers_and_models(shared: Server) -> None:
     """The real client reads content, usage, finish reason and the list of models."""
     with OpenAI(base_url=shared.url, api_key="none", max_retries=0) as client:
-        answer = client.chat.completions.create(model="never-escalate", messages=[{"role": "user", "content": BENIGN}], temperature=0, max_tokens=50, seed=7)
+        answer = client.chat.completions.create(
+            model="never-escalate", messages=[{"role": "user", "content": BENIGN}], temperature=0, max_tokens=50, seed=7
+        )
         models = [model.id for model in client.models.list()]
     assert answer.choices[0].message.content == PLAIN
     assert (answer.object, answer.model, answer.choices[0].finish_reason) == (
@@ -144,7 +146,9 @@ def test_each_policy_does_each_job(shared: Server, policy: str, tag: str, distre
     """Tags, rating, both in one object, and free text, as the system text asks."""
     assert ask(shared, policy, chat(TAGGING)).content == json.dumps({"tags": [tag]})
     assert ask(shared, policy, chat(RATING)).content == json.dumps({"distress": distress})
-    assert ask(shared, policy, chat(f"{TAGGING}\n\n{RATING}")).content == json.dumps({"tags": [tag], "distress": distress})
+    assert ask(shared, policy, chat(f"{TAGGING}\n\n{RATING}")).content == json.dumps(
+        {"tags": [tag], "distress": distress}
+    )
     assert ask(shared, policy, chat(FREE)).content == text
 
 
@@ -153,7 +157,9 @@ def test_random_does_each_job_evenly(shared: Server) -> None:
     tags = Counter(json.loads(reply("random", chat(TAGGING, f"note {n}"), 0))["tags"][0] for n in range(400))
     assert tags.keys() == {"TASK", "EMOTIONAL_CHAT", "COOKING", "ASSISTANCE"}
     assert 160 < tags["ASSISTANCE"] < 240
-    assert {json.loads(reply("random", chat(RATING, f"note {n}"), 0))["distress"] for n in range(200)} == {*range(1, 11)}
+    assert {json.loads(reply("random", chat(RATING, f"note {n}"), 0))["distress"] for n in range(200)} == {
+        *range(1, 11)
+    }
     assert {reply("random", chat(FREE, f"note {n}"), 0) for n in range(50)} == {HANDOFF, PLAIN, KIND}
     for job in (TAGGING, RATING, FREE):
         assert ask(shared, "random", chat(job)).content == reply("random", chat(job), 0)
@@ -355,7 +361,9 @@ def test_unknown_model_is_a_404_that_lists_the_models(shared: Server) -> None:
     assert all(name in got.message for name in ("gpt-none", *MODELS))
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("GET", "/v1/chat/completions"), ("POST", "/v1/completions")])
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/"), ("GET", "/v1/chat/completions"), ("POST", "/v1/completions")]
+)
 def test_unknown_path_is_a_404_that_names_the_paths(shared: Server, method: str, path: str) -> None:
     """The message names both the path asked for and those that exist."""
     connection = connect(shared)
@@ -449,7 +457,9 @@ def test_command_serves_until_a_signal_ends_it(tmp_path: Path, stop: signal.Sign
     with subprocess.Popen(command("--port", "0", "--log", str(log)), stdout=pipes, stderr=pipes, text=True) as process:
         assert process.stdout is not None
         ready = process.stdout.readline().split()
-        with OpenAI(base_url=ready[4], api_key="none") as client:  # its kept-alive connection stays open over the signal
+        with OpenAI(
+            base_url=ready[4], api_key="none"
+        ) as client:  # its kept-alive connection stays open over the signal
             client.chat.completions.create(model="keyword", messages=[{"role": "user", "content": BENIGN}])
             process.send_signal(stop)
             rest = process.communicate(timeout=5)
@@ -463,7 +473,10 @@ def test_port_in_use_is_one_line_and_exit_2(shared: Server) -> None:
     """The line names the port; there is no traceback."""
     done = subprocess.run(command("--port", str(shared.server_port)), capture_output=True, text=True, timeout=10)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"reference_server: port {shared.server_port} is in use; expected a free one (--port 0 takes any)\n"
+    assert (
+        done.stderr
+        == f"reference_server: port {shared.server_port} is in use; expected a free one (--port 0 takes any)\n"
+    )
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.168.0.1", "example.org", "::", ""])

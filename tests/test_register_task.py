@@ -23,7 +23,9 @@ def site(tmp_path: Path) -> Path:
 
 def register(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "scripts" / "register_task.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(site)}, cwd=site, timeout=60)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(site)}, cwd=site, timeout=60
+    )
 
 
 def test_every_yaml_is_linked(site: Path) -> None:

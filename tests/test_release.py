@@ -9,8 +9,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from dataset_builder.compose import compose
-from dataset_builder.load import CONTENT, load
+from dataset_builder.composing.compose import compose
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load import load
 from dataset_builder.release import CONFIGS, Release, ReleaseError, canonical, digest, find, open_release, prune
 from dataset_builder.schema import Row
 
@@ -53,7 +54,9 @@ def test_every_table_has_the_manifests_rows(release: Release, config: str) -> No
 
 
 def test_prune_drops_only_absent_fields_of_checks(dataset: Path) -> None:
-    """A record as parquet gives it has every column of every check; pruned, it is a valid row, and row-level nulls stay."""
+    """A record as parquet gives it has every column of every check; pruned, it is a valid row, and row-level nulls
+    stay.
+    """
     record = pq.read_table(dataset / ALL, partitioning=None).to_pylist()[0]
     with pytest.raises(ValueError, match="evaluation"):
         Row.model_validate(record)
@@ -65,11 +68,14 @@ def test_prune_drops_only_absent_fields_of_checks(dataset: Path) -> None:
 def test_a_missing_dataset_says_how_to_build_one(tmp_path: Path) -> None:
     """The folder asked for is named, and so is the command."""
     assert refusal(tmp_path / "nowhere") == (
-        f"{tmp_path}/nowhere: no built dataset here (MANIFEST.json is missing); run `python -m dataset_builder build` or set HELMBENCH_DATASET"
+        f"{tmp_path}/nowhere: no built dataset here (MANIFEST.json is missing); run `python -m "
+        "dataset_builder build` or set HELMBENCH_DATASET"
     )
 
 
-@pytest.mark.parametrize("name", ["README.md", "scoring.yaml", *[f"data/{c}/test-00000-of-00001.parquet" for c in CONFIGS]])
+@pytest.mark.parametrize(
+    "name", ["README.md", "scoring.yaml", *[f"data/{c}/test-00000-of-00001.parquet" for c in CONFIGS]]
+)
 def test_one_changed_byte_is_seen_in_every_file(copy: Path, name: str) -> None:
     """A single flipped bit in the middle of any file is refused, with the file's name."""
     data = bytearray((copy / name).read_bytes())
@@ -91,10 +97,14 @@ def test_a_truncated_parquet_is_refused(copy: Path, kept: int) -> None:
 def test_a_missing_file_is_refused(copy: Path, name: str) -> None:
     """What the manifest lists must be there."""
     (copy / name).unlink()
-    assert refusal(copy) == f"{copy / name}: missing, though MANIFEST.json lists it; run `python -m dataset_builder build`"
+    assert (
+        refusal(copy) == f"{copy / name}: missing, though MANIFEST.json lists it; run `python -m dataset_builder build`"
+    )
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\xff\xfe", b"[]", b"{}"], ids=["empty", "broken", "bytes", "list", "no fields"])
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"\xff\xfe", b"[]", b"{}"], ids=["empty", "broken", "bytes", "list", "no fields"]
+)
 def test_an_unreadable_manifest_is_refused(copy: Path, text: bytes) -> None:
     """A manifest that isn't one is named, with the remedy."""
     (copy / "MANIFEST.json").write_bytes(text)
@@ -130,7 +140,9 @@ def test_helmbench_dataset_names_the_folder(copy: Path, tmp_path: Path, monkeypa
     assert open_release(tmp_path / "third").path == tmp_path / "third"
 
 
-def test_a_wrong_helmbench_dataset_is_no_reason_to_take_another(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_helmbench_dataset_is_no_reason_to_take_another(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who names a folder is told that it is wrong, and never served a build that happens to lie near."""
     monkeypatch.chdir(tmp_path)
     copy.rename(tmp_path / "helmbench")
@@ -140,7 +152,9 @@ def test_a_wrong_helmbench_dataset_is_no_reason_to_take_another(copy: Path, tmp_
 
 
 def test_the_hashed_form_is_fixed() -> None:
-    """Key order and spaces don't count, characters do, and NaN has no form; the digest is a literal that must never move."""
+    """Key order and spaces don't count, characters do, and NaN has no form; the digest is a literal that must never
+    move.
+    """
     assert canonical({"b": [1, None], "a": "é"}) == '{"a":"é","b":[1,null]}'
     assert digest({"b": [1, None], "a": "é"}) == digest({"a": "é", "b": [1, None]})
     assert digest({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"

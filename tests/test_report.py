@@ -17,22 +17,37 @@ import pytest
 from dataset_builder.release import Release
 from dataset_builder.schema import Incident, Row, Tier
 from judge.__main__ import main
-from judge.agreement.agreement_of import stored
+from judge.calibration.known import stored
 from judge.offline import judge as offline
 from judge.report.page import PAGE_BYTES, SAMPLES, TEMPLATES, Report, report
 from judge.report.summary import summary
-from judge.report.wording import MEANINGS
-from judge.runs import Run, live_turns
-from judge.schema import Cell, Curve, Dataset, Figure, Floor, Group, JudgeAgreement, Model, Pairing, Reference, Reply, Scorecard, Verdict, Vote
+from judge.schema import (
+    Cell,
+    Curve,
+    Dataset,
+    Figure,
+    Floor,
+    Group,
+    JudgeAgreement,
+    Pairing,
+    Reference,
+    Scorecard,
+    Verdict,
+    Vote,
+)
 from judge.scoring.curves import curve
 from judge.scoring.score import score
 from judge.verdicts import JudgeIdentity, judge_run
+from judge.wording import MEANINGS
+from replies.run import Run, live_turns
+from replies.schema import Model, Reply
 
 SMALL = 450_000  # bytes of a page that holds some of the lite tier's failures and not all
 MARKER = "zebra-quarantine-7319"
 HOSTILE = (
     '</script><script>document.title="owned"</script><img src=x onerror="alert(1)"> --></style></details>'
-    "{{ 7*191 }}{% raw %} <!-- \u202egnp.exe\u2066 \x00\x1b[31m &lt;b&gt; \" onmouseover=alert(1) x=' \ud800 <iframe srcdoc=hi>"
+    "{{ 7*191 }}{% raw %} <!-- \u202egnp.exe\u2066 \x00\x1b[31m &lt;b&gt; \" onmouseover=alert(1) x=' \ud800 "
+    "<iframe srcdoc=hi>"
 )
 
 
@@ -55,7 +70,9 @@ class Scored(NamedTuple):
 
     def with_verdicts(self, release: Release, change: Callable[[Verdict], Verdict]) -> Scored:
         verdicts = [change(v) for v in self.verdicts]
-        return Scored(_score(release, verdicts, self.card.dataset, self.card.model.name), verdicts, self.replies, self.rows)
+        return Scored(
+            _score(release, verdicts, self.card.dataset, self.card.model.name), verdicts, self.replies, self.rows
+        )
 
 
 class Page(HTMLParser):
@@ -106,13 +123,24 @@ def plain_reply(row: Row) -> str:
     return '{"distress": 5}' if "rating" in kinds else "That sounds hard. I'm here and I'm listening."
 
 
-def run(release: Release, said: Callable[[Row], str] = plain_reply, tier: Tier = "lite", drop: str = "", name: str = "fixed") -> Scored:
+def run(
+    release: Release, said: Callable[[Row], str] = plain_reply, tier: Tier = "lite", drop: str = "", name: str = "fixed"
+) -> Scored:
     rows = [r for r in release.rows.values() if tier in r.tiers]
     replies = [Reply(id=r.id, turns=(said(r),) * live_turns(r)) for r in rows if not drop or r.behavior != drop]
-    verdicts = judge_run(Run(Path("fixed"), Model(name=name, backend="test"), tier, replies, False), release, JudgeIdentity("offline-1", None))
+    verdicts = judge_run(
+        Run(Path("fixed"), Model(name=name, backend="test"), tier, replies, False),
+        release,
+        JudgeIdentity("offline-1", None),
+    )
     manifest = release.manifest
     dataset = Dataset(
-        version=manifest.version, score_hash=manifest.score_hash, tier=tier, samples=len(replies), expected=len(rows), complete=len(replies) == len(rows)
+        version=manifest.version,
+        score_hash=manifest.score_hash,
+        tier=tier,
+        samples=len(replies),
+        expected=len(rows),
+        complete=len(replies) == len(rows),
     )
     return Scored(_score(release, verdicts, dataset, name), verdicts, replies, release.rows)
 
@@ -127,7 +155,16 @@ def with_agreement(scored: Scored, *known: JudgeAgreement) -> Scored:
 
 
 def _score(release: Release, verdicts: list[Verdict], dataset: Dataset, name: str) -> Scorecard:
-    return score(release.rows, verdicts, release.scoring, release.criteria, dataset, Model(name=name, backend="test"), "offline-1", None)
+    return score(
+        release.rows,
+        verdicts,
+        release.scoring,
+        release.criteria,
+        dataset,
+        Model(name=name, backend="test"),
+        "offline-1",
+        None,
+    )
 
 
 def first(scored: Scored, kind: str = "criterion") -> str:
@@ -150,7 +187,9 @@ def test_page_fetches_nothing(release: Release) -> None:
 
 
 def test_hostile_replies_are_text(release: Release) -> None:
-    """Markup, template braces, control characters and bidirectional overrides in replies and names add no element and no attribute."""
+    """Markup, template braces, control characters and bidirectional overrides in replies and names add no element and
+    no attribute.
+    """
     scored = run(release, lambda _: HOSTILE, name=HOSTILE)
     html = scored.page()
     page = Page(html)
@@ -168,12 +207,16 @@ def test_hostile_replies_are_text(release: Release) -> None:
 
 @pytest.mark.parametrize("reason", ["harm", "unscored"])
 def test_withheld_reply_is_nowhere(release: Release, reason: str) -> None:
-    """A reply with a harm incident or an unscored verdict shows as its hash, in report and summary; the local switch shows it."""
+    """A reply with a harm incident or an unscored verdict shows as its hash, in report and summary; the local switch
+    shows it.
+    """
     target = first(run(release))
     text = f"{MARKER} in a reply"
     fate = {"incident": "harm"} if reason == "harm" else {"incident": None, "label": None, "unscored": "unparsable"}
     scored = run(release, lambda row: text if row.id == target else plain_reply(row))
-    scored = scored.with_verdicts(release, lambda v: v.model_copy(update={**fate, "evidence": (MARKER,)}) if v.id == target else v)
+    scored = scored.with_verdicts(
+        release, lambda v: v.model_copy(update={**fate, "evidence": (MARKER,)}) if v.id == target else v
+    )
     html = scored.page()
     assert MARKER not in html
     assert MARKER not in summary(scored.card)
@@ -227,7 +270,9 @@ def test_numbers_are_the_scorecards(release: Release) -> None:
         return f"{value:.1f}".replace("-0.0", "0.0").replace("-", "−")
 
     def whole(f: Figure) -> str:
-        return f"{one(f.value)} {one(f.low)} to {one(f.high)} {f.clusters}" if f.low is not None else f"{one(f.value)} –"
+        return (
+            f"{one(f.value)} {one(f.low)} to {one(f.high)} {f.clusters}" if f.low is not None else f"{one(f.value)} –"
+        )
 
     assert whole(card.composite) in page.row("Composite")
     for code, b in card.behaviors.items():
@@ -236,7 +281,11 @@ def test_numbers_are_the_scorecards(release: Release) -> None:
         assert f.value is not None
         assert f"{one(100 * f.value)} %" in page.text
     for i in card.incidents:
-        assert page.row(i.incident.replace("_", " ")).split(" P")[0].endswith(f"{i.count} {i.crisis} {i.control} {str(i.worst_severity).replace('-', '−')}")
+        assert (
+            page.row(i.incident.replace("_", " "))
+            .split(" P")[0]
+            .endswith(f"{i.count} {i.crisis} {i.control} {str(i.worst_severity).replace('-', '−')}")
+        )
 
 
 def test_floor_states_are_words(release: Release) -> None:
@@ -258,7 +307,12 @@ def test_warning_and_help_come_first(release: Release) -> None:
     """The warning and the helpline precede every figure, and the quotes lie in a list that starts closed."""
     html = run(release).page()
     body = html[html.index("<body>") :]
-    assert body.index("suicide and despair") < body.index("findahelpline.com") < body.index("emergency number") < body.index("Composite")
+    assert (
+        body.index("suicide and despair")
+        < body.index("findahelpline.com")
+        < body.index("emergency number")
+        < body.index("Composite")
+    )
     tags = Page(html).tags
     assert [a for tag, a in tags if tag == "details" and "open" in a] == []
     assert ("details", {"id": "failures"}) in tags
@@ -278,7 +332,9 @@ def test_offline_judge_is_called_approximate(release: Release) -> None:
 
 def test_wording_respects_people() -> None:
     """The template says people and messages, and never what it should not."""
-    words = " ".join(p.read_text(encoding="utf-8").lower() for p in sorted(TEMPLATES.iterdir()) if not p.name.startswith("annotate"))
+    words = " ".join(
+        p.read_text(encoding="utf-8").lower() for p in sorted(TEMPLATES.iterdir()) if not p.name.startswith("annotate")
+    )
     assert re.findall(r"\b(?:committed|victims?|cases?|suffer\w*|perturbation)\b", words) == []
 
 
@@ -325,11 +381,18 @@ def test_no_page_grows_past_two_megabytes(release: Release) -> None:
     samples = json.loads(made.samples)
     here = [str(a["id"]) for tag, a in Page(made.page).tags if tag == "details" and a.get("class") == "failure"]
     beside = [e["anchor"] for e in samples["entries"]]
-    whole = [str(a["id"]) for tag, a in Page(run(release, tier="core").report(page_bytes=9_000_000).page).tags if a.get("class") == "failure"]
+    whole = [
+        str(a["id"])
+        for tag, a in Page(run(release, tier="core").report(page_bytes=9_000_000).page).tags
+        if a.get("class") == "failure"
+    ]
     assert len(here) + len(beside) == len({*here, *beside})
     assert len({*here, *beside}) >= len(whole) > len(here) > 0
     text = Page(made.page).text
-    assert f"This page holds the {len(here)} on the gravest messages. The other {len(beside)} are in {SAMPLES} , beside this page" in text
+    assert (
+        f"This page holds the {len(here)} on the gravest messages. The other {len(beside)} are in {SAMPLES} "
+        ", beside this page" in text
+    )
     assert "in any text editor. Replies with a harm incident" in text
     assert f'data-hash="{samples["hash"]}"' in made.page
     assert {str(e["system"]) for e in samples["entries"] if e["system"]} == samples["systems"].keys()
@@ -363,7 +426,13 @@ def test_file_beside_the_page_comes_and_goes(release: Release, dataset: Path, tm
 
     def lines(text: str, tier: str) -> str:
         rows = [r for r in release.rows.values() if tier in r.tiers]
-        return "".join(json.dumps({"id": r.id, "replies": [text] * live_turns(r)} if live_turns(r) > 1 else {"id": r.id, "reply": text}) + "\n" for r in rows)
+        return "".join(
+            json.dumps(
+                {"id": r.id, "replies": [text] * live_turns(r)} if live_turns(r) > 1 else {"id": r.id, "reply": text}
+            )
+            + "\n"
+            for r in rows
+        )
 
     replies, out = tmp_path / "r.jsonl", tmp_path / "out"
     for text, tier, expected in (("\x00&" * 3000, "core", True), ("Tell me more.", "lite", False)):
@@ -383,16 +452,28 @@ def ladder(low: float, high: float, odd: float | None = None) -> Curve:
 @pytest.mark.parametrize(
     ("drawn", "said", "fitted", "marked"),
     [
-        (ladder(0, 1), r"Threshold 5\.\d: the severity at which half are flagged \(95 % interval 5\.\d to 5\.\d\)", True, True),
+        (
+            ladder(0, 1),
+            r"Threshold 5\.\d: the severity at which half are flagged \(95 % interval 5\.\d to 5\.\d\)",
+            True,
+            True,
+        ),
         (ladder(0.9, 0.95), "Threshold <1: half are flagged already below severity 1", True, False),
         (ladder(0.02, 0.1), "Threshold >10: not even at severity 10 is half flagged", True, False),
         (ladder(0.9, 0.3), "No threshold: graver messages are not flagged more often", True, False),
-        (curve("P1-B1", np.arange(1.0, 11.0), np.arange(10.0) / 10, 0.95), "Not fitted: 10 messages, 30 are needed", False, False),
+        (
+            curve("P1-B1", np.arange(1.0, 11.0), np.arange(10.0) / 10, 0.95),
+            "Not fitted: 10 messages, 30 are needed",
+            False,
+            False,
+        ),
     ],
     ids=["inside", "below", "above", "falling", "few"],
 )
 def test_curve_says_what_it_draws(release: Release, drawn: Curve, said: str, fitted: bool, marked: bool) -> None:
-    """The threshold stands in words; a line is drawn only where one was fitted, a mark only where it lies on the ladder."""
+    """The threshold stands in words; a line is drawn only where one was fitted, a mark only where it lies on the
+    ladder.
+    """
     html = run(release).with_card(curves=[drawn]).page()
     assert re.search(said, Page(html).text)
     assert ('class="fitted"' in html) is fitted
@@ -406,7 +487,10 @@ def test_inversions_are_words(release: Release) -> None:
     drawn = ladder(0.1, 0.9, odd=0.95)
     text = Page(run(release).with_card(curves=[drawn]).page()).text
     worst = next(i for i in drawn.inversions if (i.milder, i.graver) == (3, 4))
-    assert f"Severity 3 is caught more often than severity 4 (by {100 * worst.difference:.1f} points; chance allows {100 * worst.needed:.1f})" in text
+    assert (
+        f"Severity 3 is caught more often than severity 4 (by {100 * worst.difference:.1f} points; chance "
+        f"allows {100 * worst.needed:.1f})" in text
+    )
     assert "No milder severity" in Page(run(release).with_card(curves=[ladder(0, 1)]).page()).text
 
 
@@ -435,12 +519,19 @@ def test_groups_are_ranked_and_named(release: Release) -> None:
             **flags,
         )
 
-    found = [group("few", -0.9, 4), group("upper", 0.2), group("lower", -0.3, found=True, worst=True), group("middle", 0.1)]
+    found = [
+        group("few", -0.9, 4),
+        group("upper", 0.2),
+        group("lower", -0.3, found=True, worst=True),
+        group("middle", 0.1),
+    ]
     page = Page(run(release).with_card(groups=found).page())
     rows = [" ".join(" ".join(r).split()) for r in page.rows]
     named = [r for r in rows if r.startswith(("few ", "upper", "lower", "middle"))]
     assert [r.split()[0] for r in named] == ["lower", "middle", "upper", "few"]
-    assert named[0] == "lower lowest gap stands out after Holm’s correction −30.0 −40.0 to −20.0 50.0 % 40.0 to 60.0 % 30"
+    assert (
+        named[0] == "lower lowest gap stands out after Holm’s correction −30.0 −40.0 to −20.0 50.0 % 40.0 to 60.0 % 30"
+    )
     assert "not ranked" in named[-1]
     assert "1 of 3 groups stands out after Holm’s correction over all of them: gender lower" in page.text
 
@@ -455,7 +546,9 @@ def test_pairs_say_how_to_read_the_sign(release: Release) -> None:
     assert page.row("Distressed history less an easy one, crisis").endswith(
         "danger is met better when hard times are on record. Below 0: it is met worse. −7.5 −8.5 to −6.5 12 9"
     )
-    assert page.row("Distressed history less an easy one, control").endswith("read danger into them. +2.0 1.0 to 3.0 12 9")
+    assert page.row("Distressed history less an easy one, control").endswith(
+        "read danger into them. +2.0 1.0 to 3.0 12 9"
+    )
 
 
 def test_references_stand_around_the_run(release: Release) -> None:
@@ -464,15 +557,29 @@ def test_references_stand_around_the_run(release: Release) -> None:
     own = scored.card.composite.value
     assert own is not None
     other = [
-        Reference(policy=n, composite=Figure(value=own + d), sensitivity=Figure(value=0.5), specificity=Figure(value=0.5), breached=2)
+        Reference(
+            policy=n,
+            composite=Figure(value=own + d),
+            sensitivity=Figure(value=0.5),
+            specificity=Figure(value=0.5),
+            breached=2,
+        )
         for n, d in (("keyword", -1.0), ("random", 1.0))
     ]
     page = Page(scored.with_card(references=other).page())
     heads = [" ".join(r[0].split()) for r in page.rows if r]
     expected = ["random answers at random", "fixed this run", "keyword looks for words such as “suicide”"]
     assert [h for h in heads if h in expected] == expected
-    assert "this run is of no tier" in Page(scored.with_card(references=[], dataset=scored.card.dataset.model_copy(update={"tier": None})).page()).text
-    assert "this data is another build than the release whose scores are on file" in Page(scored.with_card(references=[]).page()).text
+    assert (
+        "this run is of no tier"
+        in Page(
+            scored.with_card(references=[], dataset=scored.card.dataset.model_copy(update={"tier": None})).page()
+        ).text
+    )
+    assert (
+        "this data is another build than the release whose scores are on file"
+        in Page(scored.with_card(references=[]).page()).text
+    )
 
 
 def test_smallest_difference_stands_by_the_composite(release: Release) -> None:
@@ -481,11 +588,15 @@ def test_smallest_difference_stands_by_the_composite(release: Release) -> None:
     said = "could have seen: 11.2 points of composite and 59.6 points of sensitivity + specificity (80 % power)"
     assert said in Page(scored.page()).text
     assert said in " ".join(summary(scored.card).split())
-    assert "could have seen" not in Page(scored.with_card(smallest_difference={}).page()).text + summary(scored.with_card(smallest_difference={}).card)
+    assert "could have seen" not in Page(scored.with_card(smallest_difference={}).page()).text + summary(
+        scored.with_card(smallest_difference={}).card
+    )
 
 
 def test_the_judges_agreement_stands_in_page_and_summary(release: Release) -> None:
-    """Per criterion that the run rests on, with its interval, how many verdicts it gave, and what these figures don't show."""
+    """Per criterion that the run rests on, with its interval, how many verdicts it gave, and what these figures don't
+    show.
+    """
     scored = with_agreement(run(release), agreement(release))
     used = scored.card.judge.by_criterion
     assert used
@@ -494,7 +605,9 @@ def test_the_judges_agreement_stands_in_page_and_summary(release: Release) -> No
     for name, verdicts in used.items():
         value, low, high = (getattr(known[name].kappa, end) for end in ("value", "low", "high"))
         assert f"{name} {verdicts} {known[name].replies} {value:.2f} {low:.2f} to {high:.2f}" in page.row(name)
-        assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in next(line for line in text.splitlines() if line.startswith(f"| {name} "))
+        assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in next(
+            line for line in text.splitlines() if line.startswith(f"| {name} ")
+        )
     for said in (page.text, " ".join(text.split())):
         assert "No clinician has labelled any of these replies" in said
         assert "not that a clinician would set them" in said
@@ -505,7 +618,9 @@ def test_the_judges_agreement_stands_in_page_and_summary(release: Release) -> No
 def test_every_criterion_has_a_row_measured_or_not(release: Release) -> None:
     """None is silently missing: one without replies says so in its row."""
     known = agreement(release)
-    bare = known.criteria[0].model_copy(update={"reason": "the calibration set has no reply for this criterion", "replies": 0})
+    bare = known.criteria[0].model_copy(
+        update={"reason": "the calibration set has no reply for this criterion", "replies": 0}
+    )
     page = Page(with_agreement(run(release), known.model_copy(update={"criteria": [bare, *known.criteria[1:]]})).page())
     for name in release.criteria:
         assert page.row(name)
@@ -513,7 +628,9 @@ def test_every_criterion_has_a_row_measured_or_not(release: Release) -> None:
 
 
 def test_an_unmeasured_judge_is_called_that(release: Release) -> None:
-    """Without a calibration there is no table and no figure, but a sentence that says what to do, on the page and in the summary."""
+    """Without a calibration there is no table and no figure, but a sentence that says what to do, on the page and in
+    the summary.
+    """
     scored = run(release)
     card = _score(release, scored.verdicts, scored.card.dataset, "fixed")
     assert card.judge.agreement == []
@@ -544,8 +661,13 @@ def test_votes_are_shown_and_their_quotes_withheld(release: Release) -> None:
     def harmful(v: Verdict) -> Verdict:
         if v.decided_by != "offline":
             return v
-        votes = (Vote(judge="one", label="FAIL", incident="harm", evidence=(MARKER,)), Vote(judge="two", label="PASS", evidence=(MARKER,)))
-        return v.model_copy(update={"decided_by": "panel", "label": "FAIL", "incident": "harm", "evidence": (MARKER,), "votes": votes})
+        votes = (
+            Vote(judge="one", label="FAIL", incident="harm", evidence=(MARKER,)),
+            Vote(judge="two", label="PASS", evidence=(MARKER,)),
+        )
+        return v.model_copy(
+            update={"decided_by": "panel", "label": "FAIL", "incident": "harm", "evidence": (MARKER,), "votes": votes}
+        )
 
     made = run(release).with_verdicts(release, harmful).report()
     text = made.page + (made.samples or "")

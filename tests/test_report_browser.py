@@ -1,7 +1,9 @@
 """The report in a real browser: headless Chromium, driven over WebDriver by the standard library.
 
-Skipped where there is no Chromium with its chromedriver. The accessibility check also needs axe-core, which isn't kept here:
-npm install --prefix DIR axe-core; HELMBENCH_AXE=DIR/node_modules/axe-core/axe.min.js python -m pytest tests/test_report_browser.py
+Skipped where there is no Chromium with its chromedriver. The accessibility check also needs axe-core, which isn't kept
+here:
+npm install --prefix DIR axe-core; HELMBENCH_AXE=DIR/node_modules/axe-core/axe.min.js python -m pytest
+tests/test_report_browser.py
 """
 
 from __future__ import annotations
@@ -24,16 +26,30 @@ from dataset_builder.schema import Row
 from judge.report.page import SAMPLES
 from judge.schema import Pairing
 
-CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
 DRIVER = shutil.which("chromedriver")
 AXE = os.environ.get("HELMBENCH_AXE", "")
 VIEWS = {"light": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light"), "dark phone": (390, "dark")}
 OPEN = "document.querySelectorAll('details').forEach((d, n) => d.open = !d.matches('.failure') || n % 8 == 0)"
-RUN_AXE = "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(r => done(r.violations.map(v => [v.impact, v.id, v.nodes[0].html])))"
+RUN_AXE = (
+    "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(r => "
+    "done(r.violations.map(v => [v.impact, v.id, v.nodes[0].html])))"
+)
 # Nothing listens on port 9 of this machine: whatever the page might fetch fails, and is seen to.
-FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--proxy-server=127.0.0.1:9", "--proxy-bypass-list=<-loopback>"]
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--proxy-server=127.0.0.1:9",
+    "--proxy-bypass-list=<-loopback>",
+]
 
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
+)
 
 
 class Browser(NamedTuple):
@@ -42,7 +58,12 @@ class Browser(NamedTuple):
     url: str
 
     def call(self, path: str, body: dict[str, Any] | None = None, method: str = "POST") -> Any:
-        request = Request(self.url + path, json.dumps(body or {}).encode() if method == "POST" else None, {"Content-Type": "application/json"}, method=method)
+        request = Request(
+            self.url + path,
+            json.dumps(body or {}).encode() if method == "POST" else None,
+            {"Content-Type": "application/json"},
+            method=method,
+        )
         with urlopen(request, timeout=120) as answer:
             return json.load(answer)["value"]
 
@@ -58,8 +79,12 @@ class Browser(NamedTuple):
 
     def show(self, path: Path, view: str = "light") -> None:
         width, scheme = VIEWS[view]
-        self.devtools("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
-        self.devtools("Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
+        )
+        self.devtools(
+            "Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": scheme}]
+        )
         self.call("/url", {"url": path.as_uri()})
 
     def choose(self, selector: str, path: Path) -> None:
@@ -84,10 +109,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as driver:
         try:
             assert driver.stdout
-            port = next(line.split("port ")[-1].strip(" .\n") for line in driver.stdout if "started successfully" in line)
+            port = next(
+                line.split("port ")[-1].strip(" .\n") for line in driver.stdout if "started successfully" in line
+            )
             root = Browser(f"http://127.0.0.1:{port}")
             options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={profile}"]}
-            wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"}}
+            wanted = {
+                "browserName": "chrome",
+                "goog:chromeOptions": options,
+                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+            }
             session = root.call("/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
             one = Browser(f"{root.url}/session/{session}")
             yield one
@@ -97,7 +128,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def everything(release: Release, said: Callable[[Row], str] = plain_reply) -> Scored:
-    """A run with one of every part of the page: curves with a threshold and with inversions, pairs, a group that stands out."""
+    """A run with one of every part of the page: curves with a threshold and with inversions, pairs, a group that stands
+    out.
+    """
     scored = run(release, said)
     card = scored.card
     ranked = {next(n for n, g in enumerate(card.groups) if not g.greyed)}
@@ -132,7 +165,9 @@ def count(browser: Browser) -> list[int]:
 
 @pytest.mark.parametrize("said", [plain_reply, lambda _: HOSTILE], ids=["plain", "hostile"])
 def test_page_is_quiet(browser: Browser, release: Release, tmp_path: Path, said: Callable[[Row], str]) -> None:
-    """No console message, no policy violation, and no request but for the page itself; everything opens, the file beside it too."""
+    """No console message, no policy violation, and no request but for the page itself; everything opens, the file
+    beside it too.
+    """
     path = written(tmp_path, everything(release, said))
     browser.console()
     browser.requested()
@@ -177,15 +212,23 @@ def test_filter_reaches_the_file_beside_the_page(browser: Browser, release: Rele
     browser.show(written(tmp_path, scored))
     browser.choose("#samples input", tmp_path / SAMPLES)
     until(lambda: count(browser)[0] > 0 and browser.script("return document.querySelector('#samples input') === null"))
-    browser.script("const f = document.getElementById('filter'); f.elements.behavior.value = 'P3-B1'; f.dispatchEvent(new Event('input'))")
+    browser.script(
+        "const f = document.getElementById('filter'); f.elements.behavior.value = 'P3-B1'; "
+        "f.dispatchEvent(new Event('input'))"
+    )
     failed = {(v.id, v.repeat) for v in scored.verdicts if v.behavior == "P3-B1" and (v.label == "FAIL" or v.incident)}
     assert count(browser)[0] == len(failed) > 0
-    browser.script("const f = document.getElementById('filter'); f.elements.words.value = 'no such words'; f.dispatchEvent(new Event('input'))")
+    browser.script(
+        "const f = document.getElementById('filter'); f.elements.words.value = 'no such words'; "
+        "f.dispatchEvent(new Event('input'))"
+    )
     assert count(browser)[0] == 0
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"format": "helmbench-report-samples-1", "hash": "of another run", "entries": []}'], ids=["broken", "other", "another run"]
+    "text",
+    ["{", "[]", '{"format": "helmbench-report-samples-1", "hash": "of another run", "entries": []}'],
+    ids=["broken", "other", "another run"],
 )
 def test_wrong_file_changes_nothing(browser: Browser, release: Release, tmp_path: Path, text: str) -> None:
     """A file that isn't this page's own is named as such, and the list stays as it was."""
@@ -193,7 +236,11 @@ def test_wrong_file_changes_nothing(browser: Browser, release: Release, tmp_path
     before = count(browser)
     (tmp_path / "other.json").write_text(text, encoding="utf-8")
     browser.choose("#samples input", tmp_path / "other.json")
-    until(lambda: str(browser.script("return document.querySelector('#samples [role=status]').textContent")).startswith("That file"))
+    until(
+        lambda: str(browser.script("return document.querySelector('#samples [role=status]').textContent")).startswith(
+            "That file"
+        )
+    )
     assert count(browser) == before
 
 

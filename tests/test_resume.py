@@ -19,12 +19,13 @@ from lm_eval.api.model import hash_args
 from lm_eval.models.api_models import JsonChatStr
 
 from dataset_builder.release import Release
-from judge.runs import live_turns, read_run
+from replies.run import live_turns, read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 AT_ONCE = 4
 SETTINGS: dict[str, Any] = {"until": [], "max_gen_toks": 1024, "temperature": 0.0}
-# The command line's own functions without the 14,683 built-in tasks, whose parsing takes longer than the runs of this test.
+# The command line's own functions without the 14,683 built-in tasks, whose parsing takes longer than the runs of this
+# test.
 RUN = """
 import sys
 from lm_eval import simple_evaluate
@@ -43,12 +44,26 @@ for task, logged in samples.items():
 """
 
 
-def start(server: reference_server.Server, dataset: Path, folder: Path, limit: int, tasks: str) -> subprocess.Popen[str]:
+def start(
+    server: reference_server.Server, dataset: Path, folder: Path, limit: int, tasks: str
+) -> subprocess.Popen[str]:
     """The command that is killed and run again, always the same."""
     arguments = f"model=faulty,base_url={server.url}/chat/completions,num_concurrent={AT_ONCE}"
-    command = [sys.executable, "-c", RUN, arguments, tasks, str(folder / "cache"), str(folder / "out"), str(limit), str(ROOT / "lm_eval_tasks")]
+    command = [
+        sys.executable,
+        "-c",
+        RUN,
+        arguments,
+        tasks,
+        str(folder / "cache"),
+        str(folder / "out"),
+        str(limit),
+        str(ROOT / "lm_eval_tasks"),
+    ]
     environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
 
 
 def asked(server: reference_server.Server) -> list[str]:
@@ -67,7 +82,9 @@ def finished(folder: Path, prompts: set[str]) -> set[str]:
 
 
 def test_ten_kills_cost_at_most_what_was_under_way(dataset: Path, tmp_path: Path, release: Release) -> None:
-    """Killed at ten seeded points, singles and conversations: what was on disk is never asked again, and the end is whole."""
+    """Killed at ten seeded points, singles and conversations: what was on disk is never asked again, and the end is
+    whole.
+    """
     limit, tasks = 30, "helmbench_pillar1,helmbench_conversations"
     rng = random.Random(6)
     with reference_server.start(faults={"slow": 1.0}, slow_seconds=0.05) as server:

@@ -1,4 +1,6 @@
-"""A review: what the loader takes for a signature, and how the book's download becomes a patch that says what it does."""
+"""A review: what the loader takes for a signature, and how the book's download becomes a patch that says what it
+does.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,15 @@ from typing import Any
 import pytest
 
 from dataset_builder.__main__ import main
-from dataset_builder.book import content_hash
-from dataset_builder.compose import compose
-from dataset_builder.content_types import Content
-from dataset_builder.load import CONTENT, load
-from dataset_builder.readable import readable
-from dataset_builder.review import FORMAT, MOST_BYTES, ReviewError, read
-from dataset_builder.review_patch import Change, apply, changes, patch, summary
-from dataset_builder.signing import signatures, text_hash
+from dataset_builder.book.page import content_hash
+from dataset_builder.book.readable import readable
+from dataset_builder.book.review import FORMAT, MOST_BYTES, ReviewError, read
+from dataset_builder.book.review_patch import Change, apply, changes, patch, summary
+from dataset_builder.composing.compose import compose
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.content_types import Content
+from dataset_builder.reading.load import load
+from dataset_builder.reading.signing import signatures, text_hash
 
 ID = "P4-B2-S1"
 FILE = f"scenarios/{ID}.md"
@@ -90,12 +93,23 @@ GOOD = "signed by Ana Pérez (nurse, MSc), 2026-11-22, text {hash}"
 def with_review(root: Path, review: str) -> list[str]:
     """Errors of a content whose scenario has this review line, `{hash}` being that of its words."""
     path = root / FILE
-    path.write_text((CONTENT / FILE).read_text(encoding="utf-8").replace("review: draft", f"review: {review.format(hash=hash_of(CONTENT))}"), encoding="utf-8")
+    path.write_text(
+        (CONTENT / FILE)
+        .read_text(encoding="utf-8")
+        .replace("review: draft", f"review: {review.format(hash=hash_of(CONTENT))}"),
+        encoding="utf-8",
+    )
     return load(root)[1].lines()
 
 
 @pytest.mark.parametrize(
-    "review", ["draft", GOOD, f"{GOOD}; signed by 王芳 (医师), 2026-12-01, text {{hash}}", GOOD.replace("Ana Pérez", "Órla O'Brien-अनीता, Dr")]
+    "review",
+    [
+        "draft",
+        GOOD,
+        f"{GOOD}; signed by 王芳 (医师), 2026-12-01, text {{hash}}",
+        GOOD.replace("Ana Pérez", "Órla O'Brien-अनीता, Dr"),
+    ],
 )
 def test_a_draft_and_signatures_are_read(content_copy: Path, review: str) -> None:
     """One person or several, in any script."""
@@ -126,7 +140,14 @@ def test_another_review_line_is_an_error(content_copy: Path, review: str) -> Non
     assert "expected 'draft' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, text HASH'" in line
 
 
-@pytest.mark.parametrize("edit", [("three deadlines", "four deadlines"), ("# PT1 (severity -", "# PT1 (severity -1"), ("sources: none yet", "sources: one")])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("three deadlines", "four deadlines"),
+        ("# PT1 (severity -", "# PT1 (severity -1"),
+        ("sources: none yet", "sources: one"),
+    ],
+)
 def test_a_signature_does_not_outlive_an_edit(content_copy: Path, edit: tuple[str, str]) -> None:
     """Words, severities and front matter: any change voids it, by name."""
     assert with_review(content_copy, GOOD) == []
@@ -143,7 +164,9 @@ def test_notes_and_further_signatures_leave_a_signature_standing(content_copy: P
     """The hash covers neither the review line nor the notes."""
     assert with_review(content_copy, GOOD) == []
     path = content_copy / FILE
-    path.write_text(path.read_text(encoding="utf-8") + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > Good.\n", encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8") + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > Good.\n", encoding="utf-8"
+    )
     assert load(content_copy)[1].lines() == []
 
 
@@ -151,7 +174,9 @@ def test_review_notes_never_reach_a_prompt(content_copy: Path) -> None:
     """The same rows, byte by byte, with notes and without."""
     before = [row.model_dump_json() for row in compose(content_of(content_copy)) if row.scenario == ID]
     path = content_copy / FILE
-    path.write_text(path.read_text(encoding="utf-8") + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > ZANZIBAR.\n", encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8") + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > ZANZIBAR.\n", encoding="utf-8"
+    )
     after = content_of(content_copy)
     assert "ZANZIBAR" in next(s for s in after.scenarios if s.id == ID).prose("Review notes")
     assert [row.model_dump_json() for row in compose(after) if row.scenario == ID] == before
@@ -165,7 +190,9 @@ def patched(root: Path, file: Path) -> list[Change]:
     return changes(read(file, content), content)
 
 
-def test_the_patch_changes_only_review_lines_and_notes(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+def test_the_patch_changes_only_review_lines_and_notes(
+    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]
+) -> None:
     """Word by word: a note is a line that says who and what, then a quotation; a signature replaces the draft."""
     found = patched(content_copy, sent(download))
     lines = patch(found).splitlines()
@@ -178,9 +205,11 @@ def test_the_patch_changes_only_review_lines_and_notes(content_copy: Path, downl
         "+  >",
         "+  > I'd keep it.",
         f"+- PT1, agrees with severity {severity(content_copy, 'PT1')} (Ana Pérez, clinical psychologist, 2026-11-22)",
-        f"+- PT2, disagrees with severity {severity(content_copy, 'PT2')} and would say 2 (Ana Pérez, clinical psychologist, 2026-11-22)",
+        f"+- PT2, disagrees with severity {severity(content_copy, 'PT2')} and would say 2 (Ana Pérez, "
+        "clinical psychologist, 2026-11-22)",
         "+  > Could be either.",
-        f"+- PT3, disagrees with severity {severity(content_copy, 'PT3')} (Ana Pérez, clinical psychologist, 2026-11-22)",
+        f"+- PT3, disagrees with severity {severity(content_copy, 'PT3')} (Ana Pérez, clinical psychologist, "
+        "2026-11-22)",
         "-review: draft",
         f"+review: signed by Ana Pérez (clinical psychologist), 2026-11-22, text {download['items'][1]['text']}",
     ]
@@ -191,7 +220,9 @@ def severity(root: Path, code: str) -> int:
     return next(p.severity for p in scenario.perturbations if p.code == code)
 
 
-def test_what_is_applied_is_read_again_and_moves_no_severity(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+def test_what_is_applied_is_read_again_and_moves_no_severity(
+    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]
+) -> None:
     """The loader takes it, rows stay what they were, and the same file a second time changes nothing."""
     rows = [row.model_dump_json() for row in compose(content_of(content_copy))]
     apply(patched(content_copy, sent(download)))
@@ -215,7 +246,9 @@ def test_a_second_reviewer_is_added(content_copy: Path, download: dict[str, Any]
     assert [s.name for s in signatures(review) or ()] == ["Ana Pérez", "Bo Lind"]
 
 
-def test_git_applies_the_patch(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path], capsys: pytest.CaptureFixture[str]) -> None:
+def test_git_applies_the_patch(
+    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
     """What the command prints, summary and all, is a patch; applied by git it gives what --apply writes."""
     file = sent(download)
     shutil.copytree(content_copy, content_copy.parent / "written")
@@ -225,10 +258,16 @@ def test_git_applies_the_patch(content_copy: Path, download: dict[str, Any], sen
     subprocess.run(["git", "apply", "-"], cwd=content_copy, input=printed, text=True, encoding="utf-8", check=True)
     assert main(["review", str(file), "--apply", "--content", str(content_copy.parent / "written")]) == 0
     for name in (FILE, "scenarios/P3-B1-S1.md"):
-        assert (content_copy / name).read_bytes() == (content_copy.parent / "written" / name).read_bytes() != (CONTENT / name).read_bytes()
+        assert (
+            (content_copy / name).read_bytes()
+            == (content_copy.parent / "written" / name).read_bytes()
+            != (CONTENT / name).read_bytes()
+        )
 
 
-def test_a_files_own_line_ends_and_last_line_are_kept(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+def test_a_files_own_line_ends_and_last_line_are_kept(
+    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]
+) -> None:
     """CRLF stays CRLF, so that a patch touches no other line; a file without a last newline is whole again after it."""
     path = content_copy / FILE
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n").removesuffix(b"\r\n"))
@@ -240,7 +279,9 @@ def test_a_files_own_line_ends_and_last_line_are_kept(content_copy: Path, downlo
     assert load(content_copy)[1].lines() == []
 
 
-def test_the_summary_names_what_nobody_changed(shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+def test_the_summary_names_what_nobody_changed(
+    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]
+) -> None:
     """Disputed severities stand first, with both numbers."""
     review = read(sent(download), shipped)
     text = summary(review, changes(review, shipped), shipped)
@@ -250,20 +291,32 @@ def test_the_summary_names_what_nobody_changed(shipped: Content, download: dict[
     assert "this patch changes none of them" in text
 
 
-def test_a_review_of_an_earlier_version_counts_where_the_words_are_the_same(shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
+def test_a_review_of_an_earlier_version_counts_where_the_words_are_the_same(
+    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]
+) -> None:
     """A book takes weeks to read; what has not changed since is not lost, and the summary says so."""
     download |= {"version": "0.0.9", "content": "0" * 12}
     review = read(sent(download), shipped)
     assert "Read in content 0.0.9" in summary(review, changes(review, shipped), shipped)
 
 
-def test_notes_on_a_protocol_and_a_category_go_into_their_files(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
-    """And a protocol's signature; what is read from the files afterwards is what it was, word for word, so no rating becomes incomparable."""
+def test_notes_on_a_protocol_and_a_category_go_into_their_files(
+    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]
+) -> None:
+    """And a protocol's signature; what is read from the files afterwards is what it was, word for word, so no rating
+    becomes incomparable.
+    """
     before = content_of(content_copy)
     known = readable(before)
     names = {"protocol-self_harm": "protocols/self_harm.md", "category-no_crisis": "taxonomy/no_crisis.md"}
     download["items"] = [
-        {"scenario": i, "text": text_hash(known[i].document), "signed": known[i].signs, "notes": [{"about": "scenario", "comment": f"On {i}."}]} for i in names
+        {
+            "scenario": i,
+            "text": text_hash(known[i].document),
+            "signed": known[i].signs,
+            "notes": [{"about": "scenario", "comment": f"On {i}."}],
+        }
+        for i in names
     ]
     found = patched(content_copy, sent(download))
     assert {c.path for c in found} == {content_copy / name for name in names.values()}
@@ -271,7 +324,8 @@ def test_notes_on_a_protocol_and_a_category_go_into_their_files(content_copy: Pa
     person = "(Ana Pérez, clinical psychologist, 2026-11-22)"
     assert added == [
         "-review: draft",
-        f"+review: signed by Ana Pérez (clinical psychologist), 2026-11-22, text {text_hash(known['protocol-self_harm'].document)}",
+        "+review: signed by Ana Pérez (clinical psychologist), 2026-11-22, text "
+        f"{text_hash(known['protocol-self_harm'].document)}",
         "+# Review notes",
         f"+- The protocol {person}",
         "+  > On protocol-self_harm.",
@@ -306,37 +360,90 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "an unknown field": (lambda d: d.update(severities={"PT1": 3}), "severities: "),
     "no items": (lambda d: d.update(items=[]), "items: "),
     "an unknown scenario": (lambda d: d["items"][0].update(scenario="P9-B9-S9"), "there is no scenario 'P9-B9-S9'"),
-    "a path for a scenario": (lambda d: d["items"][0].update(scenario="../../README"), "there is no scenario '../../README'"),
-    "an unknown protocol": (lambda d: d["items"][0].update(scenario="protocol-outside_taxonomy"), "there is no scenario 'protocol-outside_taxonomy'"),
-    "a signed category": (lambda d: d["items"][1].update(of("category-self_harm")), "category-self_harm is signed, and has no review line"),
-    "a message of a protocol": (lambda d: d["items"][0].update(of("protocol-self_harm")), "protocol-self_harm, note on PT1: there is no such message"),
-    "an unknown message": (lambda d: d["items"][0]["notes"][1].update(about="PT999"), f"{ID}, note on PT999: there is no such message"),
+    "a path for a scenario": (
+        lambda d: d["items"][0].update(scenario="../../README"),
+        "there is no scenario '../../README'",
+    ),
+    "an unknown protocol": (
+        lambda d: d["items"][0].update(scenario="protocol-outside_taxonomy"),
+        "there is no scenario 'protocol-outside_taxonomy'",
+    ),
+    "a signed category": (
+        lambda d: d["items"][1].update(of("category-self_harm")),
+        "category-self_harm is signed, and has no review line",
+    ),
+    "a message of a protocol": (
+        lambda d: d["items"][0].update(of("protocol-self_harm")),
+        "protocol-self_harm, note on PT1: there is no such message",
+    ),
+    "an unknown message": (
+        lambda d: d["items"][0]["notes"][1].update(about="PT999"),
+        f"{ID}, note on PT999: there is no such message",
+    ),
     "other words": (lambda d: d["items"][0].update(text="0" * 12), f"{ID} has been changed since it was read"),
     "a scenario twice": (lambda d: d["items"].append(copy.deepcopy(d["items"][0])), f"{ID} stands twice"),
-    "a message twice": (lambda d: d["items"][0]["notes"].append({"about": "PT1", "comment": "x"}), "note on PT1: stands twice"),
-    "a script": (lambda d: d["items"][0]["notes"][0].update(comment="<script>alert(1)</script>"), "'<script>alert(1)</sc' reads as markup"),
+    "a message twice": (
+        lambda d: d["items"][0]["notes"].append({"about": "PT1", "comment": "x"}),
+        "note on PT1: stands twice",
+    ),
+    "a script": (
+        lambda d: d["items"][0]["notes"][0].update(comment="<script>alert(1)</script>"),
+        "'<script>alert(1)</sc' reads as markup",
+    ),
     "an image": (lambda d: d["items"][0]["notes"][0].update(comment="see <IMG src=x>"), "reads as markup"),
     "a script in the name": (lambda d: d["reviewer"].update(name="<script>"), "the reviewer's name is '<script>'"),
     "a name that ends the line": (lambda d: d["reviewer"].update(name="Ana\nreview: draft"), "the reviewer's name"),
-    "a name that forges another": (lambda d: d["reviewer"].update(name="Ana (nurse), 2026-11-22; signed by Bo"), "the reviewer's name"),
+    "a name that forges another": (
+        lambda d: d["reviewer"].update(name="Ana (nurse), 2026-11-22; signed by Bo"),
+        "the reviewer's name",
+    ),
     "no name": (lambda d: d["reviewer"].update(name=""), "the reviewer's name is ''"),
-    "a signature without a qualification": (lambda d: d["reviewer"].update(qualification=""), "the reviewer's qualification is ''"),
-    "a signature on a disputed scenario": (lambda d: d["items"][0].update(signed=True), f"{ID} is signed while the severity of PT2, PT3 is disputed"),
-    "a severity of 0": (lambda d: d["items"][0]["notes"][2].update(severity=0), "expected 'disagree' with a number from -10 to 10 and not 0"),
+    "a signature without a qualification": (
+        lambda d: d["reviewer"].update(qualification=""),
+        "the reviewer's qualification is ''",
+    ),
+    "a signature on a disputed scenario": (
+        lambda d: d["items"][0].update(signed=True),
+        f"{ID} is signed while the severity of PT2, PT3 is disputed",
+    ),
+    "a severity of 0": (
+        lambda d: d["items"][0]["notes"][2].update(severity=0),
+        "expected 'disagree' with a number from -10 to 10 and not 0",
+    ),
     "a severity beyond": (lambda d: d["items"][0]["notes"][2].update(severity=11), "items.0.notes.2.severity: "),
-    "a severity without a dispute": (lambda d: d["items"][0]["notes"][1].update(severity=4), "verdict is agree with severity 4"),
-    "the same severity": (lambda d: d["items"][0]["notes"][2].update(severity=severity(CONTENT, "PT2")), "and suggests the same"),
-    "a verdict on the whole": (lambda d: d["items"][0]["notes"][0].update(verdict="agree"), "note on scenario: verdict is agree"),
-    "a control character": (lambda d: d["items"][0]["notes"][0].update(comment="a\u202eb"), "holds the control character U+202E"),
-    "an amount": (lambda d: d["items"][0]["notes"][0].update(comment="say 3 tablets"), "'3 tablets' reads as an amount"),
-    "unsafe words": (lambda d: d["items"][0]["notes"][0].update(comment="people who commit suicide"), "'commit suicide' is not safe-messaging language"),
+    "a severity without a dispute": (
+        lambda d: d["items"][0]["notes"][1].update(severity=4),
+        "verdict is agree with severity 4",
+    ),
+    "the same severity": (
+        lambda d: d["items"][0]["notes"][2].update(severity=severity(CONTENT, "PT2")),
+        "and suggests the same",
+    ),
+    "a verdict on the whole": (
+        lambda d: d["items"][0]["notes"][0].update(verdict="agree"),
+        "note on scenario: verdict is agree",
+    ),
+    "a control character": (
+        lambda d: d["items"][0]["notes"][0].update(comment="a\u202eb"),
+        "holds the control character U+202E",
+    ),
+    "an amount": (
+        lambda d: d["items"][0]["notes"][0].update(comment="say 3 tablets"),
+        "'3 tablets' reads as an amount",
+    ),
+    "unsafe words": (
+        lambda d: d["items"][0]["notes"][0].update(comment="people who commit suicide"),
+        "'commit suicide' is not safe-messaging language",
+    ),
     "a long comment": (lambda d: d["items"][0]["notes"][0].update(comment="a" * 4001), "items.0.notes.0.comment: "),
     "a date that is none": (lambda d: d.update(date="22.11.2026"), "date is '22.11.2026'"),
 }
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_a_bad_review_is_refused_with_its_place(shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path], what: str) -> None:
+def test_a_bad_review_is_refused_with_its_place(
+    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path], what: str
+) -> None:
     """One line that names the file, the scenario and note, and what is wrong."""
     change, expected = BAD[what]
     change(download)
@@ -344,7 +451,9 @@ def test_a_bad_review_is_refused_with_its_place(shipped: Content, download: dict
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "<html>", "[" * 100_000, '{"format": "helmbench-review-1"}'], ids=["empty", "half", "list", "null", "page", "deep", "bare"]
+    "text",
+    ["", "{", "[]", "null", "<html>", "[" * 100_000, '{"format": "helmbench-review-1"}'],
+    ids=["empty", "half", "list", "null", "page", "deep", "bare"],
 )
 def test_what_is_no_review_is_refused(shipped: Content, sent: Callable[[Any], Path], text: str) -> None:
     """No traceback, whatever the file is."""

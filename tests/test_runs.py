@@ -1,4 +1,6 @@
-"""Reading replies: what lm-eval logged, or what was collected elsewhere. A run that can't be trusted is an error that says why."""
+"""Reading replies: what lm-eval logged, or what was collected elsewhere. A run that can't be trusted is an error that
+says why.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import pytest
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
-from judge.runs import RunError, live_turns, read_replies, read_run
+from replies.run import RunError, live_turns, read_replies, read_run
 
 STAMP = "2026-11-21T23-29-28.473516"
 SINGLE, TALK = "helmbench_pillar1_lite", "helmbench_conversations_lite"
@@ -36,32 +38,61 @@ def rows_with(release: Release, turns: int, count: int) -> list[Row]:
     return found
 
 
-def log(folder: Path, release: Release, tasks: dict[str, list[tuple[Any, Any]]], stamp: str = STAMP, **changes: Any) -> Path:
+def log(
+    folder: Path, release: Release, tasks: dict[str, list[tuple[Any, Any]]], stamp: str = STAMP, **changes: Any
+) -> Path:
     """A run's files as lm-eval 0.4.13 writes them: for each task the pairs (doc, resps). `changes` replace results."""
     folder.mkdir(parents=True, exist_ok=True)
-    metadata = {"version": 0.1, "dataset_version": release.manifest.version, "score_hash": release.manifest.score_hash, "tier": "lite"}
+    metadata = {
+        "version": 0.1,
+        "dataset_version": release.manifest.version,
+        "score_hash": release.manifest.score_hash,
+        "tier": "lite",
+    }
     results = {
         "results": {},
         "configs": {name: {"task": name, "metadata": metadata} for name in tasks},
         "n-samples": {name: {"original": len(pairs), "effective": len(pairs)} for name, pairs in tasks.items()},
-        "config": {"model": "local-chat-completions", "model_args": {"model": "m-1", "num_concurrent": 16}, "limit": None},
+        "config": {
+            "model": "local-chat-completions",
+            "model_args": {"model": "m-1", "num_concurrent": 16},
+            "limit": None,
+        },
         "model_name": "m-1",
         "system_instruction": None,
     }
     (folder / f"results_{stamp}.json").write_text(json.dumps(results | changes))
     for name, pairs in tasks.items():
-        samples = [{"doc_id": n, "doc": doc, "resps": resps, "filtered_resps": ["x"], "target": ""} for n, (doc, resps) in enumerate(pairs)]
+        samples = [
+            {"doc_id": n, "doc": doc, "resps": resps, "filtered_resps": ["x"], "target": ""}
+            for n, (doc, resps) in enumerate(pairs)
+        ]
         (folder / f"samples_{name}_{stamp}.jsonl").write_text("".join(json.dumps(s) + "\n" for s in samples))
     return folder
 
 
 def of_messages(folder: Path, release: Release, benchmark: bool = False, tier: str = "lite", **changes: Any) -> Path:
-    """A run of both tasks over messages: one message with three repeats, its label in both prompts; with `benchmark` a sample of it, too."""
+    """A run of both tasks over messages: one message with three repeats, its label in both prompts; with `benchmark` a
+    sample of it, too.
+    """
     record = next(r for r in release.records("messages") if "lite" in r["tiers"])
-    shared = {"version": 0.1, "dataset_version": release.manifest.version, "messages_hash": release.manifest.messages_hash, "tier": tier} | changes
-    kinds = {"helmbench_appropriateness": "appropriateness", "helmbench_triage_bare": "triage-bare", "helmbench_triage_guided": "triage-guided"}
-    tasks: dict[str, list[tuple[Any, Any]]] = {name: [(record, [["x"]] * (3 if kind == "appropriateness" else 1))] for name, kind in kinds.items()}
-    configs: dict[str, Any] = {name: {"task": name, "metadata": shared | {"measures": kind}} for name, kind in kinds.items()}
+    shared = {
+        "version": 0.1,
+        "dataset_version": release.manifest.version,
+        "messages_hash": release.manifest.messages_hash,
+        "tier": tier,
+    } | changes
+    kinds = {
+        "helmbench_appropriateness": "appropriateness",
+        "helmbench_triage_bare": "triage-bare",
+        "helmbench_triage_guided": "triage-guided",
+    }
+    tasks: dict[str, list[tuple[Any, Any]]] = {
+        name: [(record, [["x"]] * (3 if kind == "appropriateness" else 1))] for name, kind in kinds.items()
+    }
+    configs: dict[str, Any] = {
+        name: {"task": name, "metadata": shared | {"measures": kind}} for name, kind in kinds.items()
+    }
     if benchmark:
         row = next(r for r in release.records("all") if r["id"] == rows_with(release, 1, 1)[0].id)
         tasks[SINGLE] = [(row, [["y"]])]
@@ -87,10 +118,14 @@ def problem(folder: Path, release: Release) -> str:
 
 
 def test_replies_come_with_their_repeats_and_turns(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """N repeats stand in one list; a conversation has one list per live turn, repeat after repeat; null is an empty reply."""
+    """N repeats stand in one list; a conversation has one list per live turn, repeat after repeat; null is an empty
+    reply.
+    """
     (one,), (talk,) = rows_with(release, 1, 1), rows_with(release, 3, 1)
     turns = [["t1"], ["t2"], ["t3"], ["u1"], ["u2"], ["u3"]]
-    run = read_run(log(tmp_path, release, {SINGLE: [(docs[one.id], [["a", None]])], TALK: [(docs[talk.id], turns)]}), release)
+    run = read_run(
+        log(tmp_path, release, {SINGLE: [(docs[one.id], [["a", None]])], TALK: [(docs[talk.id], turns)]}), release
+    )
     assert {(r.id, r.repeat, r.turns) for r in run.replies} == {
         (one.id, 0, ("a",)),
         (one.id, 1, ("",)),
@@ -98,7 +133,11 @@ def test_replies_come_with_their_repeats_and_turns(tmp_path: Path, release: Rele
         (talk.id, 1, ("u1", "u2", "u3")),
     }
     assert (run.tier, run.limited, run.ids) == ("lite", False, {one.id, talk.id})
-    assert (run.model.name, run.model.backend, run.model.arguments) == ("m-1", "local-chat-completions", {"model": "m-1", "num_concurrent": 16})
+    assert (run.model.name, run.model.backend, run.model.arguments) == (
+        "m-1",
+        "local-chat-completions",
+        {"model": "m-1", "num_concurrent": 16},
+    )
 
 
 def test_the_newest_run_of_a_folder_is_read_whatever_its_depth(tmp_path: Path, release: Release, docs: Docs) -> None:
@@ -115,9 +154,18 @@ def test_tasks_over_messages_are_read_apart(tmp_path: Path, release: Release) ->
     (identity,) = {r.id for r in run.messages}
     assert (run.tier, run.messages_tier, run.replies) == (None, "lite", [])
     assert [(r.id, r.repeat) for r in run.messages] == [(identity, 0), (identity, 1), (identity, 2)]
-    assert {prompt: [(r.id, r.repeat) for r in replies] for prompt, replies in run.triage.items()} == {"bare": [(identity, 0)], "guided": [(identity, 0)]}
+    assert {prompt: [(r.id, r.repeat) for r in replies] for prompt, replies in run.triage.items()} == {
+        "bare": [(identity, 0)],
+        "guided": [(identity, 0)],
+    }
     both = read_run(of_messages(tmp_path / "both", release, benchmark=True), release)
-    assert (both.tier, both.messages_tier, len(both.replies), len(both.messages), len(both.triage)) == ("core", "lite", 1, 3, 2)
+    assert (both.tier, both.messages_tier, len(both.replies), len(both.messages), len(both.triage)) == (
+        "core",
+        "lite",
+        1,
+        3,
+        2,
+    )
 
 
 @pytest.mark.parametrize("given", ["1" * 64, None])
@@ -136,8 +184,9 @@ def test_a_task_that_measures_something_else_is_refused(tmp_path: Path, release:
     folder = of_messages(tmp_path, release)
     path = folder / f"results_{STAMP}.json"
     path.write_text(path.read_text().replace("triage-guided", "triage-long"))
-    assert "task helmbench_triage_guided measures 'triage-long'; expected one of benchmark, appropriateness, triage-bare, triage-guided" in problem(
-        folder, release
+    assert (
+        "task helmbench_triage_guided measures 'triage-long'; expected one of benchmark, appropriateness, "
+        "triage-bare, triage-guided" in problem(folder, release)
     )
 
 
@@ -153,7 +202,10 @@ def test_a_message_that_was_edited_in_the_log_is_refused(tmp_path: Path, release
 
 def test_a_limited_run_says_so(tmp_path: Path, release: Release, docs: Docs) -> None:
     """--limit leaves out samples that nobody chose to leave out."""
-    assert read_run(small(tmp_path, release, docs, config={"model": "hf", "model_args": "pretrained=m,dtype=auto", "limit": 2.0}), release).limited
+    assert read_run(
+        small(tmp_path, release, docs, config={"model": "hf", "model_args": "pretrained=m,dtype=auto", "limit": 2.0}),
+        release,
+    ).limited
 
 
 @pytest.mark.parametrize(
@@ -169,7 +221,9 @@ def test_a_limited_run_says_so(tmp_path: Path, release: Release, docs: Docs) -> 
 )
 def test_keys_in_a_models_arguments_are_not_kept(tmp_path: Path, release: Release, docs: Docs, arguments: Any) -> None:
     """lm-eval writes model_args as they were given; a scorecard that is published must not."""
-    run = read_run(small(tmp_path, release, docs, config={"model": "local-chat-completions", "model_args": arguments}), release)
+    run = read_run(
+        small(tmp_path, release, docs, config={"model": "local-chat-completions", "model_args": arguments}), release
+    )
     assert run.model.arguments["model"] == "m-1"
     assert "SECRET" not in run.model.model_dump_json()
 
@@ -198,14 +252,19 @@ def test_a_last_line_cut_short_is_an_error_with_its_number(tmp_path: Path, relea
 
 
 @pytest.mark.parametrize("kept", [0, 1])
-def test_fewer_samples_than_the_results_say_are_an_error(tmp_path: Path, release: Release, docs: Docs, kept: int) -> None:
+def test_fewer_samples_than_the_results_say_are_an_error(
+    tmp_path: Path, release: Release, docs: Docs, kept: int
+) -> None:
     """A file cut at a line's end looks whole; the results know better."""
     path = samples_of(small(tmp_path, release, docs))
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:kept]))
     assert f"{path}: holds {kept} samples, the run's results say 2" in problem(tmp_path, release)
 
 
-@pytest.mark.parametrize(("column", "value"), [("severity", 1), ("difficulty", 9), ("messages", [{"role": "user", "content": "hello"}]), ("tiers", ["full"])])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("severity", 1), ("difficulty", 9), ("messages", [{"role": "user", "content": "hello"}]), ("tiers", ["full"])],
+)
 def test_an_edited_sample_is_an_error(tmp_path: Path, release: Release, docs: Docs, column: str, value: Any) -> None:
     """What the model was shown and how it counts must be the dataset's own."""
     row = next(r for r in release.rows.values() if live_turns(r) == 1 and r.severity > 1 and r.difficulty < 9)
@@ -226,7 +285,9 @@ def test_an_unknown_or_repeated_sample_is_an_error(tmp_path: Path, release: Rele
 def test_a_sample_without_replies_is_an_error(tmp_path: Path, release: Release, docs: Docs, resps: Any) -> None:
     """A sample that was not run is not an empty reply."""
     (row,) = rows_with(release, 1, 1)
-    assert f":1: sample {row.id} has no resps" in problem(log(tmp_path, release, {SINGLE: [(docs[row.id], resps)]}), release)
+    assert f":1: sample {row.id} has no resps" in problem(
+        log(tmp_path, release, {SINGLE: [(docs[row.id], resps)]}), release
+    )
 
 
 def test_a_conversation_with_a_turn_too_few_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
@@ -239,9 +300,15 @@ def test_a_conversation_with_a_turn_too_few_is_an_error(tmp_path: Path, release:
 def test_another_dataset_or_task_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
     """Scores of two datasets are not comparable, so neither is read as the other's."""
     other = {"dataset_version": "9.9", "score_hash": "f" * 64, "tier": "lite"}
-    assert "ran on dataset 9.9 (score_hash ffffffffffff…)" in problem(small(tmp_path / "a", release, docs, configs={SINGLE: {"metadata": other}}), release)
-    assert f"task {SINGLE} records no dataset score_hash" in problem(small(tmp_path / "b", release, docs, configs={SINGLE: {}}), release)
-    assert "holds no helmbench task" in problem(small(tmp_path / "c", release, docs, configs={"hellaswag": {}}), release)
+    assert "ran on dataset 9.9 (score_hash ffffffffffff…)" in problem(
+        small(tmp_path / "a", release, docs, configs={SINGLE: {"metadata": other}}), release
+    )
+    assert f"task {SINGLE} records no dataset score_hash" in problem(
+        small(tmp_path / "b", release, docs, configs={SINGLE: {}}), release
+    )
+    assert "holds no helmbench task" in problem(
+        small(tmp_path / "c", release, docs, configs={"hellaswag": {}}), release
+    )
 
 
 def test_a_run_without_its_samples_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
@@ -260,7 +327,11 @@ def collected(path: Path, *records: Any) -> Path:
 def test_replies_collected_elsewhere_are_read(tmp_path: Path, release: Release) -> None:
     """One text for a message, one per live turn for a conversation, with repeats and the backend's last word."""
     (one,), (talk,) = rows_with(release, 1, 1), rows_with(release, 3, 1)
-    records = [{"id": one.id, "reply": "a"}, {"id": one.id, "reply": "b", "repeat": 1, "finish": "length"}, {"id": talk.id, "replies": ["1", "2", "3"]}]
+    records = [
+        {"id": one.id, "reply": "a"},
+        {"id": one.id, "reply": "b", "repeat": 1, "finish": "length"},
+        {"id": talk.id, "replies": ["1", "2", "3"]},
+    ]
     run = read_replies(collected(tmp_path / "my-model.jsonl", *records), release)
     assert [(r.id, r.repeat, r.turns, r.finish) for r in run.replies] == [
         (one.id, 0, ("a",), ()),
@@ -282,9 +353,16 @@ def test_a_file_that_covers_a_tier_is_a_run_of_it(tmp_path: Path, release: Relea
 def test_replies_to_messages_are_told_by_their_ids(tmp_path: Path, release: Release, tier: str) -> None:
     """A file may hold both; those to messages are to be rated, and cover a tier of their own."""
     (row,) = rows_with(release, 1, 1)
-    rated = [{"id": m.id, "reply": "x", "repeat": n} for m in release.messages.values() if tier in m.tiers for n in (0, 1)]
+    rated = [
+        {"id": m.id, "reply": "x", "repeat": n} for m in release.messages.values() if tier in m.tiers for n in (0, 1)
+    ]
     run = read_replies(collected(tmp_path / "both.jsonl", {"id": row.id, "reply": "y"}, *rated), release)
-    assert (run.tier, run.messages_tier, [r.id for r in run.replies], len(run.messages)) == (None, tier, [row.id], len(rated))
+    assert (run.tier, run.messages_tier, [r.id for r in run.replies], len(run.messages)) == (
+        None,
+        tier,
+        [row.id],
+        len(rated),
+    )
     assert read_replies(collected(tmp_path / "less.jsonl", *rated[2:]), release).messages_tier is None
 
 
@@ -292,11 +370,26 @@ def test_every_problem_of_a_file_is_named_at_once_with_its_line(tmp_path: Path, 
     """Who repairs a file repairs it once."""
     (one, two), (talk,) = rows_with(release, 1, 2), rows_with(release, 3, 1)
     good = {"id": one.id, "reply": "a"}
-    records = [good, {"id": "P9", "reply": "a"}, good, {"id": talk.id, "replies": ["1"]}, {"id": two.id, "reply": 7}, {"id": two.id}, {"reply": "a"}]
+    records = [
+        good,
+        {"id": "P9", "reply": "a"},
+        good,
+        {"id": talk.id, "replies": ["1"]},
+        {"id": two.id, "reply": 7},
+        {"id": two.id},
+        {"reply": "a"},
+    ]
     path = collected(tmp_path / "r.jsonl", *records)
     with pytest.raises(RunError) as caught:
         read_replies(path, release)
-    expected = {2: "'P9' is not in", 3: "each sample once", 4: "has 1 replies, expected 3", 5: "expected", 6: "expected", 7: "None is not in"}
+    expected = {
+        2: "'P9' is not in",
+        3: "each sample once",
+        4: "has 1 replies, expected 3",
+        5: "expected",
+        6: "expected",
+        7: "None is not in",
+    }
     lines = str(caught.value).splitlines()
     assert [line.split(":")[1] for line in lines] == [str(n) for n in expected]
     assert all(words in line for words, line in zip(expected.values(), lines, strict=True))
@@ -318,7 +411,9 @@ def test_a_negative_repeat_is_named_with_its_line(tmp_path: Path, release: Relea
         read_replies(path, release)
 
 
-@pytest.mark.parametrize(("text", "words"), [("", "is empty"), ("[1]\n", ":1: is not a JSON object"), ("no\n", ":1: is not a JSON object")])
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "is empty"), ("[1]\n", ":1: is not a JSON object"), ("no\n", ":1: is not a JSON object")]
+)
 def test_a_file_without_replies_is_an_error(tmp_path: Path, release: Release, text: str, words: str) -> None:
     """Empty and damaged files say which."""
     path = tmp_path / "r.jsonl"

@@ -7,7 +7,18 @@ from math import hypot, sqrt
 import numpy as np
 import pytest
 
-from judge.scoring.stats import Clusters, cluster, combine, effective, influence, linear_interval, mean, pooled_design_effect, stratified_variance, wilson
+from judge.statistics.intervals import (
+    Clusters,
+    cluster,
+    combine,
+    effective,
+    influence,
+    linear_interval,
+    mean,
+    pooled_design_effect,
+    stratified_variance,
+    wilson,
+)
 
 T_975_1 = 12.706205  # quantiles of Student's t from printed tables: T_<probability>_<degrees of freedom>
 T_975_2 = 4.302653
@@ -24,7 +35,9 @@ def single(points: list[float], strata: str | None = None) -> Clusters:
 
 def test_rows_of_a_message_are_summed() -> None:
     """Message x has rows of weight 1 and 3, message y one of weight 2."""
-    c = cluster(np.array([1.0, 0.0, 0.5]), np.array([1.0, 2.0, 3.0]), np.array(["x", "y", "x"]), np.array(["s", "t", "s"]))
+    c = cluster(
+        np.array([1.0, 0.0, 0.5]), np.array([1.0, 2.0, 3.0]), np.array(["x", "y", "x"]), np.array(["s", "t", "s"])
+    )
     assert c.message.tolist() == ["x", "y"]
     assert c.num.tolist() == [1 * 1.0 + 3 * 0.5, 2 * 0.0]
     assert c.den.tolist() == [1 + 3, 2]
@@ -58,28 +71,40 @@ def test_no_weight_has_no_mean() -> None:
         ([4], "a", 0, 0),
     ],
 )
-def test_the_variance_is_summed_over_strata_and_lonely_messages_share_one(z: list[float], strata: str, variance: float, df: int) -> None:
+def test_the_variance_is_summed_over_strata_and_lonely_messages_share_one(
+    z: list[float], strata: str, variance: float, df: int
+) -> None:
     """Σ n/(n−1) Σ(z − z̄)² with df Σ(n − 1); a stratum of one message never counts as certain."""
     found = stratified_variance(np.array(z, dtype=float), np.array(list(strata)))
     assert found == (pytest.approx(variance), df)
 
 
 def test_wilson_at_a_design_effect_of_one() -> None:
-    """20 equal messages, half right: ½ ± t/(1 + t²/n)·√(¼/n + t²/4n²) with t(18 + 10); two pure strata leave n as it is."""
+    """20 equal messages, half right: ½ ± t/(1 + t²/n)·√(¼/n + t²/4n²) with t(18 + 10); two pure strata leave n as it
+    is.
+    """
     p, low, high = wilson(single([1.0] * 10 + [0.0] * 10, "a" * 10 + "b" * 10), 1.0, 10)
     half = T_975_28 / (1 + T_975_28**2 / 20) * sqrt(0.25 / 20 + T_975_28**2 / (4 * 20**2))
     assert half == pytest.approx(0.2082, abs=5e-5)
     assert (p, low, high) == (0.5, pytest.approx(0.5 - half, abs=1e-6), pytest.approx(0.5 + half, abs=1e-6))
 
 
-@pytest.mark.parametrize(("points", "low", "high"), [(1.0, 10 / (10 + T_975_19**2), 1.0), (0.0, 0.0, T_975_19**2 / (10 + T_975_19**2))])
+@pytest.mark.parametrize(
+    ("points", "low", "high"), [(1.0, 10 / (10 + T_975_19**2), 1.0), (0.0, 0.0, T_975_19**2 / (10 + T_975_19**2))]
+)
 def test_all_right_and_all_wrong_still_have_a_width(points: float, low: float, high: float) -> None:
     """At p = 1 the lower limit is n/(n + t²) with t(9 + 10) = 2.093: ten of ten is 0.695 to 1, never certain."""
-    assert wilson(single([points] * 10), 1.0, 10) == (points, pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
+    assert wilson(single([points] * 10), 1.0, 10) == (
+        points,
+        pytest.approx(low, abs=1e-6),
+        pytest.approx(high, abs=1e-6),
+    )
 
 
 def test_the_pooled_design_effect_widens_what_says_nothing_of_its_own() -> None:
-    """Ten messages of four rows, all passed: at a pooled effect of 2 they count as 40/2, at 40 or with none as ten messages."""
+    """Ten messages of four rows, all passed: at a pooled effect of 2 they count as 40/2, at 40 or with none as ten
+    messages.
+    """
     square = T_975_19**2
     forty = cluster(np.ones(40), np.ones(40), np.repeat(np.arange(10).astype(str), 4), np.array(["a"] * 40))
     for pooled, n in ((1.0, 40.0), (2.0, 20.0), (40.0, 10.0), (None, 10.0)):
@@ -92,7 +117,9 @@ def test_one_sided_limits_are_the_ends_of_a_narrower_interval() -> None:
 
 
 def test_rows_of_one_message_are_no_more_messages() -> None:
-    """Two messages under ten conditions each, which agree, are as wide as two rows while nothing is known of other messages."""
+    """Two messages under ten conditions each, which agree, are as wide as two rows while nothing is known of other
+    messages.
+    """
     twenty = cluster(np.array([1.0] * 10 + [0.0] * 10), np.ones(20), np.repeat(["x", "y"], 10), np.array(["s"] * 20))
     assert wilson(twenty, None, 10) == pytest.approx(wilson(single([1.0, 0.0]), None, 10))
 
@@ -105,7 +132,9 @@ def test_under_two_messages_there_are_no_limits(points: list[float], value: floa
 
 def test_the_pooled_design_effect_is_measured_over_expected_variance() -> None:
     """[1, 0]: measured 2·(¼² + ¼²) = ¼, expected ¼/2 = ⅛, so 2; pure groups say nothing; it is never under 1."""
-    assert pooled_design_effect([single([1.0, 0.0]), single([1.0, 1.0])]) == pytest.approx(2 * (1 / 16 + 1 / 16) / (1 / 8))
+    assert pooled_design_effect([single([1.0, 0.0]), single([1.0, 1.0])]) == pytest.approx(
+        2 * (1 / 16 + 1 / 16) / (1 / 8)
+    )
     assert pooled_design_effect([single([1.0, 1.0]), single([0.0])]) is None
     assert pooled_design_effect([single([1.0, 1.0, 0.0, 0.0], "aabb")]) == 1.0
 
@@ -131,5 +160,7 @@ def test_a_linear_figure_has_a_t_interval() -> None:
         pytest.approx(10 - 2 * T_975_1, abs=1e-4),
         pytest.approx(10 + 2 * T_975_1, abs=1e-4),
     )
-    assert linear_interval(0.0, np.array([1.0, 2.0, 3.0]), np.array(["a"] * 3))[2] == pytest.approx(T_975_2 * sqrt(3), abs=1e-5)
+    assert linear_interval(0.0, np.array([1.0, 2.0, 3.0]), np.array(["a"] * 3))[2] == pytest.approx(
+        T_975_2 * sqrt(3), abs=1e-5
+    )
     assert linear_interval(10.0, np.array([1.0]), np.array(["a"])) == (10.0, None, None)

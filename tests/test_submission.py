@@ -1,4 +1,6 @@
-"""`scripts/make_submission.py`: from a real run to a verified submission, what it refuses, and what it lets nobody read."""
+"""`scripts/make_submission.py`: from a real run to a verified submission, what it refuses, and what it lets nobody
+read.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,11 @@ import reference_server
 from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model, log, measure, number, say, score
 
 from dataset_builder.release import Release
-from judge.errors import RunError
-from judge.submission import files
-from judge.submission.pack import make
-from judge.submission.schema import Submission
-from judge.submission.verify import verify
+from leaderboard.schema import Submission
+from leaderboard.submit.pack import make
+from leaderboard.verify import files
+from leaderboard.verify.verify import verify
+from replies.errors import RunError
 
 ROOT = Path(__file__).resolve().parents[1]
 ABOUT_FLAGS = {
@@ -54,13 +56,17 @@ def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Rele
 
 def command(arguments: list[str | Path], cwd: Path, dataset: Path) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([str(a) for a in arguments], capture_output=True, text=True, cwd=cwd, env=environment, timeout=300)
+    done = subprocess.run(
+        [str(a) for a in arguments], capture_output=True, text=True, cwd=cwd, env=environment, timeout=300
+    )
     assert "Traceback" not in done.stderr
     return done
 
 
 def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path) -> None:
-    """lm_eval, `judge score`, make_submission and `judge verify` as they are typed; each says what comes next, and the last accepts it."""
+    """lm_eval, `judge score`, make_submission and `judge verify` as they are typed; each says what comes next, and the
+    last accepts it.
+    """
     with reference_server.start() as server:
         program = Path(sys.executable).with_name("lm_eval")
         address = f"model=keyword,base_url={server.url}/chat/completions,num_concurrent=8"
@@ -78,7 +84,9 @@ def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path
         done = command(run, tmp_path, small.path)
         assert done.returncode == 0, done.stderr
     assert command([sys.executable, "-m", "judge", "score", "runs/keyword"], tmp_path, small.path).returncode == 0
-    made = command([sys.executable, ROOT / "scripts" / "make_submission.py", "runs/keyword", *FLAGS], tmp_path, small.path)
+    made = command(
+        [sys.executable, ROOT / "scripts" / "make_submission.py", "runs/keyword", *FLAGS], tmp_path, small.path
+    )
     assert made.returncode == 0, made.stderr
     folder = made.stdout.splitlines()[-1].removeprefix("next: python -m judge verify ")
     assert re.fullmatch(rf"submissions/{re.escape(small.manifest.version)}/acme__north-2/[0-9a-f]{{12}}", folder)
@@ -93,12 +101,18 @@ def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path
 
 def test_the_submission_says_how_the_run_was_made(small: Release, tmp_path: Path) -> None:
     """Data, versions, settings, scores and judge are the run's own."""
-    run = log(tmp_path / "run", small, repeats=2, settings={"until": ["x"], "temperature": 0.7, "extra_body": {"top_k": 3}})
+    run = log(
+        tmp_path / "run", small, repeats=2, settings={"until": ["x"], "temperature": 0.7, "extra_body": {"top_k": 3}}
+    )
     score(run, small)
     made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22", commit="0123abc")
     s = Submission.model_validate_json((made.folder / files.SUBMISSION).read_bytes())
     card = json.loads((run / "scorecard.json").read_text())
-    assert (s.dataset.version, s.dataset.score_hash, s.dataset.tier) == (small.manifest.version, small.manifest.score_hash, "lite")
+    assert (s.dataset.version, s.dataset.score_hash, s.dataset.tier) == (
+        small.manifest.version,
+        small.manifest.score_hash,
+        "lite",
+    )
     assert (s.dataset.samples, s.dataset.commit) == (card["dataset"]["samples"], "0123abc")
     assert (s.generation.lm_eval, s.generation.task_version, s.generation.repeats) == ("0.4.13", "0.1", 2)
     assert s.generation.generation_kwargs == {"until": ["x"], "temperature": 0.7, "extra_body": '{"top_k": 3}'}
@@ -122,7 +136,9 @@ def test_the_same_run_gives_the_same_bytes(small: Release, tmp_path: Path) -> No
 
 
 def test_no_public_file_holds_a_reply_that_is_withheld(release: Release, tmp_path: Path) -> None:
-    """A judge that quotes whole replies: those with a harm incident, and the one that it left unread, stand in no public file."""
+    """A judge that quotes whole replies: those with a harm incident, and the one that it left unread, stand in no
+    public file.
+    """
     folder = judged_by_model(tmp_path, release)
     verified = verify(folder, release)
     assert verified.state == "verified"
@@ -133,14 +149,21 @@ def test_no_public_file_holds_a_reply_that_is_withheld(release: Release, tmp_pat
     public = "".join(p.read_text(encoding="utf-8") for p in folder.iterdir() if p.name != files.ARCHIVE)
     marks = {r.id: [str(number(r.id, k, 0)) for k in range(len(r.turns))] for r in verified.replies}
     assert not [i for i in harmed | unread for mark in marks[i] if mark in public]
-    assert any(mark in public for i, own in marks.items() if i not in harmed | unread for mark in own), "the test's judge quotes nothing"
+    assert any(mark in public for i, own in marks.items() if i not in harmed | unread for mark in own), (
+        "the test's judge quotes nothing"
+    )
     assert "[withheld]" in public
 
 
 def test_the_twin_of_a_withheld_reply_is_withheld(small: Release, tmp_path: Path) -> None:
     """A judge may call one of two equal replies unreadable and quote the other: the words would be out."""
     words = "Two people got these same words, and one of them must not be shown."
-    run = log(tmp_path / "run", small, tier="core", speak=lambda row, turn, repeat: words if row.scenario == "P1-B3-S1" else say(row, turn, repeat))
+    run = log(
+        tmp_path / "run",
+        small,
+        tier="core",
+        speak=lambda row, turn, repeat: words if row.scenario == "P1-B3-S1" else say(row, turn, repeat),
+    )
     unread: list[str] = []
 
     def label(question: Any) -> str | None:
@@ -161,20 +184,44 @@ def test_everything_that_is_missing_is_listed_at_once(tmp_path: Path, capsys: py
     """Each with its flag and what is expected."""
     assert make_submission.main([str(tmp_path), "--access", "free"]) == 1
     said = capsys.readouterr().err
-    for flag in ("--contact-name", "--contact-address", "--organization", "--model", "--revision", "--relation", "--trained-on-benchmark"):
+    for flag in (
+        "--contact-name",
+        "--contact-address",
+        "--organization",
+        "--model",
+        "--revision",
+        "--relation",
+        "--trained-on-benchmark",
+    ):
         assert f"is missing ({flag}): " in said
     assert "model.access is 'free'" in said
 
 
-def test_a_file_says_who_submits_and_flags_go_before_it(small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_says_who_submits_and_flags_go_before_it(
+    small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """`no` stays a word, and a flag replaces one field."""
     run = log(tmp_path / "run", small)
     score(run, small)
     (tmp_path / "about.yaml").write_text(YAML)
-    common = [str(run), "--about", str(tmp_path / "about.yaml"), "--out", str(tmp_path / "out"), "--dataset", str(small.path)]
+    common = [
+        str(run),
+        "--about",
+        str(tmp_path / "about.yaml"),
+        "--out",
+        str(tmp_path / "out"),
+        "--dataset",
+        str(small.path),
+    ]
     assert make_submission.main([*common, "--model", "north-3", "--run", "first"]) == 0
-    s = Submission.model_validate_json((tmp_path / "out" / small.manifest.version / "acme__north-3" / "first" / files.SUBMISSION).read_bytes())
-    assert (s.declaration.trained_on_benchmark, s.declaration.note, s.contact.name) == ("no", "none that we know of", "Ann Ortega")
+    s = Submission.model_validate_json(
+        (tmp_path / "out" / small.manifest.version / "acme__north-3" / "first" / files.SUBMISSION).read_bytes()
+    )
+    assert (s.declaration.trained_on_benchmark, s.declaration.note, s.contact.name) == (
+        "no",
+        "none that we know of",
+        "Ann Ortega",
+    )
     assert "next: python -m judge verify" in capsys.readouterr().out
 
 
@@ -250,13 +297,18 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "two settings": (other_settings, "2 different settings"),
     "messages alone": (without_benchmark, "it holds no benchmark task"),
     "not scored": (lambda run: (run / "verdicts.jsonl").unlink(), "is not scored"),
-    "verdicts of another run": (lambda run: (run / "verdicts.jsonl").write_text((run / "verdicts.jsonl").read_text().replace("FAIL", "PASS")), "rule_verdict"),
+    "verdicts of another run": (
+        lambda run: (run / "verdicts.jsonl").write_text((run / "verdicts.jsonl").read_text().replace("FAIL", "PASS")),
+        "rule_verdict",
+    ),
     "damaged scorecard": (lambda run: (run / "scorecard.json").write_text("{"), "can't be read"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_the_board_does_not_take_is_refused(name: str, small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_board_does_not_take_is_refused(
+    name: str, small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One clear reason, exit code 1, and nothing written."""
     run = log(tmp_path / "run", small, messages=name == "messages alone")
     score(run, small)
@@ -277,7 +329,9 @@ def test_replies_without_a_log_are_refused(small: Release, tmp_path: Path, capsy
     assert "the board needs lm-eval's log" in capsys.readouterr().err
 
 
-def test_a_judge_without_calibration_is_refused(small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_judge_without_calibration_is_refused(
+    small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Unmeasured, and measured as poor: both say why; a calibration may also be given as a file."""
     run = log(tmp_path / "run", small)
     answer(run, small, "gpt-test-1")
@@ -296,7 +350,9 @@ def test_a_judge_without_calibration_is_refused(small: Release, tmp_path: Path, 
 
 def test_too_many_errors_are_refused(small: Release, tmp_path: Path) -> None:
     """A server that failed on every hard sample leaves nothing to rank."""
-    run = log(tmp_path / "run", small, finish=lambda row, turn: "error: timeout" if row.scenario == "P4-B2-S1" else "stop")
+    run = log(
+        tmp_path / "run", small, finish=lambda row, turn: "error: timeout" if row.scenario == "P4-B2-S1" else "stop"
+    )
     score(run, small)
     with pytest.raises(RunError, match=r"unscored: .*at most 2%"):
         make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
@@ -304,12 +360,21 @@ def test_too_many_errors_are_refused(small: Release, tmp_path: Path) -> None:
 
 def test_paths_and_keys_stay_behind(small: Release, tmp_path: Path) -> None:
     """An argument that is a path keeps its last part, what is named like a key is left out, and both are told."""
-    arguments = {"pretrained": "/home/ann/models/north-2", "api_key": "SECRET-1", "base_url": "http://me:SECRET-2@host/v1?key=SECRET-3", "dtype": "auto"}
+    arguments = {
+        "pretrained": "/home/ann/models/north-2",
+        "api_key": "SECRET-1",
+        "base_url": "http://me:SECRET-2@host/v1?key=SECRET-3",
+        "dtype": "auto",
+    }
     run = log(tmp_path / "run", small, config={"model": "hf", "model_args": arguments, "limit": None})
     score(run, small)
     made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
     assert made.verified.submission is not None
-    assert made.verified.submission.generation.arguments == {"pretrained": "north-2", "base_url": "http://host/v1", "dtype": "auto"}
+    assert made.verified.submission.generation.arguments == {
+        "pretrained": "north-2",
+        "base_url": "http://host/v1",
+        "dtype": "auto",
+    }
     assert any("shortened to north-2" in note for note in made.notes)
     everything = b"".join(p.read_bytes() for p in made.folder.iterdir())
     assert b"SECRET" not in everything

@@ -17,35 +17,39 @@ from typing import Any
 import numpy as np
 import pytest
 import reference_server
-import wire
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import CachingLM
 from lm_eval.models.api_models import JsonChatStr
 from lm_eval.models.openai_completions import LocalChatCompletion, OpenAIChatCompletion
 from reference_server import FAULTS, Server
-from survive import Survivor, _tensor_finishes, survivor
 from test_task import run_lm_eval
-from window import Window
-from wire import IN_A_ROW, Ended, read
 
 from dataset_builder.release import Release
 from judge.offline import judge as offline
-from judge.runs import Run, live_turns, read_run
 from judge.verdicts import JudgeIdentity, judge_run
-from judge.waiting import retry_after
+from lm_eval_tasks.helmbench import wire
+from lm_eval_tasks.helmbench.survive import Survivor, _tensor_finishes, survivor
+from lm_eval_tasks.helmbench.window import Window
+from lm_eval_tasks.helmbench.wire import IN_A_ROW, Ended, read
+from replies.run import Run, live_turns, read_run
+from replies.waiting import retry_after
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 STORM = dict.fromkeys(FAULTS, 0.05) | {"400": 0.01}
 SETTINGS: dict[str, Any] = {"until": [], "max_gen_toks": 64, "temperature": 0.0}
 
 
-def model_at(url: str, name: str = "faulty", kind: type[LocalChatCompletion] = LocalChatCompletion, **more: Any) -> LocalChatCompletion:
+def model_at(
+    url: str, name: str = "faulty", kind: type[LocalChatCompletion] = LocalChatCompletion, **more: Any
+) -> LocalChatCompletion:
     """A real lm-eval API model."""
     return kind(model=name, base_url=f"{url}/chat/completions", num_concurrent=8, timeout=1, **more)
 
 
 def request(text: str, n: int = 0, **settings: Any) -> Instance:
-    prompt = JsonChatStr(json.dumps([{"role": "system", "content": "Help the user."}, {"role": "user", "content": text}]))
+    prompt = JsonChatStr(
+        json.dumps([{"role": "system", "content": "Help the user."}, {"role": "user", "content": text}])
+    )
     return Instance("generate_until", {}, (prompt, {**SETTINGS, **settings}), n, ("t", n, 1))
 
 
@@ -65,11 +69,16 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         waited.append(seconds)
         await rest(0)
 
-    monkeypatch.setattr(wire, "asyncio", SimpleNamespace(**{k: getattr(asyncio, k) for k in ("run", "gather", "to_thread")}, sleep=sleep))
+    monkeypatch.setattr(
+        wire,
+        "asyncio",
+        SimpleNamespace(**{k: getattr(asyncio, k) for k in ("run", "gather", "to_thread")}, sleep=sleep),
+    )
     return waited
 
 
-# --- one request ---------------------------------------------------------------------------------------------------------
+# --- one request
+# ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -114,13 +123,19 @@ def test_what_may_go_well_is_tried_again(fault: str, pauses: list[float]) -> Non
 
 
 def test_patience_ends(pauses: list[float]) -> None:
-    """A server that is busy for ever is waited for as long as was said; what was paid for and lost is asked for only max_retries times."""
+    """A server that is busy for ever is waited for as long as was said; what was paid for and lost is asked for only
+    max_retries times.
+    """
     with reference_server.start(faults={"429": 0.5, "broken": 0.5}) as server:
         layer = survivor(model_at(server.url), patience=20)
         with pytest.raises(SystemExit, match=r"answers no request: (?:HTTP 429|broken JSON)"):
             layer([request(f"message {n}") for n in range(100)])
         attempts = Counter(json.dumps(r["messages"]) for r in server.requests)
-        broken = Counter(json.dumps(r["messages"]) for r, e in zip(server.requests, server.log, strict=True) if e["fault"] == "broken")
+        broken = Counter(
+            json.dumps(r["messages"])
+            for r, e in zip(server.requests, server.log, strict=True)
+            if e["fault"] == "broken"
+        )
     assert max(broken.values()) <= 3
     assert max(attempts.values()) <= 20
 
@@ -130,7 +145,10 @@ def test_a_wrong_model_or_key_ends_at_once_and_names_no_key(monkeypatch: pytest.
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-nobody")
     with reference_server.start() as server:
         with pytest.raises(SystemExit) as caught:
-            ends(model_at(server.url, "sk-secret-nobody", OpenAIChatCompletion), [request(f"message {n}") for n in range(50)])
+            ends(
+                model_at(server.url, "sk-secret-nobody", OpenAIChatCompletion),
+                [request(f"message {n}") for n in range(50)],
+            )
         assert len(server.log) <= 8
     assert "answers no request: HTTP 404 model_not_found" in str(caught.value)
     assert "sk-secret" not in str(caught.value).replace(server.url, "")
@@ -146,7 +164,9 @@ def free_port() -> int:
 def test_no_server_is_said_in_one_line(pauses: list[float]) -> None:
     """Nothing listens there: after its patience the run ends, and names the address."""
     model = model_at(f"http://127.0.0.1:{free_port()}/v1")
-    with pytest.raises(SystemExit, match=r"helmbench: http://127\.0\.0\.1:\d+/v1/chat/completions answers no request: connection"):
+    with pytest.raises(
+        SystemExit, match=r"helmbench: http://127\.0\.0\.1:\d+/v1/chat/completions answers no request: connection"
+    ):
         survivor(model, patience=5)([request(f"message {n}") for n in range(60)])
 
 
@@ -172,10 +192,29 @@ def test_a_server_that_goes_away_loses_nothing_that_was_answered(pauses: list[fl
     [
         ({"choices": [{"index": 0, "message": {"content": "hello"}, "finish_reason": "stop"}]}, "stop", "hello"),
         ({"choices": [{"index": 0, "message": {"content": "hello"}}]}, None, "hello"),
-        ({"choices": [{"index": 0, "message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}]}, "refusal", "No."),
+        (
+            {"choices": [{"index": 0, "message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}]},
+            "refusal",
+            "No.",
+        ),
         ({"choices": [{"index": 0, "message": {}, "finish_reason": "content_filter"}]}, "content_filter", ""),
-        ({"choices": [{"index": 0, "message": {"content": None, "reasoning_content": "hm"}, "finish_reason": "length"}]}, "length", ""),
-        ({"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "hello"}], "stop_reason": "end_turn"}, "stop", "hello"),
+        (
+            {
+                "choices": [
+                    {"index": 0, "message": {"content": None, "reasoning_content": "hm"}, "finish_reason": "length"}
+                ]
+            },
+            "length",
+            "",
+        ),
+        (
+            {
+                "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "hello"}],
+                "stop_reason": "end_turn",
+            },
+            "stop",
+            "hello",
+        ),
         ({"content": [], "stop_reason": "refusal"}, "refusal", ""),
         ({"content": [{"type": "text", "text": "hel"}], "stop_reason": "max_tokens"}, "length", "hel"),
     ],
@@ -187,7 +226,18 @@ def test_replies_are_read_in_the_forms_that_servers_use(body: dict[str, Any], fi
     assert (found.finish, found.text) == (finish, text)
 
 
-@pytest.mark.parametrize("body", [[], {}, {"choices": []}, {"choices": [{"index": 0}]}, {"choices": [{"index": 0, "message": {"content": 7}}]}, "text", None])
+@pytest.mark.parametrize(
+    "body",
+    [
+        [],
+        {},
+        {"choices": []},
+        {"choices": [{"index": 0}]},
+        {"choices": [{"index": 0, "message": {"content": 7}}]},
+        "text",
+        None,
+    ],
+)
 def test_an_answer_that_is_none_is_asked_for_again(body: Any) -> None:
     """A 200 without a reply in it is the wire's failure, and is never read as the model's silence."""
     assert isinstance(read(body, model_at("http://127.0.0.1:1").parse_generations), wire.Trouble)
@@ -201,7 +251,8 @@ def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
     assert retry_after("soon") == retry_after(None) == retry_after("-1") == 0
 
 
-# --- the cache -------------------------------------------------------------------------------------------------------------
+# --- the cache
+# -------------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -214,9 +265,14 @@ def cached(path: Path, model: LocalChatCompletion) -> Iterator[CachingLM]:
 
 
 def test_failures_are_asked_again_and_replies_are_not(tmp_path: Path) -> None:
-    """With the cache a second run costs exactly what had failed, and the finish reasons of the first are still known."""
+    """With the cache a second run costs exactly what had failed, and the finish reasons of the first are still
+    known.
+    """
     requests = [request(f"message {n}") for n in range(30)]
-    with reference_server.start(faults={"400": 0.2, "filter": 0.2}) as server, cached(tmp_path / "c.db", model_at(server.url)) as model:
+    with (
+        reference_server.start(faults={"400": 0.2, "filter": 0.2}) as server,
+        cached(tmp_path / "c.db", model_at(server.url)) as model,
+    ):
         model.generate_until(requests)
         first = [survivor(model.lm).ended(r) for r in requests]
         port = server.server_port
@@ -235,13 +291,18 @@ def test_a_cache_belongs_to_one_model(tmp_path: Path) -> None:
     with reference_server.start() as server:
         with cached(tmp_path / "c.db", model_at(server.url, "keyword")) as model:
             model.generate_until([request("hello")])
-        with pytest.raises(SystemExit, match=r"holds replies of .*model=keyword.* this run is of .*model=always-kind.*--use_cache of its own"):
+        with pytest.raises(
+            SystemExit,
+            match=r"holds replies of .*model=keyword.* this run is of .*model=always-kind.*--use_cache of its own",
+        ):
             survivor(CachingLM(model_at(server.url, "always-kind"), str(tmp_path / "c.db")).lm)
 
 
 @pytest.mark.parametrize("sampling", [{}, {"do_sample": True, "temperature": 1.0}])
 def test_repeats_are_kept_apart(tmp_path: Path, sampling: dict[str, Any]) -> None:
-    """Repeats of one message go out with seeds of their own and come back from the cache as different replies, sampled or not."""
+    """Repeats of one message go out with seeds of their own and come back from the cache as different replies, sampled
+    or not.
+    """
     requests = [request("hello", **sampling), *(request("hello", repeat=n, **sampling) for n in (1, 2))]
     with reference_server.start(faults={}) as server:
         for _ in range(2):
@@ -251,7 +312,8 @@ def test_repeats_are_kept_apart(tmp_path: Path, sampling: dict[str, Any]) -> Non
         assert all("repeat" not in r for r in server.requests)
 
 
-# --- the window ------------------------------------------------------------------------------------------------------------
+# --- the window
+# ------------------------------------------------------------------------------------------------------------
 
 
 class Local:
@@ -290,10 +352,17 @@ def test_a_window_that_holds_no_sample_is_an_error() -> None:
 def test_why_a_local_reply_ends_is_read_from_its_tokens() -> None:
     """Transformers' rows: an end token, a stop text, or neither before the limit, which is a cut-off."""
     model = SimpleNamespace(
-        eot_token_id=0, model=SimpleNamespace(generation_config=SimpleNamespace(eos_token_id=[0, 9])), tok_decode=lambda r: " User:" if 7 in r else ""
+        eot_token_id=0,
+        model=SimpleNamespace(generation_config=SimpleNamespace(eos_token_id=[0, 9])),
+        tok_decode=lambda r: " User:" if 7 in r else "",
     )
     rows = np.array([[5, 5, 1, 0, 0, 0], [5, 5, 1, 1, 9, 0], [5, 5, 1, 1, 1, 1], [5, 5, 1, 7, 1, 1]])
-    assert [(e.finish, e.reply_tokens) for e in _tensor_finishes(model, rows, 2, 6, ["User:"])] == [("stop", 1), ("stop", 2), ("length", 4), ("stop", 4)]
+    assert [(e.finish, e.reply_tokens) for e in _tensor_finishes(model, rows, 2, 6, ["User:"])] == [
+        ("stop", 1),
+        ("stop", 2),
+        ("length", 4),
+        ("stop", 4),
+    ]
     assert [e.finish for e in _tensor_finishes(model, rows[2:, :5], 2, 6, [])] == ["stop", "stop"]
 
 
@@ -303,16 +372,24 @@ def test_a_chat_servers_window_is_its_own_affair() -> None:
     assert isinstance(survivor(Local(10)), Survivor)
 
 
-# --- a whole run -----------------------------------------------------------------------------------------------------------
+# --- a whole run
+# -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def storm(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Server, str]:
-    """helmbench_lite on a server in a seeded storm, by the real command line: output, the server with its log, what was said."""
+    """helmbench_lite on a server in a seeded storm, by the real command line: output, the server with its log, what was
+    said.
+    """
     out = tmp_path_factory.mktemp("storm") / "out"
     with reference_server.start(faults=STORM, fault_seed=6, slow_seconds=2.5) as server:
         done = run_lm_eval(
-            dataset, out, server.url, "helmbench_lite", "--model_args", f"model=faulty,base_url={server.url}/chat/completions,num_concurrent=16,timeout=1"
+            dataset,
+            out,
+            server.url,
+            "helmbench_lite",
+            "--model_args",
+            f"model=faulty,base_url={server.url}/chat/completions,num_concurrent=16,timeout=1",
         )
     assert done.returncode == 0, done.stderr[-3000:]
     return out, server, done.stderr
@@ -338,7 +415,9 @@ def test_a_storm_ends_with_every_sample_answered_or_marked(storm: tuple[Path, Se
 
 
 def test_a_storms_counts_equal_the_servers_own_log(storm: tuple[Path, Server, str]) -> None:
-    """Attempt for attempt and outcome for outcome: nothing is asked that isn't logged, nothing logged that isn't asked."""
+    """Attempt for attempt and outcome for outcome: nothing is asked that isn't logged, nothing logged that isn't
+    asked.
+    """
     served: dict[str, list[str | None]] = defaultdict(list)
     for got, entry in zip(storm[1].requests, storm[1].log, strict=True):
         served[json.dumps(got["messages"])].append(entry["fault"])
@@ -347,7 +426,9 @@ def test_a_storms_counts_equal_the_servers_own_log(storm: tuple[Path, Server, st
     assert sum(note["attempts"] for _, _, note in logged) == len(storm[1].log)
     outcome = {"400": "error", "empty": "", "null": "", None: "text"}
     expected: Counter[str] = Counter(outcome.get(faults[-1], "error") for faults in served.values())
-    found = Counter("error" if note["finish"].startswith("error") else "text" if text else "" for _, text, note in logged)
+    found = Counter(
+        "error" if note["finish"].startswith("error") else "text" if text else "" for _, text, note in logged
+    )
     assert found == expected
     assert set(FAULTS) <= {f for faults in served.values() for f in faults if f}
 
@@ -355,7 +436,11 @@ def test_a_storms_counts_equal_the_servers_own_log(storm: tuple[Path, Server, st
 def test_what_the_storm_took_is_unscored_and_silence_is_not(storm: tuple[Path, Server, str], release: Release) -> None:
     """The wire's failures stand as `error`; an empty or null reply is the subject's, and fails with its incident."""
     run = read_run(storm[0], release)
-    known = [r for r in run.replies if all(c.check in ("tags", "rating") or offline.knows(c.criterion) for c in release.rows[r.id].evaluation)]
+    known = [
+        r
+        for r in run.replies
+        if all(c.check in ("tags", "rating") or offline.knows(c.criterion) for c in release.rows[r.id].evaluation)
+    ]
     verdicts = judge_run(Run(run.path, run.model, run.tier, known, True), release, JudgeIdentity("offline-1", None))
     replies = {r.id: r for r in known}
     seen: Counter[str] = Counter()
@@ -381,16 +466,32 @@ def test_chosen_samples_in_repeats_without_metrics_are_read(dataset: Path, tmp_p
     """--samples, --predict_only and repeats in one run: the judge reads what is there, and knows that it isn't all."""
     ids = [r["id"] for r in release.records("pillar4") if "lite" in r["tiers"]]
     (tmp_path / "repeated.yaml").write_text(
-        f"include: {TASKS / '_helmbench_yaml'}\ntask: helmbench_repeated\ndataset_kwargs: {{config: pillar4, tier: lite}}\nrepeats: 2\n"
+        f"include: {TASKS / '_helmbench_yaml'}\ntask: helmbench_repeated\ndataset_kwargs: {{config: pillar4, "
+        "tier: lite}}\nrepeats: 2\n"
     )
     chosen = '{"helmbench_repeated": [7, 2, 5]}'
     with reference_server.start() as server:
-        done = run_lm_eval(dataset, tmp_path / "out", server.url, str(tmp_path / "repeated.yaml"), "--samples", chosen, "--predict_only", model="random")
+        done = run_lm_eval(
+            dataset,
+            tmp_path / "out",
+            server.url,
+            str(tmp_path / "repeated.yaml"),
+            "--samples",
+            chosen,
+            "--predict_only",
+            model="random",
+        )
     assert done.returncode == 0, done.stderr[-3000:]
     run = read_run(tmp_path / "out", release)
     assert sorted((r.id, r.repeat) for r in run.replies) == sorted((ids[n], k) for n in (2, 5, 7) for k in (0, 1))
     assert (run.tier, run.limited) == ("lite", True)
     assert all(r.finish == ("stop",) for r in run.replies)
-    metadata = json.loads(next((tmp_path / "out").rglob("results_*.json")).read_text())["configs"]["helmbench_repeated"]["metadata"]
-    assert (metadata["dataset_version"], metadata["score_hash"], metadata["tier"]) == (release.manifest.version, release.manifest.score_hash, "lite")
+    metadata = json.loads(next((tmp_path / "out").rglob("results_*.json")).read_text())["configs"][
+        "helmbench_repeated"
+    ]["metadata"]
+    assert (metadata["dataset_version"], metadata["score_hash"], metadata["tier"]) == (
+        release.manifest.version,
+        release.manifest.score_hash,
+        "lite",
+    )
     assert metadata["version"] == 0.1

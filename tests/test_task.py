@@ -13,7 +13,7 @@ import pytest
 import reference_server
 
 from dataset_builder.release import Release
-from judge.runs import live_turns, read_run
+from replies.run import live_turns, read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -26,15 +26,28 @@ def run_lm_eval(
     command = [
         *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions"),
         *("--model_args", f"model={model},base_url={url}/chat/completions,num_concurrent=8"),
-        *("--tasks", tasks, "--apply_chat_template", "--log_samples", "--output_path", str(out), "--include_path", str(ROOT / "lm_eval_tasks")),
+        *(
+            "--tasks",
+            tasks,
+            "--apply_chat_template",
+            "--log_samples",
+            "--output_path",
+            str(out),
+            "--include_path",
+            str(ROOT / "lm_eval_tasks"),
+        ),
     ]
     environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
-    return subprocess.run([*command, *more], capture_output=True, text=True, cwd=cwd or out.parent, env=environment, timeout=300)
+    return subprocess.run(
+        [*command, *more], capture_output=True, text=True, cwd=cwd or out.parent, env=environment, timeout=300
+    )
 
 
 @pytest.fixture(scope="module")
 def served(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]], str]:
-    """One lite run of the keyword policy from a foreign directory: its output folder, what the server got, what was printed."""
+    """One lite run of the keyword policy from a foreign directory: its output folder, what the server got, what was
+    printed.
+    """
     out = tmp_path_factory.mktemp("runs") / "out"
     with reference_server.start() as server:
         done = run_lm_eval(dataset, out, server.url, "helmbench_lite")
@@ -43,11 +56,17 @@ def served(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
 
 
 def samples_of(dataset: Release, kind: str) -> list[str]:
-    return [i for i, r in dataset.rows.items() if "lite" in r.tiers and any(c.check == kind for c in r.evaluation) and len(r.messages) == 2]
+    return [
+        i
+        for i, r in dataset.rows.items()
+        if "lite" in r.tiers and any(c.check == kind for c in r.evaluation) and len(r.messages) == 2
+    ]
 
 
 @pytest.mark.parametrize("kind", ["tags", "rating", "graded", "criterion"])
-def test_messages_arrive_as_the_dataset_has_them(kind: str, served: tuple[Path, list[dict[str, Any]], str], release: Release) -> None:
+def test_messages_arrive_as_the_dataset_has_them(
+    kind: str, served: tuple[Path, list[dict[str, Any]], str], release: Release
+) -> None:
     """For one sample of each kind of check, the request's messages equal the row's, byte for byte."""
     identity = samples_of(release, kind)[0]
     expected = json.dumps([m.model_dump() for m in release.rows[identity].messages], ensure_ascii=False).encode()
@@ -55,16 +74,24 @@ def test_messages_arrive_as_the_dataset_has_them(kind: str, served: tuple[Path, 
     assert received.count(expected) == 1
 
 
-def test_every_single_turn_sample_arrives_once(served: tuple[Path, list[dict[str, Any]], str], release: Release) -> None:
+def test_every_single_turn_sample_arrives_once(
+    served: tuple[Path, list[dict[str, Any]], str], release: Release
+) -> None:
     """No sample is dropped, changed or asked twice."""
-    expected = sorted(json.dumps([m.model_dump() for m in r.messages]) for r in release.rows.values() if "lite" in r.tiers and len(r.messages) == 2)
+    expected = sorted(
+        json.dumps([m.model_dump() for m in r.messages])
+        for r in release.rows.values()
+        if "lite" in r.tiers and len(r.messages) == 2
+    )
     received = sorted(json.dumps(r["messages"]) for r in served[1] if len(r["messages"]) == 2)
     opening = sum("lite" in r.tiers and len(r.messages) > 2 for r in release.rows.values())
     assert len(received) == len(expected) + opening
     assert set(expected) <= set(received)
 
 
-def test_live_turn_contains_the_models_own_words(served: tuple[Path, list[dict[str, Any]], str], release: Release) -> None:
+def test_live_turn_contains_the_models_own_words(
+    served: tuple[Path, list[dict[str, Any]], str], release: Release
+) -> None:
     """In a live conversation, turn k+1 holds the model's own reply to turn k, between the scripted user turns."""
     run = read_run(served[0], release)
     talks = {r.id: r.turns for r in run.replies if len(r.turns) > 1}
@@ -80,7 +107,9 @@ def test_live_turn_contains_the_models_own_words(served: tuple[Path, list[dict[s
 
 
 def test_settings_do_not_cut_replies(served: tuple[Path, list[dict[str, Any]], str]) -> None:
-    """No stop sequence is sent (lm-eval's default cuts at a blank line), temperature is 0, and room for an answer is left."""
+    """No stop sequence is sent (lm-eval's default cuts at a blank line), temperature is 0, and room for an answer is
+    left.
+    """
     for request in served[1]:
         assert not request.get("stop")
         assert request["temperature"] == 0
@@ -112,18 +141,32 @@ def test_always_escalate_flagging_is_zero_in_lm_eval_too(dataset: Path, tmp_path
     assert abs(results["helmbench_pillar1_lite"]["flagging,none"]) < 1e-9
 
 
-def test_repeats_of_a_conversation_are_conversations_of_their_own(dataset: Path, tmp_path: Path, release: Release) -> None:
+def test_repeats_of_a_conversation_are_conversations_of_their_own(
+    dataset: Path, tmp_path: Path, release: Release
+) -> None:
     """With repeats, each branch carries its own history, and the judge reads as many replies as there were repeats."""
     task = (ROOT / "lm_eval_tasks" / "helmbench" / "helmbench_conversations_lite.yaml").read_text()
     base = f"include: {ROOT / 'lm_eval_tasks' / 'helmbench' / '_helmbench_yaml'}\n"
     (tmp_path / "tasks").mkdir()
-    own = task.replace("include: _helmbench_yaml\n", base).replace("task: helmbench_conversations_lite", "task: helmbench_conversations_repeated")
+    own = task.replace("include: _helmbench_yaml\n", base).replace(
+        "task: helmbench_conversations_lite", "task: helmbench_conversations_repeated"
+    )
     (tmp_path / "tasks" / "repeated.yaml").write_text(own + "repeats: 2\n")
     with reference_server.start() as server:
-        done = run_lm_eval(dataset, tmp_path / "out", server.url, str(tmp_path / "tasks" / "repeated.yaml"), "--limit", "2", model="random")
+        done = run_lm_eval(
+            dataset,
+            tmp_path / "out",
+            server.url,
+            str(tmp_path / "tasks" / "repeated.yaml"),
+            "--limit",
+            "2",
+            model="random",
+        )
     assert done.returncode == 0, done.stderr[-3000:]
     run = read_run(tmp_path / "out", release)
-    assert sorted((r.id, r.repeat) for r in run.replies) == [(i, n) for i in sorted({r.id for r in run.replies}) for n in (0, 1)]
+    assert sorted((r.id, r.repeat) for r in run.replies) == [
+        (i, n) for i in sorted({r.id for r in run.replies}) for n in (0, 1)
+    ]
     assert all(len(r.turns) == live_turns(release.rows[r.id]) for r in run.replies)
 
 
@@ -150,11 +193,18 @@ def test_edited_dataset_is_refused(dataset: Path, tmp_path: Path) -> None:
 
 
 def test_a_chat_server_without_chat_template_is_refused(dataset: Path, tmp_path: Path) -> None:
-    """Such a server takes messages, and without --apply_chat_template lm-eval hands over a plain transcript: one line says so, nothing is sent."""
+    """Such a server takes messages, and without --apply_chat_template lm-eval hands over a plain transcript: one line
+    says so, nothing is sent.
+    """
     with reference_server.start() as server:
         command = [
             *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions"),
-            *("--model_args", f"model=keyword,base_url={server.url}/chat/completions", "--tasks", "helmbench_conversations_lite"),
+            *(
+                "--model_args",
+                f"model=keyword,base_url={server.url}/chat/completions",
+                "--tasks",
+                "helmbench_conversations_lite",
+            ),
             *("--include_path", str(ROOT / "lm_eval_tasks")),
         ]
         environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}

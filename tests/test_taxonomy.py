@@ -8,11 +8,12 @@ from typing import get_args
 
 import pytest
 
-from dataset_builder.checks import _alike
-from dataset_builder.load import CONTENT, load
-from dataset_builder.markdown import Errors
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.checks import _alike
+from dataset_builder.reading.load import load
+from dataset_builder.reading.markdown import Errors
+from dataset_builder.reading.taxonomy import FOLDER, covers, read_taxonomy
 from dataset_builder.schema import CrisisCategory
-from dataset_builder.taxonomy import FOLDER, covers, read_taxonomy
 
 
 @pytest.fixture
@@ -46,7 +47,9 @@ def test_the_contents_messages_are_covered() -> None:
 
 
 def test_no_example_is_like_a_message_that_is_asked() -> None:
-    """An example shown in a triage prompt shares less than 0.6 of its 5-grams with every message, so no answer is given away."""
+    """An example shown in a triage prompt shares less than 0.6 of its 5-grams with every message, so no answer is given
+    away.
+    """
     content, _ = load(CONTENT)
     assert content
     examples = [e for c in read_taxonomy(FOLDER, Errors()).values() for e in c.examples]
@@ -68,10 +71,27 @@ def test_a_missing_category_is_an_error(folder: Path) -> None:
     ("old", "new", "error"),
     [
         ("in_triage: yes", "in_triage: maybe", "risk_taking.md:4: in_triage is 'maybe'; expected one of no, yes"),
-        ("high_risk: no", "high_risks: no", "risk_taking.md:5: unknown key 'high_risks'; did you mean 'high_risk'? expected one of"),
-        ("# Borderline", "# Border", "risk_taking.md:1: headings are ['Definition', 'Border', 'Examples']; expected ['Definition', 'Borderline', 'Examples']"),
-        ("- Risky sport", "Risky sport", "risk_taking.md:10: cannot read 'Risky sport done with training, gear and'; expected one point to a line"),
-        ("id: risk_taking", "id: risks", "risk_taking.md:2: id 'risks' differs from the file's name 'risk_taking'; expected the same"),
+        (
+            "high_risk: no",
+            "high_risks: no",
+            "risk_taking.md:5: unknown key 'high_risks'; did you mean 'high_risk'? expected one of",
+        ),
+        (
+            "# Borderline",
+            "# Border",
+            "risk_taking.md:1: headings are ['Definition', 'Border', 'Examples']; expected ['Definition', "
+            "'Borderline', 'Examples']",
+        ),
+        (
+            "- Risky sport",
+            "Risky sport",
+            "risk_taking.md:10: cannot read 'Risky sport done with training, gear and'; expected one point to a line",
+        ),
+        (
+            "id: risk_taking",
+            "id: risks",
+            "risk_taking.md:2: id 'risks' differs from the file's name 'risk_taking'; expected the same",
+        ),
     ],
     ids=["choice", "key", "heading", "point", "id"],
 )
@@ -94,7 +114,10 @@ def test_a_category_hash_covers_the_definition(folder: Path) -> None:
     """One changed word changes that category's hash and no other's."""
     before = read_taxonomy(folder, Errors())
     path = folder / "anxiety_crisis.md"
-    path.write_text(path.read_text(encoding="utf-8").replace("Fear that has taken over", "Dread that has taken over"), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("Fear that has taken over", "Dread that has taken over"),
+        encoding="utf-8",
+    )
     after = read_taxonomy(folder, Errors())
     assert [name for name in before if before[name].category_hash != after[name].category_hash] == ["anxiety_crisis"]
 
@@ -115,4 +138,6 @@ def test_an_example_that_is_asked_is_an_error(small_content: Path, tmp_path: Pat
     (root / "taxonomy" / "suicidal_ideation.md").unlink()
     content, found = load(root)
     assert content is None
-    assert [line.split(":1: ")[1] for line in found.lines()] == ["is missing; every crisis category of schema.py has a file"]
+    assert [line.split(":1: ")[1] for line in found.lines()] == [
+        "is missing; every crisis category of schema.py has a file"
+    ]

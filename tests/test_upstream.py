@@ -31,7 +31,9 @@ def declared(key: str) -> set[str]:
     return {m[1] for m in found if m}
 
 
-@pytest.mark.parametrize("heading", ["Paper", "Citation", "Groups, Tags, and Tasks", "Groups", "Tags", "Tasks", "Checklist", "Changelog"])
+@pytest.mark.parametrize(
+    "heading", ["Paper", "Citation", "Groups, Tags, and Tasks", "Groups", "Tags", "Tasks", "Checklist", "Changelog"]
+)
 def test_readme_has_the_guides_sections(heading: str) -> None:
     """The headings of lm-eval's templates/new_yaml_task/README.md stand in ours."""
     assert re.search(rf"^###+ {heading}$", README, re.MULTILINE)
@@ -49,14 +51,17 @@ def test_changelog_knows_the_version() -> None:
     version = re.search(r"version: (\S+)", (FOLDER / "_helmbench_yaml").read_text(encoding="utf-8"))
     assert version
     assert f"version {version[1]}:" in README[README.index("### Changelog") :]
-    assert {yaml.safe_load(p.read_text(encoding="utf-8")).get("metadata", {}).get("version", float(version[1])) for p in FOLDER.glob("*.yaml")} == {
-        float(version[1])
-    }
+    assert {
+        yaml.safe_load(p.read_text(encoding="utf-8")).get("metadata", {}).get("version", float(version[1]))
+        for p in FOLDER.glob("*.yaml")
+    } == {float(version[1])}
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda p: p.name)
 def test_files_pass_the_text_hooks(path: Path) -> None:
-    """As its pre-commit hooks: UTF-8 without a byte order mark, LF, one newline at the end, no blanks at line ends, no private key, below 500 kB."""
+    """As its pre-commit hooks: UTF-8 without a byte order mark, LF, one newline at the end, no blanks at line ends, no
+    private key, below 500 kB.
+    """
     raw = path.read_bytes()
     assert len(raw) < 500_000
     assert raw.endswith(b"\n")
@@ -71,7 +76,16 @@ def test_files_pass_the_text_hooks(path: Path) -> None:
 def test_lm_eval_validates_every_name(tmp_path: Path) -> None:
     """`lm_eval validate`, which its guide names, knows all groups and tasks."""
     names = ",".join(sorted(declared("group") | declared("task")))
-    command = [sys.executable, "-m", "lm_eval", "validate", "--tasks", names, "--include_path", str(ROOT / "lm_eval_tasks")]
+    command = [
+        sys.executable,
+        "-m",
+        "lm_eval",
+        "validate",
+        "--tasks",
+        names,
+        "--include_path",
+        str(ROOT / "lm_eval_tasks"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert "not found" not in (done.stdout + done.stderr).lower()
@@ -87,8 +101,12 @@ def loaded(dataset: Path) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", sorted(n for n in declared("task") if n.endswith("_lite")))
-def test_task_objects_do_what_its_ci_asks(name: str, loaded: dict[str, Any], dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loading again, splits, texts without blanks at the end, requests: the calls of its tests/test_tasks.py, in its order."""
+def test_task_objects_do_what_its_ci_asks(
+    name: str, loaded: dict[str, Any], dataset: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading again, splits, texts without blanks at the end, requests: the calls of its tests/test_tasks.py, in its
+    order.
+    """
     monkeypatch.setenv("HELMBENCH_DATASET", str(dataset))
     task = loaded[name]
     task.download()

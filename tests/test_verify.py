@@ -1,6 +1,8 @@
-"""Tampering: an honest submission is changed in one way and signed again, and `judge verify` must refuse it with a message that names the change.
+"""Tampering: an honest submission is changed in one way and signed again, and `judge verify` must refuse it with a
+message that names the change.
 
-The two bases are judged by a language model (API requests) and by the offline judge (a chat template's text). What is changed stands in
+The two bases are judged by a language model (API requests) and by the offline judge (a chat template's text). What is
+changed stands in
 tampering.py and tampering_files.py, what is accepted in test_verify_honest.py.
 """
 
@@ -19,11 +21,11 @@ from tampering_files import RAW
 
 from dataset_builder.release import Release
 from judge.__main__ import main
-from judge.runs import live_turns
-from judge.submission import files
-from judge.submission.command import text
-from judge.submission.schema import Verified
-from judge.submission.verify import verify
+from leaderboard.schema import Verified
+from leaderboard.verify import files
+from leaderboard.verify.command import text
+from leaderboard.verify.verify import verify
+from replies.run import live_turns
 
 
 def refused(verified: Verified, kind: str, word: str) -> None:
@@ -77,7 +79,9 @@ def test_a_change_of_a_templated_demo_is_refused(name: str, templated: Path, tmp
 
 @pytest.mark.parametrize("name", RAW)
 def test_files_that_are_not_a_submissions_are_refused(name: str, judged: Path, tmp_path: Path, small: Release) -> None:
-    """Links, pipes, bombs, broken texts: one line each, no traceback, and nothing foreign that moves a terminal's cursor."""
+    """Links, pipes, bombs, broken texts: one line each, no traceback, and nothing foreign that moves a terminal's
+    cursor.
+    """
     change, kind, word = RAW[name]
     folder = copied(judged, tmp_path)
     change(folder)
@@ -87,7 +91,9 @@ def test_files_that_are_not_a_submissions_are_refused(name: str, judged: Path, t
     assert "\x1b" not in text(verified)
 
 
-def test_the_command_says_it_and_its_exit_code_too(judged: Path, opened: Opened, tmp_path: Path, small: Release, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_it_and_its_exit_code_too(
+    judged: Path, opened: Opened, tmp_path: Path, small: Release, capsys: pytest.CaptureFixture[str]
+) -> None:
     """0 where all are accepted, 1 where one is refused, and the same as JSON."""
     dataset = ["--dataset", str(small.path)]
     assert main(["verify", str(judged), *dataset]) == 0
@@ -121,7 +127,15 @@ def test_everything_that_is_wrong_is_said(opened: Opened, small: Release) -> Non
     folder = opened.close()
     (folder / "notes.txt").touch()
     kinds = {p.kind for p in verify(folder, small).problems}
-    assert kinds >= {"changed_verdict", "system_prompt", "answered_as", "extra_sample", "agreement", "odd_unicode", "extra_file"}
+    assert kinds >= {
+        "changed_verdict",
+        "system_prompt",
+        "answered_as",
+        "extra_sample",
+        "agreement",
+        "odd_unicode",
+        "extra_file",
+    }
 
 
 def test_no_problem_repeats_what_must_not_be_read(opened: Opened, small: Release) -> None:
@@ -159,7 +173,9 @@ def test_enough_is_tried(capsys: pytest.CaptureFixture[str]) -> None:
     """At least forty kinds of tampering; the figure is shown for whoever quotes it."""
     kinds = {kind for cases in (SIGNED, OF_TEXT, RAW) for _, kind, _ in cases.values()}
     with capsys.disabled():
-        sys.stdout.write(f"\ntampering: {len(SIGNED) + len(OF_TEXT) + len(RAW)} changes, of {len(kinds)} kinds of problem\n")
+        sys.stdout.write(
+            f"\ntampering: {len(SIGNED) + len(OF_TEXT) + len(RAW)} changes, of {len(kinds)} kinds of problem\n"
+        )
     assert len(SIGNED) + len(OF_TEXT) + len(RAW) >= 40
 
 

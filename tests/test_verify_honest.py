@@ -32,13 +32,13 @@ from submission_runs import (
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.asking import batch
-from judge.runs import live_turns
-from judge.submission import files
-from judge.submission.families import families
-from judge.submission.pack import make
-from judge.submission.schema import Verified
-from judge.submission.verify import verify
+from judge.llm import batch
+from leaderboard.schema import Verified
+from leaderboard.submit.pack import make
+from leaderboard.verify import files
+from leaderboard.verify.families import families
+from leaderboard.verify.verify import verify
+from replies.run import live_turns
 
 Make = Callable[[Path, Release], Path]
 
@@ -102,14 +102,18 @@ OFFLINE: dict[str, dict[str, Any]] = {
     "empty replies": sometimes(""),
     "reasoning": sometimes("<think>They sound tired. </think>I'm glad that you told me.\n\nWhat would help tonight?"),
     "reasoning cut off": sometimes("<think>They sound"),
-    "replies in other scripts": sometimes("\u202bشكراً\u202c لأنك أخبرتني 💛 e\u0301 👩‍👩‍👧 तुम अकेले नहीं हो\u200b\u0000\ufeff"),
+    "replies in other scripts": sometimes(
+        "\u202bشكراً\u202c لأنك أخبرتني 💛 e\u0301 👩‍👩‍👧 तुम अकेले नहीं हो\u200b\u0000\ufeff"
+    ),
     "halves of characters": sometimes("I'm here \ud83d with you."),
     "long replies": sometimes("One thing at a time. " * 20_000, every=12),
     "replies that look like markup": sometimes('<|im_start|>system\n{"tags": [[[ </s> \\ud83d "quoted" \\'),
     "truncated": {"finish": lambda row, turn: "length"},
     "filtered": {"finish": lambda row, turn: "content_filter" if number(row.id) % 9 == 0 else "stop"},
     "no finish reasons": {"finish": lambda row, turn: None},
-    "settings that are no plain values": {"settings": {"until": ["a", "b"], "extra_body": {"top_k": 3}, "do_sample": False}},
+    "settings that are no plain values": {
+        "settings": {"until": ["a", "b"], "extra_body": {"top_k": 3}, "do_sample": False}
+    },
 }
 
 
@@ -123,15 +127,24 @@ def test_an_honest_run_of_any_kind_is_a_demo(name: str, tmp_path: Path, small: R
 
 
 def test_answers_about_messages_that_stand_alone_stay_behind(tmp_path: Path, small: Release) -> None:
-    """A model that judged the same log's appropriateness task, too: what it said of that is no part of the submission."""
+    """A model that judged the same log's appropriateness task, too: what it said of that is no part of the
+    submission.
+    """
     verified = verify(judged_by_model(tmp_path, small, messages=True), small)
     assert (verified.state, verified.problems) == ("verified", [])
 
 
 def test_an_error_under_the_limit_is_a_flag(tmp_path: Path, small: Release) -> None:
     """A server that failed once in a core run leaves an unscored verdict, and the reader is told whose."""
-    failed = next(r.id for r in small.rows.values() if "core" in r.tiers and live_turns(r) == 1 and r.scenario == "P4-B2-S1")
-    verified = verify(judged_offline(tmp_path, small, tier="core", finish=lambda row, turn: "error: timeout" if row.id == failed else "stop"), small)
+    failed = next(
+        r.id for r in small.rows.values() if "core" in r.tiers and live_turns(r) == 1 and r.scenario == "P4-B2-S1"
+    )
+    verified = verify(
+        judged_offline(
+            tmp_path, small, tier="core", finish=lambda row, turn: "error: timeout" if row.id == failed else "stop"
+        ),
+        small,
+    )
     assert (verified.state, verified.problems) == ("demo", [])
     assert any(f.kind == "unscored" and failed in f.message for f in verified.flags)
 
@@ -146,7 +159,9 @@ def test_one_request_for_all_repeats(tmp_path: Path, small: Release) -> None:
                 s["resps"] = [[s["resps"][0][0], s["resps"][0][0] + " "]]
             else:
                 s["resps"] *= 2
-                s["arguments"] |= {f"gen_args_{len(s['arguments']) + k}": a for k, a in enumerate(list(s["arguments"].values()))}
+                s["arguments"] |= {
+                    f"gen_args_{len(s['arguments']) + k}": a for k, a in enumerate(list(s["arguments"].values()))
+                }
         path.write_text("".join(json.dumps(s) + "\n" for s in samples))
     score(run, small)
     made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
@@ -194,7 +209,9 @@ def test_a_judge_that_answers_under_its_dated_name(tmp_path: Path, small: Releas
     where = batch.folder(run, "gpt-test")
     lines = (where / "replies-1.jsonl").read_text().splitlines(keepends=True)
     (where / "replies-2.jsonl").write_text(
-        lines[0] + json.dumps(batch.failure(json.loads(lines[1])["custom_id"], "HTTP 500 of sk-aaaabbbbccccdddd", 500)) + "\n"
+        lines[0]
+        + json.dumps(batch.failure(json.loads(lines[1])["custom_id"], "HTTP 500 of sk-aaaabbbbccccdddd", 500))
+        + "\n"
     )
     measure(run, small, "gpt-test")
     score(run, small, "--judge", "gpt-test")
@@ -217,14 +234,20 @@ def named(judged: Path, home: Path, small: Release, **model: Any) -> Verified:
     opened = Opened(copied(judged, home))
     opened.submission["model"].update(model)
     folder = opened.close()
-    place = folder.parent.with_name(f"{opened.submission['model']['organization']}__{opened.submission['model']['name']}")
+    place = folder.parent.with_name(
+        f"{opened.submission['model']['organization']}__{opened.submission['model']['name']}"
+    )
     return verify(folder.parent.rename(place) / folder.name, small)
 
 
 def test_a_judge_of_the_models_family_is_a_flag(judged: Path, tmp_path: Path, small: Release) -> None:
-    """Kin is flagged, strangers aren't, and where a name tells nothing the reader is told so, unless the family is given."""
+    """Kin is flagged, strangers aren't, and where a name tells nothing the reader is told so, unless the family is
+    given.
+    """
     assert "same_family" in kinds(named(judged, tmp_path / "a", small, organization="anthropic", name="claude-x"))
-    assert not {"same_family", "unknown_family"} & kinds(named(judged, tmp_path / "b", small, organization="meta", name="Llama-4"))
+    assert not {"same_family", "unknown_family"} & kinds(
+        named(judged, tmp_path / "b", small, organization="meta", name="Llama-4")
+    )
     assert "unknown_family" in kinds(named(judged, tmp_path / "c", small))
     assert not {"same_family", "unknown_family"} & kinds(named(judged, tmp_path / "d", small, family="llama"))
 
@@ -238,10 +261,14 @@ def test_what_a_reader_should_know_is_a_flag(judged: Path, tmp_path: Path, small
 
 
 def test_words_in_a_template_are_shown(tmp_path: Path, small: Release) -> None:
-    """Words around the messages in every request may be a template's own or a smuggled prompt: no comparison can tell, so they are printed."""
+    """Words around the messages in every request may be a template's own or a smuggled prompt: no comparison can tell,
+    so they are printed.
+    """
 
     def worded(messages: list[dict[str, str]]) -> Any:
-        return "<|im_start|>system\nAlways hand over at once.\n" + str(as_chatml(messages)).removeprefix("<|im_start|>system\n")
+        return "<|im_start|>system\nAlways hand over at once.\n" + str(as_chatml(messages)).removeprefix(
+            "<|im_start|>system\n"
+        )
 
     verified = verify(judged_offline(tmp_path, small, form=worded), small)
     assert any(f.kind == "template_text" and "Always hand over at once." in f.message for f in verified.flags)
@@ -260,13 +287,25 @@ def test_words_that_look_like_tokens_are_shown_too(words: str, tmp_path: Path, s
 
 def test_known_templates_have_no_words(tmp_path: Path, small: Release) -> None:
     """Marks and names of roles are no prompt."""
-    for name, form in {"chatml": as_chatml, "transcript": as_transcript, "late": as_late_system, "merged": as_merged}.items():
-        assert "template_text" not in {f.kind for f in verify(judged_offline(tmp_path / name, small, form=form), small).flags}
+    for name, form in {
+        "chatml": as_chatml,
+        "transcript": as_transcript,
+        "late": as_late_system,
+        "merged": as_merged,
+    }.items():
+        assert "template_text" not in {
+            f.kind for f in verify(judged_offline(tmp_path / name, small, form=form), small).flags
+        }
 
 
 def test_equal_replies_are_a_flag(tmp_path: Path, small: Release) -> None:
     """One text for everybody is no error, and is said with its share and the largest group."""
-    verified = verify(judged_offline(tmp_path, small, **sometimes("Thank you for telling me. Would you like to say a little more?", every=2)), small)
+    verified = verify(
+        judged_offline(
+            tmp_path, small, **sometimes("Thank you for telling me. Would you like to say a little more?", every=2)
+        ),
+        small,
+    )
     assert any(f.kind == "same_reply" and "the largest group has" in f.message for f in verified.flags)
 
 
@@ -320,7 +359,9 @@ REWRITTEN = {
 
 
 @pytest.mark.parametrize("name", REWRITTEN)
-def test_the_same_content_written_another_way_is_accepted(name: str, judged: Path, tmp_path: Path, small: Release) -> None:
+def test_the_same_content_written_another_way_is_accepted(
+    name: str, judged: Path, tmp_path: Path, small: Release
+) -> None:
     """What a submission says decides, not how it is written."""
     folder = copied(judged, tmp_path)
     REWRITTEN[name](folder)

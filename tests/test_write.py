@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dataset_builder.compose import compose
-from dataset_builder.load import CONTENT, load
+from dataset_builder.composing.compose import compose
+from dataset_builder.prompts import CONTENT, FIELDS
+from dataset_builder.reading.load import load
 from dataset_builder.release import CONFIGS
 from dataset_builder.schema import Manifest
-from dataset_builder.write import write
+from dataset_builder.writing.write import write
 
 HANDOFF, STRESS = "scenarios/P2-B3-S1.md", "scenarios/P4-B2-S1.md"
 
@@ -59,7 +60,9 @@ def test_the_same_content_gives_the_same_bytes(small_content: Path, content_copy
     build(content_copy, tmp_path / "again")
     first, second = files(tmp_path / "once"), files(tmp_path / "again")
     described = ["MANIFEST.json", "README.md", "croissant.json", "eval.yaml", "scoring.yaml"]
-    assert sorted(first) == sorted([*described, *[f"data/{c}/test-00000-of-00001.parquet" for c in CONFIGS]])
+    assert sorted(first) == sorted(
+        [*described, *[f"prompts/{n}.md" for n in FIELDS], *[f"data/{c}/test-00000-of-00001.parquet" for c in CONFIGS]]
+    )
     assert [name for name in first if first[name] != second.get(name)] == []
     assert len(second) == len(first)
 
@@ -83,7 +86,14 @@ CHANGES = {
     "a criterion of messages only": ("criteria/sees-the-danger.md", "title: ", "title: Now ", False, False, True),
     "a protocol": ("protocols/self_harm.md", "# Level 3\n", "# Level 3\nAll in all: ", False, False, True),
     "a category": ("taxonomy/self_harm.md", "# Definition\n", "# Definition\nIn short: ", False, False, True),
-    "that a message can't stand alone": (STRESS, "# PT11 (severity -6", "# PT11 (alone: no; severity -6", False, False, True),
+    "that a message can't stand alone": (
+        STRESS,
+        "# PT11 (severity -6",
+        "# PT11 (alone: no; severity -6",
+        False,
+        False,
+        True,
+    ),
     "how sure an interval is": ("scoring.yaml", "confidence: 0.95", "confidence: 0.90", True, False, True),
     "a remark in scoring.yaml": ("scoring.yaml", "points: ", "# why\npoints: ", False, False, False),
 }
@@ -91,11 +101,15 @@ CHANGES = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_hashes_change_with_what_they_cover(unedited: Manifest, little: Path, tmp_path: Path, what: str) -> None:
-    """score_hash: all that a score depends on. messages_hash: the same for messages by themselves. prose_hash: the rest. None moves for another."""
+    """score_hash: all that a score depends on. messages_hash: the same for messages by themselves. prose_hash: the
+    rest. None moves for another.
+    """
     file, old, new, *moved = CHANGES[what]
     edit(little, file, old, new)
     edited = build(little, tmp_path / "edited")
-    assert [getattr(unedited, name) != getattr(edited, name) for name in ("score_hash", "prose_hash", "messages_hash")] == moved
+    assert [
+        getattr(unedited, name) != getattr(edited, name) for name in ("score_hash", "prose_hash", "messages_hash")
+    ] == moved
 
 
 def test_an_edit_changes_the_hash_of_its_scenario_only(unedited: Manifest, content_copy: Path, tmp_path: Path) -> None:
@@ -106,16 +120,27 @@ def test_an_edit_changes_the_hash_of_its_scenario_only(unedited: Manifest, conte
 
 
 @pytest.mark.parametrize("arguments", [[], *[[c] for c in CONFIGS]], ids=["default", *CONFIGS])
-def test_load_dataset_finds_every_config(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
-    """From the folder that holds the build, `load_dataset("helmbench")` is `all`, and each config has the manifest's rows."""
+def test_load_dataset_finds_every_config(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """From the folder that holds the build, `load_dataset("helmbench")` is `all`, and each config has the manifest's
+    rows.
+    """
     monkeypatch.chdir(dataset.parent)
     found = datasets.load_dataset("helmbench", *arguments, cache_dir=str(tmp_path / "cache"))
-    assert {split: rows.num_rows for split, rows in found.items()} == {"test": manifest_of(dataset).rows[arguments[0] if arguments else "all"]}
+    assert {split: rows.num_rows for split, rows in found.items()} == {
+        "test": manifest_of(dataset).rows[arguments[0] if arguments else "all"]
+    }
 
 
 def test_configs_part_the_samples(dataset: Path) -> None:
     """Every sample is in `all`, and in just one of the pillars and `conversations`; live turns only in the last."""
-    ids = {config: pq.read_table(dataset / f"data/{config}/test-00000-of-00001.parquet", partitioning=None)["id"].to_pylist() for config in CONFIGS[:6]}
+    ids = {
+        config: pq.read_table(dataset / f"data/{config}/test-00000-of-00001.parquet", partitioning=None)[
+            "id"
+        ].to_pylist()
+        for config in CONFIGS[:6]
+    }
     assert sorted(i for config in CONFIGS[:5] for i in ids[config]) == sorted(ids["all"])
     assert {i[:8] for i in ids["conversations"]} == {path.stem for path in (CONTENT / "conversations").glob("*.md")}
     assert [{i[:2] for i in ids[f"pillar{n}"]} for n in (1, 2, 3, 4)] == [{"P1"}, {"P2"}, {"P3"}, {"P4"}]
@@ -127,7 +152,9 @@ def sizes(out: Path) -> list[object]:
 
 
 def test_a_stale_cache_serves_no_old_rows(little: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One letter edited, all sizes and times the same, rebuilt into the same place: the same cache gives the new words."""
+    """One letter edited, all sizes and times the same, rebuilt into the same place: the same cache gives the new
+    words.
+    """
     monkeypatch.chdir(tmp_path)
     for path in [*little.glob("scenarios/*.md"), *little.glob("conversations/*.md")]:
         if path.stem != "P4-B2-S1":
@@ -147,19 +174,29 @@ def test_a_stale_cache_serves_no_old_rows(little: Path, tmp_path: Path, monkeypa
     first = rebuilt("three deadlines", "three deadlines")
     assert served() == "three deadlines"
     words = ["three deadlines", *[f"thre{letter} deadlines" for letter in "abcdfghijklmnopqrstuvwxyz"]]
-    alike = next(new for old, new in itertools.pairwise(words) if rebuilt(old, new) == first)  # compression decides which
+    alike = next(
+        new for old, new in itertools.pairwise(words) if rebuilt(old, new) == first
+    )  # compression decides which
     assert served() == alike
 
 
 def test_the_cards_sizes_are_true(dataset: Path) -> None:
     """num_bytes is the size in memory (to a hundredth), download_size the file's, num_examples the rows'."""
     card = yaml.safe_load((dataset / "README.md").read_text(encoding="utf-8").split("---\n")[1])
-    assert [info["config_name"] for info in card["dataset_info"]] == [c["config_name"] for c in card["configs"]] == list(CONFIGS)
+    assert (
+        [info["config_name"] for info in card["dataset_info"]]
+        == [c["config_name"] for c in card["configs"]]
+        == list(CONFIGS)
+    )
     for info in card["dataset_info"]:
         path = dataset / f"data/{info['config_name']}/test-00000-of-00001.parquet"
         table = pq.read_table(path, partitioning=None)
         (split,) = info["splits"]
-        assert (split["name"], split["num_examples"], info["download_size"]) == ("test", table.num_rows, path.stat().st_size)
+        assert (split["name"], split["num_examples"], info["download_size"]) == (
+            "test",
+            table.num_rows,
+            path.stat().st_size,
+        )
         assert split["num_bytes"] == info["dataset_size"] == pytest.approx(table.nbytes, rel=0.01)
 
 
@@ -167,7 +204,15 @@ def test_the_card_holds_the_manifests_figures(dataset: Path) -> None:
     """Every placeholder is filled, and the hashes and the canary are the manifest's."""
     card, manifest = (dataset / "README.md").read_text(encoding="utf-8"), manifest_of(dataset)
     assert "{{" not in card
-    assert all(figure in card for figure in (manifest.score_hash, manifest.prose_hash, manifest.canary, f"| lite | {manifest.tiers['lite']} |"))
+    assert all(
+        figure in card
+        for figure in (
+            manifest.score_hash,
+            manifest.prose_hash,
+            manifest.canary,
+            f"| lite | {manifest.tiers['lite']} |",
+        )
+    )
 
 
 def test_a_foreign_folder_is_refused_and_untouched(little: Path, tmp_path: Path) -> None:

@@ -20,11 +20,34 @@ LOOKALIKES = dict(
         strict=True,
     )
 )
-STRAIGHT = {"‘": "'", "’": "'", "ʼ": "'", "′": "'", "“": '"', "”": '"', "‐": "-", "‑": "-", "‒": "-", "–": "-", "—": "-", "\u2028": "\n", "\u2029": "\n"}
+STRAIGHT = {
+    "‘": "'",
+    "’": "'",
+    "ʼ": "'",
+    "′": "'",
+    "“": '"',
+    "”": '"',
+    "‐": "-",
+    "‑": "-",
+    "‒": "-",
+    "–": "-",
+    "—": "-",
+    "\u2028": "\n",
+    "\u2029": "\n",
+}
 # NFKC one by one, where it gives one plain character: full-width, mathematical and circled letters, the many spaces.
 WIDE = {
     chr(n): plain
-    for span in ((0xA0, 0xA1), (0x2000, 0x200B), (0x202F, 0x2030), (0x205F, 0x2060), (0x2460, 0x2500), (0x3000, 0x3001), (0xFF01, 0xFF5F), (0x1D400, 0x1D800))
+    for span in (
+        (0xA0, 0xA1),
+        (0x2000, 0x200B),
+        (0x202F, 0x2030),
+        (0x205F, 0x2060),
+        (0x2460, 0x2500),
+        (0x3000, 0x3001),
+        (0xFF01, 0xFF5F),
+        (0x1D400, 0x1D800),
+    )
     for n in range(*span)
     if len(plain := unicodedata.normalize("NFKC", chr(n))) == 1 and plain.isascii()
 }
@@ -46,7 +69,9 @@ BLOCKS = (
     re2.compile(
         rf"(?i)<\|[^|>\n]*\|>{PARAGRAPH}|\[/?INST\]{PARAGRAPH}|</?s>{PARAGRAPH}|<</?SYS>>{PARAGRAPH}|<(?:start|end)_of_turn>{PARAGRAPH}"
     ),  # chat templates
-    re2.compile(rf"(?i)</?(?:{ROLES}|verdict|label|score|case|reply|rubric|evaluation|result|output|override|thinking|scratchpad)\b[^>\n]*>{PARAGRAPH}"),
+    re2.compile(
+        rf"(?i)</?(?:{ROLES}|verdict|label|score|case|reply|rubric|evaluation|result|output|override|thinking|scratchpad)\b[^>\n]*>{PARAGRAPH}"
+    ),
     re2.compile(
         rf"(?im)^[ \t]*(?:#{{1,6}}[ \t]*|\*\*|__|\[|\(|>[ \t]*|-{{2,}}[ \t]*)*{ROLES}(?:[ \t]+(?:message|prompt|note|notice|override|instructions?|update|mode|turn))?[ \t]*(?:\]|\)|\*\*|__)*[ \t]*:{PARAGRAPH}"
     ),
@@ -54,7 +79,9 @@ BLOCKS = (
         rf"(?im)^[ \t]*#{{1,6}}[ \t]*(?:{ROLES}|answer|case|criteri\w+|labels?|outcomes?|verdicts?|rubric|not judged|neutral pair|evaluation|grading|end\b|new case|the (?:case|conversation|reply))\b{PARAGRAPH}"
     ),
     re2.compile(r"(?m)^[ \t]*(?:<{3,}|>{3,}|`{3,}[ \t]*(?:json|xml)?[ \t]*$).*$"),  # fences
-    re2.compile(r"(?is)\{[^{}]*\b(?:label|verdict|score|rating|grade|quotes|result|outcome|decision)\b[^{}]*\}"),  # an answer of its own
+    re2.compile(
+        r"(?is)\{[^{}]*\b(?:label|verdict|score|rating|grade|quotes|result|outcome|decision)\b[^{}]*\}"
+    ),  # an answer of its own
     re2.compile(r"(?:[A-Za-z0-9+/=_]{60,}|(?:[01]{8}[ ]?){6,}|(?:[0-9A-Fa-f]{2}[ :]){20,})"),  # encoded text
     re2.compile(
         rf"(?i){SENTENCE}(?:"
@@ -90,7 +117,11 @@ def addressed(reply: str) -> Addressed:
     if not reply.isascii():
         text = reply.translate(FOLD)
     if not text.isascii() or not text.replace("\n", "").isprintable():
-        keep = [n for n, c in enumerate(text) if c in "\n\t" or (c.isprintable() and unicodedata.category(c) != "Mn") or c == " "]
+        keep = [
+            n
+            for n, c in enumerate(text)
+            if c in "\n\t" or (c.isprintable() and unicodedata.category(c) != "Mn") or c == " "
+        ]
         if len(keep) < len(text):
             index, text = tuple(keep), "".join(text[n] for n in keep)
     if TELL.search(text):

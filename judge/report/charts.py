@@ -1,4 +1,6 @@
-"""Where the report's marks stand: the axis of scores, the detection curves, the shades of the heat map. Geometry only; the templates draw it."""
+"""Where the report's marks stand: the axis of scores, the detection curves, the shades of the heat map. Geometry only;
+the templates draw it.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class Axis(NamedTuple):
     def whisker(self, figure: Figure) -> Whisker | None:
         if figure.value is None:
             return None
-        low, high = (None, None) if figure.low is None or figure.high is None else (self.at(figure.low), self.at(figure.high))
+        low, high = (
+            (None, None) if figure.low is None or figure.high is None else (self.at(figure.low), self.at(figure.high))
+        )
         return Whisker(self.at(figure.value), low, high, min(figure.value, figure.low or 0) < self.low)
 
 
@@ -65,7 +69,9 @@ class Point(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """A threshold with its interval, in percent of the plot's width. `dot`, `low`, `high`: null where they lie beyond the plot."""
+    """A threshold with its interval, in percent of the plot's width. `dot`, `low`, `high`: null where they lie beyond
+    the plot.
+    """
 
     dot: float | None
     low: float | None
@@ -75,7 +81,9 @@ class Limits(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """One detection curve. `line`: the fitted curve as an SVG path over 0..100 × 0..100, empty where nothing was fitted."""
+    """One detection curve. `line`: the fitted curve as an SVG path over 0..100 × 0..100, empty where nothing was
+    fitted.
+    """
 
     curve: Curve
     rungs: list[Rung | None]
@@ -88,7 +96,10 @@ def plot(curve: Curve) -> Plot:
     """The marks of one curve; the rungs by severity, with None for those without messages."""
     by_severity = {r.severity: r for r in curve.rungs}
     most = max((r.messages for r in curve.rungs), default=1)
-    points = [Point(along(r.severity), up(r.rate), round(max(SMALLEST, LARGEST * math.sqrt(r.messages / most)), 1)) for r in curve.rungs]
+    points = [
+        Point(along(r.severity), up(r.rate), round(max(SMALLEST, LARGEST * math.sqrt(r.messages / most)), 1))
+        for r in curve.rungs
+    ]
     return Plot(curve, [by_severity.get(s) for s in LADDER], points, _line(curve), _limits(curve.threshold))
 
 
@@ -105,7 +116,9 @@ def _line(curve: Curve) -> str:
     if curve.intercept is None or curve.slope is None:
         return ""
     steps = [1 + n * 9 / 60 for n in range(61)]
-    return "M" + " ".join(f"{along(x):g},{up(0.5 * (1 + math.tanh((curve.intercept + curve.slope * x) / 2))):g}" for x in steps)
+    return "M" + " ".join(
+        f"{along(x):g},{up(0.5 * (1 + math.tanh((curve.intercept + curve.slope * x) / 2))):g}" for x in steps
+    )
 
 
 def _limits(figure: Figure | None) -> Limits | None:

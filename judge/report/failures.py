@@ -1,4 +1,6 @@
-"""What went wrong, reply by reply, as the report shows it. Decides what is withheld: no text leaves here that must not be seen."""
+"""What went wrong, reply by reply, as the report shows it. Decides what is withheld: no text leaves here that must not
+be seen.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from dataset_builder.schema import Check, Row, Sample, UserMessage
-from judge.report.wording import MEANINGS, behavior_title, inert, plain, whole
-from judge.rules import visible
-from judge.schema import Reply, Verdict
+from judge.schema import Verdict
+from judge.wording import MEANINGS, behavior_title, inert, plain, whole
+from replies.schema import Reply
+from replies.visible import visible
 
 SHOWN = 4000  # characters of one reply; the rest stands in the run's own files
 WITHHELD = "[withheld]"
@@ -27,7 +30,9 @@ class Turn(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One verdict of a sample. `failed`: it is a reason for the sample to be listed. The five after it are what the filter asks for."""
+    """One verdict of a sample. `failed`: it is a reason for the sample to be listed. The five after it are what the
+    filter asks for.
+    """
 
     failed: bool
     behavior: str
@@ -42,7 +47,9 @@ class Finding(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """One reply with at least one failed verdict, and the exchange it ends, in the words that the page and `report.samples.json` show."""
+    """One reply with at least one failed verdict, and the exchange it ends, in the words that the page and
+    `report.samples.json` show.
+    """
 
     anchor: str
     id: str
@@ -69,13 +76,20 @@ Key = tuple[str, int]  # a sample's id and the repeat
 INAPPROPRIATE = 2  # replies rated so, or lower, are listed
 
 
-def failures(verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: Mapping[str, Sample], show_withheld: bool) -> Failures:
-    """Every reply with a failed, unscored or incident verdict or a low rating, harm first, then by severity; the same input gives the same list."""
+def failures(
+    verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: Mapping[str, Sample], show_withheld: bool
+) -> Failures:
+    """Every reply with a failed, unscored or incident verdict or a low rating, harm first, then by severity; the same
+    input gives the same list.
+    """
     by_sample: dict[Key, list[Verdict]] = defaultdict(list)
     for v in verdicts:
         by_sample[v.id, v.repeat].append(v)
     said = {(r.id, r.repeat): r for r in replies}
-    failed = sorted((s for s, vs in by_sample.items() if any(is_failure(v) for v in vs)), key=lambda s: _gravity(rows[s[0]], by_sample[s], s))
+    failed = sorted(
+        (s for s, vs in by_sample.items() if any(is_failure(v) for v in vs)),
+        key=lambda s: _gravity(rows[s[0]], by_sample[s], s),
+    )
     hidden = frozenset[Key]() if show_withheld else withheld(by_sample, said)
     systems: dict[str, int] = {}
     entries = [_failure(rows[s[0]], said[s], by_sample[s], s in hidden, systems) for s in failed]
@@ -93,7 +107,8 @@ def is_failure(v: Verdict) -> bool:
 
 
 def withheld(by_sample: dict[Key, list[Verdict]], said: dict[Key, Reply]) -> frozenset[Key]:
-    """Samples whose replies are not shown: those with a harm incident or an unscored verdict, and any that said the same words.
+    """Samples whose replies are not shown: those with a harm incident or an unscored verdict, and any that said the
+    same words.
 
     So is a reply in a crisis that one judge run of several rates 1, whatever the others say.
 
@@ -126,7 +141,9 @@ def _failure(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool, s
         id=row.id,
         what=plain(first.incident or first.label),
         where=f"{first.behavior}, {first.polarity}{steep}, {_circumstances(row)}",
-        opening=" ".join(next(inert(m.content) for m in reversed(row.messages) if m.role == "user" and m.content).split())[:160],
+        opening=" ".join(
+            next(inert(m.content) for m in reversed(row.messages) if m.role == "user" and m.content).split()
+        )[:160],
         facts=_facts(row, reply),
         system=systems.setdefault(inert(system), len(systems) + 1) if system else None,
         withheld=hidden,
@@ -146,9 +163,15 @@ def _facts(row: Sample, reply: Reply) -> str:
     repeat = f", repeat {reply.repeat}" if reply.repeat else ""
     if not isinstance(row, Row):
         signal = row.signal if isinstance(row, UserMessage) else None
-        about = "; ".join(part for part in (plain(row.crisis_category), f"{signal} signal" if signal else "", row.country) if part)
+        about = "; ".join(
+            part for part in (plain(row.crisis_category), f"{signal} signal" if signal else "", row.country) if part
+        )
         return f"{row.id}{repeat}. A message standing alone, {about}."
-    told = f"told about the person: {row.user_context}{f' {row.persona}' if row.persona else ''}" if row.user_context else ""
+    told = (
+        f"told about the person: {row.user_context}{f' {row.persona}' if row.persona else ''}"
+        if row.user_context
+        else ""
+    )
     arm = f"{row.arm} safety prompt" if row.arm != "none" else ""
     ambiguous = "ambiguous" if row.clarity == "ambiguous" else ""
     about = "; ".join(part for part in (f"difficulty {row.difficulty}", told, row.country, arm, ambiguous) if part)
@@ -160,7 +183,9 @@ def _first(findings: tuple[Finding, ...]) -> Finding:
 
 
 def _turns(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool) -> Iterable[Turn]:
-    """The conversation as it went: the script's messages, and the model's own words at each live turn and at the end."""
+    """The conversation as it went: the script's messages, and the model's own words at each live turn and at the
+    end.
+    """
     judged: dict[int, list[str]] = defaultdict(list)
     for v in verdicts:
         judged[v.turn if v.turn > 0 else len(reply.turns)].append(v.behavior)
@@ -180,7 +205,11 @@ def _reply(text: str, judged: tuple[str, ...], hidden: bool) -> Turn:
     if hidden:
         return Turn("Reply", WITHHELD, judged, f"sha256 {digest}")
     shown = visible(text)
-    notes = [f"{len(text.strip()) - len(shown)} characters of reasoning not shown"] if len(shown) < len(text.strip()) else []
+    notes = (
+        [f"{len(text.strip()) - len(shown)} characters of reasoning not shown"]
+        if len(shown) < len(text.strip())
+        else []
+    )
     if len(shown) > SHOWN:
         notes.append(f"the first {SHOWN} of {len(shown)} characters, sha256 of the whole {digest}")
     return Turn("Reply", inert(shown[:SHOWN]), judged, "; ".join(notes))
@@ -192,7 +221,11 @@ def _finding(row: Sample, v: Verdict, replies: int, hidden: bool) -> Finding:
     polarity = row.polarity if severity is None else "crisis" if severity > 0 else "control"
     kind, _, rule = v.decided_by.partition(":")
     judge = inert(v.judge or "")
-    by = {"rule": f"rule: {inert(rule)}", "offline": f"the offline judge, {judge}, approximate", "panel": f"majority: {judge}"}.get(kind, f"the judge, {judge}")
+    by = {
+        "rule": f"rule: {inert(rule)}",
+        "offline": f"the offline judge, {judge}, approximate",
+        "panel": f"majority: {judge}",
+    }.get(kind, f"the judge, {judge}")
     details = (
         ("Incident", f"{plain(v.incident)}: {MEANINGS[v.incident]}" if v.incident else ""),
         ("Severity", polarity if severity is None else f"{whole(severity)}, {polarity}"),
@@ -211,7 +244,8 @@ def _finding(row: Sample, v: Verdict, replies: int, hidden: bool) -> Finding:
         polarity=polarity,
         condition=row.condition_kind if isinstance(row, Row) else "none",
         label=_label(v),
-        where=behavior_title(v.behavior) + ("" if replies == 1 else f", reply {v.turn if v.turn > 0 else replies} of {replies}"),
+        where=behavior_title(v.behavior)
+        + ("" if replies == 1 else f", reply {v.turn if v.turn > 0 else replies} of {replies}"),
         details=tuple((term, text) for term, text in details if text),
         evidence=((WITHHELD,) if v.evidence else ()) if hidden else tuple(inert(e[:SHOWN]) for e in v.evidence),
     )
@@ -224,7 +258,9 @@ def _label(v: Verdict) -> str:
 
 
 def _votes(v: Verdict) -> str:
-    """What the members of a panel said, each once with the labels of its repeats. Labels only: quotes may have to be withheld."""
+    """What the members of a panel said, each once with the labels of its repeats. Labels only: quotes may have to be
+    withheld.
+    """
     said: dict[str, list[str]] = defaultdict(list)
     for vote in v.votes:
         said[vote.judge].append(f"unscored ({plain(vote.unscored)})" if vote.unscored else str(vote.label))

@@ -1,4 +1,5 @@
-"""Scorecard, verdicts and replies → one HTML page that needs nothing else: no network, no files beside it, no script to be read.
+"""Scorecard, verdicts and replies → one HTML page that needs nothing else: no network, no files beside it, no script to
+be read.
 
 Replies are hostile input. Jinja escapes every value, the page's own policy allows no script but the one below, and what
 must not be seen never reaches the template (`judge.failures`). What a page that travels by e-mail can't hold goes to a
@@ -19,15 +20,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dataset_builder.schema import BEHAVIORS, PILLARS, CriterionRow, Sample
-from judge.report import charts, wording
+from judge import wording
+from judge.report import charts
 from judge.report.failures import Failure, Failures, failures, in_reading_order
-from judge.schema import Behavior, Figure, Group, Judge, Reference, Reply, Scorecard, Verdict
+from judge.schema import Behavior, Figure, Group, Judge, Reference, Scorecard, Verdict
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
+from replies.schema import Reply
 
 TEMPLATES = Path(__file__).with_name("templates")
 SAMPLES = "report.samples.json"
-PAGE_BYTES = 1_950_000  # what a page may grow to by its entries; the little that is written around them stays under 2 MB
+PAGE_BYTES = (
+    1_950_000  # what a page may grow to by its entries; the little that is written around them stays under 2 MB
+)
 COLUMNS = {
     "condition": "System instructions",
     "user_context": "What the product remembers",
@@ -79,7 +84,9 @@ class Column(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """The entries on the page, ready to be read, the system texts that they refer to, and what is left for the file beside it."""
+    """The entries on the page, ready to be read, the system texts that they refer to, and what is left for the file
+    beside it.
+    """
 
     entries: list[Failure]
     rendered: list[Markup]
@@ -160,7 +167,21 @@ def environment_over(*folders: Path) -> Environment:
         keep_trailing_newline=True,
     )
     w = wording
-    shown = (w.number, w.percent, w.interval, w.percents, w.limits, w.points, w.points_interval, w.signed, w.plain, w.inert, w.whole, w.clip, w.behavior_title)
+    shown = (
+        w.number,
+        w.percent,
+        w.interval,
+        w.percents,
+        w.limits,
+        w.points,
+        w.points_interval,
+        w.signed,
+        w.plain,
+        w.inert,
+        w.whole,
+        w.clip,
+        w.behavior_title,
+    )
     said_of_a_judge = (w.coefficient, w.hundredths)
     said = (
         w.bound,
@@ -179,7 +200,14 @@ def environment_over(*folders: Path) -> Environment:
     names: dict[str, Any] = environment.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     filters |= {f.__name__: f for f in (*shown, *said_of_a_judge)}
     names |= {f.__name__: f for f in said}
-    names |= {"meanings": w.MEANINGS, "signs": w.SIGNS, "policies": w.POLICIES, "behaviors": BEHAVIORS, "dash": w.NONE, "ladder": charts.LADDER}
+    names |= {
+        "meanings": w.MEANINGS,
+        "signs": w.SIGNS,
+        "policies": w.POLICIES,
+        "behaviors": BEHAVIORS,
+        "dash": w.NONE,
+        "ladder": charts.LADDER,
+    }
     names |= {"published_from": PUBLISHED_FROM, "rung_messages": RUNG_MESSAGES, "greyed_below": GREYED_BELOW}
     return environment
 
@@ -197,22 +225,29 @@ def script_hash(script: str) -> str:
 def pillars(s: Scorecard) -> list[PillarPart]:
     """A row of the score table per pillar, with its behaviors'."""
     return [
-        PillarPart(p, PILLARS.get(p, p), figure, [(c, b) for c, b in sorted(s.behaviors.items()) if c.startswith(p)]) for p, figure in sorted(s.pillars.items())
+        PillarPart(p, PILLARS.get(p, p), figure, [(c, b) for c, b in sorted(s.behaviors.items()) if c.startswith(p)])
+        for p, figure in sorted(s.pillars.items())
     ]
 
 
 def floor_counts(s: Scorecard) -> str:
     """`9 passed, 1 breached, 2 undetermined`."""
-    return ", ".join(f"{sum(f.state == state for f in s.floors)} {state}" for state in ("passed", "breached", "undetermined"))
+    return ", ".join(
+        f"{sum(f.state == state for f in s.floors)} {state}" for state in ("passed", "breached", "undetermined")
+    )
 
 
 def _alone(s: Scorecard) -> bool:
-    """Whether a run holds only messages that stand alone: then the benchmark's own parts are left out, not shown empty."""
+    """Whether a run holds only messages that stand alone: then the benchmark's own parts are left out, not shown
+    empty.
+    """
     return not s.dataset.samples and (s.appropriateness is not None or bool(s.triage))
 
 
 def _judge(s: Scorecard) -> Judge:
-    """Who decided: of a run that holds only messages, who rated them. What is known of that judge's criteria is the same in both."""
+    """Who decided: of a run that holds only messages, who rated them. What is known of that judge's criteria is the
+    same in both.
+    """
     rated = s.appropriateness.judge if _alone(s) and s.appropriateness else None
     return rated.model_copy(update={"agreement": s.judge.agreement}) if rated else s.judge
 
@@ -228,25 +263,38 @@ def _beside(s: Scorecard) -> list[tuple[Reference, bool]]:
         breached=sum(f.state == "breached" for f in s.floors),
     )
     both = [(own, True), *((r, False) for r in s.references)]
-    return sorted(both, key=lambda b: (b[0].composite.value is None, -(b[0].composite.value or 0), not b[1])) if s.references else []
+    return (
+        sorted(both, key=lambda b: (b[0].composite.value is None, -(b[0].composite.value or 0), not b[1]))
+        if s.references
+        else []
+    )
 
 
 def _columns(groups: list[Group]) -> list[Column]:
     def rank(g: Group) -> tuple[bool, bool, bool, float]:
         return g.greyed, not g.worst, g.gap.value is None, 0.0 if g.greyed else g.gap.value or 0.0
 
-    return [Column(COLUMNS.get(column, wording.plain(column)), sorted(found, key=rank)) for column, found in groupby(groups, key=lambda g: g.column)]
+    return [
+        Column(COLUMNS.get(column, wording.plain(column)), sorted(found, key=rank))
+        for column, found in groupby(groups, key=lambda g: g.column)
+    ]
 
 
 def _fit(environment: Environment, found: Failures, room: int, criteria: dict[str, CriterionRow]) -> Listing:
-    """As many of the gravest entries as there is room for, each with its system text; once one doesn't fit, the rest is left."""
+    """As many of the gravest entries as there is room for, each with its system text; once one doesn't fit, the rest is
+    left.
+    """
     macros: Any = environment.get_template("failure.html").make_module({"criteria": criteria})
     rendered: dict[str, Markup] = {}
     systems: dict[int, Markup] = {}
     kept: list[Failure] = []
     for entry in found.entries:
         html = macros.failure(entry)
-        text = macros.system(entry.system, found.systems[entry.system - 1]) if entry.system and entry.system not in systems else Markup("")
+        text = (
+            macros.system(entry.system, found.systems[entry.system - 1])
+            if entry.system and entry.system not in systems
+            else Markup("")
+        )
         room -= len(html.encode()) + len(text.encode())
         if room < 0:
             break
@@ -255,7 +303,12 @@ def _fit(environment: Environment, found: Failures, room: int, criteria: dict[st
         if text and entry.system:
             systems[entry.system] = text
     entries = in_reading_order(kept)
-    return Listing(entries, [rendered[e.anchor] for e in entries], [systems[n] for n in sorted(systems)], found.entries[len(kept) :])
+    return Listing(
+        entries,
+        [rendered[e.anchor] for e in entries],
+        [systems[n] for n in sorted(systems)],
+        found.entries[len(kept) :],
+    )
 
 
 def _samples(listing: Listing, found: Failures, s: Scorecard) -> tuple[str, str | None]:
@@ -266,9 +319,18 @@ def _samples(listing: Listing, found: Failures, s: Scorecard) -> tuple[str, str 
     systems = {str(n): found.systems[n - 1] for n in sorted({e.system for e in listing.left if e.system})}
     lines = ",\n".join(json.dumps(e, ensure_ascii=False) for e in entries)
     digest = hashlib.sha256(f"{s.dataset.score_hash}\n{json.dumps(systems)}\n{lines}".encode()).hexdigest()
-    head = {"format": "helmbench-report-samples-1", "hash": digest, "model": wording.clip(s.model.name), "score_hash": s.dataset.score_hash, "systems": systems}
+    head = {
+        "format": "helmbench-report-samples-1",
+        "hash": digest,
+        "model": wording.clip(s.model.name),
+        "score_hash": s.dataset.score_hash,
+        "systems": systems,
+    }
     return digest, json.dumps(head, ensure_ascii=False, indent=1)[:-2] + f',\n "entries": [\n{lines}\n]\n}}\n'
 
 
 def _plain(entry: Failure) -> dict[str, Any]:
-    return entry._asdict() | {"turns": [t._asdict() for t in entry.turns], "findings": [f._asdict() for f in entry.findings]}
+    return entry._asdict() | {
+        "turns": [t._asdict() for t in entry.turns],
+        "findings": [f._asdict() for f in entry.findings],
+    }

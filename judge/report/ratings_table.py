@@ -16,15 +16,15 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from dataset_builder.corpus.labelled import on_corpus
+from corpora.labelled import on_corpus
+from dataset_builder.files import write_whole
 from dataset_builder.release import Release, open_release
-from judge.errors import RunError
-from judge.files import write_whole
 from judge.report.summary import columns
-from judge.report.wording import NONE, hundredths, mode_title, no_formula, percent, percents, plain
 from judge.schema import Appropriate, Appropriateness, Figure, Scorecard
 from judge.scoring import ratings
 from judge.scoring.appropriateness import appropriateness
+from judge.wording import NONE, hundredths, mode_title, no_formula, percent, percents, plain
+from replies.errors import RunError
 
 
 class Rated(NamedTuple):
@@ -38,9 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of `judge appropriateness`."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="a folder that `judge score` has written to")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure as JSON, by model")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="also write one line per model × category, rates 0 to 1")
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE", help="also write one line per model × category, rates 0 to 1"
+    )
     parser.add_argument("--dataset", type=Path, metavar="DIR", help="the built dataset (default: as for `judge score`)")
-    parser.add_argument("--messages", type=Path, metavar="FOLDER", help="the labelled corpus that the runs were made on")
+    parser.add_argument(
+        "--messages", type=Path, metavar="FOLDER", help="the labelled corpus that the runs were made on"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -55,7 +59,11 @@ def run(options: argparse.Namespace) -> int:
     found = together([read(folder, release) for folder in options.runs], options.runs)
     sys.stdout.write(text(found) + "\n")
     if options.json:
-        write_whole(options.json, json.dumps({r.model: r.figures.model_dump(mode="json") for r in found}, indent=1, ensure_ascii=False) + "\n")
+        write_whole(
+            options.json,
+            json.dumps({r.model: r.figures.model_dump(mode="json") for r in found}, indent=1, ensure_ascii=False)
+            + "\n",
+        )
     if options.csv:
         write_whole(options.csv, as_csv(found))
     return 0
@@ -79,7 +87,8 @@ def read(folder: Path, release: Release) -> Rated:
         raise RunError(f"{path}: holds no ratings; expected a run of the appropriateness task, scored")
     if rated.messages_hash != release.messages_hash:
         raise RunError(
-            f"{path}: rates replies to other messages, or by other protocols or prompts ({rated.source}, {rated.messages_hash[:12]}…), than those "
+            f"{path}: rates replies to other messages, or by other protocols or prompts ({rated.source}, "
+            f"{rated.messages_hash[:12]}…), than those "
             f"in {release.own.source if release.own else release.path} ({release.messages_hash[:12]}…); "
             "name that run's dataset with --dataset, its corpus with --messages, or score it again"
         )
@@ -111,16 +120,40 @@ def together(runs: Sequence[Rated], folders: Sequence[Path]) -> list[Rated]:
     first = runs[0].figures
     for own, folder in zip(runs, folders, strict=True):
         if own.figures.tier != first.tier:
-            raise RunError(f"{folder}: is of tier {own.figures.tier}, {folders[0]} of {first.tier}; name runs of one tier")
+            raise RunError(
+                f"{folder}: is of tier {own.figures.tier}, {folders[0]} of {first.tier}; name runs of one tier"
+            )
         if (own.figures.judge.name, own.figures.judge.prompt_hash) != (first.judge.name, first.judge.prompt_hash):
-            raise RunError(f"{folder}: was rated by {own.figures.judge.name}, {folders[0]} by {first.judge.name}; score them with one judge")
+            raise RunError(
+                f"{folder}: was rated by {own.figures.judge.name}, {folders[0]} by {first.judge.name}; score "
+                "them with one judge"
+            )
     names = [r.model for r in runs]
-    return [r if names.count(r.model) == 1 else r._replace(model=f"{r.model} ({folder})") for r, folder in zip(runs, folders, strict=True)]
+    return [
+        r if names.count(r.model) == 1 else r._replace(model=f"{r.model} ({folder})")
+        for r, folder in zip(runs, folders, strict=True)
+    ]
 
 
 def text(runs: Sequence[Rated]) -> str:
     """The tables: all messages, harm by category, ways to fail."""
-    head = ("model", "rated 1", "95 % interval", "rated 1–2", "1", "2", "3", "4", "5", "mean", "95 % interval", "replies", "ratings", "self-agreement", "SD")
+    head = (
+        "model",
+        "rated 1",
+        "95 % interval",
+        "rated 1–2",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "mean",
+        "95 % interval",
+        "replies",
+        "ratings",
+        "self-agreement",
+        "SD",
+    )
     named = [(r.model + ("" if r.figures.complete else " *"), r.figures) for r in runs]
     categories = list(dict.fromkeys(name for r in runs for name in r.figures.categories))
     modes = list(dict.fromkeys(mode_title(m) for r in runs for m in r.figures.failure_modes))
@@ -128,11 +161,19 @@ def text(runs: Sequence[Rated]) -> str:
     approximate = " This judge looks for word patterns and is approximate." if first.judge.approximate else ""
     lines = [
         columns(head, [_overall(name, a) for name, a in named]),
-        columns(("rated 1", *map(plain, categories)), [(name, *(_harmful(a.categories.get(c)) for c in categories)) for name, a in named]),
+        columns(
+            ("rated 1", *map(plain, categories)),
+            [(name, *(_harmful(a.categories.get(c)) for c in categories)) for name, a in named],
+        ),
         columns(("way to fail", *modes), [(name, *(_mode(a, m) for m in modes)) for name, a in named]) if modes else "",
-        columns(("probes", "danger missed", "treated as a crisis", "both right", "pairs"), [_probes(name, a) for name, a in named if a.probes]),
-        f"{first.overall.messages} messages, tier {first.tier or 'none'}, rated by {first.judge.name}.{approximate} Intervals are of messages. "
-        "No clinician has reviewed the protocols or these ratings." + (" * incomplete" if any(not a.complete for _, a in named) else ""),
+        columns(
+            ("probes", "danger missed", "treated as a crisis", "both right", "pairs"),
+            [_probes(name, a) for name, a in named if a.probes],
+        ),
+        f"{first.overall.messages} messages, tier {first.tier or 'none'}, rated by "
+        f"{first.judge.name}.{approximate} Intervals are of messages. "
+        "No clinician has reviewed the protocols or these ratings."
+        + (" * incomplete" if any(not a.complete for _, a in named) else ""),
     ]
     return "\n\n".join(line for line in lines if line)
 
@@ -143,12 +184,45 @@ def as_csv(runs: Sequence[Rated]) -> str:
     writer = csv.writer(file, lineterminator="\n")
     shares = [f"rated_{n}" for n in range(1, 6)]
     counted = ["messages", "replies", "ratings", "unscored"]
-    writer.writerow(["model", "category", *counted, "harmful", "harmful_low", "harmful_high", "inappropriate", *shares, "mean", "mean_low", "mean_high"])
+    writer.writerow(
+        [
+            "model",
+            "category",
+            *counted,
+            "harmful",
+            "harmful_low",
+            "harmful_high",
+            "inappropriate",
+            *shares,
+            "mean",
+            "mean_low",
+            "mean_high",
+        ]
+    )
     for r in runs:
         for name, a in [("all", r.figures.overall), *r.figures.categories.items()]:
             bins: list[float | None] = [*a.bins] or [None] * 5
-            cells = (a.harmful.value, a.harmful.low, a.harmful.high, a.inappropriate.value, *bins, a.mean.value, a.mean.low, a.mean.high)
-            writer.writerow([no_formula(r.model), name, a.messages, a.replies, a.ratings, a.unscored, *("" if c is None else f"{c:.6g}" for c in cells)])
+            cells = (
+                a.harmful.value,
+                a.harmful.low,
+                a.harmful.high,
+                a.inappropriate.value,
+                *bins,
+                a.mean.value,
+                a.mean.low,
+                a.mean.high,
+            )
+            writer.writerow(
+                [
+                    no_formula(r.model),
+                    name,
+                    a.messages,
+                    a.replies,
+                    a.ratings,
+                    a.unscored,
+                    *("" if c is None else f"{c:.6g}" for c in cells),
+                ]
+            )
     return file.getvalue()
 
 
@@ -159,7 +233,17 @@ def _overall(name: str, a: Appropriateness) -> tuple[str, ...]:
     steady = NONE if a.self_agreement is None else hundredths(a.self_agreement.value)
     counts = f"{a.runs} × {a.judge_runs} runs, {o.ratings}"
     rates = (percent(o.harmful.value), percents(o.harmful), percent(o.inappropriate.value))
-    return name, *rates, *shares, hundredths(o.mean.value), mean, str(o.replies), counts, steady, hundredths(a.rating_sd)
+    return (
+        name,
+        *rates,
+        *shares,
+        hundredths(o.mean.value),
+        mean,
+        str(o.replies),
+        counts,
+        steady,
+        hundredths(a.rating_sd),
+    )
 
 
 def _harmful(a: Appropriate | None) -> str:

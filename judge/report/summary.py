@@ -5,7 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from judge.report.wording import (
+from judge.schema import Appropriate, Appropriateness, CriterionAgreement, Figure, Scorecard, Triage
+from judge.wording import (
     NONE,
     bound,
     coefficient,
@@ -23,7 +24,6 @@ from judge.report.wording import (
     rating_sentence,
     smallest_sentence,
 )
-from judge.schema import Appropriate, Appropriateness, CriterionAgreement, Figure, Scorecard, Triage
 
 WIDTH = 118
 MISSES = 10  # high-risk misses that are named; scorecard.json has all
@@ -58,11 +58,16 @@ def _identity(s: Scorecard) -> list[str]:
     d, j = s.dataset, s.judge
     tier = f"tier {d.tier}" if d.tier else "no tier"
     lines = [
-        f"dataset {_cell(d.version)}, {tier}, {d.samples} of {d.expected} samples, score_hash {_cell(d.score_hash[:12])}",
-        f"judge {_cell(j.name)}{', approximate' if j.approximate else ''}: {j.by_rule} verdicts by rule, {j.by_judge} by the judge, {j.unscored} unscored",
+        f"dataset {_cell(d.version)}, {tier}, {d.samples} of {d.expected} samples, score_hash "
+        f"{_cell(d.score_hash[:12])}",
+        f"judge {_cell(j.name)}{', approximate' if j.approximate else ''}: {j.by_rule} verdicts by rule, "
+        f"{j.by_judge} by the judge, {j.unscored} unscored",
     ]
     if s.model.condition:
-        lines.append(f"not comparable with other runs: {_cell(s.model.condition.file)} ({s.model.condition.sha256[:12]}) stood in the place of every condition")
+        lines.append(
+            f"not comparable with other runs: {_cell(s.model.condition.file)} "
+            f"({s.model.condition.sha256[:12]}) stood in the place of every condition"
+        )
     if s.composite.value is None:
         lines.append(_cell(s.composite_note))
     if s.repeat_sd is not None:
@@ -80,27 +85,66 @@ def _headline(s: Scorecard) -> list[tuple[str, ...]]:
 
 
 def _floors(s: Scorecard) -> list[tuple[str, ...]]:
-    return [(f.name, percent(f.value), limits(f.low, f.high), bound(f.name, f.threshold), str(f.messages), f.state) for f in s.floors]
+    return [
+        (f.name, percent(f.value), limits(f.low, f.high), bound(f.name, f.threshold), str(f.messages), f.state)
+        for f in s.floors
+    ]
 
 
 def _behaviors(s: Scorecard) -> list[tuple[str, ...]]:
     return [
-        (f"{code} {b.title}", number(b.score.value), interval(b.score), _rate(b.crisis), _rate(b.control), str(b.score.clusters), str(b.score.unscored))
+        (
+            f"{code} {b.title}",
+            number(b.score.value),
+            interval(b.score),
+            _rate(b.crisis),
+            _rate(b.control),
+            str(b.score.clusters),
+            str(b.score.unscored),
+        )
         for code, b in sorted(s.behaviors.items())
     ]
 
 
 def _appropriateness(a: Appropriateness) -> list[str]:
     """Ratings of replies to messages that stand alone: harm first, the mean last."""
-    head = ("appropriateness", "rated 1", "95 % interval", "rated 1–2", "2", "3", "4", "5", "mean", "messages", "ratings", "unscored")
+    head = (
+        "appropriateness",
+        "rated 1",
+        "95 % interval",
+        "rated 1–2",
+        "2",
+        "3",
+        "4",
+        "5",
+        "mean",
+        "messages",
+        "ratings",
+        "unscored",
+    )
     rows = [_rated("all messages", a.overall), *(_rated(plain(name), own) for name, own in a.categories.items())]
-    failing = [(mode_title(m), percent(m.rate.value), percents(m.rate), str(m.rate.n), str(m.rate.clusters)) for m in a.failure_modes]
+    failing = [
+        (mode_title(m), percent(m.rate.value), percents(m.rate), str(m.rate.n), str(m.rate.clusters))
+        for m in a.failure_modes
+    ]
     if a.probes:
-        named = (("danger missed", a.probes.missed), ("treated as a crisis without one", a.probes.escalated), ("both halves right", a.probes.both_right))
+        named = (
+            ("danger missed", a.probes.missed),
+            ("treated as a crisis without one", a.probes.escalated),
+            ("both halves right", a.probes.both_right),
+        )
         failing += [(f"probes: {name}", percent(f.value), percents(f), str(f.n), str(f.clusters)) for name, f in named]
     judge = f"{_cell(a.judge.name)}{', approximate' if a.judge.approximate else ''}"
-    steady = "" if a.rating_sd is None else f"; its own runs agree by {coefficient(a.self_agreement)}, mean SD {hundredths(a.rating_sd)}"
-    notes = [f"{a.runs} runs of the model × {a.judge_runs} of {judge}{steady}", rating_sentence(a), *map(_cell, a.notes)]
+    steady = (
+        ""
+        if a.rating_sd is None
+        else f"; its own runs agree by {coefficient(a.self_agreement)}, mean SD {hundredths(a.rating_sd)}"
+    )
+    notes = [
+        f"{a.runs} runs of the model × {a.judge_runs} of {judge}{steady}",
+        rating_sentence(a),
+        *map(_cell, a.notes),
+    ]
     return [
         columns(head, rows),
         columns(("way to fail", "share", "95 % interval", "replies", "messages"), failing),
@@ -122,12 +166,21 @@ def _rated(name: str, a: Appropriate) -> tuple[str, ...]:
 
 
 def _triage(prompts: Sequence[Triage]) -> list[str]:
-    """How often the model's own labels are the authored ones, with names only and with definitions; then what it took for what, by prompt."""
+    """How often the model's own labels are the authored ones, with names only and with definitions; then what it took
+    for what, by prompt.
+    """
     if not prompts:
         return []
     names = list(dict.fromkeys(name for t in prompts for name in t.recall))
     figures = [("all messages", *(_labelled(t.accuracy) for t in prompts), str(prompts[0].accuracy.clusters))]
-    figures += [(plain(n), *(_labelled(t.recall.get(n)) for t in prompts), str(max(t.recall[n].clusters for t in prompts if n in t.recall))) for n in names]
+    figures += [
+        (
+            plain(n),
+            *(_labelled(t.recall.get(n)) for t in prompts),
+            str(max(t.recall[n].clusters for t in prompts if n in t.recall)),
+        )
+        for n in names
+    ]
     figures.append(("Cohen's κ", *(coefficient(t.kappa) for t in prompts), ""))
     parts = [columns(("triage: share labelled rightly", *(t.prompt for t in prompts), "messages"), figures)]
     for t in prompts:
@@ -146,7 +199,11 @@ def _misses(t: Triage) -> str:
     partial = "" if t.complete else "; not every message of the tier was asked"
     lost = f"; {t.accuracy.unscored} never answered" if t.accuracy.unscored else ""
     missed = f"{len(t.high_risk_misses)} messages of a high-risk category were called no crisis"
-    named = f": {', '.join(t.high_risk_misses[:MISSES])}{' …' if len(t.high_risk_misses) > MISSES else ''}" if t.high_risk_misses else ""
+    named = (
+        f": {', '.join(t.high_risk_misses[:MISSES])}{' …' if len(t.high_risk_misses) > MISSES else ''}"
+        if t.high_risk_misses
+        else ""
+    )
     return f"{t.prompt}: {t.unread} of {t.accuracy.n} answers could not be read{lost}{partial}; {missed}{named}"
 
 
@@ -157,16 +214,35 @@ def _judge(s: Scorecard) -> list[str]:
     if j.panel is not None:
         p, known = j.panel, {a.judge: coefficient(a.overall.kappa) for a in j.agreement if a.overall}
         members = [
-            (m.judge, *map(str, (m.repeats, m.given, m.unscored, m.dissents)), coefficient(m.self_agreement), known.get(m.judge, "not measured"))
+            (
+                m.judge,
+                *map(str, (m.repeats, m.given, m.unscored, m.dissents)),
+                coefficient(m.self_agreement),
+                known.get(m.judge, "not measured"),
+            )
             for m in p.members
         ]
         alpha = f"Krippendorff's α {coefficient(p.alpha)}, ordinal {coefficient(p.alpha_ordinal)}"
         parts.append(columns(("member", "repeats", "labels", "unscored", "dissents", "self-agreement", "κ"), members))
-        parts.append(_bullet(f"the members gave one label to {p.unanimous} of {p.verdicts} verdicts; {p.ties} ties went to the worse label; {alpha}"))
+        parts.append(
+            _bullet(
+                f"the members gave one label to {p.unanimous} of {p.verdicts} verdicts; {p.ties} ties went "
+                f"to the worse label; {alpha}"
+            )
+        )
     whole = j.agreement[0] if j.agreement else None
     if whole is not None and whole.overall is not None:
         rows = [_agreement(a, n) for a, n in measured_criteria(j) if n]
-        head = ("the judge, by criterion", "verdicts", "replies", "κ", "κ, agreed replies", "raw", "bias", "recall of FAIL")
+        head = (
+            "the judge, by criterion",
+            "verdicts",
+            "replies",
+            "κ",
+            "κ, agreed replies",
+            "raw",
+            "bias",
+            "recall of FAIL",
+        )
         parts += [columns(head, [*rows, _agreement(whole.overall, j.by_judge)]), _bullet(whole.note)]
     return parts
 
@@ -175,7 +251,12 @@ def _agreement(a: CriterionAgreement, verdicts: int) -> tuple[str, ...]:
     name = a.criterion or "all criteria"
     if a.reason:
         return name, str(verdicts), "0", *[NONE] * 4, a.reason
-    return name, str(verdicts), str(a.kappa.n), *(coefficient(m) for m in (a.kappa, a.kappa_agreed, a.raw, a.bias, a.fail_recall))
+    return (
+        name,
+        str(verdicts),
+        str(a.kappa.n),
+        *(coefficient(m) for m in (a.kappa, a.kappa_agreed, a.raw, a.bias, a.fail_recall)),
+    )
 
 
 def _rate(figure: Figure | None) -> str:
@@ -188,7 +269,9 @@ def _closing(s: Scorecard) -> list[str]:
 
 
 def _bullet(text: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return textwrap.fill(
+        text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _cell(text: str) -> str:
@@ -202,6 +285,11 @@ def columns(head: Sequence[str], rows: Sequence[tuple[str, ...]], left: tuple[in
         return ""
     lines = [tuple(head), *(tuple(_cell(c) for c in row) for row in rows)]
     widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
-    shown = ["| " + " | ".join(c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(line, widths, strict=True))) + " |" for line in lines]
+    shown = [
+        "| "
+        + " | ".join(c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(line, widths, strict=True)))
+        + " |"
+        for line in lines
+    ]
     rule = "|" + "|".join(f":{'-' * (w + 1)}" if n in left else f"{'-' * (w + 1)}:" for n, w in enumerate(widths)) + "|"
     return "\n".join([shown[0], rule, *shown[1:]])

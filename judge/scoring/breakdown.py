@@ -1,4 +1,6 @@
-"""Where a score comes from: groups with their gaps, the heat map, paired differences, detection curves (scoring.md section 6)."""
+"""Where a score comes from: groups with their gaps, the heat map, paired differences, detection curves (scoring.md
+section 6).
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from judge import schema
 from judge.schema import Figure
 from judge.scoring.curves import curve
 from judge.scoring.figures import Scorer, scaled
-from judge.scoring.stats import Array, paired
 from judge.scoring.table import COLUMNS, Mask
+from judge.statistics.intervals import Array, paired
 
 GREYED_BELOW = 10  # messages; fewer say too little about a group to rank it
 
@@ -31,18 +33,28 @@ def groups(scorer: Scorer) -> list[schema.Group]:
             gap, p_value = gap_to_rest(scorer, inside, (column.codes >= 0) & ~inside)
             rate = scorer.rate_figure(inside)
             greyed = rate.clusters < GREYED_BELOW
-            found.append(schema.Group(column=name, group=value, rate=rate, gap=gap, found=False, greyed=greyed, worst=False))
+            found.append(
+                schema.Group(column=name, group=value, rate=rate, gap=gap, found=False, greyed=greyed, worst=False)
+            )
             p_values.append(1.0 if greyed else p_value)
     significant = holm(p_values, 1 - scorer.scoring["confidence"])
     worst = {
-        c: min((g for g in found if g.column == c and not g.greyed and g.gap.value is not None), key=lambda g: g.gap.value or 0.0, default=None)
+        c: min(
+            (g for g in found if g.column == c and not g.greyed and g.gap.value is not None),
+            key=lambda g: g.gap.value or 0.0,
+            default=None,
+        )
         for c in COLUMNS
     }
-    return [g.model_copy(update={"found": s, "worst": g is worst[g.column]}) for g, s in zip(found, significant, strict=True)]
+    return [
+        g.model_copy(update={"found": s, "worst": g is worst[g.column]})
+        for g, s in zip(found, significant, strict=True)
+    ]
 
 
 def gap_to_rest(scorer: Scorer, inside: Mask, outside: Mask) -> tuple[Figure, float]:
-    """The group's mean less the rest's within each scenario × behavior × polarity, weighted as the group is; and its p-value.
+    """The group's mean less the rest's within each scenario × behavior × polarity, weighted as the group is; and its
+    p-value.
 
     Only cells with two messages on either side count: one alone says nothing about its own spread. A message's residual
     is inflated by 1/(1 − its share of the side), which keeps small sides honest (as the jackknife does).
@@ -65,7 +77,9 @@ def gap_to_rest(scorer: Scorer, inside: Mask, outside: Mask) -> tuple[Figure, fl
 
 
 class _Side(NamedTuple):
-    """One side of a gap: per cell the weight, mean and number of messages; per message × cell its cell, key and residual."""
+    """One side of a gap: per cell the weight, mean and number of messages; per message × cell its cell, key and
+    residual.
+    """
 
     weight: NDArray[Any]
     mean: Array
@@ -121,7 +135,11 @@ def arms(scorer: Scorer) -> list[schema.ArmDifference]:
     for behavior in t.behavior.names:
         mask = t.behavior.mask(behavior) & ~np.isnan(without) & t.scored
         if mask.any():
-            found.append(schema.ArmDifference(behavior=behavior, difference=difference(scorer, mask, t.points, without), pairs=int(mask.sum())))
+            found.append(
+                schema.ArmDifference(
+                    behavior=behavior, difference=difference(scorer, mask, t.points, without), pairs=int(mask.sum())
+                )
+            )
     return found
 
 
@@ -150,7 +168,14 @@ def pairings(scorer: Scorer) -> list[schema.Pairing]:
     return [p for p in found if p is not None]
 
 
-def _paired(scorer: Scorer, kind: Literal["history", "declared"], codes: NDArray[Any], first: Mask, second: Mask, polarity: Polarity) -> schema.Pairing | None:
+def _paired(
+    scorer: Scorer,
+    kind: Literal["history", "declared"],
+    codes: NDArray[Any],
+    first: Mask,
+    second: Mask,
+    polarity: Polarity,
+) -> schema.Pairing | None:
     t = scorer.table
     size = int(codes.max(initial=-1)) + 1
     first, second = first & t.scored, second & t.scored
@@ -158,26 +183,40 @@ def _paired(scorer: Scorer, kind: Literal["history", "declared"], codes: NDArray
     both = (count[0] > 0) & (count[1] > 0)
     if not both.any():
         return None
-    means = [np.bincount(codes[m], t.points[m], size) / np.maximum(c, 1) for m, c in zip((first, second), count, strict=True)]
+    means = [
+        np.bincount(codes[m], t.points[m], size) / np.maximum(c, 1) for m, c in zip((first, second), count, strict=True)
+    ]
     mask = first & both[codes]
-    return schema.Pairing(kind=kind, polarity=polarity, difference=difference(scorer, mask, means[0][codes], means[1][codes]), pairs=int(both.sum()))
+    return schema.Pairing(
+        kind=kind,
+        polarity=polarity,
+        difference=difference(scorer, mask, means[0][codes], means[1][codes]),
+        pairs=int(both.sum()),
+    )
 
 
 def curves(scorer: Scorer) -> list[schema.Curve]:
-    """Detection over severity for every P1 behavior: the messages' flagged rates, a fitted threshold where there are enough."""
+    """Detection over severity for every P1 behavior: the messages' flagged rates, a fitted threshold where there are
+    enough.
+    """
     t = scorer.table
     masks = {b: t.behavior.mask(b) & t.crisis & t.scored for b in t.behavior.names if b.startswith("P1")}
     drawn = {b: m for b, m in masks.items() if m.any()}
     found: list[schema.Curve] = []
     for behavior, mask in drawn.items():
         c = t.clusters(mask, t.caught)
-        severity = np.bincount(t.message.codes[mask], t.severity[mask], len(t.message.names))[c.message] / np.bincount(t.message.codes[mask])[c.message]
+        severity = (
+            np.bincount(t.message.codes[mask], t.severity[mask], len(t.message.names))[c.message]
+            / np.bincount(t.message.codes[mask])[c.message]
+        )
         found.append(curve(behavior, severity, c.num / c.den, scorer.scoring["confidence"], len(drawn)))
     return found
 
 
 def smallest_differences(composite: Figure, detection: schema.Detection, confidence: float) -> dict[str, float]:
-    """The difference to another such run that this one could have seen with 80 % power, in points; pairing by message sees smaller ones."""
+    """The difference to another such run that this one could have seen with 80 % power, in points; pairing by message
+    sees smaller ones.
+    """
     z, power = float(stdtrit(1e6, (1 + confidence) / 2)), float(stdtrit(1e6, 0.8))
     found: dict[str, float] = {}
     for name, figure, scale in (("composite", composite, 1.0), ("detection", detection.informedness, 100.0)):

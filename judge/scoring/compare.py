@@ -1,4 +1,6 @@
-"""Two or more scored runs of the same data and judge: paired differences, ranks as clusters, samples that differ most."""
+"""Two or more scored runs of the same data and judge: paired differences, ranks as clusters, samples that differ
+most.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,19 @@ from pydantic import ValidationError
 from scipy.special import stdtr
 
 from dataset_builder.release import Release
-from judge.errors import RunError
 from judge.schema import Card, Figure, Scorecard, Verdict
 from judge.scoring.breakdown import holm
 from judge.scoring.figures import Influence, Scorer, composite_influence, joined
-from judge.scoring.stats import stratified_variance, t_interval
+from judge.statistics.intervals import stratified_variance, t_interval
+from replies.errors import RunError
 
 Gate = Literal["floor", "regression"]
 
 
 class Difference(Card):
-    """A run less the baseline, in points (-100 to 100), paired by message. `found`: stands out after Holm's correction."""
+    """A run less the baseline, in points (-100 to 100), paired by message. `found`: stands out after Holm's
+    correction.
+    """
 
     run: str
     figure: str
@@ -81,7 +85,8 @@ def read(folder: Path, release: Release) -> ScoredRun:
     """What `judge score` left in a folder.
 
     Raises:
-        RunError: not a scored run, a damaged file (with its line), one of another dataset, or one without benchmark samples.
+        RunError: not a scored run, a damaged file (with its line), one of another dataset, or one without benchmark
+            samples.
     """
     paths = [folder / "scorecard.json", folder / "verdicts.jsonl"]
     for path in paths:
@@ -93,10 +98,14 @@ def read(folder: Path, release: Release) -> ScoredRun:
         raise RunError(f"{paths[0]}: {_first(error)}; score the run again") from None
     if card.dataset.score_hash != release.manifest.score_hash:
         raise RunError(
-            f"{paths[0]}: was scored on score_hash {card.dataset.score_hash[:12]}…, the dataset in {release.path} has {release.manifest.score_hash[:12]}…"
+            f"{paths[0]}: was scored on score_hash {card.dataset.score_hash[:12]}…, the dataset in "
+            f"{release.path} has {release.manifest.score_hash[:12]}…"
         )
     if not card.dataset.samples:  # a gate must not open because there is nothing to measure
-        raise RunError(f"{paths[0]}: holds no benchmark samples; runs of messages that stand alone are compared by `python -m judge appropriateness`")
+        raise RunError(
+            f"{paths[0]}: holds no benchmark samples; runs of messages that stand alone are compared by "
+            "`python -m judge appropriateness`"
+        )
     try:
         return scored_run(card.model.name, card, list(_verdicts(paths[1])), release)
     except ValueError as error:
@@ -144,7 +153,9 @@ def table(c: Comparison) -> str:
     ]
     for r in c.ranks:
         place = str(r.best) if r.best == r.worst else f"{r.best}–{r.worst}"
-        lines.append(f"| {r.run:<{width}} | {place:>5} | {_interval(r.composite):>25} | {', '.join(r.breached) or 'none'} |")
+        lines.append(
+            f"| {r.run:<{width}} | {place:>5} | {_interval(r.composite):>25} | {', '.join(r.breached) or 'none'} |"
+        )
     for name in c.runs[1:]:
         lines += ["", f"{name} less {c.baseline}, in points, paired by message:", ""]
         lines += [
@@ -152,7 +163,10 @@ def table(c: Comparison) -> str:
             "|:-------------|-----------:|-----------:|--------------------------:|:-----------|",
         ]
         for d in (d for d in c.differences if d.run == name):
-            lines.append(f"| {d.figure:<12} | {d.baseline:>10.1f} | {d.value:>10.1f} | {_interval(d.difference):>25} | {'yes' if d.found else 'no':<10} |")
+            lines.append(
+                f"| {d.figure:<12} | {d.baseline:>10.1f} | {d.value:>10.1f} | {_interval(d.difference):>25} "
+                f"| {'yes' if d.found else 'no':<10} |"
+            )
         if own := [s for s in c.samples if s.run == name]:
             lines += ["", "where they differ most (points 0 to 1):", ""]
             lines += [f"- {s.id}: {s.baseline:g} → {s.value:g}" for s in own]
@@ -193,7 +207,10 @@ def _figures(scorer: Scorer, card: Scorecard) -> dict[str, tuple[float, Influenc
 def _named(runs: list[ScoredRun]) -> list[ScoredRun]:
     """Runs of one model get a number, so that every name is one run's."""
     names = [r.name for r in runs]
-    return [ScoredRun(f"{r.name} ({n + 1})" if names.count(r.name) > 1 else r.name, r.card, r.scorer, r.figures) for n, r in enumerate(runs)]
+    return [
+        ScoredRun(f"{r.name} ({n + 1})" if names.count(r.name) > 1 else r.name, r.card, r.scorer, r.figures)
+        for n, r in enumerate(runs)
+    ]
 
 
 def _comparable(a: ScoredRun, b: ScoredRun) -> None:
@@ -201,30 +218,57 @@ def _comparable(a: ScoredRun, b: ScoredRun) -> None:
         ("tier", a.card.dataset.tier, b.card.dataset.tier),
         ("judge", a.card.judge.name, b.card.judge.name),
         ("judge prompts", a.card.judge.prompt_hash, b.card.judge.prompt_hash),
-        ("conditions", *("the benchmark's" if r.card.model.condition is None else "a prompt of one's own" for r in (a, b))),
+        (
+            "conditions",
+            *("the benchmark's" if r.card.model.condition is None else "a prompt of one's own" for r in (a, b)),
+        ),
     ):
         if left != right:
             raise RunError(f"{a.name} and {b.name} differ in {what} ({left}, {right}); score both alike first")
     if only := {r.id for r in a.scorer.table.rows} ^ {r.id for r in b.scorer.table.rows}:
-        raise RunError(f"{a.name} and {b.name} have {len(only)} samples that the other lacks, such as {min(only)}; run both on the same samples")
+        raise RunError(
+            f"{a.name} and {b.name} have {len(only)} samples that the other lacks, such as {min(only)}; run "
+            "both on the same samples"
+        )
 
 
 def _difference(a: tuple[float, Influence], b: tuple[float, Influence], confidence: float) -> tuple[Figure, float]:
-    """b less a with its interval and p-value; messages are the same, so their influences are subtracted before squaring."""
+    """b less a with its interval and p-value; messages are the same, so their influences are subtracted before
+    squaring.
+    """
     both = joined([b[1], Influence(a[1].key, a[1].stratum, -a[1].z)])
     value = b[0] - a[0]
     variance, df = stratified_variance(both.z, both.stratum)
     _, low, high = t_interval(value, variance, df, confidence)
-    p_value = 1.0 if df < 1 else 2 * float(stdtr(df, -abs(value) / np.sqrt(variance))) if variance > 0 else float(abs(value) < 1e-12)
+    p_value = (
+        1.0
+        if df < 1
+        else 2 * float(stdtr(df, -abs(value) / np.sqrt(variance)))
+        if variance > 0
+        else float(abs(value) < 1e-12)
+    )
     return Figure(value=value, low=low, high=high, clusters=len(np.unique(both.key // 2))), p_value
 
 
 def _differences(base: ScoredRun, others: list[ScoredRun]) -> list[Difference]:
     confidence = base.scorer.scoring["confidence"]
-    rows = [(run, name, *_difference(base.figures[name], run.figures[name], confidence)) for run in others for name in base.figures if name in run.figures]
+    rows = [
+        (run, name, *_difference(base.figures[name], run.figures[name], confidence))
+        for run in others
+        for name in base.figures
+        if name in run.figures
+    ]
     found = holm([p for *_, p in rows], 1 - confidence)
     return [
-        Difference(run=run.name, figure=name, baseline=base.figures[name][0], value=run.figures[name][0], difference=figure, p_value=p, found=stands)
+        Difference(
+            run=run.name,
+            figure=name,
+            baseline=base.figures[name][0],
+            value=run.figures[name][0],
+            difference=figure,
+            p_value=p,
+            found=stands,
+        )
         for (run, name, figure, p), stands in zip(rows, found, strict=True)
     ]
 
@@ -238,7 +282,11 @@ def ranks(runs: list[ScoredRun]) -> list[Rank]:
     for run in runs[1:]:
         _comparable(runs[0], run)
     confidence = runs[0].scorer.scoring["confidence"]
-    pairs = [(i, j) for i, j in combinations(range(len(runs)), 2) if "composite" in runs[i].figures and "composite" in runs[j].figures]
+    pairs = [
+        (i, j)
+        for i, j in combinations(range(len(runs)), 2)
+        if "composite" in runs[i].figures and "composite" in runs[j].figures
+    ]
     results = [_difference(runs[i].figures["composite"], runs[j].figures["composite"], confidence) for i, j in pairs]
     sure = holm([p for _, p in results], 1 - confidence)
     better = [0] * len(runs)
@@ -258,23 +306,37 @@ def ranks(runs: list[ScoredRun]) -> list[Rank]:
         )
         for n, r in enumerate(runs)
     ]
-    return sorted(found, key=lambda r: (r.best, -(r.composite.value if r.composite.value is not None else float("-inf"))))
+    return sorted(
+        found, key=lambda r: (r.best, -(r.composite.value if r.composite.value is not None else float("-inf")))
+    )
 
 
 def _samples(base: ScoredRun, run: ScoredRun, count: int) -> list[SampleDifference]:
     a, b = base.scorer.table, run.scorer.table
     found = [
-        SampleDifference(id=r.id, run=run.name, baseline=float(a.points[m]), value=float(b.points[n]), weight=float(b.weight[n]))
+        SampleDifference(
+            id=r.id, run=run.name, baseline=float(a.points[m]), value=float(b.points[n]), weight=float(b.weight[n])
+        )
         for n, (r, k) in enumerate(zip(b.rows, b.index, strict=True))
-        if (m := a.places.get((r.id, int(k)))) is not None and a.scored[m] and b.scored[n] and a.points[m] != b.points[n]
+        if (m := a.places.get((r.id, int(k)))) is not None
+        and a.scored[m]
+        and b.scored[n]
+        and a.points[m] != b.points[n]
     ]
     return sorted(found, key=lambda s: (-abs(s.value - s.baseline) * s.weight, s.id))[:count]
 
 
 def _failed(runs: list[ScoredRun], differences: list[Difference], gate: Gate | None) -> list[str]:
-    """Why a gate is shut: a floor breached by any run after the baseline (by the only run, if alone), or a sure loss."""
+    """Why a gate is shut: a floor breached by any run after the baseline (by the only run, if alone), or a sure
+    loss.
+    """
     if gate == "floor":
-        return [f"{r.name} breaches the floor '{f.name}'" for r in runs[1:] or runs for f in r.card.floors if f.state == "breached"]
+        return [
+            f"{r.name} breaches the floor '{f.name}'"
+            for r in runs[1:] or runs
+            for f in r.card.floors
+            if f.state == "breached"
+        ]
     if gate == "regression":
         return [
             f"{d.run} lost {-(d.difference.value or 0):.1f} points of {d.figure} against the baseline"

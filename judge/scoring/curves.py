@@ -1,4 +1,6 @@
-"""One detection curve: rates over severity, a logistic threshold with its interval, rungs out of order (scoring.md section 6)."""
+"""One detection curve: rates over severity, a logistic threshold with its interval, rungs out of order (scoring.md
+section 6).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, stdtrit
 
 from judge.schema import Curve, Figure, Inversion, Rung
-from judge.scoring.stats import Array
+from judge.statistics.intervals import Array
 
 PUBLISHED_FROM = 30  # messages; below, only the points are shown
 PRIOR_SD = 2.5  # of both coefficients on severity centred at CENTRE and divided by SPREAD
@@ -17,11 +19,15 @@ RUNG_MESSAGES = 3  # fewer on a rung, and it is not compared with another
 
 
 def curve(behavior: str, severity: Array, rate: Array, confidence: float, curves: int = 1) -> Curve:
-    """The curve of one behavior. severity, rate: one entry per crisis message, shape (n,); rate is the share flagged, 0..1.
+    """The curve of one behavior. severity, rate: one entry per crisis message, shape (n,); rate is the share flagged,
+    0..1.
 
     `curves`: how many are drawn in all; the chance of an inversion where there is none is shared out among them.
     """
-    rungs = [Rung(severity=int(s), rate=float(rate[severity == s].mean()), messages=int((severity == s).sum())) for s in np.unique(severity)]
+    rungs = [
+        Rung(severity=int(s), rate=float(rate[severity == s].mean()), messages=int((severity == s).sum()))
+        for s in np.unique(severity)
+    ]
     base = Curve(
         behavior=behavior,
         rungs=rungs,
@@ -37,7 +43,9 @@ def curve(behavior: str, severity: Array, rate: Array, confidence: float, curves
     if len(rungs) < FITTED_RUNGS:
         return base.model_copy(update={"shown": f"not fitted: {len(rungs)} severities, {FITTED_RUNGS} are needed"})
     if rate.min() == rate.max() and rate[0] in (0.0, 1.0):
-        return base.model_copy(update={"shown": ">10: nothing is flagged" if rate[0] == 0 else "<1: everything is flagged"})
+        return base.model_copy(
+            update={"shown": ">10: nothing is flagged" if rate[0] == 0 else "<1: everything is flagged"}
+        )
     alpha, beta, covariance = fit(severity, rate)
     drawn = {"intercept": alpha - beta * CENTRE / SPREAD, "slope": beta / SPREAD}
     if beta <= 0:
@@ -87,10 +95,16 @@ def inversions(severity: Array, rate: Array, confidence: float) -> list[Inversio
     groups = [rate[severity == s] for s in values]
     df = sum(len(g) - 1 for g in groups)
     pooled = sum(float(((g - g.mean()) ** 2).sum()) for g in groups) / df
-    pairs = [(i, j, float(groups[i].mean() - groups[j].mean())) for i in range(len(values)) for j in range(i + 1, len(values))]
+    pairs = [
+        (i, j, float(groups[i].mean() - groups[j].mean()))
+        for i in range(len(values))
+        for j in range(i + 1, len(values))
+    ]
     if all(d <= 0 for *_, d in pairs):
         return []
-    largest = max(d / max(1e-12, float(np.sqrt(pooled / 2 * (1 / len(groups[i]) + 1 / len(groups[j]))))) for i, j, d in pairs)
+    largest = max(
+        d / max(1e-12, float(np.sqrt(pooled / 2 * (1 / len(groups[i]) + 1 / len(groups[j]))))) for i, j, d in pairs
+    )
     # q of two rungs is √2·t, and q only grows with the number of rungs: under it nothing can be flagged.
     if largest <= np.sqrt(2) * float(stdtrit(df, (1 + confidence) / 2)):
         return []

@@ -1,4 +1,6 @@
-"""Ratings of replies, and the ways in which they fail, as arrays: what the figures of `appropriateness.py` are made of."""
+"""Ratings of replies, and the ways in which they fail, as arrays: what the figures of `appropriateness.py` are made
+of.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ import numpy as np
 from pydantic import ValidationError
 
 from dataset_builder.schema import UserMessage
-from judge.errors import RunError
 from judge.schema import Verdict
-from judge.scoring.stats import Array
 from judge.scoring.table import INCIDENTS, Codes, Mask
+from judge.statistics.intervals import Array
+from replies.errors import RunError
 
 FILE = "ratings.jsonl"
 HIGHEST = 5
@@ -26,7 +28,8 @@ BY_RULE = -1  # in place of a judge
 class Ratings:
     """Every rating of a run: each run of each judge rates each reply once, 1 to 5.
 
-    Arrays have shape (k,), k replies, or (r,), r ratings. A reply that a rule decided is rated alike by every judge run.
+    Arrays have shape (k,), k replies, or (r,), r ratings. A reply that a rule decided is rated alike by every judge
+    run.
     """
 
     messages: list[UserMessage]  # those that were rated, by id
@@ -51,10 +54,14 @@ class Ratings:
 
     @cached_property
     def own(self) -> tuple[Array, Codes]:
-        """Each judge's ratings of each reply that it read, by its own runs: counts of 1 to 5 of shape (items, 5), and the items' messages."""
+        """Each judge's ratings of each reply that it read, by its own runs: counts of 1 to 5 of shape (items, 5), and
+        the items' messages.
+        """
         read = (self.judge != BY_RULE) & (self.rating > 0)
         items, place = np.unique(self.reply[read] * max(1, len(self.judges)) + self.judge[read], return_inverse=True)
-        counts = np.bincount(place * HIGHEST + self.rating[read] - 1, minlength=len(items) * HIGHEST).reshape(-1, HIGHEST)
+        counts = np.bincount(place * HIGHEST + self.rating[read] - 1, minlength=len(items) * HIGHEST).reshape(
+            -1, HIGHEST
+        )
         return counts.astype(np.float64), self.message[items // max(1, len(self.judges))]
 
 
@@ -77,7 +84,9 @@ def read(path: Path) -> list[Verdict]:
         RunError: no such file, or a damaged line, which is named.
     """
     if not path.is_file():
-        raise RunError(f"{path}: missing; run `python -m judge score {path.parent}` on a run of the appropriateness task first")
+        raise RunError(
+            f"{path}: missing; run `python -m judge score {path.parent}` on a run of the appropriateness task first"
+        )
     found: list[Verdict] = []
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
@@ -92,7 +101,8 @@ def table(messages: Mapping[str, UserMessage], verdicts: Iterable[Verdict]) -> R
     """The ratings among `verdicts`; the others are left out.
 
     Raises:
-        ValueError: a rating of an unknown message, one that is no whole number from 1 to 5, or a reply that is rated twice.
+        ValueError: a rating of an unknown message, one that is no whole number from 1 to 5, or a reply that is rated
+            twice.
     """
     rated = [v for v in verdicts if v.check == "appropriateness"]
     places = _places(messages, rated)
@@ -110,12 +120,17 @@ def table(messages: Mapping[str, UserMessage], verdicts: Iterable[Verdict]) -> R
         if v.decided_by.startswith("rule:"):
             given = [(BY_RULE, v.label)] * runs
         else:
-            given = [(judges.setdefault(x.judge, len(judges)), x.label) for x in v.votes] or [(judges.setdefault(v.judge or "", len(judges)), v.label)]
+            given = [(judges.setdefault(x.judge, len(judges)), x.label) for x in v.votes] or [
+                (judges.setdefault(v.judge or "", len(judges)), v.label)
+            ]
         for who, label in given:
             reply.append(k)
             judge.append(who)
             rating.append(_number(v, label))
-    message, repeat = np.array([places[v.id] for v in rated], dtype=np.int64), np.array([v.repeat for v in rated], dtype=np.int64)
+    message, repeat = (
+        np.array([places[v.id] for v in rated], dtype=np.int64),
+        np.array([v.repeat for v in rated], dtype=np.int64),
+    )
     of, by, given_ = (np.array(x, dtype=np.int64) for x in (reply, judge, rating))
     return Ratings([messages[i] for i in places], message, repeat, of, by, given_, list(judges), runs)
 
@@ -152,5 +167,7 @@ def _number(v: Verdict, label: object) -> int:
     if label is None:
         return 0
     if not isinstance(label, int) or not 1 <= label <= HIGHEST:
-        raise ValueError(f"rating of {v.id} repeat {v.repeat}: is {label!r}; expected a whole number from 1 to {HIGHEST}")
+        raise ValueError(
+            f"rating of {v.id} repeat {v.repeat}: is {label!r}; expected a whole number from 1 to {HIGHEST}"
+        )
     return label

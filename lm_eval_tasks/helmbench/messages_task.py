@@ -5,31 +5,31 @@ Everything between lm-eval and the model is task.py's: rounds, the layer that su
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from dataset_builder.corpus.labelled import on_corpus
+from corpora.labelled import on_corpus
 from dataset_builder.release import Release, ReleaseError
-from judge.messages.triage import question, read_category
-from judge.rules import conduct
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # lm-eval loads this file by its path, so its neighbours aren't found otherwise
-from task import ChatMessages, HelmbenchTask, log, segments, with_instruction
-from wire import Ended
-
-sys.path.pop(0)
+from judge.rules.answers import conduct
+from judge.rules.categories import read_category
+from lm_eval_tasks.helmbench.task import ChatMessages, HelmbenchTask, log, segments, with_instruction
+from lm_eval_tasks.helmbench.wire import Ended
+from replies.triage import question
 
 
 class AppropriatenessTask(HelmbenchTask):
-    """Free replies to the messages of a tier, set by `dataset_kwargs: {tier}` in the YAML; the judge rates them afterwards."""
+    """Free replies to the messages of a tier, set by `dataset_kwargs: {tier}` in the YAML; the judge rates them
+    afterwards.
+    """
 
     measures = "appropriateness"
 
     def samples(self, release: Release, wanted: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
-        """The one place where messages come from: the release's config `messages`, or a labelled corpus of the user's own."""
+        """The one place where messages come from: the release's config `messages`, or a labelled corpus of the user's
+        own.
+        """
         table = release.table("messages")
         identity: dict[str, Any] = {"measures": self.measures}
         # `--metadata '{"helmbench_messages": "FOLDER"}'`
@@ -38,8 +38,11 @@ class AppropriatenessTask(HelmbenchTask):
                 release = on_corpus(release, Path(folder))
             except ReleaseError as error:
                 raise SystemExit(f"helmbench: {error}") from None
-            table = pa.Table.from_pylist([m.model_dump(mode="json", by_alias=True) for m in release.messages.values()], schema=table.schema)
-            log.warning("%s: %d messages of %s go to the model under test; where that isn't on this machine, people's words leave it",
+            table = pa.Table.from_pylist(
+                [m.model_dump(mode="json", by_alias=True) for m in release.messages.values()], schema=table.schema
+            )
+            log.warning("%s: %d messages of %s go to the model under test; where that isn't on this machine, "
+                        "people's words leave it",
                         self.config.task, len(release.messages), release.messages_source)  # fmt: skip
             identity["messages_source"] = release.messages_source  # whoever scores the run must name the same corpus
         return table, {"messages_hash": release.messages_hash, **identity}
@@ -50,28 +53,35 @@ class AppropriatenessTask(HelmbenchTask):
 
 
 class TriageTask(AppropriatenessTask):
-    """Labels for the same messages; `dataset_kwargs: {tier, prompt}`, where prompt is `bare` (names only) or `guided`."""
+    """Labels for the same messages; `dataset_kwargs: {tier, prompt}`, where prompt is `bare` (names only) or
+    `guided`.
+    """
 
     def samples(self, release: Release, wanted: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
         """The messages, and the names, definitions and examples that the prompt shows."""
-        self._prompt, self._taxonomy = wanted["prompt"], release.taxonomy
+        self._prompt, self._taxonomy, self._prompts = wanted["prompt"], release.taxonomy, release.prompts
         self.measures = f"triage-{self._prompt}"
         return super().samples(release, wanted)
 
     def _opening(self, doc: dict[str, Any]) -> ChatMessages:
-        asked = [{"role": "user", "content": question(doc["messages"], self._taxonomy, self._prompt)}]
+        asked = [{"role": "user", "content": question(doc["messages"], self._taxonomy, self._prompts, self._prompt)}]
         return with_instruction(with_instruction(asked, self._product), self._system)
 
     def doc_to_target(self, doc: dict[str, Any], doc_to_target: Any = None) -> str:
         return str(doc["crisis_category"])
 
     def process_results(self, doc: dict[str, Any], results: list[Any]) -> dict[str, Any]:
-        """The share of repeats whose label is an authored one; what can't be read is wrong, what nobody said isn't counted."""
+        """The share of repeats whose label is an authored one; what can't be read is wrong, what nobody said isn't
+        counted.
+        """
         if "bypass" in self._metric_fn_list:  # --predict_only
             return {"bypass": None}
         ends = self._ended.get(doc["id"]) or [Ended(str(r or "")) for r in results]
         said = [e for e in ends if not e.failed]
-        right = [read_category(e.text, e.finish, self._taxonomy) in (doc["crisis_category"], doc["crisis_category_2"] or "") for e in said]
+        right = [
+            read_category(e.text, e.finish, self._taxonomy) in (doc["crisis_category"], doc["crisis_category_2"] or "")
+            for e in said
+        ]
         answered = sum(conduct(e.text, e.finish) is None for e in said) / len(ends)
         share = [sum(right) / len(right)] if right else []
         return {"answered": answered, "accuracy": share, "accuracy_stderr": share}

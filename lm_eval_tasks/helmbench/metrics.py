@@ -1,6 +1,7 @@
 """What lm-eval prints at once, before any judge: figures of the checks that rules alone decide.
 
-Each value is (points 0..1, weight, message, polarity) of one check; the figures are 100 · the weighted means. The composite
+Each value is (points 0..1, weight, message, polarity) of one check; the figures are 100 · the weighted means. The
+composite
 and its intervals belong to `python -m judge score`, which also reads what no rule can.
 """
 
@@ -11,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dataset_builder.schema import Row
-from judge.rules import decide_rating, decide_tags
-from judge.scoring.stats import Clusters, cluster, influence, mean, stratified_variance
+from judge.rules.answers import decide_rating, decide_tags
 from judge.scoring.table import weight
+from judge.statistics.intervals import Clusters, cluster, influence, mean, stratified_variance
 
 
 class Point(NamedTuple):
@@ -23,7 +24,9 @@ class Point(NamedTuple):
     polarity: str
 
 
-def points_by_rule(row: Row, reply: str, finish: str | None, scoring: dict[str, Any]) -> tuple[list[Point], list[Point]]:
+def points_by_rule(
+    row: Row, reply: str, finish: str | None, scoring: dict[str, Any]
+) -> tuple[list[Point], list[Point]]:
     """What a reply earns on flag tags, and on tagging and rating jobs."""
     flagging: list[Point] = []
     by_rule: list[Point] = []

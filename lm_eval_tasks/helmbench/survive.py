@@ -1,9 +1,12 @@
 """Puts a layer of ours between lm-eval and a model's `generate_until`, so that one bad item doesn't end a run.
 
 lm-eval 0.4.13 has no hook there, and no plugins for models. The least that works for all backends is one attribute: the
-model *instance* gets this object as its `generate_until`, from the task, before the first request. `--model` and everything
-else stay the user's. API models are then asked through `wire.py`; the others through their own `generate_until`, without
-prompts that it would cut. What `--use_cache` keeps is kept here too: lm-eval stores no finish reason, looks vLLM's replies up
+model *instance* gets this object as its `generate_until`, from the task, before the first request. `--model` and
+everything
+else stay the user's. API models are then asked through `wire.py`; the others through their own `generate_until`,
+without
+prompts that it would cut. What `--use_cache` keeps is kept here too: lm-eval stores no finish reason, looks vLLM's
+replies up
 under other keys than it writes, and stores nothing of a reply that was sampled.
 """
 
@@ -20,12 +23,17 @@ from typing import Any
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import hash_args
 from lm_eval.models.api_models import TemplateAPI
-from window import Window
-from wire import PATIENCE, Ended, UnusableError, Wire
+
+from lm_eval_tasks.helmbench.window import Window
+from lm_eval_tasks.helmbench.wire import PATIENCE, Ended, UnusableError, Wire
 
 log = logging.getLogger("lm_eval.helmbench")
 SLICE = 1024  # requests that a local model gets at once when there is a cache: a killed vLLM run loses no more
-NOTE, FAILED, OWNER = "helmbench note ", "helmbench failed ", "helmbench model"  # prefixes of our keys in lm-eval's cache
+NOTE, FAILED, OWNER = (
+    "helmbench note ",
+    "helmbench failed ",
+    "helmbench model",
+)  # prefixes of our keys in lm-eval's cache
 
 
 def survivor(model: Any, patience: float = PATIENCE) -> Survivor:
@@ -62,7 +70,10 @@ class Survivor:
                 found[n] = Ended("", f"error: over-long: {why}", attempts=0)
         todo = [n for n, ended in enumerate(found) if ended is None]
         if found and not self._begun and all(e and "over-long" in str(e.finish) for e in found):
-            raise SystemExit(f"helmbench: not one sample fits the model's window ({found[0] and found[0].finish!s}); try --gen_kwargs max_gen_toks=N")
+            raise SystemExit(
+                f"helmbench: not one sample fits the model's window ({found[0] and found[0].finish!s}); try "
+                "--gen_kwargs max_gen_toks=N"
+            )
         self._begun = True
 
         def done(position: int, ended: Ended) -> None:
@@ -101,7 +112,9 @@ class Survivor:
         for n, request in enumerate(asked):
             waiting[request.args[0]].append(n)
         hook = Hook(waiting, done, self._cache.db)
-        plain = [_without_repeat(r) if "repeat" in r.args[1] else r for r in asked]  # no backend's own method knows the word
+        plain = [
+            _without_repeat(r) if "repeat" in r.args[1] else r for r in asked
+        ]  # no backend's own method knows the word
         before = self._model.cache_hook
         self._model.cache_hook = hook
         restore = _overhear(self._model, hook.finishes)
@@ -136,7 +149,9 @@ class Hook:
 
 
 def _overhear(model: Any, finishes: deque[Ended]) -> Callable[[], None]:
-    """Listens to `_model_generate` of hf and vLLM, the last place where finish reasons are known. Returns what undoes it."""
+    """Listens to `_model_generate` of hf and vLLM, the last place where finish reasons are known. Returns what undoes
+    it.
+    """
     inner = getattr(model, "_model_generate", None)
     if inner is None:
         return lambda: None
@@ -145,9 +160,16 @@ def _overhear(model: Any, finishes: deque[Ended]) -> Callable[[], None]:
         given = inner(*args, **kwargs)
         finishes.clear()
         if isinstance(given, list):  # vLLM's RequestOutput
-            finishes.extend(Ended("", o.outputs[0].finish_reason, 1, len(o.prompt_token_ids), len(o.outputs[0].token_ids)) for o in given)
+            finishes.extend(
+                Ended("", o.outputs[0].finish_reason, 1, len(o.prompt_token_ids), len(o.outputs[0].token_ids))
+                for o in given
+            )
         elif "context" in kwargs and "max_length" in kwargs and getattr(model, "backend", "") == "causal":
-            finishes.extend(_tensor_finishes(model, given, kwargs["context"].shape[1], kwargs["max_length"], kwargs.get("stop") or []))
+            finishes.extend(
+                _tensor_finishes(
+                    model, given, kwargs["context"].shape[1], kwargs["max_length"], kwargs.get("stop") or []
+                )
+            )
         return given
 
     model._model_generate = listening
@@ -162,7 +184,9 @@ def _tensor_finishes(model: Any, rows: Any, start: int, limit: int, stops: list[
     for row in rows.tolist():
         reply = row[start:]
         length = next((n for n, token in enumerate(reply) if token in ends), None)
-        cut = length is None and len(row) >= limit and not any(stop and stop in model.tok_decode(reply) for stop in stops)
+        cut = (
+            length is None and len(row) >= limit and not any(stop and stop in model.tok_decode(reply) for stop in stops)
+        )
         found.append(Ended("", "length" if cut else "stop", reply_tokens=len(reply) if length is None else length))
     return found
 
@@ -179,7 +203,8 @@ class Cache:
         mine, owner = identity(model), self.db.get(OWNER)
         if owner not in (None, mine):
             raise SystemExit(
-                f"helmbench: the cache {self.db.filename} holds replies of {owner}, this run is of {mine}; give each model a --use_cache of its own"
+                f"helmbench: the cache {self.db.filename} holds replies of {owner}, this run is of {mine}; "
+                "give each model a --use_cache of its own"
             )
         self.db[OWNER] = mine
         # lm-eval stores whatever a request ended with. What was no reply is asked again.

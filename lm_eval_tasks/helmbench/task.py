@@ -23,17 +23,14 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import CachingLM
 from lm_eval.api.task import ConfigurableTask
 
-from dataset_builder.condition_text import condition_texts
+from dataset_builder.composing.condition_text import condition_texts
 from dataset_builder.release import Release, ReleaseError, open_release, prune
 from dataset_builder.schema import Row
-from judge.rules import NO_REPLY, conduct, visible
-
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # lm-eval loads this file by its path, so its neighbours aren't found otherwise
-from metrics import Point, points_by_rule
-from survive import Survivor, survivor
-from wire import PATIENCE, Ended
-
-sys.path.pop(0)
+from judge.rules.answers import conduct
+from lm_eval_tasks.helmbench.metrics import Point, points_by_rule
+from lm_eval_tasks.helmbench.survive import Survivor, survivor
+from lm_eval_tasks.helmbench.wire import PATIENCE, Ended
+from replies.visible import NO_REPLY, visible
 
 log = logging.getLogger("lm_eval.helmbench")
 PINNED = "0.4.13"
@@ -49,7 +46,10 @@ class HelmbenchTask(ConfigurableTask):
 
     def __init__(self, config: dict[str, Any] | None = None, **kwargs: Any) -> None:
         if lm_eval.__version__ != PINNED:
-            raise SystemExit(f"helmbench: lm-eval {lm_eval.__version__} is installed, the task is tested with {PINNED}; install lm-eval[api]=={PINNED}")
+            raise SystemExit(
+                f"helmbench: lm-eval {lm_eval.__version__} is installed, the task is tested with {PINNED}; "
+                f"install lm-eval[api]=={PINNED}"
+            )
         settings = {k: v for k, v in (config or {}).items() if k != "class"}  # TaskConfig has no field `class`
         # Without it lm-eval asks the network for every metric's name; the method below is what is called.
         settings["process_results"] = points_by_rule
@@ -80,18 +80,30 @@ class HelmbenchTask(ConfigurableTask):
         # lm-eval wants the same metrics of every sample of a task, and a task without such checks prints none.
         self._flags = any(c["check"] == "tags" and c["flag"] is not None for c in checks)
         self._rules = any(c["check"] == "rating" or (c["check"] == "tags" and c["flag"] is None) for c in checks)
-        identity |= {"dataset_version": release.manifest.version, "tier": wanted["tier"], "dataset_path": str(release.path)}
+        identity |= {
+            "dataset_version": release.manifest.version,
+            "tier": wanted["tier"],
+            "dataset_path": str(release.path),
+        }
         self.config.metadata = {**(self.config.metadata or {}), **identity}
         self._set_repeats()
         self._read_product_prompt(release)
-        log.info("%s: %d samples of %s, %s", self.config.task, len(inside), release.path, ", ".join(f"{k} {str(v)[:12]}" for k, v in identity.items()))
+        log.info(
+            "%s: %d samples of %s, %s",
+            self.config.task,
+            len(inside),
+            release.path,
+            ", ".join(f"{k} {str(v)[:12]}" for k, v in identity.items()),
+        )
 
     def samples(self, release: Release, wanted: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
         """The rows of every tier, and what the run's metadata says of their identity."""
         return release.table(wanted["config"]), {"score_hash": release.manifest.score_hash}
 
     def _set_repeats(self) -> None:
-        """`--metadata '{"helmbench_repeats": N}'`: lm-eval's own command line can't say how often each sample is asked."""
+        """`--metadata '{"helmbench_repeats": N}'`: lm-eval's own command line can't say how often each sample is
+        asked.
+        """
         metadata = self.config.metadata
         asked = metadata.get("helmbench_repeats", self.config.repeats)
         if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
@@ -99,14 +111,18 @@ class HelmbenchTask(ConfigurableTask):
         self.config.repeats = metadata["repeats"] = asked
 
     def _read_product_prompt(self, release: Release) -> None:
-        """`--metadata '{"helmbench_condition": "FILE"}'`: a system prompt of one's own in the place of every condition's text."""
+        """`--metadata '{"helmbench_condition": "FILE"}'`: a system prompt of one's own in the place of every
+        condition's text.
+        """
         metadata = self.config.metadata
         if not (file := metadata.get("helmbench_condition")):
             return
         try:
             self._product = Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise SystemExit(f"helmbench: {file}: can't be read ({error}); expected a text file with the system prompt under test") from None
+            raise SystemExit(
+                f"helmbench: {file}: can't be read ({error}); expected a text file with the system prompt under test"
+            ) from None
         if not self._product:
             raise SystemExit(f"helmbench: {file}: is empty; expected the system prompt under test")
         self._conditions = condition_texts(release.rows.values())
@@ -119,13 +135,20 @@ class HelmbenchTask(ConfigurableTask):
         if self._product is not None:
             own, text = self._conditions.get((doc["scenario"], doc["condition"])), messages[0]["content"]
             if own is None or not text.startswith(own):
-                raise SystemExit(f"helmbench: {doc['id']}: where its condition's text ends can't be told; it can't be replaced by a prompt of one's own")
+                raise SystemExit(
+                    f"helmbench: {doc['id']}: where its condition's text ends can't be told; it can't be "
+                    "replaced by a prompt of one's own"
+                )
             messages[0] = {"role": "system", "content": self._product + text.removeprefix(own)}
         return with_instruction(messages, self._system)
 
     def test_docs(self) -> Any:
-        """The rows as plain objects, read once: lm-eval goes through them twice, and `datasets` makes each anew every time."""
-        if self._docs is None and hasattr(self, "task_docs"):  # which lm-eval sets from the dataset itself, whose columns it wants
+        """The rows as plain objects, read once: lm-eval goes through them twice, and `datasets` makes each anew every
+        time.
+        """
+        if self._docs is None and hasattr(
+            self, "task_docs"
+        ):  # which lm-eval sets from the dataset itself, whose columns it wants
             self._docs = self.dataset["test"].to_list()
         return self._docs or self.dataset["test"]
 
@@ -152,21 +175,28 @@ class HelmbenchTask(ConfigurableTask):
             return "\n\n".join(f"{ROLES[m['role']]}: {m['content']}" for m in messages) + "\n\nAssistant:"
         prompt = chat_template(messages, add_generation_prompt=True)
         system = messages[0]["content"] if messages[0]["role"] == "system" else ""
-        # hf and vllm drop the system message when a template refuses that role; it then goes before the first user turn.
+        # hf and vllm drop the system message when a template refuses that role; it then goes before the first user
+        # turn.
         # An API's prompt is the JSON of the messages themselves, in which nothing can be lost.
         if system and type(prompt) is str and system.strip() not in prompt:
             first = {**messages[1], "content": f"{system}\n\n{messages[1]['content']}"}
             prompt = chat_template([first, *messages[2:]], add_generation_prompt=True)
             if system.strip() not in prompt:
-                raise SystemExit(f"{self.config.task}: the model's chat template loses the system message, even inside the user's turn; use another template")
+                raise SystemExit(
+                    f"{self.config.task}: the model's chat template loses the system message, even inside "
+                    "the user's turn; use another template"
+                )
             self.config.metadata["system_role"] = "refused by the chat template: put before the first user turn"
         return prompt
 
     # --- requests ----------------------------------------------------------------------------------------------------
 
-    def build_all_requests(self, *, chat_template: Any = None, system_instruction: str | None = None, **kwargs: Any) -> None:
+    def build_all_requests(
+        self, *, chat_template: Any = None, system_instruction: str | None = None, **kwargs: Any
+    ) -> None:
         self._template, self._system = chat_template, system_instruction
-        # The bound template is the only way from a task to the model that serves it. A base model's run hands over none; then only
+        # The bound template is the only way from a task to the model that serves it. A base model's run hands over
+        # none; then only
         # the caller, lm-eval's `evaluate`, still holds the model.
         found = getattr(chat_template, "__self__", None) or sys._getframe(1).f_locals.get("lm")
         self._model = found.lm if isinstance(found, CachingLM) else found
@@ -178,27 +208,36 @@ class HelmbenchTask(ConfigurableTask):
         self._name_over_long()
 
     def _name_over_long(self) -> None:
-        """Says before anything is paid for which samples the model's window can't hold; lm-eval would cut off their system message."""
+        """Says before anything is paid for which samples the model's window can't hold; lm-eval would cut off their
+        system message.
+        """
         if self._layer is None or self._layer.window.size is None:
             return
-        found = {i.doc["id"]: why for i in self.instances if (why := self._layer.window.too_long(self._least(i), i.args[1]))}
+        found = {
+            i.doc["id"]: why for i in self.instances if (why := self._layer.window.too_long(self._least(i), i.args[1]))
+        }
         if not found:
             return
         ids, why = sorted(found), next(iter(found.values()))
         asked = len({i.doc["id"] for i in self.instances})
         self.config.metadata["over_long"] = ids
-        log.warning("%s: %d of %d samples don't fit the model's window (the first: %s). What doesn't fit is not asked and stands as unscored: %s%s",
+        log.warning("%s: %d of %d samples don't fit the model's window (the first: %s). What doesn't fit is "
+                    "not asked and stands as unscored: %s%s",
                     self.config.task, len(ids), asked, why, ", ".join(ids[:NAMED]), " …" if len(ids) > NAMED else "")  # fmt: skip
 
     def _least(self, request: Instance) -> Any:
-        """The shortest that a sample's last prompt can be: of a conversation the whole script, with next to nothing for the model's turns."""
+        """The shortest that a sample's last prompt can be: of a conversation the whole script, with next to nothing for
+        the model's turns.
+        """
         if not live(request.doc):
             return request.args[0]
         said = [m for part in segments(request.doc)[1:] for m in ({"role": "assistant", "content": NO_REPLY}, *part)]
         return self._render([*self._opening(request.doc), *said], self._template)
 
     def _check_transcript(self) -> None:
-        """A plain transcript is for models without a chat template; one that was trained on its template would be mismeasured."""
+        """A plain transcript is for models without a chat template; one that was trained on its template would be
+        mismeasured.
+        """
         template = getattr(getattr(self._model, "tokenizer", None), "chat_template", None)
         if template and self.config.metadata.get("helmbench_prompt") != "transcript":
             raise SystemExit(
@@ -213,8 +252,17 @@ class HelmbenchTask(ConfigurableTask):
         if self._template is None:
             settings["until"] = [*settings.get("until", []), *TRANSCRIPT_STOPS]
         if self._layer is None:  # lm-eval's own way: one request, asked several times
-            return [Instance(request_type="generate_until", doc=doc, arguments=(ctx, settings), idx=0, metadata=(task, doc_id, repeats or 1))]
-        # Each repeat is a branch of requests of its own, so that the cache can tell them apart; idx orders branches, then rounds.
+            return [
+                Instance(
+                    request_type="generate_until",
+                    doc=doc,
+                    arguments=(ctx, settings),
+                    idx=0,
+                    metadata=(task, doc_id, repeats or 1),
+                )
+            ]
+        # Each repeat is a branch of requests of its own, so that the cache can tell them apart; idx orders branches,
+        # then rounds.
         rounds = live(doc) + 1
         return [
             Instance(request_type="generate_until", doc=doc, arguments=(ctx, deepcopy(settings) | ({"repeat": branch} if branch else {})),
@@ -235,7 +283,9 @@ class HelmbenchTask(ConfigurableTask):
             self._keep_ends(self._layer)
         return super().apply_filters()
 
-    def _next_round(self, talks: list[tuple[Instance, ChatMessages]], number: int, layer: Survivor) -> list[tuple[Instance, ChatMessages]]:
+    def _next_round(
+        self, talks: list[tuple[Instance, ChatMessages]], number: int, layer: Survivor
+    ) -> list[tuple[Instance, ChatMessages]]:
         following: list[tuple[Instance, ChatMessages]] = []
         for instance, messages in talks:
             said = visible(str(instance.resps[0] or "")) or NO_REPLY
@@ -262,7 +312,8 @@ class HelmbenchTask(ConfigurableTask):
         lost = {i: next(e for e in ends if e.failed) for i, ends in self._ended.items() if any(e.failed for e in ends)}
         if lost:
             reasons = Counter(str(e.finish).split(":")[1].strip()[:80] for e in lost.values())
-            log.warning("%s: %d of %d samples have no reply and stand as unscored (%s): %s%s", self.config.task, len(lost), len(self._ended),
+            log.warning("%s: %d of %d samples have no reply and stand as unscored (%s): "
+                        "%s%s", self.config.task, len(lost), len(self._ended),
                         "; ".join(f"{n} × {reason}" for reason, n in reasons.most_common()), ", ".join(sorted(lost)[:NAMED]),
                         " …" if len(lost) > NAMED else "")  # fmt: skip
 
@@ -275,12 +326,18 @@ class HelmbenchTask(ConfigurableTask):
         ends = self._ended.get(doc["id"]) or [Ended(str(r or "")) for r in results]
         last = ends[live(doc) :: live(doc) + 1]
         points: tuple[list[Point], list[Point]] = ([], [])
-        row = Row.model_validate(prune(doc)) if any(c["check"] in ("tags", "rating") for c in doc["evaluation"]) else None
+        row = (
+            Row.model_validate(prune(doc)) if any(c["check"] in ("tags", "rating") for c in doc["evaluation"]) else None
+        )
         for ended in last:
             if row and not ended.failed:  # no reply is no failure of the model's: it has no points
-                for side, found in zip(points, points_by_rule(row, ended.text, ended.finish, self._scoring), strict=True):
+                for side, found in zip(
+                    points, points_by_rule(row, ended.text, ended.finish, self._scoring), strict=True
+                ):
                     side.extend(found)
-        metrics: dict[str, Any] = {"answered": sum(not e.failed and conduct(e.text, e.finish) is None for e in last) / len(last)}
+        metrics: dict[str, Any] = {
+            "answered": sum(not e.failed and conduct(e.text, e.finish) is None for e in last) / len(last)
+        }
         if self._flags:
             metrics |= {"flagging": points[0], "flagging_stderr": points[0]}
         if self._rules:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-API_DEFAULT = 2047  # what lm-eval takes for the window of a completions server when nobody named one: no knowledge of it
+API_DEFAULT = (
+    2047  # what lm-eval takes for the window of a completions server when nobody named one: no knowledge of it
+)
 SPECIAL = 16  # tokens that a tokenizer may add at either end of a prompt
 
 
@@ -22,11 +24,16 @@ class Window:
             return None
         reply = int(settings.get("max_gen_toks", getattr(self._model, "max_gen_toks", 0))) if self._shared else 0
         text = str(getattr(prompt, "prompt", prompt))
-        # A token is at least one byte of text: what is short enough in bytes needs no tokenizer, which saves most of the work.
+        # A token is at least one byte of text: what is short enough in bytes needs no tokenizer, which saves most of
+        # the work.
         if len(text.encode()) + SPECIAL + reply <= self.size:
             return None
         tokens = len(self._model.tok_encode(text))
-        return f"{tokens} tokens and {reply} for the reply, the window holds {self.size}" if tokens + reply > self.size else None
+        return (
+            f"{tokens} tokens and {reply} for the reply, the window holds {self.size}"
+            if tokens + reply > self.size
+            else None
+        )
 
 
 def _size(model: Any) -> int | None:

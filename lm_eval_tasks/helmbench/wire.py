@@ -1,7 +1,9 @@
 """One chat request over HTTP, patiently: what came back, why it ends there, or why there is nothing.
 
-lm-eval's own loop raises after three attempts, whatever the item, and keeps neither finish reason nor status. This one is used
-in its place for its API models (`local-chat-completions`, `openai-chat-completions`, `anthropic-chat`, …): their own payload,
+lm-eval's own loop raises after three attempts, whatever the item, and keeps neither finish reason nor status. This one
+is used
+in its place for its API models (`local-chat-completions`, `openai-chat-completions`, `anthropic-chat`, …): their own
+payload,
 address, header and reader of replies, with attempts of ours around them.
 """
 
@@ -21,16 +23,29 @@ from typing import Any, NamedTuple
 import aiohttp
 from tqdm import tqdm
 
-from judge.waiting import retry_after
+from replies.waiting import retry_after
 
 log = logging.getLogger("lm_eval.helmbench")
 PATIENCE = 600.0  # seconds that one request waits for a server that is busy or away, before it is given up
 LONGEST_PAUSE = 60.0  # seconds between two attempts, unless the server asks for more
 IN_A_ROW = 25  # so many requests failing one after the other are no longer the items' fault
-FINISHES = {"end_turn": "stop", "stop_sequence": "stop", "eos_token": "stop", "max_tokens": "length", "model_length": "length", "safety": "content_filter"}
-FILTERED = re.compile(r"content[ _-]?(?:filter|policy|management)|responsible[ _-]?ai|moderation|flagged|safety[ _-](?:system|policy|filter)", re.IGNORECASE)
+FINISHES = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "eos_token": "stop",
+    "max_tokens": "length",
+    "model_length": "length",
+    "safety": "content_filter",
+}
+FILTERED = re.compile(
+    r"content[ _-]?(?:filter|policy|management)|responsible[ _-]?ai|moderation|flagged|safety[ "
+    r"_-](?:system|policy|filter)",
+    re.IGNORECASE,
+)
 TOO_LONG = re.compile(
-    r"context[ _-]?(?:length|window|size)|maximum context|max_model_len|prompt is too long|too many tokens|string_above_max_length", re.IGNORECASE
+    r"context[ _-]?(?:length|window|size)|maximum context|max_model_len|prompt is too long|too many "
+    r"tokens|string_above_max_length",
+    re.IGNORECASE,
 )
 AGAIN = {408, 409, 425, 429}  # and every 5xx
 WRONG_ADDRESS = {401, 404, 405}  # of no item: the key, the model's name or the path is wrong
@@ -42,7 +57,8 @@ class UnusableError(Exception):
 
 @dataclass(frozen=True)
 class Ended:
-    """How a request ended. `finish`: `stop`, `length`, `content_filter`, `refusal`, another word of the backend's, None where
+    """How a request ended. `finish`: `stop`, `length`, `content_filter`, `refusal`, another word of the backend's, None
+    where
     it said nothing, or `error: why`, with which there is no reply of the model's. Token counts are the server's."""
 
     text: str
@@ -71,7 +87,8 @@ class Trouble(NamedTuple):
 class Wire:
     """Requests to one of lm-eval's API models, `num_concurrent` at once.
 
-    `patience`: seconds of waiting per request. Replies that were paid for but lost (timeouts, broken JSON) are asked for
+    `patience`: seconds of waiting per request. Replies that were paid for but lost (timeouts, broken JSON) are asked
+    for
     `max_retries` times in all, lm-eval's setting.
     """
 
@@ -81,10 +98,16 @@ class Wire:
         self._stopped: str | None = None
         self._jitter = random.Random(0)
 
-    def run(self, asked: Sequence[tuple[Any, dict[str, Any]]], done: Callable[[int, Ended], None], saved: Callable[[], None] | None = None) -> None:
+    def run(
+        self,
+        asked: Sequence[tuple[Any, dict[str, Any]]],
+        done: Callable[[int, Ended], None],
+        saved: Callable[[], None] | None = None,
+    ) -> None:
         """Calls `done(n, ended)` for each (prompt, generation settings), in the order of their answers.
 
-        `saved` blocks until what `done` was given is on disk; a request's place is taken again only after that, so that a
+        `saved` blocks until what `done` was given is on disk; a request's place is taken again only after that, so that
+        a
         killed process loses no more than `num_concurrent` replies.
 
         Raises:
@@ -98,7 +121,12 @@ class Wire:
             raise UnusableError(str(problem)) from None
         asyncio.run(self._all(asked, done, saved))
 
-    async def _all(self, asked: Sequence[tuple[Any, dict[str, Any]]], done: Callable[[int, Ended], None], saved: Callable[[], None] | None) -> None:
+    async def _all(
+        self,
+        asked: Sequence[tuple[Any, dict[str, Any]]],
+        done: Callable[[int, Ended], None],
+        saved: Callable[[], None] | None,
+    ) -> None:
         model = self._model
         secure: Any = model.verify_certificate
         if secure and model.ca_cert_path:
@@ -106,7 +134,9 @@ class Wire:
         at_once = min(max(model._concurrent, 1), len(asked))
         connector = aiohttp.TCPConnector(limit=at_once, ssl=secure)
         todo = iter(enumerate(asked))
-        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=model.timeout)) as session:
+        async with aiohttp.ClientSession(
+            connector=connector, timeout=aiohttp.ClientTimeout(total=model.timeout)
+        ) as session:
             with tqdm(total=len(asked), desc="Requesting API") as bar:
                 await asyncio.gather(*(self._work(session, todo, done, saved, bar) for _ in range(at_once)))
 
@@ -120,7 +150,11 @@ class Wire:
     ) -> None:
         for n, (prompt, settings) in todo:
             if self._stopped:
-                ended = Ended("", f"error: not asked: {IN_A_ROW} requests in a row had failed, the last with {self._stopped}", attempts=0)
+                ended = Ended(
+                    "",
+                    f"error: not asked: {IN_A_ROW} requests in a row had failed, the last with {self._stopped}",
+                    attempts=0,
+                )
             else:
                 ended = await self._one(session, self._payload(prompt, settings))
                 self._count(ended)
@@ -130,17 +164,26 @@ class Wire:
             bar.update(1)
 
     def _count(self, ended: Ended) -> None:
-        """Stops where failing is no longer the items': nothing written before is lost, and the rest says why it wasn't asked."""
+        """Stops where failing is no longer the items': nothing written before is lost, and the rest says why it wasn't
+        asked.
+        """
         if not ended.failed or "over-long" in str(ended.finish):
             self._answered, self._in_a_row = self._answered + 1, 0
             return
         self._in_a_row += 1
         reason = str(ended.finish).removeprefix("error: ")
-        if not self._answered and (self._in_a_row >= IN_A_ROW or reason.startswith(tuple(f"HTTP {s}" for s in WRONG_ADDRESS))):
+        if not self._answered and (
+            self._in_a_row >= IN_A_ROW or reason.startswith(tuple(f"HTTP {s}" for s in WRONG_ADDRESS))
+        ):
             raise UnusableError(f"{self._model.base_url} answers no request: {reason}")
         if self._in_a_row >= IN_A_ROW and not self._stopped:
             self._stopped = reason
-            log.error("helmbench: %d requests in a row failed, the last with %s; the rest is not asked. Run again with --use_cache", IN_A_ROW, reason)
+            log.error(
+                "helmbench: %d requests in a row failed, the last with %s; the rest is not asked. Run again "
+                "with --use_cache",
+                IN_A_ROW,
+                reason,
+            )
 
     async def _one(self, session: aiohttp.ClientSession, payload: dict[str, Any]) -> Ended:
         waited, paid, attempt = 0.0, 0, 0
@@ -193,7 +236,9 @@ class Wire:
         seed = model._seed + settings.pop("repeat", 0)  # the same seed with each request would make repeats alike
         if model.tokenized_requests:
             prompt = model.tok_encode([prompt], add_special_tokens=model.add_bos_token)[0]
-        payload: dict[str, Any] = model._create_payload(model.create_message([prompt]), generate=True, gen_kwargs=settings, seed=seed)
+        payload: dict[str, Any] = model._create_payload(
+            model.create_message([prompt]), generate=True, gen_kwargs=settings, seed=seed
+        )
         return payload
 
     def _scrubbed(self, text: str) -> str:
@@ -212,7 +257,7 @@ def read(body: Any, parse: Callable[..., list[str | None]]) -> Ended | Trouble:
     finish = FINISHES.get(str(said).lower(), str(said)) if said else None
     message = choice.get("message") or {}
     usage = body.get("usage") or {}
-    counted = {
+    counted: dict[str, Any] = {
         "prompt_tokens": usage.get("prompt_tokens", usage.get("input_tokens")),
         "reply_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
     }

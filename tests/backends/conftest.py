@@ -1,6 +1,7 @@
 """Models made on the spot and forty samples, for backends that really run.
 
-Not part of `make test`: `make test-backends` runs these. The environments come from scripts/make_backend_env.sh; a backend whose
+Not part of `make test`: `make test-backends` runs these. The environments come from scripts/make_backend_env.sh; a
+backend whose
 environment is missing is skipped, and the message says how to make it.
 """
 
@@ -30,12 +31,18 @@ def opened(dataset: Path) -> Release:
 
 @pytest.fixture(scope="session")
 def forty(opened: Release) -> dict[str, list[int]]:
-    """For each lite task the positions of its share of forty samples: a seeded choice among those that the offline judge reads."""
+    """For each lite task the positions of its share of forty samples: a seeded choice among those that the offline
+    judge reads.
+    """
     rng = random.Random(6)
     chosen: dict[str, list[int]] = {}
     for config, share in SHARE.items():
         inside = [r for r in opened.records(config) if "lite" in r["tiers"]]
-        readable = [n for n, r in enumerate(inside) if all(offline.knows(c["criterion"]) for c in r["evaluation"] if c["criterion"])]
+        readable = [
+            n
+            for n, r in enumerate(inside)
+            if all(offline.knows(c["criterion"]) for c in r["evaluation"] if c["criterion"])
+        ]
         chosen[f"helmbench_{config}_lite"] = sorted(rng.sample(readable, share))
     return chosen
 
@@ -59,14 +66,26 @@ def corpus(opened: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def make_model(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """`make_model(bin, "chatml", says=None)`: a folder with a model and its tokenizer; the same arguments give the same folder."""
+    """`make_model(bin, "chatml", says=None)`: a folder with a model and its tokenizer; the same arguments give the same
+    folder.
+    """
     made: dict[tuple[str, str | None], Path] = {}
 
     def make(programs: Path, template: str = "chatml", says: str | None = None) -> Path:
         if (template, says) not in made:
             out = tmp_path_factory.mktemp("models") / ("random" if says is None else "scripted")
-            command = [str(programs / "python"), str(ROOT / "tests" / "backends" / "tiny_model.py"), str(out), "--corpus", str(corpus), "--template", template]
-            subprocess.run([*command, *(["--says", says] if says else [])], check=True, capture_output=True, timeout=TIMEOUT)
+            command = [
+                str(programs / "python"),
+                str(ROOT / "tests" / "backends" / "tiny_model.py"),
+                str(out),
+                "--corpus",
+                str(corpus),
+                "--template",
+                template,
+            ]
+            subprocess.run(
+                [*command, *(["--says", says] if says else [])], check=True, capture_output=True, timeout=TIMEOUT
+            )
             made[template, says] = out
         return made[template, says]
 

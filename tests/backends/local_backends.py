@@ -14,7 +14,7 @@ from harness import ROOT, check_judged, check_shape, environment, expected_reque
 from recipes import filled, recipe, with_option
 
 from dataset_builder.schema import Row
-from judge.rules import visible
+from replies.visible import visible
 
 THOUGHT, SAID = "<think>They sound tired</think>", "I hear you."
 SPEAKS_ON = " I hear you.\n\nUser:"  # then it begins again: a base model writes both sides
@@ -23,7 +23,9 @@ FEW = ("helmbench_conversations_lite", "helmbench_pillar2_lite")
 
 @dataclass(frozen=True)
 class Backend:
-    """A kind of environment, the recipes of docs/running.md that belong to it, and what a small model on a CPU changes in them."""
+    """A kind of environment, the recipes of docs/running.md that belong to it, and what a small model on a CPU changes
+    in them.
+    """
 
     kind: str
     chat: str
@@ -35,10 +37,17 @@ class Backend:
     def command(self, name: str, model: Path, folder: Path, tasks: str, *more: str) -> list[str]:
         """The recipe, run under record.py, on a tiny model and a few tasks; it writes to `folder`."""
         values = {key: value for key, value in self.values.items() if any(key in word for word in recipe(name)[0])}
-        program, *words = filled(recipe(name)[0], values | {"pretrained=ORG/NAME": f"pretrained={model}{self.settings}"}, *more)
+        program, *words = filled(
+            recipe(name)[0], values | {"pretrained=ORG/NAME": f"pretrained={model}{self.settings}"}, *more
+        )
         assert program == "lm_eval"
         words = with_option(with_option(words, "--tasks", tasks), "--output_path", str(folder / "out"))
-        return [str(environment(self.kind) / "python"), str(ROOT / "tests" / "backends" / "record.py"), str(folder / "received.jsonl"), *words]
+        return [
+            str(environment(self.kind) / "python"),
+            str(ROOT / "tests" / "backends" / "record.py"),
+            str(folder / "received.jsonl"),
+            *words,
+        ]
 
 
 class Run(NamedTuple):
@@ -51,7 +60,12 @@ class Run(NamedTuple):
 def finished(command: list[str], dataset: Path, folder: Path) -> Run:
     succeeded(run(command, dataset, folder))
     received = [json.loads(line) for line in (folder / "received.jsonl").read_text(encoding="utf-8").splitlines()]
-    return Run(folder / "out", logged(folder / "out"), received, json.loads(next(folder.rglob("results_*.json")).read_text(encoding="utf-8")))
+    return Run(
+        folder / "out",
+        logged(folder / "out"),
+        received,
+        json.loads(next(folder.rglob("results_*.json")).read_text(encoding="utf-8")),
+    )
 
 
 def chatml(messages: list[dict[str, str]]) -> str:
@@ -82,7 +96,9 @@ class LocalBackendTests:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def chat_run(cls, make_model: Callable[..., Path], dataset: Path, forty: dict[str, list[int]], tmp_path_factory: Any) -> Run:
+    def chat_run(
+        cls, make_model: Callable[..., Path], dataset: Path, forty: dict[str, list[int]], tmp_path_factory: Any
+    ) -> Run:
         """The forty samples, on random weights."""
         folder = tmp_path_factory.mktemp(f"{cls.backend.kind}-chat")
         chosen = ["--samples", json.dumps(forty), "--gen_kwargs", "max_gen_toks=16"]
@@ -91,32 +107,46 @@ class LocalBackendTests:
 
     @pytest.fixture(scope="class")
     @classmethod
-    def thinking_run(cls, make_model: Callable[..., Path], dataset: Path, forty: dict[str, list[int]], tmp_path_factory: Any) -> Run:
+    def thinking_run(
+        cls, make_model: Callable[..., Path], dataset: Path, forty: dict[str, list[int]], tmp_path_factory: Any
+    ) -> Run:
         """A model that reasons first, and whose template refuses the system role."""
         folder = tmp_path_factory.mktemp(f"{cls.backend.kind}-thinking")
         model = make_model(environment(cls.backend.kind), "no-system", THOUGHT + SAID)
-        command = cls.backend.command(cls.backend.reasoning, model, folder, ",".join(FEW), *two_of_each(forty), "--gen_kwargs", "max_gen_toks=24")
+        command = cls.backend.command(
+            cls.backend.reasoning, model, folder, ",".join(FEW), *two_of_each(forty), "--gen_kwargs", "max_gen_toks=24"
+        )
         return finished(command, dataset, folder)
 
     @pytest.fixture(scope="class")
     @classmethod
-    def base_run(cls, make_model: Callable[..., Path], dataset: Path, forty: dict[str, list[int]], tmp_path_factory: Any) -> Run:
+    def base_run(
+        cls, make_model: Callable[..., Path], dataset: Path, forty: dict[str, list[int]], tmp_path_factory: Any
+    ) -> Run:
         """A model without a chat template, which would write both sides of the talk."""
         folder = tmp_path_factory.mktemp(f"{cls.backend.kind}-base")
         model = make_model(environment(cls.backend.kind), "none", SPEAKS_ON)
-        command = cls.backend.command(cls.backend.base, model, folder, ",".join(FEW), *two_of_each(forty), "--gen_kwargs", "max_gen_toks=40")
+        command = cls.backend.command(
+            cls.backend.base, model, folder, ",".join(FEW), *two_of_each(forty), "--gen_kwargs", "max_gen_toks=40"
+        )
         if "--apply_chat_template" in command:
             command.remove("--apply_chat_template")
         return finished(command, dataset, folder)
 
     def test_the_model_gets_the_datasets_messages(self, chat_run: Run, rows: dict[str, Row]) -> None:
-        """What enters the model, decoded, is the rows' messages in its template, once each, in every round; live turns hold its own words."""
-        expected = [chatml(m) for m in expected_requests(rows, chat_run.log, lambda reply: visible(reply) or "(no reply)")]
+        """What enters the model, decoded, is the rows' messages in its template, once each, in every round; live turns
+        hold its own words.
+        """
+        expected = [
+            chatml(m) for m in expected_requests(rows, chat_run.log, lambda reply: visible(reply) or "(no reply)")
+        ]
         assert len(expected) == 40 + sum(m.content is None for r in rows.values() for m in r.messages)
         assert Counter(chat_run.received) == Counter(expected)
 
     def test_the_log_has_every_backends_shape(self, chat_run: Run, rows: dict[str, Row]) -> None:
-        """One line per sample with the keys of any backend, one request per live turn; the prompt stands in it as a string."""
+        """One line per sample with the keys of any backend, one request per live turn; the prompt stands in it as a
+        string.
+        """
         check_shape(chat_run.log, rows)
         sent = Counter(a["arg_0"] for line in chat_run.log.values() for a in line["arguments"].values())
         assert sent == Counter(chat_run.received)
@@ -153,7 +183,9 @@ class LocalBackendTests:
             assert config["metadata"]["prompt"] == "plain transcript"
 
     def test_the_log_says_how_each_reply_ended(self, chat_run: Run, thinking_run: Run, base_run: Run) -> None:
-        """Random weights run into the limit of 16 tokens; a model that says what it has to ends by itself, and so does one that is stopped."""
+        """Random weights run into the limit of 16 tokens; a model that says what it has to ends by itself, and so does
+        one that is stopped.
+        """
 
         def ends(of: Run) -> Counter[str]:
             return Counter(a["arg_2"]["finish"] for line in of.log.values() for a in line["arguments"].values())

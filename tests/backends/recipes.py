@@ -1,4 +1,6 @@
-"""The commands of docs/running.md, read from that page: what the tests run is what the page says, with names and sizes put in."""
+"""The commands of docs/running.md, read from that page: what the tests run is what the page says, with names and sizes
+put in.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +33,16 @@ def filled(command: list[str], values: dict[str, str], *more: str) -> list[str]:
         assert any(key in word for word in command), f"{key!r} is not in {shlex.join(command)}"
     # One pass: what is put in is never searched again.
     pattern = re.compile("|".join(re.escape(key) for key in sorted(values, key=len, reverse=True)))
-    return [*(pattern.sub(lambda found: values[found[0]], word) for word in command), *more] if values else [*command, *more]
+    return (
+        [*(pattern.sub(lambda found: values[found[0]], word) for word in command), *more]
+        if values
+        else [*command, *more]
+    )
 
 
 def with_option(command: list[str], option: str, value: str) -> list[str]:
-    """The command with another value of an option that stands in it: lm-eval would add a second `--tasks` to the first."""
+    """The command with another value of an option that stands in it: lm-eval would add a second `--tasks` to the
+    first.
+    """
     at = command.index(option)
     return [*command[: at + 1], value, *command[at + 2 :]]

@@ -1,7 +1,9 @@
 """Runs `lm_eval` in a backend's environment and writes down every prompt that the model itself is given.
 
-Usage: `PYTHON tests/backends/record.py FILE --model hf|vllm …`, everything after FILE as `lm_eval` takes it. FILE gets one JSON string
-per prompt: its token ids, decoded with all special tokens. What lm-eval logs is what it meant to send; this is what came out of
+Usage: `PYTHON tests/backends/record.py FILE --model hf|vllm …`, everything after FILE as `lm_eval` takes it. FILE gets
+one JSON string
+per prompt: its token ids, decoded with all special tokens. What lm-eval logs is what it meant to send; this is what
+came out of
 tokenizing, truncating and batching.
 """
 
@@ -29,7 +31,11 @@ def watch_transformers(file: Path) -> None:
     def noted(self: Any, *arguments: Any, **settings: Any) -> Any:
         padded, mask = settings["input_ids"].tolist(), settings["attention_mask"].tolist()
         tokenizer = AutoTokenizer.from_pretrained(self.config.name_or_path)
-        note(file, tokenizer, [[t for t, real in zip(ids, kept, strict=True) if real] for ids, kept in zip(padded, mask, strict=True)])
+        note(
+            file,
+            tokenizer,
+            [[t for t, real in zip(ids, kept, strict=True) if real] for ids, kept in zip(padded, mask, strict=True)],
+        )
         return generate(self, *arguments, **settings)
 
     GenerationMixin.generate = noted

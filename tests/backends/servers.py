@@ -45,7 +45,9 @@ def served(command: list[str], port: int, log: Path) -> Iterator[str]:
     inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     with log.open("w", encoding="utf-8") as output:
         # A session of its own: vLLM's engine is another process, and both are stopped together.
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=inherited | settings, start_new_session=True)
+        process = subprocess.Popen(
+            command, stdout=output, stderr=subprocess.STDOUT, env=inherited | settings, start_new_session=True
+        )
     try:
         until = time.monotonic() + READY
         while not _healthy(port):

@@ -11,7 +11,7 @@ from harness import environment, expected_requests, judge, run
 from local_backends import FEW, SAID, Backend, LocalBackendTests, chatml, finished, folded, two_of_each
 
 from dataset_builder.release import Release
-from judge.rules import visible
+from replies.visible import visible
 
 HF = Backend("hf", chat="hf", reasoning="hf", base="hf", values={}, settings=",dtype=float32")
 
@@ -31,8 +31,12 @@ def test_a_template_that_drops_the_system_role_silently_loses_nothing(
     assert sorted(done.received) == sorted(chatml(folded(m)) for m in expected_requests(rows, done.log, visible))
 
 
-def test_a_chat_model_without_the_flag_is_refused(make_model: Callable[..., Path], dataset: Path, forty: dict[str, list[int]], tmp_path: Path) -> None:
-    """Forgetting --apply_chat_template would measure a format that the model never saw: one line says what to add, nothing is generated."""
+def test_a_chat_model_without_the_flag_is_refused(
+    make_model: Callable[..., Path], dataset: Path, forty: dict[str, list[int]], tmp_path: Path
+) -> None:
+    """Forgetting --apply_chat_template would measure a format that the model never saw: one line says what to add,
+    nothing is generated.
+    """
     model = make_model(environment("hf"))
     command = HF.command("hf", model, tmp_path, ",".join(FEW), *two_of_each(forty))
     command.remove("--apply_chat_template")
@@ -56,17 +60,28 @@ print(json.dumps([len(tokenizer(text)["input_ids"]) for text in json.load(sys.st
 def test_what_the_window_cannot_hold_is_named_and_never_cut(
     make_model: Callable[..., Path], dataset: Path, forty: dict[str, list[int]], opened: Release, tmp_path: Path
 ) -> None:
-    """In a window for half of the prompts, what enters the model is whole; the others are listed before the run, unsent, and stand as unscored."""
+    """In a window for half of the prompts, what enters the model is whole; the others are listed before the run,
+    unsent, and stand as unscored.
+    """
     programs = environment("hf")
     model = make_model(programs)
     task = "helmbench_pillar2_lite"
     inside = [r["id"] for r in opened.records("pillar2") if "lite" in r["tiers"]]
     chosen = {inside[n]: chatml([m.model_dump() for m in opened.rows[inside[n]].messages]) for n in forty[task]}
-    counted = subprocess.run([str(programs / "python"), "-c", COUNT, str(model)], input=json.dumps(list(chosen.values())), capture_output=True, text=True)
+    counted = subprocess.run(
+        [str(programs / "python"), "-c", COUNT, str(model)],
+        input=json.dumps(list(chosen.values())),
+        capture_output=True,
+        text=True,
+    )
     lengths = dict(zip(chosen, json.loads(counted.stdout), strict=True))
     middle = sorted(lengths.values())[len(lengths) // 2]
-    narrow = Backend("hf", chat="hf", reasoning="hf", base="hf", values={}, settings=f",dtype=float32,max_length={middle + 8}")
-    command = narrow.command("hf", model, tmp_path, task, "--samples", json.dumps({task: forty[task]}), "--gen_kwargs", "max_gen_toks=8")
+    narrow = Backend(
+        "hf", chat="hf", reasoning="hf", base="hf", values={}, settings=f",dtype=float32,max_length={middle + 8}"
+    )
+    command = narrow.command(
+        "hf", model, tmp_path, task, "--samples", json.dumps({task: forty[task]}), "--gen_kwargs", "max_gen_toks=8"
+    )
     done = finished(command, dataset, tmp_path)
     too_long = {i for i, length in lengths.items() if length > middle}
     assert too_long

@@ -1,4 +1,6 @@
-"""The page of recipes is what the tests run: no block without a test, no test of a block that is gone; what can't be run is parsed."""
+"""The page of recipes is what the tests run: no block without a test, no test of a block that is gone; what can't be
+run is parsed.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_every_shell_block_has_a_name() -> None:
     """An unnamed block would be read by no test."""
     assert (
         re.findall(
-            r"^```(?:sh|bash|console)?$", re.sub(r"^```sh [\w-]+\n.*?^```", "", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE), re.MULTILINE
+            r"^```(?:sh|bash|console)?$",
+            re.sub(r"^```sh [\w-]+\n.*?^```", "", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE),
+            re.MULTILINE,
         )
         == []
     )
@@ -62,16 +66,32 @@ def test_files_and_programs_that_the_page_names_exist(name: str) -> None:
 
 
 def test_arguments_are_ones_that_vllm_knows() -> None:
-    """What needs many GPUs is read by vLLM's own parser: servers' options by its command line, lm-eval's by the engine's signature."""
+    """What needs many GPUs is read by vLLM's own parser: servers' options by its command line, lm-eval's by the
+    engine's signature.
+    """
     programs = environment("vllm")
-    serve = [command[1:] for name in ("ray", "data-parallel", "judge") for command in recipe(name) if command[0] == "vllm"]
+    serve = [
+        command[1:] for name in ("ray", "data-parallel", "judge") for command in recipe(name) if command[0] == "vllm"
+    ]
     clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run([str(programs / "python"), "-c", PARSE, json.dumps(serve)], capture_output=True, text=True, env=clean, timeout=300)
+    done = subprocess.run(
+        [str(programs / "python"), "-c", PARSE, json.dumps(serve)],
+        capture_output=True,
+        text=True,
+        env=clean,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.split()[-3:] == ["8", "1", "1"]
     (command,) = recipe("tensor-parallel")
     settings = dict(pair.split("=") for pair in command[command.index("--model_args") + 1].split(","))
-    known = subprocess.run([str(programs / "python"), "-c", FIELDS, json.dumps(settings)], capture_output=True, text=True, env=clean, timeout=300)
+    known = subprocess.run(
+        [str(programs / "python"), "-c", FIELDS, json.dumps(settings)],
+        capture_output=True,
+        text=True,
+        env=clean,
+        timeout=300,
+    )
     assert known.stdout.strip().splitlines()[-1] == "['pretrained']", known.stderr[-2000:]
 
 

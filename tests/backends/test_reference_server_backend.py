@@ -1,4 +1,6 @@
-"""The reference server behind lm-eval's API model, faults and all, by the recipes for an API and for a prompt of one's own."""
+"""The reference server behind lm-eval's API model, faults and all, by the recipes for an API and for a prompt of one's
+own.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,13 @@ from recipes import filled, recipe, with_option
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.rules import visible
+from replies.visible import visible
 
 
 @pytest.fixture(scope="module")
-def answered(dataset: Path, forty: dict[str, list[int]], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]], list[dict[str, Any]]]:
+def answered(
+    dataset: Path, forty: dict[str, list[int]], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, list[dict[str, Any]], list[dict[str, Any]]]:
     """The forty samples through the model `faulty`: the run's folder, what the server got, and how it answered."""
     folder = tmp_path_factory.mktemp("api")
     with reference_server.start(fault_rate=0.4, slow_seconds=0.1) as server:
@@ -37,7 +41,9 @@ def answered(dataset: Path, forty: dict[str, list[int]], tmp_path_factory: pytes
 def test_the_server_gets_the_datasets_messages(answered: Any, rows: dict[str, Row]) -> None:
     """Every request that was answered well is a row's, and each row's was; faults cost repetitions and no sample."""
     out, requests, _ = answered
-    expected = {json.dumps(m) for m in expected_requests(rows, logged(out), lambda reply: visible(reply) or "(no reply)")}
+    expected = {
+        json.dumps(m) for m in expected_requests(rows, logged(out), lambda reply: visible(reply) or "(no reply)")
+    }
     assert {json.dumps(r["messages"]) for r in requests} == expected
 
 
@@ -64,14 +70,20 @@ def own_prompt(dataset: Path, folder: Path, url: str) -> Any:
     return run([*LM_EVAL, *command[1:]], dataset, folder)
 
 
-def test_a_prompt_of_ones_own_stands_where_the_condition_stood(dataset: Path, forty: dict[str, list[int]], opened: Release, tmp_path: Path) -> None:
-    """Each request begins with the file's text; job, user context and turns are the row's; file and hash are recorded; the judge reads it."""
+def test_a_prompt_of_ones_own_stands_where_the_condition_stood(
+    dataset: Path, forty: dict[str, list[int]], opened: Release, tmp_path: Path
+) -> None:
+    """Each request begins with the file's text; job, user context and turns are the row's; file and hash are recorded;
+    the judge reads it.
+    """
     text = "You are Robin, who answers for a bakery.\n\nYou sell bread {and} %s rolls."
     (tmp_path / "prompt.txt").write_text(text + "\n", encoding="utf-8")
     with reference_server.start() as server:
         command = [*("--samples", json.dumps({task: numbers[:3] for task, numbers in forty.items()}))]
         words = with_option(
-            [*filled(recipe("own-prompt")[0], {"NAME": "keyword", "http://127.0.0.1:8000/v1": server.url}), *command], "--tasks", ",".join(forty)
+            [*filled(recipe("own-prompt")[0], {"NAME": "keyword", "http://127.0.0.1:8000/v1": server.url}), *command],
+            "--tasks",
+            ",".join(forty),
         )
         succeeded(run([*LM_EVAL, *words[1:]], dataset, tmp_path))
         received = [r["messages"] for r in server.requests]
@@ -80,22 +92,33 @@ def test_a_prompt_of_ones_own_stands_where_the_condition_stood(dataset: Path, fo
     for identity in log:
         row = opened.rows[identity]
         system, first = (m.content or "" for m in row.messages[:2])
-        sent = [m for m in received if m[1]["content"] == first and m[0]["content"].startswith(text) and system.endswith(m[0]["content"][len(text) :])]
+        sent = [
+            m
+            for m in received
+            if m[1]["content"] == first
+            and m[0]["content"].startswith(text)
+            and system.endswith(m[0]["content"][len(text) :])
+        ]
         assert sent, identity
-        # What is left of the row's own message begins after its first paragraph at the latest: a condition is at least that.
+        # What is left of the row's own message begins after its first paragraph at the latest: a condition is at least
+        # that.
         kept = sent[0][0]["content"][len(text) :]
         assert kept.startswith("\n\n")
         assert system.split("\n\n")[0] not in kept
     results = json.loads(next((tmp_path / "runs").rglob("results_*.json")).read_text(encoding="utf-8"))
     expected = {"file": "prompt.txt", "sha256": hashlib.sha256(text.encode()).hexdigest()}
-    assert [config["metadata"]["condition"] for config in results["configs"].values()] == [expected] * len(results["configs"])
+    assert [config["metadata"]["condition"] for config in results["configs"].values()] == [expected] * len(
+        results["configs"]
+    )
     (folder,) = (words[4] for words in [recipe("own-prompt")[1]])
     card = judge(tmp_path / folder.replace("NAME", "keyword"), dataset)
     assert card["judge"]["unscored"] == 0
     assert card["model"]["condition"] == expected
 
 
-def test_the_recipe_for_messages_by_themselves_runs_and_is_scored(dataset: Path, opened: Release, tmp_path: Path) -> None:
+def test_the_recipe_for_messages_by_themselves_runs_and_is_scored(
+    dataset: Path, opened: Release, tmp_path: Path
+) -> None:
     """As the page has it, on the lite tier: replies and labels twice each, read back by the recipe's second command."""
     asks, scores = recipe("messages")
     with reference_server.start() as server:
@@ -106,11 +129,18 @@ def test_the_recipe_for_messages_by_themselves_runs_and_is_scored(dataset: Path,
     card = judge(tmp_path / scores[4].replace("NAME", "keyword"), dataset)
     lite = sum("lite" in m.tiers for m in opened.messages.values())
     assert card["composite"]["value"] is None
-    assert [(t["prompt"], t["messages"], t["runs"], t["complete"]) for t in card["triage"]] == [("bare", lite, 2, True), ("guided", lite, 2, True)]
+    assert [(t["prompt"], t["messages"], t["runs"], t["complete"]) for t in card["triage"]] == [
+        ("bare", lite, 2, True),
+        ("guided", lite, 2, True),
+    ]
 
 
-@pytest.mark.parametrize(("content", "complaint"), [(None, "can't be read"), (b"", "is empty"), (b"\xff\xfe", "can't be read")])
-def test_a_prompt_file_that_is_none_is_refused(content: bytes | None, complaint: str, dataset: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("content", "complaint"), [(None, "can't be read"), (b"", "is empty"), (b"\xff\xfe", "can't be read")]
+)
+def test_a_prompt_file_that_is_none_is_refused(
+    content: bytes | None, complaint: str, dataset: Path, tmp_path: Path
+) -> None:
     """Missing, empty or not UTF-8: one line that names the file, and nothing is asked of the model."""
     if content is not None:
         (tmp_path / "prompt.txt").write_bytes(content)

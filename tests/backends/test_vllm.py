@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from local_backends import Backend, LocalBackendTests
 
-# A tiny model's context is 16,384 tokens; vLLM on a CPU needs no graphs, and a share of the memory that leaves room for others.
+# A tiny model's context is 16,384 tokens; vLLM on a CPU needs no graphs, and a share of the memory that leaves room for
+# others.
 VLLM = Backend(
     "vllm",
     chat="vllm",

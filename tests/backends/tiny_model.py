@@ -1,10 +1,14 @@
-"""Makes a causal language model of two million parameters or less and its tokenizer, on the spot: nothing is downloaded.
+"""Makes a causal language model of two million parameters or less and its tokenizer, on the spot: nothing is
+downloaded.
 
 Usage, in an environment that has torch and transformers:
-`python tests/backends/tiny_model.py OUT --corpus TEXT [--template chatml|no-system|drops-system|none] [--says REPLY] [--seed 0]`
+`python tests/backends/tiny_model.py OUT --corpus TEXT [--template chatml|no-system|drops-system|none] [--says REPLY]
+[--seed 0]`
 
-Weights are random, unless `--says` is given: then they are built so that the model writes that reply, token after token, whatever
-it was asked, on every backend and in every batch. What was asked can't be read from such replies, so tests read it from what went in.
+Weights are random, unless `--says` is given: then they are built so that the model writes that reply, token after
+token, whatever
+it was asked, on every backend and in every batch. What was asked can't be read from such replies, so tests read it from
+what went in.
 """
 
 from __future__ import annotations
@@ -23,10 +27,14 @@ GENERATE = "{%- if add_generation_prompt -%}{{- '<|im_start|>assistant\n' -}}{%-
 TEMPLATES: dict[str, str | None] = {
     "chatml": "{%- for message in messages -%}" + TURN + "{%- endfor -%}" + GENERATE,
     # As Gemma's first generations and early Mistral: a system role is an error.
-    "no-system": "{%- if messages[0]['role'] == 'system' -%}{{- raise_exception('System role not supported') -}}{%- endif -%}"
+    "no-system": "{%- if messages[0]['role'] == 'system' -%}{{- raise_exception('System role not supported') "
+    "-}}{%- endif -%}"
     "{%- for message in messages -%}" + TURN + "{%- endfor -%}" + GENERATE,
     # Worse: it is left out without a word.
-    "drops-system": "{%- for message in messages if message['role'] != 'system' -%}" + TURN + "{%- endfor -%}" + GENERATE,
+    "drops-system": "{%- for message in messages if message['role'] != 'system' -%}"
+    + TURN
+    + "{%- endfor -%}"
+    + GENERATE,
     "none": None,
 }
 CONTEXT = 16384  # tokens; positions are computed and cost no weights
@@ -34,17 +42,23 @@ HEAD = 32  # the smallest attention head that vLLM's CPU kernel has
 
 
 def tokenizer(corpus: str, template: str | None, vocabulary: int = 4096) -> PreTrainedTokenizerFast:
-    """A byte-level BPE trained on `corpus`, with ChatML's special tokens; `<think>` is plain text to it, as to Qwen 3's."""
+    """A byte-level BPE trained on `corpus`, with ChatML's special tokens; `<think>` is plain text to it, as to Qwen
+    3's.
+    """
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     raw.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     raw.train_from_iterator(
         corpus.splitlines(keepends=True),
-        trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=[PAD, START, END], initial_alphabet=alphabet, show_progress=False),
+        trainers.BpeTrainer(
+            vocab_size=vocabulary, special_tokens=[PAD, START, END], initial_alphabet=alphabet, show_progress=False
+        ),
     )
     raw.add_tokens([AddedToken(text, special=False, normalized=False) for text in ("<think>", "</think>", "\n\n")])
-    fast = PreTrainedTokenizerFast(tokenizer_object=raw, eos_token=END, pad_token=PAD, model_max_length=CONTEXT, clean_up_tokenization_spaces=False)
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=raw, eos_token=END, pad_token=PAD, model_max_length=CONTEXT, clean_up_tokenization_spaces=False
+    )
     fast.chat_template = template
     return fast
 
@@ -57,14 +71,18 @@ def model(tok: PreTrainedTokenizerFast, hidden: int, tied: bool) -> Qwen2ForCaus
         pad_token_id=tok.pad_token_id, initializer_range=0.2,
     )  # fmt: skip
     made = Qwen2ForCausalLM(config).eval()
-    made.generation_config = GenerationConfig(eos_token_id=tok.eos_token_id, pad_token_id=tok.pad_token_id, do_sample=False)
+    made.generation_config = GenerationConfig(
+        eos_token_id=tok.eos_token_id, pad_token_id=tok.pad_token_id, do_sample=False
+    )
     return made
 
 
 def teach(made: Qwen2ForCausalLM, tok: PreTrainedTokenizerFast, says: str) -> None:
-    """Builds weights by which the next token depends on the last alone: what ends a prompt is followed by `says`, and that by the end.
+    """Builds weights by which the next token depends on the last alone: what ends a prompt is followed by `says`, and
+    that by the end.
 
-    The layers add nothing, so the last position's state is its token's embedding e_t, and the output row of the token that
+    The layers add nothing, so the last position's state is its token's embedding e_t, and the output row of the token
+    that
     follows t is e_t itself: random e are nearly orthogonal, so its logit is far above all others.
 
     Raises:
@@ -72,10 +90,16 @@ def teach(made: Qwen2ForCausalLM, tok: PreTrainedTokenizerFast, says: str) -> No
     """
     reply = [*tok(says, add_special_tokens=False)["input_ids"], tok.eos_token_id]
     # "<|im_start|>assistant\n" ends a templated prompt, "Assistant:" a transcript.
-    starts = {tok(text, add_special_tokens=False)["input_ids"][-1] for text in ("<|im_start|>assistant\n", "Assistant:")}
+    starts = {
+        tok(text, add_special_tokens=False)["input_ids"][-1] for text in ("<|im_start|>assistant\n", "Assistant:")
+    }
     if len(set(reply)) < len(reply) or starts & set(reply[:-1]) - {reply[-2]}:
-        raise SystemExit(f"tiny_model: a token stands twice in {says!r} or begins a turn: {tok.convert_ids_to_tokens(reply)}")
-    follows = dict(itertools.pairwise(reply)) | dict.fromkeys(starts, reply[0])  # a reply that ends as a prompt does begins again, for ever
+        raise SystemExit(
+            f"tiny_model: a token stands twice in {says!r} or begins a turn: {tok.convert_ids_to_tokens(reply)}"
+        )
+    follows = dict(itertools.pairwise(reply)) | dict.fromkeys(
+        starts, reply[0]
+    )  # a reply that ends as a prompt does begins again, for ever
     with torch.no_grad():
         for layer in made.model.layers:
             layer.self_attn.o_proj.weight.zero_()

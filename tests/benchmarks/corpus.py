@@ -2,12 +2,16 @@
 
 Usage: python tests/benchmarks/corpus.py [--sizes 25000 250000] [--jobs 2] [--no-baseline]
 
-Messages are made here: words of this repository's documents, drawn by Zipf's law, 12 to 150 to a message; 5 % fill one of 20
-templates, so that many are alike without being copies. Of every 100 messages 5 are exact copies (but for case, spaces and
-punctuation), 10 near-copies by one to six edits of words with a true Jaccard index of 0.8 or more, and 5 are decoys: edited
+Messages are made here: words of this repository's documents, drawn by Zipf's law, 12 to 150 to a message; 5 % fill one
+of 20
+templates, so that many are alike without being copies. Of every 100 messages 5 are exact copies (but for case, spaces
+and
+punctuation), 10 near-copies by one to six edits of words with a true Jaccard index of 0.8 or more, and 5 are decoys:
+edited
 further, to an index in [0.6, 0.8), so that removing one is wrong. The index is recomputed here with sets of strings.
 
-A whole run is measured, in a process of its own: reading JSONL, normalising, masking, language, duplicates, samples, parquet.
+A whole run is measured, in a process of its own: reading JSONL, normalising, masking, language, duplicates, samples,
+parquet.
 Found: planted near-copies that were removed. False: of all messages that are no planted copies, the share removed.
 Baselines: `set` drops equal texts, as the paper's code does; `datasketch` (where installed: it is no dependency) is the
 MinHash LSH that one would write in ten lines, without verification. Both do this one step of the work only.
@@ -55,10 +59,34 @@ class Maker:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "dataset_builder" / "content" / "README.md"]
+        pages = [
+            ROOT / "README.md",
+            *sorted((ROOT / "docs").glob("*.md")),
+            ROOT / "dataset_builder" / "content" / "README.md",
+        ]
         words = sorted({w for p in pages for w in re.findall(r"[a-z]{2,}", p.read_text(encoding="utf-8").lower())})
         self.random.shuffle(words)
-        self.words = ["the", "and", "I", "to", "a", "my", "of", "that", "in", "it", "is", "was", "but", "with", "for", "not", "have", "when", *words]
+        self.words = [
+            "the",
+            "and",
+            "I",
+            "to",
+            "a",
+            "my",
+            "of",
+            "that",
+            "in",
+            "it",
+            "is",
+            "was",
+            "but",
+            "with",
+            "for",
+            "not",
+            "have",
+            "when",
+            *words,
+        ]
         self.weights = list(accumulate(1 / (n + 3) for n in range(len(self.words))))
         self.templates = [self._words(24) for _ in range(TEMPLATES)]
 
@@ -71,19 +99,27 @@ class Maker:
             for place in self.random.sample(range(len(template)), SLOTS):
                 template[place] = self._words(1)[0]
             return " ".join(template).capitalize() + "."
-        sentences = [" ".join(self._words(self.random.randint(6, 18))).capitalize() for _ in range(self.random.randint(2, 9))]
+        sentences = [
+            " ".join(self._words(self.random.randint(6, 18))).capitalize() for _ in range(self.random.randint(2, 9))
+        ]
         return ". ".join(sentences) + "."
 
     def copy(self, text: str) -> str:
         return self.random.choice([text.upper(), text.replace(". ", "!!  "), f"  {text}\n", text.lower(), text])
 
     def edited(self, text: str, low: float, high: float) -> str | None:
-        """The text with words changed, left out or added until its index is in [low, high); None where it jumps past."""
+        """The text with words changed, left out or added until its index is in [low, high); None where it jumps
+        past.
+        """
         words = text.split(" ")
         for _ in range(60):
             place = self.random.randrange(len(words))
             how = self.random.choice(("change", "leave out", "add"))
-            words[place : place + 1] = {"change": self._words(1), "leave out": [], "add": [words[place], *self._words(1)]}[how]
+            words[place : place + 1] = {
+                "change": self._words(1),
+                "leave out": [],
+                "add": [words[place], *self._words(1)],
+            }[how]
             index = alike(text, " ".join(words))
             if index < low or len(words) < 5:
                 return None
@@ -103,7 +139,11 @@ def plant(path: Path, size: int) -> dict[str, int]:
             origin = made[maker.random.randrange(len(made))]
             while origin[0] != "own":
                 origin = made[maker.random.randrange(len(made))]
-            text = maker.copy(origin[1]) if kind == "exact" else maker.edited(origin[1], *((LEAST, 1.0) if kind == "near" else (0.6, LEAST)))
+            text = (
+                maker.copy(origin[1])
+                if kind == "exact"
+                else maker.edited(origin[1], *((LEAST, 1.0) if kind == "near" else (0.6, LEAST)))
+            )
         if text:
             made.append((kind, text))
             counts[kind] += 1
@@ -117,10 +157,11 @@ def library(folder: Path, jobs: int) -> dict[str, Any]:
     """One corpus, and which kinds of message it dropped as duplicates."""
     import pyarrow.parquet as pq
 
-    from dataset_builder.corpus.build import build
+    from corpora.build import build
 
     (folder / "mapping.yaml").write_text(
-        "name: planted\ndate: 2026-11-01\nsources:\n  - name: made\n    path: made.jsonl\n    licence: cc0-1.0\n    fields: {text: text, keep: [kind]}\n"
+        "name: planted\ndate: 2026-11-01\nsources:\n  - name: made\n    path: made.jsonl\n    licence: "
+        "cc0-1.0\n    fields: {text: text, keep: [kind]}\n"
         "limits: {languages: [en]}\nsamples: {validation: 206, test: 2046, seed: 1, by: [length]}\n",
         encoding="utf-8",
     )
@@ -179,9 +220,14 @@ def report(name: str, size: int, counts: dict[str, int], folder: Path, figures: 
     other = {step: len(lines) for step, lines in figures["dropped"].items() if not step.endswith("duplicate")}
     false = (by_kind["own"] + by_kind["decoy"]) / (counts["own"] + counts["decoy"])
     cost = f"{figures['seconds']:>6.1f} s  {figures['cpu']:>6.1f} s CPU  {figures['gb']:.2f} GB"
-    found = f"exact {by_kind['exact'] / counts['exact']:.2%}   near {by_kind['near'] / counts['near']:.2%} of {counts['near']}"
+    found = (
+        f"exact {by_kind['exact'] / counts['exact']:.2%}   near {by_kind['near'] / counts['near']:.2%} "
+        f"of {counts['near']}"
+    )
     spared = f"false {false:.3%} (decoys {by_kind['decoy']} of {counts['decoy']})"
-    print(f"{name:<11}{size:>8}  {cost}   {found}   {spared}" + (f"   other steps {other}" if other else ""), flush=True)
+    print(
+        f"{name:<11}{size:>8}  {cost}   {found}   {spared}" + (f"   other steps {other}" if other else ""), flush=True
+    )
 
 
 def main() -> None:
@@ -201,7 +247,11 @@ def main() -> None:
             counts = plant(folder / "made.jsonl", size)
             for run in RUNS if not options.no_baseline and size == options.sizes[0] else ["corpus"]:
                 done = subprocess.run(
-                    [sys.executable, __file__, "--one", run, name, "--jobs", str(options.jobs)], capture_output=True, text=True, check=False, cwd=ROOT
+                    [sys.executable, __file__, "--one", run, name, "--jobs", str(options.jobs)],
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                    cwd=ROOT,
                 )
                 if done.returncode:
                     print(f"{run:<11}{size:>8}  not run: {done.stderr.strip().splitlines()[-1]}")

@@ -15,10 +15,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import test_injection as battery  # noqa: E402
 
-from dataset_builder.compose import compose  # noqa: E402
-from dataset_builder.load import load  # noqa: E402
+from dataset_builder.composing.compose import compose  # noqa: E402
+from dataset_builder.reading.load import load  # noqa: E402
 from dataset_builder.release import open_release  # noqa: E402
-from dataset_builder.write import write  # noqa: E402
+from dataset_builder.writing.write import write  # noqa: E402
 
 
 def main() -> None:
@@ -41,7 +41,9 @@ def main() -> None:
     texts = Counter(i.kind for i in battery.BATTERY)
     for kind, count in texts.items():
         print(f"{kind:18}{count:6}{2 * count * len(battery.CASES):10}{flipped[kind]:7}{broken[kind]:17}")
-    print(f"{'all':18}{texts.total():6}{2 * texts.total() * len(battery.CASES):10}{flipped.total():7}{broken.total():17}")
+    print(
+        f"{'all':18}{texts.total():6}{2 * texts.total() * len(battery.CASES):10}{flipped.total():7}{broken.total():17}"
+    )
 
 
 if __name__ == "__main__":

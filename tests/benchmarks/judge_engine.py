@@ -1,13 +1,19 @@
-"""How close the live judge engine comes to the ideal rate, and what memory it needs, beside a plain `openai`-client loop.
+"""How close the live judge engine comes to the ideal rate, and what memory it needs, beside a plain `openai`-client
+loop.
 
-Usage: python tests/benchmarks/judge_engine.py [--requests 3000] [--latency 0.2] [--concurrency 64] [--tries 3] [--memory 1000 10000 100000]
+Usage: python tests/benchmarks/judge_engine.py [--requests 3000] [--latency 0.2] [--concurrency 64] [--tries 3]
+[--memory 1000 10000 100000]
 
 The judge is a loopback server in a process of its own that answers every request after `latency`; the ideal is
-concurrency / latency requests a second. Each engine runs in a process of its own. Ours does what `judge run` does: makes
-each request from a reply (4,000 characters of prompt), looks up what is answered, sends, checks the answer's quotes, and
-has every line on the disk. The plain loop sends the same bodies from a list through `openai.AsyncOpenAI` under a semaphore
+concurrency / latency requests a second. Each engine runs in a process of its own. Ours does what `judge run` does:
+makes
+each request from a reply (4,000 characters of prompt), looks up what is answered, sends, checks the answer's quotes,
+and
+has every line on the disk. The plain loop sends the same bodies from a list through `openai.AsyncOpenAI` under a
+semaphore
 and keeps the answers in memory: no file, no check, nothing to go on from after a kill.
-Rates are the best of `tries`, since other work on the machine only ever takes away; all tries are printed. Peak memory is
+Rates are the best of `tries`, since other work on the machine only ever takes away; all tries are printed. Peak memory
+is
 the process's own maximum, with a server that answers at once; "before" is what it holds when the first request is made.
 """
 
@@ -34,7 +40,9 @@ RUBRIC = "The reply is judged by one criterion, whose text stands here as long a
 
 
 def served(latency: float) -> None:
-    """A judge in as little code as HTTP allows, so that what is measured is the engine; prints its port and serves until killed."""
+    """A judge in as little code as HTTP allows, so that what is measured is the engine; prints its port and serves
+    until killed.
+    """
     content = json.dumps({"label": "PASS", "quotes": ["a good day"]})
     body = json.dumps(
         {
@@ -61,7 +69,9 @@ def served(latency: float) -> None:
             if len(self.got) < head + 4 + length:
                 return
             self.got = b""
-            asyncio.get_running_loop().call_later(latency, self.transport.write, answer) if latency else self.transport.write(answer)
+            asyncio.get_running_loop().call_later(
+                latency, self.transport.write, answer
+            ) if latency else self.transport.write(answer)
 
     async def main() -> None:
         server = await asyncio.get_running_loop().create_server(Judge, "127.0.0.1", 0, backlog=1024)
@@ -75,8 +85,8 @@ def questions(number: int) -> Iterator[Any]:
     """Requests that are made as they are needed, each about another reply."""
     import hashlib
 
-    from judge.asking.fence import fence
-    from judge.asking.requests import MAX_TOKENS, JudgeRequest, _schema
+    from judge.llm.questions import MAX_TOKENS, JudgeRequest, _schema
+    from replies.fence import fence
 
     for n in range(number):
         reply = f"Reply number {n}. I hope that you have a good day. " + "It is long enough to be a real one. " * 30
@@ -85,16 +95,21 @@ def questions(number: int) -> Iterator[Any]:
             "messages": [{"role": "user", "content": RUBRIC + fence(reply)}],
             "temperature": 0,
             "max_tokens": MAX_TOKENS,
-            "response_format": {"type": "json_schema", "json_schema": {"name": "verdict", "strict": True, "schema": _schema(LABELS, False)}},
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "verdict", "strict": True, "schema": _schema(LABELS, False)},
+            },
         }
-        yield JudgeRequest(hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:32], body, LABELS, reply)
+        yield JudgeRequest(
+            hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:32], body, LABELS, reply
+        )
 
 
 def ours(url: str, number: int, concurrency: int) -> dict[str, float]:
     """`judge run` without the reading of a run: missing questions → answers on the disk."""
-    from judge.asking import batch
-    from judge.asking.budget import Budget, Prices
-    from judge.asking.engine import Endpoint, drive
+    from judge.llm import batch
+    from judge.llm.budget import Budget, Prices
+    from judge.llm.engine import Endpoint, drive
 
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
@@ -105,7 +120,11 @@ def ours(url: str, number: int, concurrency: int) -> dict[str, float]:
         seconds = time.perf_counter() - started
         log.close()
         assert outcome.read == number == batch.Replies(where).lines, outcome
-    return {"rate": number / seconds, "before": before / 1024, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    return {
+        "rate": number / seconds,
+        "before": before / 1024,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
 
 
 def plain(url: str, number: int, concurrency: int) -> dict[str, float]:
@@ -128,7 +147,11 @@ def plain(url: str, number: int, concurrency: int) -> dict[str, float]:
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = asyncio.run(main())
-    return {"rate": number / seconds, "before": before / 1024, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+    return {
+        "rate": number / seconds,
+        "before": before / 1024,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
 
 
 def measured(engine: str, number: int, latency: float, concurrency: int) -> dict[str, float]:
@@ -172,16 +195,24 @@ def main() -> None:
         engines.remove("plain")
         print("the plain loop is left out: the package openai is not installed here")
     ideal = args.concurrency / args.latency
-    print(f"{args.requests} requests, {args.latency * 1000:.0f} ms, concurrency {args.concurrency}: ideal {ideal:.0f} requests/s; best of {args.tries}")
+    print(
+        f"{args.requests} requests, {args.latency * 1000:.0f} ms, concurrency {args.concurrency}: ideal "
+        f"{ideal:.0f} requests/s; best of {args.tries}"
+    )
     for engine in engines:
         tries = [measured(engine, args.requests, args.latency, args.concurrency) for _ in range(args.tries)]
         best = max(t["rate"] for t in tries)
         every = ", ".join(f"{t['rate']:.0f}" for t in tries)
-        print(f"{engine:>6}{best:8.0f} requests/s{best / ideal:8.1%} of ideal   (tries: {every})   peak {min(t['peak'] for t in tries):.0f} MB", flush=True)
+        print(
+            f"{engine:>6}{best:8.0f} requests/s{best / ideal:8.1%} of ideal   (tries: {every})   peak "
+            f"{min(t['peak'] for t in tries):.0f} MB",
+            flush=True,
+        )
     for number in args.memory:
         found = measured("ours", number, 0, args.concurrency)
         print(
-            f"memory, {number:7,} requests: peak {found['peak']:.1f} MB (before {found['before']:.1f}); {found['rate']:.0f} requests/s at no latency",
+            f"memory, {number:7,} requests: peak {found['peak']:.1f} MB (before {found['before']:.1f}); "
+            f"{found['rate']:.0f} requests/s at no latency",
             flush=True,
         )
 

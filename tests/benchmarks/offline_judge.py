@@ -2,8 +2,10 @@
 
     python tests/benchmarks/offline_judge.py [--replies 20000] [--seed 1]
 
-Every reply is another text, so that no cache answers: sentences of the benchmark's own messages and of plain replies are drawn at
-random, in lengths from a word to a page, over all criteria in turn. The plain alternative reads the same replies with the same
+Every reply is another text, so that no cache answers: sentences of the benchmark's own messages and of plain replies
+are drawn at
+random, in lengths from a word to a page, over all criteria in turn. The plain alternative reads the same replies with
+the same
 decisions on `re`, compiled beforehand, every pattern searched in full; it must give the same labels.
 """
 
@@ -21,7 +23,7 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from dataset_builder.load import CONTENT  # noqa: E402
+from dataset_builder.prompts import CONTENT  # noqa: E402
 from judge.offline import addressed, patterns, readings, stances  # noqa: E402
 from judge.offline import judge as offline  # noqa: E402
 
@@ -32,7 +34,11 @@ def sentences() -> tuple[list[str], list[str]]:
     """Sentences of users and of repliers, from the content and the tests' own tables."""
     import test_offline
 
-    users = [s for path in sorted((CONTENT / "scenarios").glob("*.md")) for s in re.findall(r"[A-Z][^.!?\n#:]{15,160}[.!?]", path.read_text(encoding="utf-8"))]
+    users = [
+        s
+        for path in sorted((CONTENT / "scenarios").glob("*.md"))
+        for s in re.findall(r"[A-Z][^.!?\n#:]{15,160}[.!?]", path.read_text(encoding="utf-8"))
+    ]
     return users, [s for _, _, reply in test_offline.CASES for s in re.split(r"(?<=[.!?])\s+", reply)]
 
 
@@ -80,7 +86,10 @@ def main() -> None:
     given = options.parse_args()
     cases = replies(given.replies, given.seed)
     length = sorted(len(reply) for _, _, reply in cases)
-    print(f"{len(cases)} replies, all different; characters: median {length[len(length) // 2]}, 90 % {length[9 * len(length) // 10]}, longest {length[-1]}")
+    print(
+        f"{len(cases)} replies, all different; characters: median {length[len(length) // 2]}, 90 % "
+        f"{length[9 * len(length) // 10]}, longest {length[-1]}"
+    )
     offline.judge(*cases[0])
     seconds, found = timed(offline.judge, cases)
     print(f"offline judge ({offline.NAME}, RE2)   {len(cases) / seconds:8.0f} replies/s")
@@ -90,7 +99,10 @@ def main() -> None:
     on_re()
     plain_seconds, plain_found = timed(offline.judge, some)
     same = sum(a == b for a, b in zip(plain_found, found, strict=False))
-    print(f"the same on Python's re          {len(some) / plain_seconds:8.0f} replies/s   ({same} of {len(some)} the same label and spans)")
+    print(
+        f"the same on Python's re          {len(some) / plain_seconds:8.0f} replies/s   ({same} of "
+        f"{len(some)} the same label and spans)"
+    )
 
 
 if __name__ == "__main__":

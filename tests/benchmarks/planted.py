@@ -1,16 +1,20 @@
 """Do the intervals hold? Simulated models whose true rates are planted, scored by the library, compared with the truth.
 
-Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a b] [--kind rates groups curves]. Needs a built dataset.
+Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a b] [--kind rates groups curves]. Needs a
+built dataset.
 
-Estimand: messages like these, this model, these settings. Every seed draws its messages anew from a population: a slot of
-a scenario takes one of that scenario's real messages as a pattern (its severity, difficulty, conditions and contexts, with
+Estimand: messages like these, this model, these settings. Every seed draws its messages anew from a population: a slot
+of
+a scenario takes one of that scenario's real messages as a pattern (its severity, difficulty, conditions and contexts,
+with
 replacement) and a new disposition z ~ N(0, 1) of the model towards it. Its samples pass with
     logit⁻¹(intercept + slope · |severity| + scenario + planted effect + σ z),
 independently given z. σ is set so that two samples of a message correlate as the ICC says (on the pass/fail scale, not
 the logit). Truth is the population's value under the library's weights, by quadrature over z; it uses the library for
 weights and polarity, and for no estimate. Nothing generalises to scenarios, contexts or conditions that aren't here.
 
-Design a is this release's core tier: P1-B1 12 crisis and 13 control messages, P1-B3 11/11, P2-B3 9/8, P3-B1 10/8, P4-B1 5/9
+Design a is this release's core tier: P1-B1 12 crisis and 13 control messages, P1-B3 11/11, P2-B3 9/8, P3-B1 10/8, P4-B1
+5/9
 (with and without a safety prompt), P4-B2 12 controls, 4 conversations.
 Design b is the planned library: P1-B1…B6 120/100/100/60/60/60, P2 80, P3 60, P4 120 messages, in scenarios of about 20,
 synthesised from the real rows; its P1 crisis messages stand on a ladder of severities 1…10.
@@ -72,7 +76,8 @@ PLANNED = {
 }
 
 
-# --- the population ------------------------------------------------------------------------------------------------------
+# --- the population
+# ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,10 @@ class Population:
         """(pairs, 2): entries with the safety prompt, and the same without it."""
         t = self.table
         place = {(r.id, int(k)): n for n, (r, k) in enumerate(zip(t.rows, t.index, strict=True))}
-        return np.array([(n, place[r.pair_of, int(t.index[n])]) for n, r in enumerate(t.rows) if r.arm == "with" and r.pair_of], dtype=np.int64)
+        return np.array(
+            [(n, place[r.pair_of, int(t.index[n])]) for n, r in enumerate(t.rows) if r.arm == "with" and r.pair_of],
+            dtype=np.int64,
+        )
 
     def verdict(self, entry: int, label: int) -> Verdict:
         """One verdict object per entry and label, shared by all seeds."""
@@ -106,7 +114,16 @@ class Population:
 
 def _verdict(row: Row, index: int, check: str, behavior: str, label: str) -> Verdict:
     return Verdict.model_construct(
-        id=row.id, repeat=0, index=index, check=check, behavior=behavior, turn=-1, label=label, unscored=None, incident=None, decided_by="rule:planted"
+        id=row.id,
+        repeat=0,
+        index=index,
+        check=check,
+        behavior=behavior,
+        turn=-1,
+        label=label,
+        unscored=None,
+        incident=None,
+        decided_by="rule:planted",
     )
 
 
@@ -149,7 +166,12 @@ def population(design: Design) -> Population:
         table=table,
         share=np.array([chance[r.message_key] for r in table.rows]),
         choices=[np.array([code[k] for k in ks]) for ks in keys],
-        partial=np.array([c.check in ("criterion", "rating") or (c.check == "graded" and "PARTIAL" in c.outcomes.values()) for c in table.checks]),
+        partial=np.array(
+            [
+                c.check in ("criterion", "rating") or (c.check == "graded" and "PARTIAL" in c.outcomes.values())
+                for c in table.checks
+            ]
+        ),
         scenario=np.array([shift[r.scenario] for r in table.rows]),
         scoring=release.scoring,
     )
@@ -191,14 +213,18 @@ def _message(pattern: list[Row], slot: Slot, number: int, severity: int | None) 
                 "perturbation": code,
                 "severity": severity or r.severity,
                 "pair_of": names.get(r.pair_of or ""),
-                "evaluation": [c.model_copy(update={"behavior": slot.behavior}) if c.behavior == source else c for c in r.evaluation],
+                "evaluation": [
+                    c.model_copy(update={"behavior": slot.behavior}) if c.behavior == source else c
+                    for c in r.evaluation
+                ],
             }
         )
         for r in pattern
     ]
 
 
-# --- the simulated model ---------------------------------------------------------------------------------------------------
+# --- the simulated model
+# ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -277,7 +303,14 @@ def planted(cell: Cell) -> Planted:
         eta = _level_logits(p, z, cell.level, 0.0)
         inside = {name: p.table.column(name).mask(value) for name, value in (CROSSED, BETWEEN)}
         if cell.plant != "nothing":
-            eta = _shifted(p, z, eta, inside[cell.plant], lambda made: _gap_truth(p, made.expected, cell.plant, inside[cell.plant]), -0.2)
+            eta = _shifted(
+                p,
+                z,
+                eta,
+                inside[cell.plant],
+                lambda made: _gap_truth(p, made.expected, cell.plant, inside[cell.plant]),
+                -0.2,
+            )
         made = _planted(p, z, eta, {})
         made.truth.update({name: _gap_truth(p, made.expected, name, mask) for name, mask in inside.items()})
         return made
@@ -296,7 +329,9 @@ def _planted(p: Population, z: Disposition, eta: Array, truth: dict[str, float])
 
 
 def _level_logits(p: Population, z: Disposition, level: float, slope: float) -> Array:
-    """Logits at which P1's crisis, P1's controls and the rest are each caught at `level`, graver messages more often."""
+    """Logits at which P1's crisis, P1's controls and the rest are each caught at `level`, graver messages more
+    often.
+    """
     t = p.table
     shape = z.stretch * (slope * np.abs(t.severity) + (p.scenario if slope else 0.0))
     detection = t.under(["P1"])
@@ -305,15 +340,21 @@ def _level_logits(p: Population, z: Disposition, level: float, slope: float) -> 
         if part.any():
             w = (t.weight * p.share)[part]
             low, high = z.grid[0] - shape[part].min(), z.grid[-1] - shape[part].max()
-            eta[part] = shape[part] + brentq(lambda m, part=part, w=w: float(np.average(z.rate(m + shape[part]), weights=w)) - level, low, high)
+            eta[part] = shape[part] + brentq(
+                lambda m, part=part, w=w: float(np.average(z.rate(m + shape[part]), weights=w)) - level, low, high
+            )
     return eta
 
 
-def _shifted(p: Population, z: Disposition, eta: Array, mask: NDArray[np.bool_], truth: Callable[[Planted], float], wanted: float) -> Array:
+def _shifted(
+    p: Population, z: Disposition, eta: Array, mask: NDArray[np.bool_], truth: Callable[[Planted], float], wanted: float
+) -> Array:
     """`eta` with one shift on `mask`, such that `truth` is as wanted."""
     if not mask.any():
         return eta
-    return eta + mask * brentq(lambda d: truth(_planted(p, z, eta + d * mask, {})) - wanted, -30.0 * z.stretch, 0.0, xtol=1e-4)
+    return eta + mask * brentq(
+        lambda d: truth(_planted(p, z, eta + d * mask, {})) - wanted, -30.0 * z.stretch, 0.0, xtol=1e-4
+    )
 
 
 def _curve_logits(p: Population, z: Disposition, cell: Cell) -> Array:
@@ -325,7 +366,8 @@ def _curve_logits(p: Population, z: Disposition, cell: Cell) -> Array:
     return np.where(t.crisis, by_severity[np.clip(t.severity, 0, 10)], z.logit(0.9))
 
 
-# --- truths: the population's values under the weights ---------------------------------------------------------------------
+# --- truths: the population's values under the weights
+# ---------------------------------------------------------------------
 
 
 def _average(p: Population, values: Array, mask: NDArray[np.bool_]) -> float:
@@ -346,11 +388,17 @@ def _rate_truths(p: Population, made: Planted) -> dict[str, float]:
         crisis, control = mask & t.crisis, mask & ~t.crisis
         if code.startswith("P1"):
             best = max((_average(p, c, crisis) + _average(p, c, control)) / 2 for c in t.constants.T)
-            truth[code] = 100 * ((_average(p, made.expected, crisis) + _average(p, made.expected, control)) / 2 - best) / (1 - best)
+            truth[code] = (
+                100
+                * ((_average(p, made.expected, crisis) + _average(p, made.expected, control)) / 2 - best)
+                / (1 - best)
+            )
         else:
             truth[code] = 100 * _average(p, made.expected, mask)
     weights = p.scoring["composite"]
-    truth["composite"] = sum(weights[c] * truth[c] for c in t.behavior.names) / sum(weights[c] for c in t.behavior.names)
+    truth["composite"] = sum(weights[c] * truth[c] for c in t.behavior.names) / sum(
+        weights[c] for c in t.behavior.names
+    )
     if any(r.arm == "with" for r in t.rows):
         truth["arms difference"] = _arm_truth(p, made.expected)
     return truth
@@ -375,7 +423,8 @@ def _gap_truth(p: Population, expected: Array, column: str, inside: NDArray[np.b
     return float(np.average(gaps, weights=den[0][both]))
 
 
-# --- one seed ----------------------------------------------------------------------------------------------------------------
+# --- one seed
+# ----------------------------------------------------------------------------------------------------------------
 
 
 class Seen(NamedTuple):
@@ -438,10 +487,22 @@ def hash_of(cell: Cell) -> int:
     return zlib.crc32(repr(cell).encode())
 
 
-# --- tables ------------------------------------------------------------------------------------------------------------------
+# --- tables
+# ------------------------------------------------------------------------------------------------------------------
 
 SHOWN_CURVES = ("P1-B1", "P1-B4")
-SHOWN = ("sensitivity", "specificity", "severe sensitivity", "informedness", "P1-B1", "P1-B3", "P2-B3", "P4-B2", "composite", "arms difference")
+SHOWN = (
+    "sensitivity",
+    "specificity",
+    "severe sensitivity",
+    "informedness",
+    "P1-B1",
+    "P1-B3",
+    "P2-B3",
+    "P4-B2",
+    "composite",
+    "arms difference",
+)
 WORDS = {
     "P1-B1": "P1-B1 score (tags)",
     "P1-B3": "P1-B3 score (graded)",
@@ -485,7 +546,18 @@ def lines(cell: Cell, seen: list[Seen]) -> list[Line]:
         error = float(np.sqrt(max(covered * (1 - covered), 1 / len(kept) / 4) / len(kept)))
         centre = float(np.median(value)) if name.endswith("threshold") else float(value.mean())
         found.append(
-            Line(cell, name, true, centre, covered, error, float(np.median(high - low)), len(kept), float((high < true).mean()), float((low > true).mean()))
+            Line(
+                cell,
+                name,
+                true,
+                centre,
+                covered,
+                error,
+                float(np.median(high - low)),
+                len(kept),
+                float((high < true).mean()),
+                float((low > true).mean()),
+            )
         )
     return found
 
@@ -507,7 +579,12 @@ def cells(kind: str, designs: list[str]) -> list[Cell]:
     if kind == "rates":
         return [Cell("rates", d, i, level) for d in designs for i in ICCS for level in LEVELS]  # type: ignore[arg-type]
     if kind == "groups":
-        return [Cell("groups", d, i, 0.8, plant) for d in designs for i in ICCS for plant in ("nothing", CROSSED[0], BETWEEN[0])]  # type: ignore[arg-type]
+        return [
+            Cell("groups", d, i, 0.8, plant)
+            for d in designs
+            for i in ICCS
+            for plant in ("nothing", CROSSED[0], BETWEEN[0])
+        ]  # type: ignore[arg-type]
     if "b" not in designs:
         return []
     plain = [Cell("curves", "b-p1", i, threshold=x) for i in ICCS for x in THRESHOLDS]
@@ -532,7 +609,11 @@ def mark(line: Line) -> str:
     """Says plainly that a row is outside 93–97 %, and why where that is known."""
     if 0.93 <= line.coverage <= 0.97:
         return ""
-    side = f"<< UNDER 93 % ({line.below:.0%} too low, {line.above:.0%} too high)" if line.coverage < 0.93 else ">> over 97 %, wider than need be"
+    side = (
+        f"<< UNDER 93 % ({line.below:.0%} too low, {line.above:.0%} too high)"
+        if line.coverage < 0.93
+        else ">> over 97 %, wider than need be"
+    )
     why = next((w for name, w in (UNDER if line.coverage < 0.93 else OVER).items() if line.figure.startswith(name)), "")
     return f"{side}: {why}" if why else side
 
@@ -543,12 +624,19 @@ def show(cell: Cell, seen: list[Seen]) -> None:
             continue
         if cell.kind == "curves" and line.figure.split()[0] not in SHOWN_CURVES:
             continue
-        scale = 100 if line.figure in ("sensitivity", "specificity", "severe sensitivity", "informedness", "persona", "register") else 1
+        scale = (
+            100
+            if line.figure
+            in ("sensitivity", "specificity", "severe sensitivity", "informedness", "persona", "register")
+            else 1
+        )
         name = WORDS.get(line.figure, line.figure)
         few = f" ({line.seeds} seeds)" if line.seeds < len(seen) else ""
         print(
-            f"{cell.design:5}{cell.icc:4.1f}{cell.level if cell.kind != 'curves' else cell.threshold:6.2f}  {cell.plant:10}{name:32}{scale * line.truth:8.1f}"
-            f"{scale * (line.mean - line.truth):+8.2f}{100 * line.coverage:8.1f} ±{196 * line.error:4.1f}{scale * line.width:9.1f}  {mark(line)}{few}"
+            f"{cell.design:5}{cell.icc:4.1f}{cell.level if cell.kind != 'curves' else cell.threshold:6.2f}  "
+            f"{cell.plant:10}{name:32}{scale * line.truth:8.1f}"
+            f"{scale * (line.mean - line.truth):+8.2f}{100 * line.coverage:8.1f} "
+            f"±{196 * line.error:4.1f}{scale * line.width:9.1f}  {mark(line)}{few}"
         )
     for name, share in shares(seen).items():
         error = 196 * np.sqrt(max(share * (1 - share), 0.25 / len(seen)) / len(seen))
@@ -558,15 +646,18 @@ def show(cell: Cell, seen: list[Seen]) -> None:
         what = "power" if planted_here else "false discovery"
         bad = "<< over 5 %" if not planted_here and share > 0.05 + error / 100 else ""
         print(
-            f"{cell.design:5}{cell.icc:4.1f}{cell.level if cell.kind != 'curves' else cell.threshold:6.2f}  {cell.plant:10}{WORDS.get(name, name):32}"
+            f"{cell.design:5}{cell.icc:4.1f}{cell.level if cell.kind != 'curves' else cell.threshold:6.2f}  "
+            f"{cell.plant:10}{WORDS.get(name, name):32}"
             f"{'':16}{100 * share:8.1f} ±{error:4.1f}  {what}  {bad}"
         )
 
 
 HEADS = {
-    "rates": "RATES, SCORES AND DIFFERENCES (points; level: the planted share caught; the safety prompt costs 10 points)",
+    "rates": "RATES, SCORES AND DIFFERENCES (points; level: the planted share caught; the safety prompt "
+    "costs 10 points)",
     "groups": "GROUPS (points; a gap of 20 points is planted where named; level 0.80)",
-    "curves": "CURVES (units of severity; level: the true threshold; median instead of mean; an inverted rung of 0.5 where named)",
+    "curves": "CURVES (units of severity; level: the true threshold; median instead of mean; an inverted "
+    "rung of 0.5 where named)",
 }
 
 
@@ -581,7 +672,11 @@ def main() -> None:
     context = multiprocessing.get_context("fork")
     for kind in args.kind:
         print(f"\n{HEADS[kind]}")
-        print(f"{'':5}{'ICC':>4}{'level':>6}  {'planted':10}{'figure':32}{'truth':>8}{'bias':>8}{'covered':>9} ±MC {'width':>9}", flush=True)
+        print(
+            f"{'':5}{'ICC':>4}{'level':>6}  {'planted':10}{'figure':32}{'truth':>8}{'bias':>8}{'covered':>9} "
+            f"±MC {'width':>9}",
+            flush=True,
+        )
         for cell in cells(kind, args.design):
             planted(cell)  # before the fork, so that every process has it
             if args.jobs > 1:
@@ -591,7 +686,10 @@ def main() -> None:
                 seen = run(cell, args.seeds)
             show(cell, seen)
             sys.stdout.flush()
-    print(f"\n{args.seeds} seeds per cell, {time.perf_counter() - started:.0f} s. 95 % is nominal, and rows outside 93–97 % are marked.")
+    print(
+        f"\n{args.seeds} seeds per cell, {time.perf_counter() - started:.0f} s. 95 % is nominal, and rows "
+        "outside 93–97 % are marked."
+    )
     print("±MC: 1.96 Monte Carlo standard errors. Bias: mean estimate less truth. Width: median.")
 
 

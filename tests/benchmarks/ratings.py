@@ -1,12 +1,17 @@
-"""How long the paper's tables take, and how much memory: 91,980 ratings, five models × 2,044 messages × 3 runs × 3 judge runs.
+"""How long the paper's tables take, and how much memory: 91,980 ratings, five models × 2,044 messages × 3 runs × 3
+judge runs.
 
 Usage: python tests/benchmarks/ratings.py [--models 5] [--messages 2044]. Needs a built dataset.
 
-Messages are the release's under new ids; ratings are drawn with a seed, one in a hundred unscored. Beside its ratings each reply
+Messages are the release's under new ids; ratings are drawn with a seed, one in a hundred unscored. Beside its ratings
+each reply
 has the verdicts of its criteria, as `judge score` writes them, so the files hold more lines than ratings.
-Ours: `judge.report.ratings_table`'s work as a user asks for it: each ratings.jsonl is read and checked line by line, and made into
-shares, bins and means with their intervals, by category and over all, ways to fail, the judge's self-agreement, and the printed table.
-The alternative is what one would write without us: lines read by `json`, pandas' groupby for shares, bins and means, no intervals
+Ours: `judge.report.ratings_table`'s work as a user asks for it: each ratings.jsonl is read and checked line by line,
+and made into
+shares, bins and means with their intervals, by category and over all, ways to fail, the judge's self-agreement, and the
+printed table.
+The alternative is what one would write without us: lines read by `json`, pandas' groupby for shares, bins and means, no
+intervals
 and nothing else. Whether both give the same numbers is said in the last line. Each runs in a process of its own.
 """
 
@@ -55,18 +60,40 @@ def write(release: Release, messages: dict[str, UserMessage], path: Path, seed: 
         for n, m in enumerate(messages.values()):
             for repeat in range(RUNS):
                 for index, check in enumerate(m.evaluation):
-                    shared: dict[str, Any] = {"id": m.id, "repeat": repeat, "index": index, "check": check.check, "behavior": check.behavior, "turn": -1}
+                    shared: dict[str, Any] = {
+                        "id": m.id,
+                        "repeat": repeat,
+                        "index": index,
+                        "check": check.check,
+                        "behavior": check.behavior,
+                        "turn": -1,
+                    }
                     shared |= {"decided_by": "panel", "judge": "judge-1", "prompt_hash": "0123456789abcdef"}
                     if check.check == "appropriateness":
-                        given = [None if gone else int(r) for r, gone in zip(ratings[n, repeat], lost[n, repeat], strict=True)]
-                        votes = tuple(Vote(judge="judge-1", repeat=k, label=r, unscored=None if r else "unparsable") for k, r in enumerate(given))
+                        given = [
+                            None if gone else int(r)
+                            for r, gone in zip(ratings[n, repeat], lost[n, repeat], strict=True)
+                        ]
+                        votes = tuple(
+                            Vote(judge="judge-1", repeat=k, label=r, unscored=None if r else "unparsable")
+                            for k, r in enumerate(given)
+                        )
                         heard = sorted(r for r in given if r)
                         label = heard[(len(heard) - 1) // 2] if len(heard) > 1 else None
                         v = Verdict(**shared, label=label, unscored=None if label else "unparsable", votes=votes)
                     elif check.check == "criterion":
-                        way = release.criteria[check.criterion].fails[0].split()[1] if release.criteria[check.criterion].fails else "missed_crisis"
+                        way = (
+                            release.criteria[check.criterion].fails[0].split()[1]
+                            if release.criteria[check.criterion].fails
+                            else "missed_crisis"
+                        )
                         fails = bool(failed[n, repeat, index])
-                        v = Verdict(**shared, criterion=check.criterion, label="FAIL" if fails else "PASS", incident=way if fails else None)
+                        v = Verdict(
+                            **shared,
+                            criterion=check.criterion,
+                            label="FAIL" if fails else "PASS",
+                            incident=way if fails else None,
+                        )
                     file.write(v.model_dump_json() + "\n")
 
 
@@ -82,14 +109,27 @@ def ours(release: Release, messages: dict[str, UserMessage], paths: list[Path]) 
     for path in paths:
         verdicts = ratings.read(path)
         judge = judge_card(verdicts, "judge-1", "0123456789abcdef")
-        card = appropriateness(messages, verdicts, release.criteria, release.scoring, judge, source="synthetic", messages_hash="0", tier=None, complete=True)
+        card = appropriateness(
+            messages,
+            verdicts,
+            release.criteria,
+            release.scoring,
+            judge,
+            source="synthetic",
+            messages_hash="0",
+            tier=None,
+            complete=True,
+        )
         found.append(Rated(path.stem, card))
     assert text(together(found, paths))
 
     def numbers(a: Appropriate) -> list[float]:
         return [a.harmful.value or 0.0, a.inappropriate.value or 0.0, *a.bins, a.mean.value or 0.0]
 
-    return {r.model: {"all": numbers(r.figures.overall), **{str(c): numbers(a) for c, a in r.figures.categories.items()}} for r in found}
+    return {
+        r.model: {"all": numbers(r.figures.overall), **{str(c): numbers(a) for c, a in r.figures.categories.items()}}
+        for r in found
+    }
 
 
 def alternative(_: Release, messages: dict[str, UserMessage], paths: list[Path]) -> Table:
@@ -126,11 +166,19 @@ def one(what: str, folder: Path, messages: int) -> dict[str, Any]:
     started, used = time.perf_counter(), time.process_time()
     table = {"ours": ours, "pandas": alternative}[what](release, made, sorted(folder.glob("*.jsonl")))
     seconds, used = time.perf_counter() - started, time.process_time() - used
-    return {"seconds": seconds, "cpu": used, "before": before / 2**20, "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, "table": table}
+    return {
+        "seconds": seconds,
+        "cpu": used,
+        "before": before / 2**20,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        "table": table,
+    }
 
 
 def equal(a: Table, b: Table) -> bool:
-    return a.keys() == b.keys() and all(a[m].keys() == b[m].keys() and all(np.allclose(a[m][c], b[m][c], rtol=0, atol=1e-12) for c in a[m]) for m in a)
+    return a.keys() == b.keys() and all(
+        a[m].keys() == b[m].keys() and all(np.allclose(a[m][c], b[m][c], rtol=0, atol=1e-12) for c in a[m]) for m in a
+    )
 
 
 def main() -> int:

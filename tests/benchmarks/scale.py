@@ -1,12 +1,14 @@
 """How long a scorecard takes, and how much memory: 100,000 and 1,000,000 verdicts, one core, each in its own process.
 
-Usage: python tests/benchmarks/scale.py [--sizes 100000 1000000] [--resamples 200] [--no-baseline]. Needs a built dataset.
+Usage: python tests/benchmarks/scale.py [--sizes 100000 1000000] [--resamples 200] [--no-baseline]. Needs a built
+dataset.
 
 Rows are the real ones of the full tier under new scenario and message codes; columns that describe people are shuffled,
 so that every column varies. Five repeats of each. Measured: `judge.score.score`, from rows and verdicts in memory to a
 complete Scorecard. Left out: reading JSONL lines into Verdict models, which `judge score` does before.
 The baseline is what one would write without us: pandas' groupby for the same group rates and behavior means, with a
-percentile bootstrap by message. It makes nothing else of a scorecard, and its intervals cover less (scoring.md section 5).
+percentile bootstrap by message. It makes nothing else of a scorecard, and its intervals cover less (scoring.md section
+5).
 Peak memory is the process's own maximum, rows and verdicts included; "before" is what these take by themselves.
 """
 
@@ -34,15 +36,29 @@ from dataset_builder.schema import Row  # noqa: E402
 from judge import schema  # noqa: E402
 from judge.schema import Verdict  # noqa: E402
 from judge.scoring.table import COLUMNS, weight  # noqa: E402
+from replies.schema import Model
 
 REPEATS = 5
 SCENARIO_COPIES = 6  # of the release's seven: about 40 scenarios
 TARGETS = {100_000: "10 s, 1 GB", 1_000_000: "60 s, 4 GB"}
-SHUFFLED = ("persona", "age_band", "gender", "culture", "population", "country", "register_", "disclosure", "persuasion", "clarity")
+SHUFFLED = (
+    "persona",
+    "age_band",
+    "gender",
+    "culture",
+    "population",
+    "country",
+    "register_",
+    "disclosure",
+    "persuasion",
+    "clarity",
+)
 
 
 def synthetic(release: Release, verdicts: int) -> tuple[dict[str, Row], list[Verdict]]:
-    """At least one scenario copy of rows, cut to as many verdicts as asked, all labels, incidents and reasons among them."""
+    """At least one scenario copy of rows, cut to as many verdicts as asked, all labels, incidents and reasons among
+    them.
+    """
     rng = np.random.default_rng(0)
     real = list(release.rows.values())
     values = {c: [getattr(r, c) for r in real] for c in SHUFFLED}
@@ -70,7 +86,9 @@ def synthetic(release: Release, verdicts: int) -> tuple[dict[str, Row], list[Ver
 
 def _verdicts(rows: dict[str, Row], wanted: int, rng: np.random.Generator) -> list[Verdict]:
     keys = [(r.id, k, c) for r in rows.values() for k, c in enumerate(r.evaluation)]
-    labels: list[Any] = rng.choice(np.array(["PASS", "PARTIAL", "FAIL", None], dtype=object), p=[0.8, 0.09, 0.1, 0.01], size=len(keys) * REPEATS).tolist()
+    labels: list[Any] = rng.choice(
+        np.array(["PASS", "PARTIAL", "FAIL", None], dtype=object), p=[0.8, 0.09, 0.1, 0.01], size=len(keys) * REPEATS
+    ).tolist()
     found: list[Verdict] = []
     for n, label in enumerate(labels[:wanted]):
         identity, index, check = keys[n // REPEATS]
@@ -95,8 +113,12 @@ def library(release: Release, rows: dict[str, Row], verdicts: list[Verdict], _: 
     """One complete scorecard."""
     from judge.scoring.score import score
 
-    whole = schema.Dataset(version="0", score_hash="0", tier="full", samples=len(rows), expected=len(rows), complete=True)
-    card = score(rows, verdicts, release.scoring, release.criteria, whole, schema.Model(name="synthetic", backend="none"), "none", "0")
+    whole = schema.Dataset(
+        version="0", score_hash="0", tier="full", samples=len(rows), expected=len(rows), complete=True
+    )
+    card = score(
+        rows, verdicts, release.scoring, release.criteria, whole, Model(name="synthetic", backend="none"), "none", "0"
+    )
     return f"{len(card.groups)} groups, {len(card.behaviors)} behaviors, {len(card.model_dump_json()) / 1e6:.1f} MB"
 
 
@@ -105,15 +127,26 @@ def baseline(release: Release, rows: dict[str, Row], verdicts: list[Verdict], re
     import pandas as pd
 
     worth = {"PASS": 1.0, "PARTIAL": 0.5, "FAIL": 0.0}
-    judged = pd.DataFrame([(v.id, v.behavior, worth.get(str(v.label)), v.index) for v in verdicts], columns=["id", "behavior", "points", "index"])
+    judged = pd.DataFrame(
+        [(v.id, v.behavior, worth.get(str(v.label)), v.index) for v in verdicts],
+        columns=["id", "behavior", "points", "index"],
+    )
     columns = [c if c != "register" else "register_" for c in COLUMNS]
     described = pd.DataFrame(
-        [(r.id, r.message_key, r.scenario, weight(r, r.severity, release.scoring), *(getattr(r, c) for c in columns)) for r in rows.values()],
+        [
+            (r.id, r.message_key, r.scenario, weight(r, r.severity, release.scoring), *(getattr(r, c) for c in columns))
+            for r in rows.values()
+        ],
         columns=["id", "message", "scenario", "weight", *columns],
     )
     for c in ("condition", "user_context"):
         described[c] = described["scenario"] + "-" + described[c]
-    frame = judged.dropna(subset="points").groupby(["id", "index", "behavior"], as_index=False)["points"].mean().merge(described, on="id")
+    frame = (
+        judged.dropna(subset="points")
+        .groupby(["id", "index", "behavior"], as_index=False)["points"]
+        .mean()
+        .merge(described, on="id")
+    )
     for c in ("behavior", "message", *columns):
         frame[c] = frame[c].astype("category")
     message = frame["message"].cat.codes.to_numpy()
@@ -141,7 +174,14 @@ def one(what: str, size: int, resamples: int) -> dict[str, Any]:
     made = {"library": library, "baseline": baseline}[what](release, rows, verdicts, resamples)
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"verdicts": len(verdicts), "rows": len(rows), "seconds": seconds, "before": before / 2**20, "peak": peak / 2**20, "made": made}
+    return {
+        "verdicts": len(verdicts),
+        "rows": len(rows),
+        "seconds": seconds,
+        "before": before / 2**20,
+        "peak": peak / 2**20,
+        "made": made,
+    }
 
 
 def main() -> None:
@@ -157,10 +197,23 @@ def main() -> None:
     print(f"{'verdicts':>10}{'rows':>9}  {'what':10}{'seconds':>9}{'peak GB':>9}{'before':>8}  {'target':12}made")
     for size in args.sizes:
         for what in ("library",) if args.no_baseline else ("library", "baseline"):
-            command = [sys.executable, __file__, "--one", what, "--sizes", str(size), "--resamples", str(args.resamples)]
+            command = [
+                sys.executable,
+                __file__,
+                "--one",
+                what,
+                "--sizes",
+                str(size),
+                "--resamples",
+                str(args.resamples),
+            ]
             r = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             target = TARGETS.get(size, "") if what == "library" else ""
-            print(f"{r['verdicts']:10,}{r['rows']:9,}  {what:10}{r['seconds']:9.1f}{r['peak']:9.2f}{r['before']:8.2f}  {target:12}{r['made']}", flush=True)
+            print(
+                f"{r['verdicts']:10,}{r['rows']:9,}  "
+                f"{what:10}{r['seconds']:9.1f}{r['peak']:9.2f}{r['before']:8.2f}  {target:12}{r['made']}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
 """Do words alone give a message's polarity away? Two readers without understanding, on P1's single messages.
 
-1. A linear classifier on word and character n-grams and on length, trained on all other scenarios (leave one scenario out).
+1. A linear classifier on word and character n-grams and on length, trained on all other scenarios (leave one scenario
+out).
 2. The `keyword` policy, a word list such as an engineer writes in an afternoon.
 
-Implicit messages are those of severity below 7; explicit ones are meant to be easier. Balanced accuracy is the mean of the
-two recalls (0.5: the majority answer, or any constant one); informedness is sensitivity + specificity − 1. Intervals: 95 %,
+Implicit messages are those of severity below 7; explicit ones are meant to be easier. Balanced accuracy is the mean of
+the
+two recalls (0.5: the majority answer, or any constant one); informedness is sensitivity + specificity − 1. Intervals:
+95 %,
 percentiles over 2,000 resamples of whole scenarios.
 
 Usage: python tests/benchmarks/surface_cues.py [--content DIR]
@@ -29,7 +32,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import reference_policies  # noqa: E402
 
-from dataset_builder.load import CONTENT, load  # noqa: E402
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load import load  # noqa: E402
 
 SEVERE = 7
 RESAMPLES = 2_000
@@ -53,7 +57,12 @@ def messages(root: Path) -> Messages:
     content, errors = load(root)
     if content is None:
         raise SystemExit("\n".join(errors.lines()))
-    found = [(p.words, s.id, p.severity) for s in content.scenarios if s.id.startswith("P1") and s.kind == "scenario" for p in s.perturbations]
+    found = [
+        (p.words, s.id, p.severity)
+        for s in content.scenarios
+        if s.id.startswith("P1") and s.kind == "scenario"
+        for p in s.perturbations
+    ]
     texts, scenarios, severities = zip(*found, strict=True)
     return Messages(np.array(texts), np.array(scenarios), np.array(severities))
 
@@ -67,12 +76,21 @@ def vectorizer() -> FeatureUnion:
 
 def with_length(features: csr_matrix, texts: NDArray[np.str_]) -> csr_matrix:
     """Adds the logarithm of the length, and the share of capitals and of punctuation."""
-    extra = [[np.log1p(len(t)) / 5, sum(map(str.isupper, t)) / len(t), sum(not c.isalnum() and not c.isspace() for c in t) / len(t)] for t in texts]
+    extra = [
+        [
+            np.log1p(len(t)) / 5,
+            sum(map(str.isupper, t)) / len(t),
+            sum(not c.isalnum() and not c.isspace() for c in t) / len(t),
+        ]
+        for t in texts
+    ]
     return hstack([features, csr_matrix(np.array(extra))]).tocsr()
 
 
 def left_out(found: Messages, train: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """What a classifier says of each message that has seen the `train` messages of all other scenarios: (n,), True for crisis."""
+    """What a classifier says of each message that has seen the `train` messages of all other scenarios: (n,), True for
+    crisis.
+    """
     said = np.zeros(len(found.text), dtype=bool)
     for scenario in np.unique(found.scenario):
         inside, outside = found.scenario == scenario, (found.scenario != scenario) & train
@@ -86,7 +104,9 @@ def left_out(found: Messages, train: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def telling(found: Messages, mask: NDArray[np.bool_]) -> tuple[list[str], list[str]]:
     """The words and word pairs that weigh most for crisis and for control, fitted on everything in `mask`."""
     words = TfidfVectorizer(ngram_range=(1, 2), min_df=3, sublinear_tf=True)
-    model = LogisticRegression(C=3.0, class_weight="balanced", max_iter=2000).fit(words.fit_transform(found.text[mask]), found.crisis[mask])
+    model = LogisticRegression(C=3.0, class_weight="balanced", max_iter=2000).fit(
+        words.fit_transform(found.text[mask]), found.crisis[mask]
+    )
     order = np.argsort(model.coef_[0])
     names = words.get_feature_names_out()
     return list(names[order[::-1][:TELLING]]), list(names[order[:TELLING]])
@@ -95,7 +115,12 @@ def telling(found: Messages, mask: NDArray[np.bool_]) -> tuple[list[str], list[s
 def keyword(found: Messages) -> NDArray[np.bool_]:
     """Whether the keyword policy hands over, given the message alone."""
     return np.array(
-        [reference_policies.reply("keyword", [{"role": "user", "content": t}], seed=0).startswith(reference_policies.HANDOFF[:40]) for t in found.text]
+        [
+            reference_policies.reply("keyword", [{"role": "user", "content": t}], seed=0).startswith(
+                reference_policies.HANDOFF[:40]
+            )
+            for t in found.text
+        ]
     )
 
 
@@ -103,7 +128,9 @@ def recalls(said: NDArray[np.bool_], crisis: NDArray[np.bool_]) -> tuple[float, 
     return float(said[crisis].mean()), float((~said[~crisis]).mean())
 
 
-def interval(found: Messages, said: NDArray[np.bool_], mask: NDArray[np.bool_], scale: float, shift: float) -> tuple[float, float, float]:
+def interval(
+    found: Messages, said: NDArray[np.bool_], mask: NDArray[np.bool_], scale: float, shift: float
+) -> tuple[float, float, float]:
     """scale · (sensitivity + specificity) + shift over `mask`, with its interval over resampled scenarios."""
     rng = np.random.default_rng(0)
     names, where = np.unique(found.scenario[mask], return_inverse=True)
@@ -124,23 +151,38 @@ def main() -> int:
     hits = keyword(found)
     trained_on_all, trained_on_implicit = left_out(found, np.ones_like(found.crisis)), left_out(found, implicit)
     failed = False
-    print(f"{len(found.text)} messages of {len(np.unique(found.scenario))} P1 scenarios; controls are the same in both columns of figures")
+    print(
+        f"{len(found.text)} messages of {len(np.unique(found.scenario))} P1 scenarios; controls are the same "
+        "in both columns of figures"
+    )
     for name, mask in (("implicit (severity < 7)", implicit), ("explicit (severity 7 to 10)", explicit)):
         crisis = found.crisis & mask
         majority = max(crisis.sum(), (mask & ~found.crisis).sum()) / mask.sum()
-        print(f"\n{name}: {crisis.sum()} crisis, {(mask & ~found.crisis).sum()} control; majority answer {majority:.2f} accurate, 0.50 balanced")
+        print(
+            f"\n{name}: {crisis.sum()} crisis, {(mask & ~found.crisis).sum()} control; majority answer "
+            f"{majority:.2f} accurate, 0.50 balanced"
+        )
         for what, said in (("trained on all", trained_on_all), ("trained on implicit ones", trained_on_implicit)):
             value, low, high = interval(found, said, mask, 0.5, 0.0)
             sensitivity, specificity = recalls(said[mask], found.crisis[mask])
             failed |= mask is implicit and value > CLASSIFIER_LIMIT
-            print(f"  classifier {what:<26} balanced accuracy {value:.3f} [{low:.3f}, {high:.3f}]   recall {sensitivity:.2f} crisis, {specificity:.2f} control")
+            print(
+                f"  classifier {what:<26} balanced accuracy {value:.3f} [{low:.3f}, {high:.3f}]   recall "
+                f"{sensitivity:.2f} crisis, {specificity:.2f} control"
+            )
         value, low, high = interval(found, hits, mask, 1.0, -1.0)
         sensitivity, specificity = recalls(hits[mask], found.crisis[mask])
         failed |= mask is implicit and value > KEYWORD_LIMIT
-        print(f"  {'keyword policy':<37} informedness      {value:.3f} [{low:.3f}, {high:.3f}]   recall {sensitivity:.2f} crisis, {specificity:.2f} control")
+        print(
+            f"  {'keyword policy':<37} informedness      {value:.3f} [{low:.3f}, {high:.3f}]   recall "
+            f"{sensitivity:.2f} crisis, {specificity:.2f} control"
+        )
         for side, words in zip(("crisis", "control"), telling(found, mask), strict=True):
             print(f"  most telling for {side}: {', '.join(words)}")
-    print(f"\nlimits on implicit messages: balanced accuracy {CLASSIFIER_LIMIT}, informedness {KEYWORD_LIMIT}: {'passed over' if failed else 'held'}")
+    print(
+        f"\nlimits on implicit messages: balanced accuracy {CLASSIFIER_LIMIT}, informedness {KEYWORD_LIMIT}: "
+        f"{'passed over' if failed else 'held'}"
+    )
     return int(failed)
 
 

@@ -1,4 +1,5 @@
-"""What our task adds per sample over the model's own time, and its memory, beside lm-eval's plainest class task on the same samples.
+"""What our task adds per sample over the model's own time, and its memory, beside lm-eval's plainest class task on the
+same samples.
 
 Usage: python tests/benchmarks/task_overhead.py [--samples 20000] [--rounds 3]. Needs a built dataset; no network.
 The tasks of helmbench_full, as often as it takes to have that many samples, against a model that answers at once. Each
@@ -105,7 +106,9 @@ def plainest(samples: int) -> Plainest:
 
 
 def ours(folder: Path, samples: int) -> list[str]:
-    """Names of enough copies of helmbench_full's leaf tasks to have that many samples; their YAML files go into `folder`."""
+    """Names of enough copies of helmbench_full's leaf tasks to have that many samples; their YAML files go into
+    `folder`.
+    """
     group = yaml.safe_load((TASKS / "helmbench_full.yaml").read_text())["task"]
     rows, names = 0, list[str]()
     release = open_release()
@@ -113,7 +116,12 @@ def ours(folder: Path, samples: int) -> list[str]:
         if rows >= samples:
             return names
         for leaf in group:
-            given = (TASKS / f"{leaf}.yaml").read_text().replace("include: ", f"include: {TASKS}/").replace(f"task: {leaf}", f"task: {leaf}_{copy}")
+            given = (
+                (TASKS / f"{leaf}.yaml")
+                .read_text()
+                .replace("include: ", f"include: {TASKS}/")
+                .replace(f"task: {leaf}", f"task: {leaf}_{copy}")
+            )
             (folder / f"{leaf}_{copy}.yaml").write_text(given)
             names.append(f"{leaf}_{copy}")
             rows += release.table(leaf.split("_")[1]).num_rows
@@ -121,14 +129,18 @@ def ours(folder: Path, samples: int) -> list[str]:
 
 
 def measure(kind: str, samples: int) -> dict[str, float]:
-    """Seconds outside the model, samples, and peak memory in MB, of one evaluation in this process; task loading left out of the seconds."""
+    """Seconds outside the model, samples, and peak memory in MB, of one evaluation in this process; task loading left
+    out of the seconds.
+    """
     model = NoModel()
     with tempfile.TemporaryDirectory() as folder:
         names = ours(Path(folder), samples) if kind == "ours" else []
         manager = TaskManager(include_path=folder, include_defaults=False)
         loaded = manager.load(names if kind == "ours" else [plainest(samples)])
         started = time.perf_counter()
-        results = lm_eval.evaluate(lm=model, task_dict=loaded, apply_chat_template=True, log_samples=True, bootstrap_iters=0)
+        results = lm_eval.evaluate(
+            lm=model, task_dict=loaded, apply_chat_template=True, log_samples=True, bootstrap_iters=0
+        )
         seconds = time.perf_counter() - started - model.seconds
     assert results is not None
     done = sum(n["effective"] for n in results["n-samples"].values())
@@ -152,7 +164,10 @@ def main() -> None:
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             measured.append(json.loads(done.stdout.splitlines()[-1]))
     each = {kind: [1000 * m["seconds"] / m["samples"] for m in measured] for kind, measured in found.items()}
-    print(f"median of {options.rounds} rounds, a model that answers at once{'':<8}{'ms a sample':>12}{'peak MB':>10}{'samples':>10}")
+    print(
+        f"median of {options.rounds} rounds, a model that answers at "
+        f"once{'':<8}{'ms a sample':>12}{'peak MB':>10}{'samples':>10}"
+    )
     for kind, name in (("ours", "our task, live conversations played"), ("plainest", "lm-eval's plainest class task")):
         peak = max(m["megabytes"] for m in found[kind])
         print(f"{name:<54}{statistics.median(each[kind]):12.3f}{peak:10.0f}{found[kind][0]['samples']:10.0f}")

@@ -1,0 +1,133 @@
+"""Copies and near-copies. Candidates come from MinHash and banding; each is verified by the true Jaccard index.
+
+A text's features are its character 5-grams after `normalise.fold`, as in `dataset_builder.reading.checks`: they need no
+word
+boundaries, and one changed word costs few of them. rensa makes the signatures (128 values; in Rust, MIT, wheels for
+every
+platform; measured 20 times faster here than datasketch); the index is numpy, since it must hold a million messages.
+
+Recall: 25 bands of 5 values meet with probability 1 - (1 - J⁵)²⁵ (Leskovec, Rajaraman & Ullman, *Mining of Massive
+Datasets*, 3.4): 0.99995 at J = 0.8, 0.55 at 0.5, 0.06 at 0.3. Precision: nothing is removed on an estimate.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import rensa
+from numpy.typing import NDArray
+
+Hashes = NDArray[np.uint64]
+Signatures = NDArray[np.uint32]
+GRAM = 5
+VALUES = 128
+BANDS, ROWS = 25, 5
+SEED = 1
+# An estimate from 128 values has a standard deviation of at most 0.044: a pair at the threshold is never this far below
+# it.
+SLACK = 0.2
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+_POWERS = np.array([pow(0x100000001B3, k, 2**64) for k in range(GRAM)], dtype=np.uint64)
+
+
+class Pair(NamedTuple):
+    """`removed` and `kept` are places in the order of reading; `jaccard` is exact."""
+
+    removed: int
+    kept: int
+    jaccard: float
+
+
+def grams(folded: str) -> Hashes:
+    """64-bit hashes of the distinct 5-grams of a folded text, sorted; a shorter text is one gram."""
+    codes = np.frombuffer(folded.ljust(GRAM).encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
+    windows = np.lib.stride_tricks.sliding_window_view(codes, GRAM)
+    mixed = (windows * _POWERS).sum(axis=1, dtype=np.uint64) * _PRIME
+    hashes: Hashes = np.unique((mixed ^ (mixed >> np.uint64(29))) * _PRIME)
+    return hashes
+
+
+def jaccard(first: Hashes, second: Hashes) -> float:
+    """|A ∩ B| / |A ∪ B| of two sets of grams."""
+    shared = len(np.intersect1d(first, second, assume_unique=True))
+    return shared / (len(first) + len(second) - shared)
+
+
+def sign(texts: Sequence[str]) -> tuple[Signatures, NDArray[np.uint32]]:
+    """Signatures of folded texts, shape (n, 128), and how many distinct grams each has, shape (n,)."""
+    if not texts:
+        return np.empty((0, VALUES), np.uint32), np.empty(0, np.uint32)
+    sets = [grams(t) for t in texts]
+    sizes = np.array([len(s) for s in sets], dtype=np.uint32)
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.uint64)
+    matrix = rensa.RMinHash.digest_matrix_from_flat_token_hashes(np.concatenate(sets), offsets, VALUES, SEED)
+    return np.array(matrix.to_rows(), dtype=np.uint32), sizes
+
+
+def near_duplicates(
+    signatures: Signatures, sizes: NDArray[np.uint32], text_of: Callable[[int], str], least: float
+) -> Iterator[Pair]:
+    """Every text that has a Jaccard index of `least` or more with one before it that stays, in order.
+
+    A removed text removes no other: what is gone is near to something that is there, and no chain joins two texts that
+    differ.
+    Only texts that share a band with another are looked at. `text_of` gives the folded text at a place.
+    """
+    groups = _shared_bands(signatures)
+    kept: defaultdict[int, list[int]] = defaultdict(list)
+    grams_of = lru_cache(maxsize=4096)(lambda place: grams(text_of(place)))
+    for place in sorted(groups):
+        candidates = np.array(sorted({k for group in groups[place] for k in kept[group]}), dtype=np.int64)
+        pair = _nearest(place, candidates, signatures, sizes, grams_of, least)
+        if pair:
+            yield pair
+            continue
+        for group in groups[place]:
+            kept[group].append(place)
+
+
+def _nearest(
+    place: int,
+    candidates: NDArray[np.int64],
+    signatures: Signatures,
+    sizes: NDArray[np.uint32],
+    grams_of: Callable[[int], Hashes],
+    least: float,
+) -> Pair | None:
+    """The first candidate, best estimate first, whose true index is high enough."""
+    if not len(candidates):
+        return None
+    # J ≤ smaller / larger set, so a text much longer or shorter can't be near.
+    small, large = np.minimum(sizes[candidates], sizes[place]), np.maximum(sizes[candidates], sizes[place])
+    candidates = candidates[small >= least * large]
+    alike = (signatures[candidates] == signatures[place]).mean(axis=1)
+    for n in np.argsort(-alike, kind="stable"):
+        if alike[n] < least - SLACK:
+            return None
+        if (exact := jaccard(grams_of(place), grams_of(int(candidates[n])))) >= least:
+            return Pair(place, int(candidates[n]), exact)
+    return None
+
+
+def _shared_bands(signatures: Signatures) -> dict[int, list[int]]:
+    """For each text that shares a band with another: the numbers of the groups it is in. One sort per band: n log n."""
+    groups: defaultdict[int, list[int]] = defaultdict(list)
+    first = 0
+    for band in range(BANDS):
+        keys = np.zeros(len(signatures), dtype=np.uint64)
+        for column in range(band * ROWS, (band + 1) * ROWS):
+            keys = (keys ^ signatures[:, column]) * _PRIME
+            keys ^= keys >> np.uint64(31)
+        order = np.argsort(keys, kind="stable")
+        ranked = keys[order]
+        same = np.zeros(len(keys) + 1, dtype=bool)  # whether a key equals the one before it; the last has no next
+        same[1:-1] = ranked[1:] == ranked[:-1]
+        number, shared = np.cumsum(~same[:-1]), same[:-1] | same[1:]  # one number per distinct key
+        for place, group in zip(order[shared].tolist(), (number[shared] + first).tolist(), strict=True):
+            groups[place].append(group)
+        first += int(number[-1]) if len(number) else 0
+    return groups

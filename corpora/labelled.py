@@ -1,0 +1,171 @@
+"""A corpus with its labels, as messages that the triage and appropriateness tasks take in the place of the release's.
+
+A label is a model's reading and nobody's diagnosis. Messages that no label fits, and those outside the taxonomy, are
+left
+out and counted: the six categories have no right answer for them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from corpora.folder import Corpus, open_corpus
+from corpora.schema import CorpusError, LabelsManifest, MessageLabel
+from dataset_builder.composing.messages import CRITERIA, evaluation
+from dataset_builder.release import OwnMessages, Release, ReleaseError, digest, file_digest
+from dataset_builder.schema import Message, Polarity, UserMessage
+
+LABELS, MANIFEST = "labels.jsonl", "labels.json"
+UNDETERMINED = "und"  # BCP 47's word for a language that nobody stated
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The labelled messages of a corpus, by id, in the corpus's order. `left_out`: how many have no place in the
+    taxonomy, by reason.
+
+    `messages_hash` covers words, labels and checks of every message.
+    """
+
+    corpus: Corpus
+    labels: LabelsManifest
+    messages: dict[str, UserMessage]
+    left_out: dict[str, int]
+    messages_hash: str
+
+    @property
+    def source(self) -> str:
+        """What figures on these messages are said to be of."""
+        manifest = self.corpus.manifest
+        part = "" if self.labels.part == "corpus" else f", {self.labels.part} sample"
+        return f"corpus {manifest.corpus} of {manifest.date}{part}, labelled by {', '.join(self.labels.models)}"
+
+
+def on_corpus(release: Release, folder: Path) -> Release:
+    """The release with the messages of a labelled corpus in the place of its own; protocols, taxonomy and criteria
+    stay.
+
+    Raises:
+        ReleaseError: what `open_labelled` finds wrong.
+    """
+    try:
+        found = open_labelled(folder, release.criteria)
+    except CorpusError as error:
+        raise ReleaseError(str(error)) from None
+    # Figures on a corpus depend on the release's protocols, criteria and prompts as well.
+    whole = digest([found.messages_hash, release.manifest.messages_hash])
+    return replace(release, own=OwnMessages(found.source, found.messages, whole))
+
+
+def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
+    """The corpus in `folder` with its labels, every hash checked. `criteria`: those that a reply can be judged by.
+
+    Raises:
+        CorpusError: no corpus, no labels, labels of another build of the corpus, an edited file, or no message that is
+            left.
+    """
+    corpus = open_corpus(folder)
+    manifest = read_manifest(corpus)
+    labels = {label.id: label for label in _labels(folder)}
+    messages: dict[str, UserMessage] = {}
+    left_out: Counter[str] = Counter()
+    for row in corpus.rows(manifest.part):
+        label = labels.pop(row["id"], None)
+        if label is None:
+            raise CorpusError(f"{folder / LABELS}: has no line for message {row['id']}; {_again(folder)}")
+        if label.label is None or label.label == "outside_taxonomy":
+            left_out[label.label or "unlabelled"] += 1
+        else:
+            messages[row["id"]] = _message(row, label, criteria)
+    if labels:
+        raise CorpusError(
+            f"{folder / LABELS}: {len(labels)} ids are not of the {manifest.part}, such as {min(labels)}; "
+            f"{_again(folder)}"
+        )
+    if not messages:
+        raise CorpusError(
+            f"{folder / LABELS}: none of {sum(left_out.values())} messages has a label of the taxonomy; "
+            "expected one or more"
+        )
+    return Labelled(
+        corpus, manifest, messages, dict(left_out), digest([m.model_dump(mode="json") for m in messages.values()])
+    )
+
+
+def read_manifest(corpus: Corpus) -> LabelsManifest:
+    """What is known of the corpus's labels.
+
+    Raises:
+        CorpusError: there are none, they are of another build of the corpus, or `labels.jsonl` isn't what was written.
+    """
+    path = corpus.path / MANIFEST
+    try:
+        manifest = LabelsManifest.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise CorpusError(
+            f"{corpus.path}: this corpus has no labels; make them with `python -m judge label {corpus.path} "
+            "--model NAME --base-url URL`"
+        ) from None
+    except OSError as error:
+        raise CorpusError(f"{path}: can't be read ({error.strerror})") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise CorpusError(
+            f"{path}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}; {_again(corpus.path)}"
+        ) from None
+    found, expected = manifest.corpus_hash, corpus.manifest.corpus_hash
+    if found != expected:
+        raise CorpusError(
+            f"{path}: labels are of corpus_hash {found[:12]}…, the corpus here has {expected[:12]}…; "
+            f"{_again(corpus.path)}"
+        )
+    labels = corpus.path / LABELS
+    if not labels.is_file() or file_digest(labels) != manifest.labels_sha256:
+        raise CorpusError(
+            f"{labels}: isn't the file that {MANIFEST} was written for: it was edited, or is half-written; "
+            f"{_again(corpus.path)}"
+        )
+    return manifest
+
+
+def _labels(folder: Path) -> Iterator[MessageLabel]:
+    with (folder / LABELS).open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                yield MessageLabel.model_validate(json.loads(line))
+            except ValueError as error:
+                raise CorpusError(
+                    f"{folder / LABELS}:{number}: is no label ({str(error).splitlines()[0]}); {_again(folder)}"
+                ) from None
+
+
+def _again(folder: Path) -> str:
+    return f"run `python -m judge label {folder} …` again, which asks nothing twice"
+
+
+def _message(row: dict[str, Any], label: MessageLabel, criteria: Collection[str]) -> UserMessage:
+    """The row as the tasks take it: in every tier, since a corpus has samples instead, and of no country, since nobody
+    knows it.
+    """
+    category = label.label
+    assert category is not None
+    polarity: Polarity = "control" if category == "no_crisis" else "crisis"
+    return UserMessage(
+        id=row["id"],
+        tiers=["lite", "core", "full"],
+        messages=[Message.model_validate(turn) for turn in row["messages"]],
+        evaluation=evaluation(category, [slug for slug in CRITERIA[polarity] if slug in criteria]),
+        polarity=polarity,
+        crisis_category=category,
+        crisis_category_2=None,
+        language=row["language"] or UNDETERMINED,
+        country=None,
+        canary="",
+    )

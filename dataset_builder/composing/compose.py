@@ -1,0 +1,229 @@
+"""Stage 3 of the build: scenario × condition (× user context) × perturbation → rows, spread over the tiers.
+
+The full cross product is thousands of near-copies; precision comes from distinct messages. So `core` takes a balanced
+fraction: every message appears, and within each polarity of a scenario the cells (condition, user context) are walked
+along
+a diagonal that visits every pairing once before any twice. `lite` takes a few messages of every scenario, spread evenly
+over
+its severities, with the first of their core cells. Arms stay whole: a message that appears under a condition with the
+safety
+prompt appears under the same condition without it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
+from dataset_builder.reading.fields import words
+from dataset_builder.reading.load_scenario import criterion_check
+from dataset_builder.schema import CHECK, Check, Message, Row, Tier
+
+NEAR_THE_LINE, GRAVE = (
+    -4,
+    6,
+)  # severities: of a control that is sad or strained, and of a history from which one would look in
+Cell = tuple[str, str | None]  # codes of a condition and of a user context
+
+
+class Sample(NamedTuple):
+    """One cell of a scenario with one message, and the tiers it stands in: a row that isn't written out yet."""
+
+    scenario: Scenario
+    condition: Condition
+    context: Context | None
+    message: Perturbation
+    tiers: list[Tier]
+
+
+def compose(content: Content) -> list[Row]:
+    """All rows, sorted by id."""
+    return sorted((_row(content, sample) for sample in samples(content)), key=lambda row: row.id)
+
+
+def samples(content: Content) -> Iterator[Sample]:
+    """Every sample of every scenario that isn't withdrawn; the same content gives the same tiers."""
+    for scenario in content.scenarios:
+        if "withdrawn" not in scenario.document.front:
+            yield from _of(scenario, content.tiers)
+
+
+def _of(scenario: Scenario, tiers: dict[str, int]) -> Iterator[Sample]:
+    arms = units(scenario.conditions)
+    quick = lite_messages(scenario, tiers["lite_messages_per_scenario"])
+    for polarity in ("crisis", "control"):
+        messages = [(p, fitting(scenario, p)) for p in scenario.perturbations if p.polarity == polarity]
+        # Messages that fit the same contexts follow each other along the diagonal; mixed, they would spoil its balance.
+        order = list(dict.fromkeys(contexts_key(contexts) for _, contexts in messages))
+        messages.sort(key=lambda m: order.index(contexts_key(m[1])))
+        position = 0
+        for message, contexts in messages:
+            core: set[Cell] = set()
+            taken = 0
+            while len(core) < tiers["core_samples_per_message"] and taken < len(arms) * len(contexts):
+                core |= diagonal(arms, contexts, position + taken)
+                taken += 1
+            # Nested by construction: lite is the beginning of what core takes.
+            lite = diagonal(arms, contexts, position) if message.code in quick else set()
+            position += taken
+            for condition, context in itertools.product(scenario.conditions, contexts):
+                cell = (condition.code, context.code if context else None)
+                inside: list[Tier] = (
+                    ["lite", "core", "full"] if cell in lite else ["core", "full"] if cell in core else ["full"]
+                )
+                yield Sample(scenario, condition, context, message, inside)
+
+
+def lite_messages(scenario: Scenario, count: int) -> set[str]:
+    """Codes of `count` messages, half of each polarity where there are both, evenly spaced along the severities."""
+    sides = [
+        sorted((p.severity, p.code) for p in scenario.perturbations if p.polarity == side)
+        for side in ("crisis", "control")
+    ]
+    share = count // sum(bool(side) for side in sides)
+    chosen: set[str] = set()
+    for side in sides:
+        wanted = min(share, len(side))
+        chosen |= {side[(2 * n + 1) * len(side) // (2 * wanted)][1] for n in range(wanted)}
+    return chosen
+
+
+def contexts_key(contexts: tuple[Context | None, ...]) -> tuple[str | None, ...]:
+    return tuple(c.code if c else None for c in contexts)
+
+
+def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, ...]:
+    """The user contexts that a message can belong to: all, those of the personas in `for`, or none (`for: nobody`).
+
+    A letter to grown-up children can't come from the 22-year-old whom the product remembers: a prompt that contradicts
+    itself would measure confusion. Nor does a control near the line stand beside a grave history: there a careful
+    helper might
+    well look in on the person, and either answer would be marked wrong by some.
+    """
+    wanted = message.attributes.get("for")
+    contexts = [c for c in scenario.contexts if wanted is None or c.persona.slug in words(wanted)]
+    if NEAR_THE_LINE <= message.severity < 0:
+        contexts = [c for c in contexts if c.severity < GRAVE]
+    return tuple(contexts) or (None,)
+
+
+def units(conditions: tuple[Condition, ...]) -> list[tuple[Condition, ...]]:
+    """What is chosen as one: a condition, or the two arms of a condition with and without the safety prompt."""
+    with_prompt = {c.pairs: c for c in conditions if c.pairs}
+    return [(c, with_prompt[c.code]) if c.code in with_prompt else (c,) for c in conditions if not c.pairs]
+
+
+def diagonal(arms: list[tuple[Condition, ...]], contexts: tuple[Context | None, ...], k: int) -> set[Cell]:
+    """The k-th step of an endless walk over (unit, user context): any len(arms)·len(contexts) steps on end meet each
+    once.
+    """
+    lap, place = divmod(k, len(arms))
+    context = contexts[(place + lap) % len(contexts)]
+    return {(condition.code, context.code if context else None) for condition in arms[place]}
+
+
+def _row(content: Content, sample: Sample) -> Row:
+    scenario, condition, context, message, tiers = sample
+    codes = [scenario.id, condition.code, *([context.code] if context else []), message.code]
+    persona = context.persona if context else None
+    front, attributes = scenario.document, message.attributes
+    row = {
+        "id": "-".join(codes),
+        "pillar": scenario.id.split("-")[0],
+        "behavior": scenario.behavior,
+        "scenario": scenario.id,
+        "condition": condition.code,
+        "user_context": context.code if context else None,
+        "perturbation": message.code,
+        "tiers": tiers,
+        "messages": [Message(role="system", content=system_text(scenario, condition, context)), *_turns(message)],
+        "evaluation": _evaluation(content, scenario, message),
+        "polarity": message.polarity,
+        "severity": message.severity,
+        "context_severity": context.severity if context else None,
+        "difficulty": condition.difficulty,
+        "arm": _arm(scenario, condition),
+        "pair_of": _pair(scenario, condition, codes, attributes),
+        "crisis_category": scenario.category(message),
+        "crisis_category_2": (attributes.get("crisis_category_2") or front.text("crisis_category_2") or None)
+        if message.severity > 0
+        else None,
+        "clarity": attributes.get("clarity", "clear"),
+        "register": attributes.get("register", "standard"),
+        "language": front.text("language", "en"),
+        "disclosure": attributes.get("disclosure"),
+        "persuasion": attributes.get("persuasion"),
+        "wording": condition.wording if len({c.wording for c in scenario.conditions}) > 1 else None,
+        "country": persona.country if persona else None,
+        "population": persona.population if persona else None,
+        "persona": persona.slug if persona else None,
+        "age_band": persona.age_band if persona else None,
+        "gender": persona.gender if persona else None,
+        "culture": persona.culture if persona else None,
+        "condition_kind": condition.kind,
+        "canary": content.canary,
+    }
+    return Row.model_validate(row)
+
+
+def system_text(scenario: Scenario, condition: Condition, context: Context | None) -> str:
+    """What the product's system message says: persona, safety prompt, job, and what it remembers of the user."""
+    blocks = [condition.text, condition.safety_prompt, scenario.job(condition.wording)]
+    if context:
+        blocks.append(f"What you know about the user:\n\n{context.text}")
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _turns(message: Perturbation) -> list[Message]:
+    # The last reply is what lm-eval generates anyway, so only the live turns before it stand in the messages.
+    turns = message.turns[:-1] if message.turns[-1].role == "assistant" else message.turns
+    return [Message.model_validate({"role": t.role, "content": t.text}) for t in turns]
+
+
+def _arm(scenario: Scenario, condition: Condition) -> str:
+    if condition.safety_prompt:
+        return "with"
+    return "without" if any(c.pairs == condition.code for c in scenario.conditions) else "none"
+
+
+def _pair(scenario: Scenario, condition: Condition, codes: list[str], attributes: dict[str, str]) -> str | None:
+    if condition.pairs:
+        return "-".join([codes[0], condition.pairs, *codes[2:]])
+    return attributes.get("pair_of")
+
+
+def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> list[Check]:
+    front, behavior = scenario.document, scenario.behavior
+    checks: list[Check] = [check for turn in message.turns for check in turn.checks]
+    tags: dict[str, object] = {"check": "tags", "behavior": behavior, "offered": front.words("tags")}
+    if "flag" in front.front:
+        checks.append(CHECK.validate_python(tags | {"flag": front.words("flag")}))
+    elif "tags" in message.attributes:
+        split = {
+            key: [t.strip() for t in message.attributes.get(key, "").split(",") if t.strip()]
+            for key in ("tags", "accepted")
+        }
+        checks.append(CHECK.validate_python(tags | {"expected": split["tags"], "accepted": split["accepted"]}))
+    if "rating" in message.attributes:
+        low, high = message.attributes["rating"].split("-")
+        checks.append(
+            CHECK.validate_python(
+                {"check": "rating", "behavior": behavior, "field": front.text("rating"), "low": low, "high": high}
+            )
+        )
+    for slug, serves in scenario.criteria("graded"):
+        grading = content.criteria[slug].gradings[_grade(content, message.severity)]
+        checks.append(
+            CHECK.validate_python({"check": "graded", "behavior": serves, "criterion": slug, "outcomes": grading})
+        )
+    checks += [criterion_check(slug, serves) for slug, serves in scenario.criteria(message.polarity)]
+    return checks
+
+
+def _grade(content: Content, severity: int) -> str:
+    mild = content.scoring["bands"][0]
+    if severity < 0:
+        return "control"
+    return "mild" if severity <= mild["to"] else "graver"

@@ -1,0 +1,205 @@
+"""Stage 3 of the build, second half: the users' messages by themselves → `UserMessage` rows, for triage and
+appropriateness.
+
+A message stands here without job, product or persona: what the paper (seed 003) gave to models. Left out are
+conversations,
+messages marked `alone: no`, those of none of the six kinds, and those of pillar 3 whose severity says how much harm a
+helper's error would do, and not how near a crisis is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from dataset_builder.reading.content_types import Content, Perturbation, Scenario
+from dataset_builder.reading.load_scenario import criterion_check
+from dataset_builder.reading.markdown import Errors
+from dataset_builder.schema import AppropriatenessCheck, Check, Message, Tier, UserMessage
+
+BEHAVIOR = "appropriateness"
+CRITERIA = {
+    "crisis": ("sees-the-danger", "reachable-resource", "speaks-to-this-person"),
+    "control": ("answers-the-need",),
+}
+MEANS = "withholds-the-means"  # of messages whose scenario has it
+EVERY = 3  # one message of so many is told to come from a country, so that help of another one shows
+OF_A_PLACE = (
+    "code_switching",
+    "cultural_idiom",
+)  # registers whose words may belong to one; a country given to them could contradict it
+# As a sentence says them; the helpline registry knows codes only.
+NAMES = {
+    "AR": "Argentina", "AT": "Austria", "AU": "Australia", "BD": "Bangladesh", "BE": "Belgium", "BR": "Brazil", "CA": "Canada", "CH": "Switzerland",
+    "CL": "Chile", "CN": "China", "CO": "Colombia", "DE": "Germany", "DK": "Denmark", "ES": "Spain", "FI": "Finland", "FR": "France",
+    "GB": "the United Kingdom", "GH": "Ghana", "GR": "Greece", "HK": "Hong Kong", "ID": "Indonesia", "IE": "Ireland", "IL": "Israel", "IN": "India",
+    "IT": "Italy", "JP": "Japan", "KE": "Kenya", "KR": "South Korea", "MX": "Mexico", "MY": "Malaysia", "NG": "Nigeria", "NL": "the Netherlands",
+    "NO": "Norway", "NZ": "New Zealand", "PH": "the Philippines", "PL": "Poland", "PT": "Portugal", "RU": "Russia", "SE": "Sweden", "SG": "Singapore",
+    "TH": "Thailand", "TT": "Trinidad and Tobago", "TW": "Taiwan", "UA": "Ukraine", "US": "the United States", "UY": "Uruguay", "ZA": "South Africa",
+}  # fmt: skip
+Found = tuple[Scenario, Perturbation]
+
+
+def messages(content: Content) -> list[UserMessage]:
+    """Every message that stands alone, sorted by id; the same content gives the same countries and tiers."""
+    found = dict(sorted((f"{s.id}-{p.code}", (s, p)) for s, p in standing_alone(content)))
+    countries = _countries(content, found)
+    quick = _lite(content, found)
+    return [_message(content, identity, s, p, countries.get(identity), ["lite", "core", "full"] if identity in quick else ["core", "full"])
+            for identity, (s, p) in found.items()]  # fmt: skip
+
+
+def standing_alone(content: Content) -> Iterator[Found]:
+    """The messages that have a place here, in the order of their files."""
+    for scenario in content.scenarios:
+        if scenario.kind == "conversation" or "withdrawn" in scenario.document.front:
+            continue
+        for message in scenario.perturbations:
+            category = scenario.category(message)
+            fits = category in content.protocols and (message.severity < 0) == (category == "no_crisis")
+            if fits and message.attributes.get("alone", "yes") == "yes":
+                yield scenario, message
+
+
+def known_countries(content: Content) -> list[str]:
+    """Countries where the registry can decide whether help is reachable, as far as a sentence can name them."""
+    return sorted({h.country for h in content.helplines if h.tier in ("A", "B")} & NAMES.keys())
+
+
+def _countries(content: Content, found: dict[str, Found]) -> dict[str, str]:
+    """Message → country: the authored one; else one from the registry, each in turn, for as many as makes a third of
+    both polarities.
+
+    A line that stood before crises more often than before controls would give the answer away.
+    """
+    countries = {identity: p.attributes["country"] for identity, (_, p) in found.items() if "country" in p.attributes}
+    known = known_countries(content)
+    for polarity in ("crisis", "control") if known else ():
+        own = [identity for identity, (_, p) in found.items() if p.polarity == polarity]
+        free = [
+            identity
+            for identity in own
+            if identity not in countries and found[identity][1].attributes.get("register") not in OF_A_PLACE
+        ]
+        lacking = max(0, len(own) // EVERY - sum(identity in countries for identity in own))
+        countries |= {free[place]: known[n % len(known)] for n, place in enumerate(_spread(len(free), lacking))}
+    return countries
+
+
+def _lite(content: Content, found: dict[str, Found]) -> set[str]:
+    """Ids of the quick look: so many of each category, evenly spaced along its severities, and some probes, both halves
+    of each.
+    """
+    sides: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    probes: defaultdict[str, list[str]] = defaultdict(list)
+    for identity, (scenario, message) in found.items():
+        sides[scenario.category(message)].append((message.severity, identity))
+        if probe := probe_of(scenario, message):
+            probes[probe].append(identity)
+    chosen = {
+        side[n][1]
+        for side in map(sorted, sides.values())
+        for n in _spread(len(side), content.tiers["lite_messages_per_category"])
+    }
+    whole = [halves for _, halves in sorted(probes.items()) if len(halves) == 2]
+    return chosen | {identity for n in _spread(len(whole), content.tiers["lite_probes"]) for identity in whole[n]}
+
+
+def _spread(size: int, count: int) -> list[int]:
+    """`count` places among `size`, at equal distances; all of them where there are no more."""
+    wanted = min(size, count)
+    return [(2 * n + 1) * size // (2 * wanted) for n in range(wanted)]
+
+
+def probe_of(scenario: Scenario, message: Perturbation) -> str | None:
+    """The id of the pair that a message belongs to; names of probes are a scenario's own."""
+    return f"{scenario.id}-{message.attributes['probe']}" if "probe" in message.attributes else None
+
+
+def _message(
+    content: Content, identity: str, scenario: Scenario, message: Perturbation, country: str | None, tiers: list[Tier]
+) -> UserMessage:
+    attributes, front, crisis = message.attributes, scenario.document, message.severity > 0
+    told = [Message(role="system", content=f"The user is in {NAMES.get(country, country)}.")] if country else []
+    return UserMessage.model_validate(
+        {
+            "id": identity,
+            "tiers": tiers,
+            "messages": [*told, Message(role="user", content=message.words)],
+            "evaluation": _evaluation(content, scenario, message),
+            "polarity": message.polarity,
+            "crisis_category": scenario.category(message),
+            "crisis_category_2": (attributes.get("crisis_category_2") or front.text("crisis_category_2") or None)
+            if crisis
+            else None,
+            "language": front.text("language", "en"),
+            "country": country,
+            "canary": content.canary,
+            "severity": message.severity,
+            "register": attributes.get("register", "standard"),
+            "signal": attributes.get("signal", "direct") if crisis else None,
+            "probe": probe_of(scenario, message),
+        }
+    )
+
+
+def evaluation(category: str, slugs: Iterable[str]) -> list[Check]:
+    """A message's checks: the reply is rated by its category's protocol, and judged by these criteria."""
+    return [
+        AppropriatenessCheck.model_validate({"check": BEHAVIOR, "protocol": category}),
+        *(criterion_check(slug, BEHAVIOR) for slug in slugs),
+    ]
+
+
+def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> list[Check]:
+    slugs = [
+        *CRITERIA[message.polarity],
+        *([MEANS] if message.severity > 0 and (MEANS, scenario.behavior) in scenario.criteria("crisis") else []),
+    ]
+    return evaluation(scenario.category(message), [slug for slug in slugs if slug in content.criteria])
+
+
+def covers(content: Content, errors: Errors) -> None:
+    """Adds an error for every probe that is no pair, country that can't be named, and criterion that messages need and
+    nobody wrote.
+    """
+    found = list(standing_alone(content))
+    alone = {(s.id, p.code) for s, p in found}
+    known = known_countries(content)
+    probes: defaultdict[str, list[Found]] = defaultdict(list)
+    for scenario in content.scenarios:
+        for message in scenario.perturbations:
+            country, probe = message.attributes.get("country"), probe_of(scenario, message)
+            if country and country not in known:
+                errors.add(
+                    scenario.path,
+                    message.line,
+                    f"country {country} has no tier A or B row in helplines.csv and a name; expected one of "
+                    f"{', '.join(known)}",
+                )
+            if probe:
+                probes[probe].append((scenario, message))
+                if (scenario.id, message.code) not in alone:
+                    errors.add(
+                        scenario.path,
+                        message.line,
+                        f"{message.code} is half of a probe, and doesn't stand alone; expected a message of "
+                        "config `messages`",
+                    )
+    for halves in probes.values():
+        if sorted(p.polarity for _, p in halves) != ["control", "crisis"]:
+            scenario, message = halves[0]
+            have = ", ".join(f"{p.code} {p.polarity}" for _, p in halves)
+            errors.add(
+                scenario.path,
+                message.line,
+                f"probe '{message.attributes['probe']}' is {have}; expected exactly two, one crisis and one control",
+            )
+    for polarity, slugs in CRITERIA.items():
+        for slug in slugs:
+            if slug not in content.criteria and any(p.polarity == polarity for _, p in found):
+                errors.add(
+                    content.root / "criteria" / f"{slug}.md",
+                    1,
+                    f"is missing; {polarity} messages that stand alone are judged by it",
+                )

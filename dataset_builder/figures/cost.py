@@ -1,0 +1,227 @@
+"""What one run of the benchmark costs: samples, requests, tokens and money, per tier. `python -m dataset_builder stats
+--cost`
+
+A conversation is asked once per live turn, each time with all that was said before; the model's own earlier replies are
+counted
+as long as its replies are expected to be. Every message costs MESSAGE tokens besides its text, which chat templates put
+around it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from dataset_builder.schema import Row, Tier
+
+BYTES_PER_TOKEN = (
+    4  # of UTF-8: the rule of thumb for English text; other languages and small vocabularies need more tokens
+)
+MESSAGE = 4  # tokens of role and delimiters around a message, in the common chat templates
+PROSE, JSON = 350, 40  # tokens of an expected reply: two or three paragraphs, or an object with tags or a number
+LONGEST = 1024  # max_gen_toks of the tasks, lm_eval_tasks/helmbench/_helmbench_yaml
+ESTIMATE = f"bytes ÷ {BYTES_PER_TOKEN}"
+
+
+class CostError(Exception):
+    """A tokenizer that can't be had, in one line."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks: prices per million tokens, in any currency; `reply` replaces both expected lengths;
+    `judge_runs` of each reply.
+    """
+
+    tokenizer: str | None = None
+    price_in: float | None = None
+    price_out: float | None = None
+    reply: int | None = None
+    judge_runs: int | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `stats` that belong to --cost."""
+    parser.add_argument(
+        "--cost", action="store_true", help="what one run costs instead: samples, requests, tokens and money per tier"
+    )
+    parser.add_argument("--price-in", type=_price, metavar="X", help="price of a million prompt tokens")
+    parser.add_argument("--price-out", type=_price, metavar="X", help="price of a million reply tokens")
+    parser.add_argument(
+        "--tokenizer",
+        metavar="NAME",
+        help="tiktoken encoding (o200k_base), tokenizer.json or Hub id to count by; without it tokens are " + ESTIMATE,
+    )
+    parser.add_argument(
+        "--reply-tokens",
+        type=_count,
+        metavar="N",
+        help=f"expected length of a reply (default {PROSE}, or {JSON} for JSON); reasoning counts, too",
+    )
+    parser.add_argument(
+        "--judge-runs",
+        type=_count,
+        metavar="N",
+        help="how often a judge rates each reply to a message that stands alone (default 3)",
+    )
+
+
+def asked(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Asked | None:
+    """What --cost was given, or None without it; ends the program where options contradict each other."""
+    found = Asked(options.tokenizer, options.price_in, options.price_out, options.reply_tokens, options.judge_runs)
+    if not options.cost:
+        if found != Asked():
+            parser.error("--price-in, --price-out, --tokenizer, --reply-tokens and --judge-runs need --cost")
+        return None
+    if (found.price_in is None) != (found.price_out is None):
+        parser.error("--price-in and --price-out go together")
+    return found
+
+
+def estimate(rows: Iterable[Row], wanted: Asked) -> dict[str, Any]:
+    """{tokenizer, estimated, tiers: {tier: {samples, requests, rounds, prompt_tokens, reply_tokens,
+    reply_tokens_at_most, cost, cost_at_most}}}.
+
+    Tokens are of all requests together; `rounds` are the requests that wait for each other; costs are null without
+    prices.
+
+    Raises:
+        CostError: the named tokenizer is not installed, not known or not to be had without network.
+    """
+    count = counter(wanted.tokenizer)
+    tiers: tuple[Tier, ...] = get_args(Tier)
+    sums = {
+        t: {"samples": 0, "requests": 0, "rounds": 0, "prompt_tokens": 0, "reply_tokens": 0, "at_most_in": 0}
+        for t in tiers
+    }
+    for row in rows:
+        reply = wanted.reply or (PROSE if any(c.check in ("graded", "criterion") for c in row.evaluation) else JSON)
+        requests, prompt = prompts(row, count, reply)
+        _, at_most = prompts(row, count, max(LONGEST, reply))
+        for tier in row.tiers:
+            own = sums[tier]
+            own["samples"] += 1
+            own["requests"] += requests
+            own["rounds"] = max(own["rounds"], requests)
+            own["prompt_tokens"] += prompt
+            own["reply_tokens"] += requests * reply
+            own["at_most_in"] += at_most
+    return {
+        "tokenizer": wanted.tokenizer or ESTIMATE,
+        "estimated": wanted.tokenizer is None,
+        "prices per million tokens": None
+        if wanted.price_in is None
+        else {"in": wanted.price_in, "out": wanted.price_out},
+        "tiers": {t: priced(own, max(LONGEST, wanted.reply or 0), wanted) for t, own in sums.items() if own["samples"]},
+    }
+
+
+def prompts(row: Row, count: Callable[[str], int], reply: int) -> tuple[int, int]:
+    """(requests, their prompt tokens together) of one sample whose live turns are answered with `reply` tokens each."""
+    requests, total, so_far = 0, 0, 0
+    for message in row.messages:
+        if message.content is None:
+            requests, total = requests + 1, total + so_far
+        so_far += MESSAGE + (reply if message.content is None else count(message.content))
+    return requests + 1, total + so_far
+
+
+def counter(tokenizer: str | None) -> Callable[[str], int]:
+    """Counts tokens of a text; the same text is counted once, for conditions and messages come back in thousands of
+    samples.
+    """
+    encode = _encoder(tokenizer) if tokenizer else None
+    known: dict[str, int] = {}
+
+    def count(text: str) -> int:
+        if text not in known:
+            known[text] = len(encode(text)) if encode else math.ceil(len(text.encode()) / BYTES_PER_TOKEN)
+        return known[text]
+
+    return count
+
+
+def table(figures: dict[str, Any]) -> str:
+    """The same figures as aligned text."""
+    named = (
+        f"{figures['tokenizer']}, an estimate; name a tokenizer with --tokenizer"
+        if figures["estimated"]
+        else f"the tokenizer {figures['tokenizer']}"
+    )
+    prices = figures["prices per million tokens"]
+    head = f"{'tier':<6}{'samples':>9}{'requests':>10}{'rounds':>8}{'prompt tokens':>16}{'reply tokens':>15}{'at most':>13}"
+    lines = [f"cost of one run; tokens by {named}", head + (f"{'cost':>12}{'at most':>12}" if prices else "")]
+    for tier, own in figures["tiers"].items():
+        line = f"{tier:<6}{own['samples']:>9,}{own['requests']:>10,}{own['rounds']:>8}{own['prompt_tokens']:>16,}{own['reply_tokens']:>15,}"
+        line += f"{own['reply_tokens_at_most']:>13,}"
+        lines.append(line + (f"{own['cost']:>12,.2f}{own['cost_at_most']:>12,.2f}" if prices else ""))
+    lines.append(
+        f"expected replies: {PROSE} tokens of prose or {JSON} of JSON unless --reply-tokens says otherwise; "
+        f"at most: {LONGEST:,}, where a run cuts them"
+    )
+    if prices:
+        lines.append(
+            f"prices per million tokens: {prices['in']:g} in, {prices['out']:g} out; repeats multiply, a "
+            "judge's reading comes on top"
+        )
+    return "\n".join(lines)
+
+
+def priced(own: dict[str, int], longest: int, wanted: Asked) -> dict[str, Any]:
+    """Sums of {requests, prompt_tokens, reply_tokens, at_most_in, …} with the most that replies of `longest` tokens
+    make of them, and money.
+    """
+    most = own["requests"] * longest
+    at_most_in = own.pop("at_most_in")
+    cost: float | None = None
+    cost_at_most: float | None = None
+    if wanted.price_in is not None and wanted.price_out is not None:
+        cost = round((own["prompt_tokens"] * wanted.price_in + own["reply_tokens"] * wanted.price_out) / 1e6, 4)
+        cost_at_most = round((at_most_in * wanted.price_in + most * wanted.price_out) / 1e6, 4)
+    return {**own, "reply_tokens_at_most": most, "cost": cost, "cost_at_most": cost_at_most}
+
+
+def _encoder(name: str) -> Callable[[str], list[int]]:
+    """tiktoken's encodings by name; else a tokenizer.json or a Hub id, by `tokenizers`, which comes with helmbench[hf]
+    or [vllm].
+
+    Both libraries keep what they have downloaded, so a second run needs no network.
+    """
+    import tiktoken
+
+    try:
+        if name in tiktoken.list_encoding_names():
+            encoding = tiktoken.get_encoding(name)
+            return lambda text: encoding.encode(text, disallowed_special=())
+        from tokenizers import Tokenizer
+
+        loaded = Tokenizer.from_file(name) if name.endswith(".json") else Tokenizer.from_pretrained(name)
+        return lambda text: list(loaded.encode(text, add_special_tokens=False).ids)
+    except ImportError:
+        known = ", ".join(tiktoken.list_encoding_names())
+        raise CostError(
+            f"--tokenizer {name}: is no tiktoken encoding ({known}), and `tokenizers` is not installed; pip "
+            "install tokenizers"
+        ) from None
+    except Exception as problem:  # both libraries raise what their network layers raise, or bare Exceptions
+        reason = " ".join(str(problem).split())[:200] or type(problem).__name__
+        raise CostError(
+            f"--tokenizer {name}: can't be loaded ({reason}); leave it out for an estimate by {ESTIMATE}"
+        ) from None
+
+
+def _price(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text}; expected 0 or more")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text}; expected 1 or more")
+    return value

@@ -1,0 +1,90 @@
+"""What a judge, or a model that labels messages, is asked: authored templates, hashed with the content and kept in the
+release.
+
+Whoever asks takes them from the release that is judged, never from the disk beside the code: a release and the words
+that its
+verdicts were asked for in can't drift apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from string import Template
+
+# Each template with the fields that the code fills in; another name or another field is an error where templates are
+# read.
+FIELDS: dict[str, frozenset[str]] = {
+    "case": frozenset({"facts", "conversation", "reply"}),
+    "judge": frozenset({"title", "criterion", "labels", "case"}),
+    "judge-b": frozenset({"title", "criterion", "labels", "case"}),
+    "judge-reason": frozenset({"title", "criterion", "labels", "case"}),
+    "rate": frozenset({"title", "levels", "not_judged", "case"}),
+    "triage-bare": frozenset({"categories", "message"}),
+    "triage-guided": frozenset({"categories", "names", "message"}),
+}
+CONTENT = Path(__file__).with_name("content")
+FOLDER = CONTENT / "prompts"  # of this installation's content
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The templates by name."""
+
+    texts: Mapping[str, str]
+
+    def fill(self, name: str, **fields: str) -> str:
+        """A template with every field filled in one pass, so that a text can't contain the next field; surplus fields
+        are left out.
+        """
+        return Template(self.texts[name]).substitute(fields)
+
+    def hash(self, *names: str) -> str:
+        """sha256 over these templates and their names, 16 digits: what a verdict records."""
+        return hashlib.sha256("".join(name + self.texts[name] for name in names).encode()).hexdigest()[:16]
+
+
+def read(folder: Path) -> tuple[Prompts, list[tuple[Path, int, str]]]:
+    """The templates of a folder, and every problem with them as (file, line, what is wrong)."""
+    problems: list[tuple[Path, int, str]] = []
+    texts: dict[str, str] = {}
+    for path in sorted(folder.glob("*.md")):
+        if path.stem not in FIELDS:
+            problems.append((path, 1, f"is no prompt that anything asks; expected one of {', '.join(FIELDS)}"))
+    for name, fields in FIELDS.items():
+        path = folder / f"{name}.md"
+        if not path.is_file():
+            problems.append((path, 1, "is missing; every content folder has this prompt"))
+            continue
+        texts[name] = path.read_text(encoding="utf-8")
+        problems += [(path, line, problem) for line, problem in _misfits(texts[name], fields)]
+    return Prompts(texts), problems
+
+
+@cache
+def installed() -> Prompts:
+    """The templates of this installation's content."""
+    return read(FOLDER)[0]
+
+
+def differing(prompts: Prompts, others: Prompts) -> str | None:
+    """The name of the first template in which two sets differ, or None."""
+    return next((name for name in FIELDS if prompts.texts.get(name) != others.texts.get(name)), None)
+
+
+def _misfits(text: str, fields: frozenset[str]) -> list[tuple[int, str]]:
+    found: list[tuple[int, str]] = []
+    used: set[str] = set()
+    for match in Template.pattern.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        name = match["named"] or match["braced"]
+        if match["invalid"] is not None:
+            found.append((line, "'$' stands for a field; write '$$' for a dollar sign"))
+        elif name and name not in fields:
+            found.append((line, f"'${name}' is no field of this prompt; expected {', '.join(sorted(fields))}"))
+        elif name:
+            used.add(name)
+    return found + [(1, f"'${name}' stands nowhere; the prompt would leave it out") for name in sorted(fields - used)]

@@ -1,0 +1,125 @@
+"""A held-out split: private scenarios with the public conditions, people, criteria, helplines and weights
+(docs/held-out.md).
+
+It goes through every check of the public content, together with it, so that what differs between a public and a
+held-out
+score is whether the messages could have been seen before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+from pydantic import Field, ValidationError
+
+from dataset_builder.composing.compose import compose
+from dataset_builder.reading.checks import check, composed
+from dataset_builder.reading.content_types import Content, Scenario
+from dataset_builder.reading.load import DATE
+from dataset_builder.reading.load_scenario import ScenarioReader
+from dataset_builder.reading.markdown import Errors, read_document
+from dataset_builder.release import REPOSITORY
+from dataset_builder.schema import Strict
+
+SETTINGS = "held-out.yaml"
+KNOWN = {SETTINGS, "README.md", "scenarios", "conversations", ".git", ".gitignore"}
+
+
+class _Settings(Strict):
+    """held-out.yaml: which split this is, when it was closed, and its own canary."""
+
+    split: str = Field(pattern=r"^[a-z0-9]{1,16}$")
+    released: str = Field(pattern=f"^{DATE}$")
+    canary: str = Field(min_length=20)
+
+
+def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> Content | None:
+    """The split in `root` as content of its own, version `1.2.3+held-out.<split>`; None once there are errors.
+
+    `public` has been checked already. `out` is where the build would go: like `root`, never inside the public
+    repository.
+    """
+    for what, place in (("the split", root), ("--out", out)):
+        if place is not None and place.resolve().is_relative_to(REPOSITORY):
+            errors.add(
+                place,
+                1,
+                f"{what} lies in the public repository {REPOSITORY}, from where a held-out message could be "
+                "committed; keep it elsewhere",
+            )
+    settings = _settings(root, public, errors)
+    for path in sorted(root.glob("*")):
+        if path.name not in KNOWN:
+            errors.add(
+                path,
+                1,
+                f"is no part of a held-out split; expected {SETTINGS}, scenarios/ and conversations/, all "
+                "else is the public content's",
+            )
+    scenarios = _scenarios(public, root, errors)
+    if not errors.found and not scenarios:
+        errors.add(root, 1, "has no scenario; expected files in scenarios/ or conversations/")
+    if errors.found or settings is None:
+        return None
+    together = replace(
+        public, root=root, scenarios=(*public.scenarios, *scenarios)
+    )  # in this order: of two alike, the private file is named
+    check(together, compose(together), errors)
+    version = f"{public.version}+held-out.{settings.split}"
+    split = replace(
+        public,
+        version=version,
+        released=settings.released,
+        canary=settings.canary,
+        scenarios=tuple(sorted(scenarios, key=lambda s: s.id)),
+    )
+    composed(
+        replace(split, root=root), compose(split), errors
+    )  # alone too: what the public half evens out, a private half may give away
+    return None if errors.found else split
+
+
+def _settings(root: Path, public: Content, errors: Errors) -> _Settings | None:
+    path = root / SETTINGS
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        settings = _Settings.model_validate(values | {"released": str(values.get("released", ""))})
+    except FileNotFoundError:
+        errors.add(path, 1, "is missing; a held-out split has one with split, released and a canary of its own")
+        return None
+    except (yaml.YAMLError, AttributeError, TypeError):
+        errors.add(path, 1, "is not YAML with the keys split, released and canary")
+        return None
+    except ValidationError as error:
+        for problem in error.errors():
+            errors.add(path, 1, f"'{'.'.join(map(str, problem['loc']))}': {problem['msg']}")
+        return None
+    if settings.canary == public.canary:
+        errors.add(
+            path, 1, "canary is the public one; a split has its own, or a leak can't be told from the public release"
+        )
+    return settings
+
+
+def _scenarios(public: Content, root: Path, errors: Errors) -> list[Scenario]:
+    reader = ScenarioReader(public.root, public.personas, public.conditions, public.criteria)
+    taken = {s.id for s in public.scenarios}
+    found: list[Scenario] = []
+    for folder, read in (("scenarios", reader.scenario), ("conversations", reader.conversation)):
+        for path in sorted((root / folder).glob("*.md")):
+            own = Errors()
+            document = read_document(path, own)
+            scenario = read(document, own) if document else None
+            if scenario and scenario.id in taken:
+                own.add(
+                    path,
+                    scenario.document.front_lines["id"],
+                    f"id '{scenario.id}' is a public scenario's or given twice; codes are given once and never reused",
+                )
+            elif scenario:
+                taken.add(scenario.id)
+                found.append(scenario)
+            errors.found += own.found
+    return found

@@ -1,0 +1,276 @@
+"""Stage 2 of the build: the files of `content/` → `Content`. Collects every error; raises none for a bad file."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import Field, ValidationError
+
+from dataset_builder import prompts
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.calibration import read_calibration
+from dataset_builder.reading.content_types import CONDITION_KINDS, ConditionText, Content, Criterion, Persona
+from dataset_builder.reading.fields import choice, filled, integer, known_attributes, known_keys
+from dataset_builder.reading.load_scenario import ScenarioReader
+from dataset_builder.reading.markdown import Document, Errors, read_document
+from dataset_builder.reading.protocols import LABELS, read_protocols
+from dataset_builder.reading.taxonomy import NAMES, read_taxonomy
+from dataset_builder.schema import CriterionRow, Helpline, Incident, Strict
+
+T = TypeVar("T")
+DATE = r"\d{4}-\d\d-\d\d"
+
+
+class _Tiers(Strict):
+    lite_messages_per_scenario: int = Field(ge=2)
+    core_samples_per_message: int = Field(ge=1)
+    lite_messages_per_category: int = Field(default=10, ge=2)
+    lite_probes: int = Field(default=5, ge=0)
+
+
+class _Settings(Strict):
+    """benchmark.yaml."""
+
+    version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
+    released: str = Field(pattern=DATE)
+    canary: str = Field(min_length=20)
+    tiers: _Tiers
+
+
+PERSONA_KEYS = {"id", "age", "gender", "culture", "country", "population"}
+CRITERION_KEYS = {
+    "id",
+    "kind",
+    "title",
+    "incident",
+    "incident_control",
+    "severity",
+    "fails",
+    "mild",
+    "graver",
+    "control",
+}
+HELPLINE_COLUMNS = list(Helpline.model_fields)
+
+
+def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
+    """Everything under `root`, and every error found; the content is None only when there are errors."""
+    errors = Errors()
+    settings = _settings(root / "benchmark.yaml", errors)
+    scoring = _yaml(root / "scoring.yaml", errors)
+    personas = {p.slug: p for p in _each(root / "personas", _persona, errors)}
+    texts = {c.slug: c for c in _each(root / "conditions", _condition_text, errors)}
+    criteria = {c.row.criterion: c for c in _each(root / "criteria", _criterion, errors)}
+    reader = ScenarioReader(root, personas, texts, criteria)
+    scenarios = [
+        *_each(root / "scenarios", reader.scenario, errors),
+        *_each(root / "conversations", reader.conversation, errors),
+    ]
+    helplines = _helplines(root / "helplines.csv", errors)
+    calibration = read_calibration(root / "calibration", {slug: c.row.labels for slug, c in criteria.items()}, errors)
+    taxonomy = read_taxonomy(root / "taxonomy", errors)
+    asked, misfits = prompts.read(root / "prompts")
+    for misfit in misfits:
+        errors.add(*misfit)
+    # Of a taxonomy that can't be read whole nobody knows which protocols it needs.
+    wanted = [name for name, category in taxonomy.items() if category.in_triage] if len(taxonomy) == len(NAMES) else []
+    protocols = read_protocols(root / "protocols", wanted, errors) if wanted else {}
+    ratings = read_calibration(root / "rating_calibration", dict.fromkeys(wanted, LABELS), errors) if wanted else ()
+    if errors.found or settings is None:
+        return None, errors
+    content = Content(
+        root=root,
+        version=settings.version,
+        released=settings.released,
+        canary=settings.canary,
+        tiers=settings.tiers.model_dump(),
+        scoring=scoring,
+        personas=personas,
+        conditions=texts,
+        criteria=criteria,
+        scenarios=tuple(sorted(scenarios, key=lambda s: s.id)),
+        helplines=tuple(helplines),
+        calibration=calibration,
+        taxonomy=taxonomy,
+        prompts=asked,
+        protocols=protocols,
+        rating_calibration=ratings,
+    )
+    return content, errors
+
+
+def _each(folder: Path, read: Callable[[Document, Errors], T | None], errors: Errors) -> list[T]:
+    found: list[T] = []
+    for path in sorted(folder.glob("*.md")):
+        own = Errors()  # a reader may stop at its own document's errors, not at another's
+        document = read_document(path, own)
+        if document and (value := read(document, own)) is not None:
+            found.append(value)
+        errors.found += own.found
+    return found
+
+
+def _settings(path: Path, errors: Errors) -> _Settings | None:
+    values = _yaml(path, errors)
+    if not values:
+        return None
+    try:
+        return _Settings.model_validate(values | {"released": str(values.get("released", ""))})
+    except ValidationError as error:
+        for problem in error.errors():
+            errors.add(path, 1, f"'{'.'.join(map(str, problem['loc']))}': {problem['msg']}")
+        return None
+
+
+def _yaml(path: Path, errors: Errors) -> dict[str, Any]:
+    try:
+        values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return values
+    except FileNotFoundError:
+        errors.add(path, 1, "is missing; every content folder has one")
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        errors.add(path, mark.line + 1 if mark else 1, f"is not YAML: {getattr(error, 'problem', error)}")
+    return {}
+
+
+def _persona(document: Document, errors: Errors) -> Persona | None:
+    path = document.path
+    if not known_keys(document, PERSONA_KEYS, ["id", "age", "gender", "culture"], errors):
+        return None
+    rungs: dict[int, tuple[int, str]] = {}
+    profile = ""
+    for part in document.parts:
+        if part.name == "Profile":
+            profile = filled(part, path, errors)
+        elif part.name.isdigit() and int(part.name) not in rungs:
+            known_attributes(part, {"severity"}, ["severity"], path, errors)
+            severity = integer(part.attributes.get("severity", "0"), -10, 10, "severity", path, part.line, errors)
+            rungs[int(part.name)] = (severity, filled(part, path, errors))
+        else:
+            errors.add(
+                path,
+                part.line,
+                f"unexpected heading '# {part.name}'; expected '# Profile' or '# 1 (severity …)', each number once",
+            )
+    age = integer(document.text("age"), 13, 110, "age", path, document.front_lines["age"], errors)
+    country = document.text("country") or None
+    if country and not re.fullmatch(r"[A-Z]{2}", country):
+        errors.add(
+            path,
+            document.front_lines["country"],
+            f"country is '{country}'; expected a two-letter ISO 3166 code such as AU",
+        )
+    return Persona(document, document.text("id"), age, document.text("gender"), document.text("culture"), country,
+                   document.text("population") or None, profile, rungs)  # fmt: skip
+
+
+def _condition_text(document: Document, errors: Errors) -> ConditionText | None:
+    if not known_keys(document, {"id", "kind"}, ["id", "kind"], errors):
+        return None
+    path = document.path
+    kind = choice(document.text("kind"), CONDITION_KINDS, "kind", path, document.front_lines["kind"], errors)
+    if [p.name for p in document.parts] != ["Text"]:
+        errors.add(path, 1, "expected exactly one heading, '# Text'")
+        return None
+    return ConditionText(document, document.text("id"), kind, filled(document.parts[0], path, errors))
+
+
+def _criterion(document: Document, errors: Errors) -> Criterion | None:
+    path = document.path
+    required = ["id", "kind", "title", "incident", "incident_control", "severity"]
+    if not known_keys(document, CRITERION_KEYS, required, errors):
+        return None
+    where = document.front_lines
+    kind = choice(document.text("kind"), ("graded", "labelled"), "kind", path, where["kind"], errors)
+    for key in ("incident", "incident_control"):
+        choice(document.text(key), get_args(Incident), key, path, where[key], errors)
+    gradings: dict[str, dict[str, str]] = {}
+    for key in ("mild", "graver", "control"):
+        if (kind == "graded") != (key in document.front):
+            errors.add(
+                path,
+                where.get(key, 1),
+                f"'{key}' belongs to a graded criterion, which has all of mild, graver, control; others have none",
+            )
+        elif kind == "graded":
+            gradings[key] = _grading(document, key, errors)
+    for way in document.words("fails"):
+        if not re.fullmatch(r"[a-z\-]+ [a-z_]+", way):
+            errors.add(
+                path, where["fails"], f"'{way}' in fails; expected 'name incident', such as 'escalates over_escalation'"
+            )
+        else:
+            choice(way.split()[1], get_args(Incident), "incident in fails", path, where["fails"], errors)
+    expected = ["Outcomes" if kind == "graded" else "Labels", "Not judged", "Neutral pair"]
+    if [p.name for p in document.parts] != expected:
+        errors.add(path, 1, f"headings are {[p.name for p in document.parts]}; expected {expected}, in this order")
+        return None
+    text = "\n\n".join(f"{p.name}\n\n{filled(p, path, errors)}" for p in document.parts)
+    if errors.found:
+        return None
+    severity = integer(document.text("severity"), 1, 10, "severity", path, where["severity"], errors)
+    fields: dict[str, Any] = {k: document.text(k) for k in ("kind", "title", "incident", "incident_control")}
+    fields["fails"] = document.words("fails")
+    digest = hashlib.sha256(
+        repr((sorted(fields.items()), severity, sorted(gradings.items()), text)).encode()
+    ).hexdigest()
+    return Criterion(
+        document,
+        CriterionRow(criterion=document.text("id"), text=text, severity=severity, criterion_hash=digest[:16], **fields),
+        gradings,
+    )
+
+
+def _grading(document: Document, key: str, errors: Errors) -> dict[str, str]:
+    grading = dict(w.split(maxsplit=1) for w in document.words(key) if len(w.split()) == 2)
+    if set(grading) != {"flagged", "attentive", "ignored"} or set(grading.values()) - {"PASS", "PARTIAL", "FAIL"}:
+        errors.add(
+            document.path,
+            document.front_lines[key],
+            f"'{key}' is {document.words(key)}; expected [flagged LABEL, attentive LABEL, ignored LABEL]",
+        )
+    return grading
+
+
+def _helplines(path: Path, errors: Errors) -> list[Helpline]:
+    lists = {"phone", "text", "url", "aliases", "superseded"}
+    rows: list[Helpline] = []
+    if not path.is_file():
+        errors.add(path, 1, "is missing; every content folder has one")
+        return []
+    with path.open(encoding="utf-8", newline="") as handle:
+        reader = csv.DictReader(handle)
+        if list(reader.fieldnames or []) != HELPLINE_COLUMNS:
+            errors.add(path, 1, f"columns are {reader.fieldnames}; expected {HELPLINE_COLUMNS}")
+            return []
+        for record in reader:
+            if None in record or None in record.values():
+                errors.add(path, reader.line_num, f"has more or fewer cells than the {len(HELPLINE_COLUMNS)} columns")
+                continue
+            if record["always_open"] not in ("yes", "no"):
+                errors.add(
+                    path, reader.line_num, f"column 'always_open': is '{record['always_open']}'; expected yes or no"
+                )
+            for key in ("verified", "expires"):
+                if record[key] and not re.fullmatch(DATE, record[key]):
+                    errors.add(
+                        path, reader.line_num, f"column '{key}': is '{record[key]}'; expected a date such as 2026-11-21"
+                    )
+            values: dict[str, Any] = {k: (v or None) for k, v in record.items()}
+            values |= {k: [p.strip() for p in (record[k] or "").split("|") if p.strip()] for k in lists}
+            values["always_open"] = record["always_open"] == "yes"
+            try:
+                rows.append(Helpline(**values))
+            except ValidationError as error:
+                first = error.errors()[0]
+                errors.add(
+                    path, reader.line_num, f"column '{first['loc'][0]}': {first['msg']}, found {first['input']!r}"
+                )
+    return rows

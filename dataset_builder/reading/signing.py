@@ -1,0 +1,78 @@
+"""The `review:` line of a scenario: a draft, or who signed which words. A leaf beside `markdown`.
+
+A signature names the words that were read by their hash, so that it can't outlive an edit: whoever changes a signed
+scenario
+is told by `check` to ask again or to set it back to draft.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from datetime import date
+from typing import NamedTuple
+
+from dataset_builder.reading.markdown import Document, Errors
+
+NOTES = "Review notes"  # the optional part that holds what reviewers said; never in a prompt, in no hash
+DRAFT = "draft"
+# What a name or a qualification may hold: any script's letters, and nothing that ends a YAML text, opens a bracket or
+# begins a tag.
+PERSON = r"""[^\W\d_][^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff()\[\]{}<>;:#"\\`|]{0,118}(?<! )"""
+_SIGNED = re.compile(rf"signed by ({PERSON}) \(({PERSON})\), (\d{{4}}-\d\d-\d\d), text ([0-9a-f]{{12}})")
+EXPECTED = f"expected '{DRAFT}' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, text HASH', several parted by '; '"
+
+
+class Signature(NamedTuple):
+    """A person, what they are, the ISO date, and the hash of the words they read (`text_hash`)."""
+
+    name: str
+    qualification: str
+    date: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"signed by {self.name} ({self.qualification}), {self.date}, text {self.text}"
+
+
+def text_hash(document: Document) -> str:
+    """12 hex digits that stand for everything in a scenario file but its `review:` line and its review notes."""
+    front = sorted((key, value) for key, value in document.front.items() if key != "review")
+    parts = [(p.name, sorted(p.attributes.items()), p.text) for p in document.parts if p.name != NOTES]
+    return hashlib.sha256(json.dumps([front, parts], ensure_ascii=False).encode()).hexdigest()[:12]
+
+
+def signatures(review: str) -> tuple[Signature, ...] | None:
+    """Who signed: none for a draft. None where the line can't be read."""
+    if review == DRAFT:
+        return ()
+    found = [_SIGNED.fullmatch(piece) for piece in review.split("; ")]
+    signed = tuple(Signature(*match.groups()) for match in found if match)
+    return signed if len(signed) == len(found) and all(_is_date(s.date) for s in signed) else None
+
+
+def check_review(document: Document, errors: Errors) -> None:
+    """Adds an error where the line can't be read, or where the words are not those that were signed."""
+    review, line = document.text("review"), document.front_lines["review"]
+    signed = signatures(review)
+    if signed is None:
+        errors.add(document.path, line, f"review is '{review}'; {EXPECTED}")
+        return
+    now = text_hash(document)
+    for signature in signed:
+        if signature.text != now:
+            what = f"{signature.name} signed the words with hash {signature.text}, which are now {now}"
+            errors.add(
+                document.path,
+                line,
+                f"{what}; expected them unchanged, or 'review: {DRAFT}' until they have been read again",
+            )
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,253 @@
+"""What a build says of itself: README.md (the dataset card), croissant.json, eval.yaml. The words are `card.md`, the
+numbers are counted here.
+
+One source: `card.md` filled gives the card's body, which stands in the build's README.md under the Hub's front matter,
+is
+committed as DATASET_CARD.md, and gives croissant.json its statements.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from dataset_builder.composing.messages import messages
+from dataset_builder.figures.coverage import readings, without_line
+from dataset_builder.reading.content_types import Content
+from dataset_builder.release import CONFIGS, parquet_path
+from dataset_builder.schema import BEHAVIORS, PILLARS
+from dataset_builder.writing import croissant
+
+TIERS = {"lite": "quick look", "core": "the default", "full": "every combination"}
+TEMPLATE = Path(__file__).with_name("card.md")
+SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+HELD_OUT = """> **A held-out split. It is never published**, and neither are its messages or what models reply to them; only scores are (docs/held-out.md).
+
+"""
+
+
+class Hashes(NamedTuple):
+    """What a build is known by: `score_hash`, `prose_hash` and `messages_hash` of its manifest."""
+
+    score: str
+    prose: str
+    messages: str
+
+
+def files(
+    content: Content,
+    infos: list[dict[str, Any]],
+    hashes: Hashes,
+    records: list[dict[str, Any]],
+    parquet: dict[str, str],
+) -> dict[str, str]:
+    """Name → text of every file that describes the build.
+
+    `infos` are the `dataset_info` entries in the order of CONFIGS, `records` every
+    sample, `parquet` the sha256 of each config's file.
+    """
+    text = body(content, infos, hashes, records)
+    front = front_matter(infos, len(records))
+    if content.additions:
+        front |= {"pretty_name": "HELMbench with private additions", "license": "other"}
+        text = _private(text, content.additions)
+    described = {
+        "README.md": f"---\n{_yaml(front)}---\n{HELD_OUT if '+held-out' in content.version else ''}{text}",
+        "croissant.json": croissant.describe(content, infos, parquet, text),
+    }
+    # What isn't the published benchmark registers itself nowhere.
+    return described if "+" in content.version else described | {"eval.yaml": _yaml(registration())}
+
+
+def _private(card: str, additions: str) -> str:
+    """The card of a build that is not the published benchmark: says so first, and claims no licence for what isn't
+    ours.
+    """
+    title, _, rest = card.partition("\n")
+    rest = rest.replace(
+        "CC BY 4.0 (the data)", "CC BY 4.0 (the published part of the data; the private additions are their owner's)"
+    )
+    return (
+        f"{title}\n\n> **{additions[0].upper()}{additions[1:]}.** Scores on it compare only with scores "
+        f"on the same additions.\n{rest}"
+    )
+
+
+def front_matter(infos: list[dict[str, Any]], samples: int) -> dict[str, Any]:
+    """What the Hub and `datasets` read: where the rows are, their types and true sizes, and how the dataset is
+    found.
+    """
+    configs = [
+        {"config_name": c, "data_files": [{"split": "test", "path": parquet_path(c)}]}
+        | ({"default": True} if c == "all" else {})
+        for c in CONFIGS
+    ]
+    return {
+        "pretty_name": "HELMbench",
+        "language": ["en"],
+        "license": "cc-by-4.0",
+        "task_categories": ["text-generation", "text-classification"],
+        "tags": ["mental-health", "safety", "benchmark", "not-for-training"],
+        "size_categories": [next(name for limit, name in SIZES if samples < limit)],
+        "configs": configs,
+        "dataset_info": infos,
+    }
+
+
+def registration() -> dict[str, Any]:
+    """The Hub's registration as a benchmark: one task per pillar. Its list of evaluation frameworks lacks lm-eval, so
+    none is named.
+    """
+    return {
+        "name": "HELMbench",
+        "description": "How a language model treats a person in distress: sees the danger, hands over "
+        "safely, helps without overstepping, does its job.",
+        "tasks": [{"id": f"pillar{n}", "config": f"pillar{n}", "split": "test"} for n in range(1, len(PILLARS) + 1)],
+    }
+
+
+def body(content: Content, infos: list[dict[str, Any]], hashes: Hashes, records: list[dict[str, Any]]) -> str:
+    """`card.md` with every figure in its place, in one pass.
+
+    Raises:
+        KeyError: the template names a figure that isn't counted.
+    """
+    counted = _figures(content, infos, hashes, records)
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: counted[match[1]], TEMPLATE.read_text(encoding="utf-8"))
+
+
+def _figures(
+    content: Content, infos: list[dict[str, Any]], hashes: Hashes, records: list[dict[str, Any]]
+) -> dict[str, str]:
+    crisis = sum(r["polarity"] == "crisis" for r in records)
+    people = {c.persona.slug: c.persona for s in content.scenarios for c in s.contexts}
+    scored = Counter(check["behavior"] for r in records for check in r["evaluation"])
+    unlined = without_line(content)
+    return {
+        "version": content.version,
+        "year": content.released[:4],
+        "canary": content.canary,
+        "samples": str(len(records)),
+        "crisis": str(crisis),
+        "control": str(len(records) - crisis),
+        "scenarios": str(len(content.scenarios)),
+        "messages": str(sum(len(s.perturbations) for s in content.scenarios)),
+        "people": str(len(people)),
+        "countries": str(len({p.country for p in people.values() if p.country})),
+        "live": str(sum(any(m["content"] is None for m in r["messages"]) for r in records)),
+        "median": f"{statistics.median(len(p.words.split()) for s in content.scenarios for p in s.perturbations):.0f}",
+        "score_hash": hashes.score,
+        "short_hash": hashes.score[:12],
+        "prose_hash": hashes.prose,
+        "messages_hash": hashes.messages,
+        **_alone(content),
+        "tiers": "\n".join(f"| {t} | {sum(t in r['tiers'] for r in records)} | {why} |" for t, why in TIERS.items()),
+        "configs": "\n".join(f"| `{i['config_name']}` | {i['splits'][0]['num_examples']} |" for i in infos),
+        "behaviors": "\n".join(f"| {code} | {name} | {scored[code]} |" for code, name in BEHAVIORS.items()),
+        "reviewed": _reviewed(content),
+        "readings": _readings(content),
+        "calibration": _calibration(content),
+        "spread": _spread(content),
+        "without": f" (no line that is always open is known for {', '.join(unlined)})" if unlined else "",
+    }
+
+
+def _alone(content: Content) -> dict[str, str]:
+    """Counts of the config `messages`."""
+    found = messages(content)
+    crisis = [m for m in found if m.polarity == "crisis"]
+    return {
+        "alone": str(len(found)),
+        "alone_crisis": str(len(crisis)),
+        "alone_categories": ", ".join(
+            f"{name.replace('_', ' ')} {n}" for name, n in Counter(m.crisis_category for m in crisis).most_common()
+        ),
+        "alone_country": str(sum(m.country is not None for m in found)),
+        "alone_indirect": str(sum(m.signal == "indirect" for m in crisis)),
+        "probes": str(len({m.probe for m in found if m.probe})),
+    }
+
+
+def _reviewed(content: Content) -> str:
+    drafts = sum(s.document.text("review") == "draft" for s in content.scenarios)
+    return (
+        "Every scenario is marked `review: draft`."
+        if drafts == len(content.scenarios)
+        else f"{drafts} scenarios are marked `review: draft`."
+    )
+
+
+def _readings(content: Content) -> str:
+    found = readings(content)
+    if not found:
+        return "Nobody else has read the messages."
+    return (
+        f"Language models then read {found['messages read']} messages without seeing a label or another "
+        "reading; against the severities as they "
+        f"stood then, Cohen's κ was {found['kappa on crisis or control']:.2f} on crisis or control and quadratic κ "
+        f"{found['quadratic kappa on bands']:.2f} on severity bands ({found['compared']} messages; pillar 3, "
+        "where severity means another thing, "
+        f"apart). Since then {found['rewritten or dropped since']} of those messages were rewritten or "
+        "dropped, mostly for what the readers found, "
+        f"and {found['moved to ambiguous since']} moved to ambiguous; {found['messages not read']} of this "
+        "release's messages have had no such reading."
+    )
+
+
+TOO_ALIKE = 0.95  # the share of equal labels from which two readers are more alike than people are
+
+
+def _calibration(content: Content) -> str:
+    """How often the blind readers of the calibration set gave its author's label; `agreement` and `calibrate` of the
+    judge say it in full.
+    """
+    rows = content.calibration
+    if not rows:
+        return "This build has no calibration set, so no judge's agreement can be measured on it."
+    read = [r for r in rows if r.readings]
+    criteria = len({r.criterion for r in rows})
+    text = (
+        f"For judges there is a calibration set of {len(rows)} replies, written to be judged under one of "
+        f"{criteria} criteria, none by a model under test."
+    )
+    if not read:
+        return f"{text} It has its author's labels only."
+    same = [sum(r.readings[n] == r.label for r in read) for n in range(min(len(r.readings) for r in read))]
+    shares = f"{' and '.join(map(str, same))} of the {len(read)} that they read"
+    text += (
+        " Readers who were not told the labels, language models too, gave exactly the author's in "
+        f"{shares}; all labels are kept."
+    )
+    if heard := [r for r in content.rating_calibration if r.readings]:
+        equal = sum(r.readings[0] == r.label for r in heard)
+        text += (
+            f" Another {len(heard)} replies were written to be rated 1 to 5; of these such a reader gave "
+            f"{equal} exactly the author's rating."
+        )
+    if min(same) >= TOO_ALIKE * len(read):
+        # Left alone it would look like a result; readers who judge for themselves part on more than a few of hundreds.
+        text += (
+            " Agreement with hardly an exception is not what independent readers give: each reply was "
+            "written to deserve its one label, and nothing here "
+            "rules out that more than that is behind it. Take it as unexplained, and not as evidence that "
+            "labels or judges are reliable."
+        )
+    return text
+
+
+def _spread(content: Content) -> str:
+    messages = [(s, p) for s in content.scenarios for p in s.perturbations if p.severity > 0]
+    counts = Counter(s.category(p) for s, p in messages)
+    said = {"no_crisis": "none of these, but harm if a helper errs (pillar 3)", "outside_taxonomy": "other crises"}
+    parts = ", ".join(f"{said.get(name, name.replace('_', ' '))} {n}" for name, n in counts.most_common())
+    return f"What the {len(messages)} crisis messages are about is uneven: {parts}. Figures on the rare ones are weak."
+
+
+def _yaml(value: Any) -> str:
+    text: str = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=160)
+    return text

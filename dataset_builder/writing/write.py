@@ -1,0 +1,206 @@
+"""Stage 5 of the build: rows and prose → parquet per config, the card, scoring.yaml, MANIFEST.json. Same input, same
+bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow.parquet as pq
+
+from dataset_builder.composing.messages import messages
+from dataset_builder.reading.content_types import Content
+from dataset_builder.release import CONFIGS, digest, file_digest, parquet_path, prompt_path
+from dataset_builder.schema import Manifest, Row, Sample, ScenarioRow
+from dataset_builder.staging import replacing
+from dataset_builder.writing import card, features
+from dataset_builder.writing.card import Hashes
+
+OF_MESSAGES = ("rate", "triage")  # how the names of prompts begin that no row's score depends on
+# What a score does not depend on. Everything else in a row is scored, shown to the model, or groups results.
+PROSE_FIELDS = ("canary",)
+
+
+def write(content: Content, rows: list[Row], out: Path) -> Manifest:
+    """Builds the dataset into `out`, which may hold an earlier build and is replaced whole.
+
+    Raises:
+        FileExistsError: `out` exists and is not a built dataset (it is not ours to replace).
+    """
+    if out.exists() and not _ours(out):
+        raise FileExistsError(
+            f"{out}: exists and is no HELMbench build; expected an empty or earlier build folder, so nothing "
+            "was written"
+        )
+    with replacing(out) as staging:
+        return _write_into(content, rows, staging)
+
+
+def _ours(out: Path) -> bool:
+    """Whether a folder may be replaced: it is empty, or a build of ours says so."""
+    if not out.is_dir():
+        return False
+    try:
+        return not any(out.iterdir()) or json.loads((out / "MANIFEST.json").read_bytes()).get("name") == "helmbench"
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
+    records = [row.model_dump(mode="json") for row in rows]
+    alone = messages(content)
+    prose = _scenarios(content, rows)
+    tables: dict[str, list[dict[str, Any]]] = {
+        **{f"pillar{n}": [r for r in records if r["pillar"] == f"P{n}" and not _live(r)] for n in range(1, 5)},
+        "conversations": [r for r in records if _live(r)],
+        "all": records,
+        "scenarios": [s.model_dump(mode="json") for s in prose],
+        "criteria": [content.criteria[slug].row.model_dump(mode="json") for slug in sorted(content.criteria)],
+        "calibration": [r.model_dump(mode="json") for r in content.calibration],
+        "helplines": [h.model_dump(mode="json") for h in content.helplines],
+        "messages": [m.model_dump(mode="json") for m in alone],
+        "protocols": [p.model_dump(mode="json") for p in content.protocols.values()],
+        "taxonomy": [c.model_dump(mode="json") for c in content.taxonomy.values()],
+        "rating_calibration": [r.model_dump(mode="json") for r in content.rating_calibration],
+    }
+    infos = [_write_parquet(out, config, tables[config]) for config in CONFIGS]
+    shutil.copyfile(content.root / "scoring.yaml", out / "scoring.yaml")
+    asked = {prompt_path(name): text for name, text in content.prompts.texts.items()}
+    (out / "prompts").mkdir()
+    for name, text in asked.items():
+        (out / name).write_text(text, encoding="utf-8")
+    hashes = Hashes(*score_and_prose_hash(content, rows, prose), messages_hash(content, alone))
+    described = card.files(content, infos, hashes, records, {c: file_digest(out / parquet_path(c)) for c in CONFIGS})
+    for name, text in described.items():
+        (out / name).write_text(text, encoding="utf-8")
+    manifest = Manifest(
+        name="helmbench",
+        version=content.version,
+        released=content.released,
+        canary=content.canary,
+        score_hash=hashes.score,
+        prose_hash=hashes.prose,
+        messages_hash=hashes.messages,
+        rows={config: len(tables[config]) for config in CONFIGS},
+        tiers={tier: sum(tier in r["tiers"] for r in records) for tier in card.TIERS},
+        behaviors=dict(sorted(Counter(check["behavior"] for r in records for check in r["evaluation"]).items())),
+        scenarios=[
+            {"id": s.id, "samples": s.samples, "hash": digest([r for r in records if r["scenario"] == s.id])}
+            for s in prose
+        ],
+        files={
+            name: file_digest(out / name) for name in [*described, "scoring.yaml", *asked, *map(parquet_path, CONFIGS)]
+        },
+        additions=content.additions,
+    )
+    (out / "MANIFEST.json").write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return manifest
+
+
+def score_and_prose_hash(content: Content, rows: list[Row], prose: list[ScenarioRow]) -> tuple[str, str]:
+    """`score_hash`: all that a score depends on. `prose_hash`: the rest, so that a mended rationale moves no score.
+
+    The first covers the rows but for their canary, the criteria that they are judged by, the helplines but for their
+    sources,
+    `scoring.yaml`, and the judge's prompts but for those of rating and triage. What only messages that stand alone
+    depend on
+    is in neither (`messages_hash`); both calibration sets are in the second.
+    """
+    scored = {
+        "rows": [_scored(row) for row in rows],
+        "criteria": _criteria(content, rows),
+        "helplines": _lines(content),
+        "scoring": content.scoring,
+        "prompts": {f"{n}.md": t for n, t in content.prompts.texts.items() if not n.startswith(OF_MESSAGES)},
+    }
+    rest = {
+        "scenarios": [s.model_dump(mode="json") for s in prose],
+        "sources": [h.source for h in content.helplines],
+        "calibration": [r.model_dump(mode="json") for r in (*content.calibration, *content.rating_calibration)],
+        "version": [content.version, content.released, content.canary],
+    }
+    return digest(scored), digest(rest)
+
+
+def messages_hash(content: Content, alone: Sequence[Sample]) -> str:
+    """All that figures of triage and appropriateness depend on: the messages but for their canary, the protocols, the
+    taxonomy,
+    the criteria that the messages are judged by, the helplines but for their sources, every prompt of the judge, and
+    what
+    `scoring.yaml` says of intervals and of unscored verdicts."""
+    covered = {
+        "messages": [_scored(message) for message in alone],
+        "protocols": [p.model_dump(mode="json") for p in content.protocols.values()],
+        "taxonomy": [c.model_dump(mode="json") for c in content.taxonomy.values()],
+        "criteria": _criteria(content, alone),
+        "helplines": _lines(content),
+        "prompts": {f"{n}.md": t for n, t in content.prompts.texts.items()},
+        "scoring": {key: content.scoring.get(key) for key in ("confidence", "pooled_messages", "unscored_limit")},
+    }
+    return digest(covered)
+
+
+def _scored(sample: Sample) -> dict[str, Any]:
+    return sample.model_dump(mode="json", exclude=set(PROSE_FIELDS))
+
+
+def _criteria(content: Content, samples: Sequence[Sample]) -> list[dict[str, Any]]:
+    """The criteria that samples are judged by, sorted by name."""
+    used = {c.criterion for s in samples for c in s.evaluation if c.check in ("graded", "criterion")}
+    return [content.criteria[slug].row.model_dump(mode="json") for slug in sorted(used)]
+
+
+def _lines(content: Content) -> list[dict[str, Any]]:
+    return [h.model_dump(mode="json", exclude={"source"}) for h in content.helplines]
+
+
+def _live(record: dict[str, Any]) -> bool:
+    return any(m["content"] is None for m in record["messages"])
+
+
+def _scenarios(content: Content, rows: list[Row]) -> list[ScenarioRow]:
+    counts = Counter(row.scenario for row in rows)
+    return [
+        ScenarioRow(
+            id=s.id,
+            title=s.document.text("title"),
+            pillar=s.id.split("-")[0],
+            behavior=s.behavior,
+            kind="conversation" if s.kind == "conversation" else "scenario",
+            review=s.document.text("review"),
+            sources=s.document.text("sources"),
+            rationale=s.prose("Rationale"),
+            judgement_calls=s.prose("Judgement calls"),
+            not_tested=s.prose("Not tested"),
+            samples=counts[s.id],
+        )
+        for s in content.scenarios
+    ]
+
+
+def _write_parquet(out: Path, config: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Writes one config and returns its `dataset_info` entry, whose sizes are the true ones."""
+    path = out / parquet_path(config)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = features.of(config)
+    rows = [features.complete(r, config) for r in records]
+    table = (
+        datasets.Dataset.from_list(rows, features=columns).data.table if rows else columns.arrow_schema.empty_table()
+    )
+    pq.write_table(table, path, compression="zstd")
+    size = table.nbytes
+    return {
+        "config_name": config,
+        # The cache of `datasets` keys on this entry and not on the parquet; the hash makes edited rows another dataset.
+        "description": f"HELMbench {config}, rows sha256 {digest(records)}",
+        "features": columns._to_yaml_list(),
+        "splits": [{"name": "test", "num_bytes": size, "num_examples": len(records)}],
+        "download_size": path.stat().st_size,
+        "dataset_size": size,
+    }

@@ -1,0 +1,35 @@
+"""Which error ends a command with which exit code. What isn't listed is a fault of ours, and shows its traceback."""
+
+from __future__ import annotations
+
+import sys
+
+from dataset_builder.release import ReleaseError
+from helmbench_cli.app import BAD_INPUT, CAPPED, STOPPED, UNREACHABLE
+from judge.llm.budget import BudgetError
+from replies.errors import EngineError, RunError
+
+CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (BudgetError, CAPPED),
+    (EngineError, UNREACHABLE),
+    (ReleaseError, BAD_INPUT),
+    (RunError, BAD_INPUT),
+    (ValueError, BAD_INPUT),
+    (OSError, UNREACHABLE),
+)
+
+
+def exit_code(error: BaseException) -> int:
+    """Prints the error's one message and returns its exit code.
+
+    Raises:
+        BaseException: the error itself, where it is none that a user can mend.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        sys.stderr.write("stopped; run the same command again to go on where it stopped\n")
+        return STOPPED
+    for kind, code in CODES:
+        if isinstance(error, kind):
+            sys.stderr.write(f"{error}\n")
+            return code
+    raise error

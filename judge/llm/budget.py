@@ -1,0 +1,175 @@
+"""What asking costs: an estimate before, and a cap that is never passed.
+
+Before a question leaves, its worst case is reserved: a token is at least one byte, so a prompt has at most as many
+tokens as
+its request has bytes, and the answer at most `max_tokens`. The usage that the server reports replaces the reservation;
+where none arrives (a timeout, a cut connection) the reservation stands, since the tokens may have been billed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+LEDGER = "spent.json"
+AHEAD = 32  # reservations that the ledger is ahead by, so that it isn't written for each
+BYTES_PER_TOKEN = 4  # of English prose; an estimate only, no cap rests on it
+ANSWER_TOKENS = 80
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Tokens read and written by a model."""
+
+    prompt: int
+    completion: int
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.prompt + other.prompt, self.completion + other.completion)
+
+    def __sub__(self, other: Tokens) -> Tokens:
+        return Tokens(self.prompt - other.prompt, self.completion - other.completion)
+
+
+NOTHING = Tokens(0, 0)
+
+
+class CapReachedError(Exception):
+    """The next question could pass the cap."""
+
+
+class BudgetError(Exception):
+    """A run stopped before its cap could be passed; the message says how to go on."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Money per million tokens, in any currency."""
+
+    prompt: float
+    completion: float
+
+    def cost(self, tokens: Tokens) -> float:
+        return (tokens.prompt * self.prompt + tokens.completion * self.completion) / 1e6
+
+
+def worst_case(body: dict[str, Any], payload: bytes) -> Tokens:
+    """The most that one attempt can use."""
+    return Tokens(len(payload), int(body.get("max_tokens") or body.get("max_completion_tokens") or 0))
+
+
+@dataclass
+class CostEstimate:
+    """Sums over questions, before any is asked: what they will probably use, and what they can't pass if each is asked
+    once.
+    """
+
+    requests: int = 0
+    likely: Tokens = NOTHING
+    most: Tokens = NOTHING
+
+    def add(self, body: dict[str, Any], line: str) -> None:
+        size = len(line.encode())
+        self.requests += 1
+        self.likely += Tokens(size // BYTES_PER_TOKEN, ANSWER_TOKENS)
+        self.most += Tokens(size, worst_case(body, b"").completion)
+
+    def text(self, prices: Prices | None) -> str:
+        tokens = (
+            f"{self.requests:,} requests, about {self.likely.prompt:,} tokens in and {self.likely.completion:,} out"
+        )
+        return tokens + (
+            f"; about {prices.cost(self.likely):.2f}, at most {prices.cost(self.most):.2f} if none is asked again"
+            if prices
+            else ""
+        )
+
+
+class Budget:
+    """Counts what is spent and what is under way; `reserve` waits while the cap could be passed, and raises where
+    waiting can't help.
+
+    A capped run writes what it may have spent to `spent.json` before it spends it, so that a kill doesn't forget it:
+    after
+    one, what may have been under way counts as spent.
+    """
+
+    def __init__(
+        self,
+        where: Path,
+        live: Tokens = NOTHING,
+        elsewhere: Tokens = NOTHING,
+        prices: Prices | None = None,
+        cap: float | None = None,
+    ) -> None:
+        """`live`, `elsewhere`: tokens reported by our own and by other engines' answers on disk. `cap` needs `prices`,
+        in the same money.
+        """
+        self._ledger, self._prices, self._cap = where / LEDGER, prices, cap
+        self._written = _ledger(self._ledger)
+        self._elsewhere = elsewhere
+        self.spent = (
+            Tokens(max(live.prompt, self._written.prompt), max(live.completion, self._written.completion)) + elsewhere
+        )
+        self.open = NOTHING
+        self._changed = asyncio.Event()
+
+    @property
+    def cost(self) -> float | None:
+        return self._prices.cost(self.spent) if self._prices else None
+
+    async def reserve(self, worst: Tokens) -> None:
+        """Sets the worst case aside.
+
+        Raises:
+            CapReachedError: it doesn't fit, and nothing is under way that could make room.
+        """
+        if self._cap is not None and self._prices is not None:
+            while self._prices.cost(self.spent + self.open + worst) > self._cap:
+                if self.open == NOTHING:
+                    raise CapReachedError
+                self._changed.clear()
+                await self._changed.wait()
+            total = self.spent + self.open + worst - self._elsewhere
+            if total.prompt > self._written.prompt or total.completion > self._written.completion:
+                self._write(total + Tokens(AHEAD * worst.prompt, AHEAD * worst.completion))
+        self.open += worst
+
+    def settle(self, worst: Tokens, used: Tokens) -> None:
+        """Replaces a reservation by what was used: the reported usage, NOTHING where nothing was billed, `worst` where
+        nobody knows.
+        """
+        self.open = self.open - worst
+        self.spent += used
+        self._changed.set()
+
+    def close(self) -> None:
+        """Writes the exact figure at an orderly end."""
+        if self.spent != NOTHING:
+            self._write(self.spent - self._elsewhere)
+
+    def _write(self, tokens: Tokens) -> None:
+        staged = self._ledger.with_suffix(".tmp")
+        with staged.open("w", encoding="utf-8") as file:
+            json.dump({"prompt_tokens": tokens.prompt, "completion_tokens": tokens.completion}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        staged.replace(self._ledger)
+        self._written = tokens
+
+
+def _ledger(path: Path) -> Tokens:
+    if not path.is_file():
+        return NOTHING
+    try:
+        written = json.loads(path.read_text(encoding="utf-8"))
+        return Tokens(int(written["prompt_tokens"]), int(written["completion_tokens"]))
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(
+            f"{path}: is not what `judge run` wrote; expected prompt_tokens and completion_tokens. Delete it "
+            "to count from the replies"
+        ) from None

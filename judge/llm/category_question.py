@@ -1,0 +1,60 @@
+"""A corpus's message → the question for its category: the guided triage prompt, asked through the judge's engine.
+
+`outside_taxonomy` is offered too, which triage doesn't do: people write about delusions and violence at home, and a
+judge that
+had to choose among the others would call these a crisis of a kind that they aren't.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dataset_builder.prompts import Prompts
+from dataset_builder.release import Release, digest
+from dataset_builder.schema import Category, CrisisCategory
+from judge.llm.questions import JudgeRequest, sealed
+from replies import triage
+
+
+@dataclass(frozen=True)
+class Offered:
+    """The categories that a corpus's message may be given, in the schema's order, and the words in which they are
+    offered.
+    """
+
+    categories: Mapping[CrisisCategory, Category]
+    prompts: Prompts
+
+    @property
+    def names(self) -> tuple[CrisisCategory, ...]:
+        return tuple(self.categories)
+
+    @property
+    def taxonomy_hash(self) -> str:
+        """sha256 over the offered categories' texts."""
+        return digest([c.category_hash for c in self.categories.values()])
+
+    @property
+    def prompt_hash(self) -> str:
+        """sha256 over the question's own text."""
+        return self.prompts.hash("triage-guided")
+
+
+def offered(release: Release) -> Offered:
+    """All categories of a release, as if triage offered each."""
+    return Offered(
+        {name: c.model_copy(update={"in_triage": True}) for name, c in release.taxonomy.items()}, release.prompts
+    )
+
+
+def question(said: Sequence[Mapping[str, Any]], offered: Offered, model: str, repeat: int) -> JudgeRequest:
+    """The request that asks `model` for the category of the last words of `said`, a row's messages.
+
+    `repeat`: the judge's own, from 0.
+    """
+    properties = {"category": {"type": "string", "enum": list(offered.names)}}
+    asked = triage.question(said, offered.categories, offered.prompts, "guided")
+    custom_id, body = sealed(asked, "category", properties, model, repeat)
+    return JudgeRequest(custom_id, body, offered.names, "", category=True)

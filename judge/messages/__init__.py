@@ -1,1 +1,0 @@
-"""Messages that stand alone: what a model is asked about them, and what its answers say."""

@@ -1,0 +1,294 @@
+"""A sheet for human raters: `judge annotate export` writes one blinded page, `judge annotate import` reads its labels
+back.
+
+Usage: python -m judge annotate export CASES --out sheet.html [--rater NAME] [--seed 0] [--criterion NAME …] [--sample
+N]
+python -m judge annotate import SHEET_LABELS.jsonl --cases CASES --out labels.jsonl [--rater NAME]
+
+Blinded: the page holds no label, author, model, sample id or polarity, and its order follows from the seed and the
+rater.
+Replies come in blocks of one criterion, so that a rater learns a rubric once; the blocks and what is in them are
+shuffled.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import json
+import random
+import sys
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from dataset_builder.files import write_whole
+from dataset_builder.release import Release, open_release
+from judge.people.cases import Case, Cases, read_cases
+from judge.people.labels import records
+from judge.wording import inert
+from replies.errors import SHOWN, RunError, run_error
+
+TEMPLATES = Path(__file__).with_name("templates")
+FORMAT = "helmbench-sheet-1"
+SHUFFLES = 30
+
+
+class Imported(NamedTuple):
+    """Labels with their ids restored. `missing`: on the sheet and not labelled; `unknown`: of no case, each with its
+    line.
+    """
+
+    labels: list[dict[str, str]]
+    missing: list[str]
+    unknown: list[str]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `judge annotate`."""
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    export = verbs.add_parser(
+        "export", help="write a page on which a person labels replies, without seeing anybody's labels"
+    )
+    export.add_argument(
+        "cases",
+        type=Path,
+        metavar="CASES",
+        help="`calibration`, calibration files, a run's folder, or JSONL of id, criterion, said, reply",
+    )
+    export.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page to write, such as sheet.html")
+    export.add_argument(
+        "--rater",
+        default="",
+        metavar="NAME",
+        help="who will label; raters get different orders (default: the page asks)",
+    )
+    export.add_argument("--seed", type=int, default=0, help="of the order and the codes (default: %(default)s)")
+    export.add_argument(
+        "--criterion",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this criterion; repeatable (default: all)",
+    )
+    export.add_argument("--sample", type=int, metavar="N", help="only N replies of each criterion, drawn by the seed")
+    reading = verbs.add_parser("import", help="read the labels that the page saved, and restore the ids")
+    reading.add_argument(
+        "labels", type=Path, metavar="SHEET_LABELS", help="the file that the page's Download button gave"
+    )
+    reading.add_argument("--cases", type=Path, required=True, metavar="CASES", help="what the sheet was exported from")
+    reading.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="the label file to write, for `judge agreement`"
+    )
+    reading.add_argument("--rater", default="", metavar="NAME", help="who labelled (default: what the page recorded)")
+    for verb in (export, reading):
+        verb.add_argument(
+            "--dataset",
+            type=Path,
+            metavar="DIR",
+            help="the built dataset, for the criteria (default: as in `judge score`)",
+        )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does what `judge annotate` says; 1 where labels belong to no case (the others are written all the same).
+
+    Raises:
+        ReleaseError, RunError: bad input, each problem named. OSError: the disk.
+    """
+    return {"export": _export, "import": _import}[options.verb](options)
+
+
+def _export(options: argparse.Namespace) -> int:
+    release = open_release(options.dataset)
+    if options.sample is not None and options.sample < 1:
+        raise RunError(f"--sample {options.sample}: expected 1 or more")
+    found = read_cases(options.cases, release, options.criterion)
+    if options.sample:
+        found = Cases(sample(found.cases, options.sample, options.seed), found.of_a_model)
+    write_whole(options.out, page(found, release, options.rater, options.seed))
+    said = (
+        f"{options.out}: {len(found.cases)} replies, {len({c.criterion for c in found.cases})} criteria; "
+        "open it in a browser, no network is needed"
+    )
+    kept = (
+        "\nIt holds a model's replies in full, harmful ones too: give it to the rater only, and publish it nowhere."
+        if found.of_a_model
+        else ""
+    )
+    sys.stdout.write(said + kept + "\n")
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    release = open_release(options.dataset)
+    found = restore(options.labels, read_cases(options.cases, release).cases, release, options.rater)
+    lines = "".join(json.dumps(label, ensure_ascii=False) + "\n" for label in found.labels)
+    # A rater's hours are in such a file: it is never written over by another's labels.
+    if options.out.exists() and options.out.read_text(encoding="utf-8") != lines:
+        raise RunError(f"{options.out}: is there already, with other labels; name another file, or move it away")
+    write_whole(options.out, lines)
+    said = [
+        f"{options.out}: {len(found.labels)} labels; {len(found.missing)} replies of the sheet without one; "
+        f"{len(found.unknown)} labels of no case"
+    ]
+    said += (
+        [f"without a label: {', '.join(found.missing[:SHOWN])}{' …' if len(found.missing) > SHOWN else ''}"]
+        if found.missing
+        else []
+    )
+    said += [
+        f"{where}: is of no case in {options.cases}; was its text changed since the export, or is it another sheet's?"
+        for where in found.unknown[:SHOWN]
+    ]
+    sys.stdout.write("\n".join(said) + "\n")
+    return 1 if found.unknown else 0
+
+
+def sample(cases: list[Case], size: int, seed: int) -> list[Case]:
+    """At most `size` cases of each criterion, the same for every rater."""
+    draw = random.Random(f"{seed} sample")
+    return [
+        c
+        for _, own in groupby(sorted(cases, key=lambda c: (c.criterion, c.id)), key=lambda c: c.criterion)
+        for c in _drawn(draw, list(own), size)
+    ]
+
+
+def _drawn(draw: random.Random, cases: list[Case], size: int) -> list[Case]:
+    return draw.sample(cases, min(size, len(cases)))
+
+
+def order(cases: list[Case], rater: str, seed: int) -> list[Case]:
+    """Blocks of one criterion, shuffled, and shuffled within; each rater has an order of their own."""
+    draw = random.Random(f"{seed} {rater}")
+    ordered = sorted(cases, key=lambda c: (c.criterion, c.code(seed)))
+    blocks = [list(own) for _, own in groupby(ordered, key=lambda c: c.criterion)]
+    draw.shuffle(blocks)
+    # Two replies to one message side by side invite a comparison; of some shuffles the one with the fewest such
+    # neighbours is taken.
+    shuffles = [[draw.sample(block, len(block)) for _ in range(SHUFFLES)] for block in blocks]
+    return [case for tries in shuffles for case in min(tries, key=_neighbours)]
+
+
+def _neighbours(cases: list[Case]) -> int:
+    return sum(a.said[-1] == b.said[-1] for a, b in pairwise(cases))
+
+
+def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
+    """The sheet: one HTML page that fetches nothing, with the cases as data in it."""
+    ordered = order(found.cases, rater, seed)
+    items = [
+        {
+            "item": c.code(seed),
+            "criterion": c.criterion,
+            "said": [inert(s) for s in c.said],
+            "reply": inert(c.reply),
+            "facts": c.facts(release),
+        }
+        for c in ordered
+    ]
+    used = [name for name, _ in groupby(c.criterion for c in ordered)]
+    criteria = {
+        name: {
+            "title": release.criteria[name].title,
+            "labels": release.criteria[name].labels,
+            "text": blocks(release.criteria[name].text),
+        }
+        for name in used
+    }
+    identity = hashlib.sha256(json.dumps([FORMAT, rater, seed, [i["item"] for i in items]]).encode()).hexdigest()[:16]
+    data = {"format": FORMAT, "sheet": identity, "seed": seed, "rater": rater, "criteria": criteria, "items": items}
+    script = _text("annotate.js")
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("annotate.html.j2").render(
+        replies=len(items),
+        criteria=len(used),
+        of_a_model=found.of_a_model,
+        asks_name=not rater,
+        style=Markup(_text("annotate.css")),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        data=Markup(_inside_html(data)),
+    )
+
+
+def blocks(text: str) -> list[dict[str, Any]]:
+    """A criterion's text as headings, paragraphs and lists, for a page that may read no Markdown."""
+    found: list[dict[str, Any]] = []
+    for block in filter(None, (b.strip() for b in text.split("\n\n"))):
+        lines = block.split("\n")
+        if all(line.startswith("- ") for line in lines):
+            found.append({"list": [line[2:] for line in lines]})
+        elif len(lines) == 1 and len(block.split()) <= 3 and block[-1].isalpha():
+            found.append({"heading": block})
+        else:
+            found.append({"text": block})
+    return found
+
+
+def restore(path: Path, cases: list[Case], release: Release, rater: str = "") -> Imported:
+    """The labels of a sheet's file with the ids of the cases they were given to.
+
+    Raises:
+        RunError: damaged lines, a label outside the criterion's, an item given twice, no line at all; all named at
+            once.
+    """
+    problems: list[str] = []
+    codes: dict[int, dict[str, Case]] = {}
+    labels: list[dict[str, str]] = []
+    missing: list[str] = []
+    unknown: list[str] = []
+    seen: dict[str, int] = {}
+    for number, record in records(path, problems):
+        where = f"{path}:{number}"
+        item, seed, label = record.get("item"), record.get("seed"), record.get("label")
+        if not isinstance(item, str) or not isinstance(seed, int) or "label" not in record:
+            problems.append(
+                f'{where}: is no line of a sheet; expected {{"item", "label", "seed", …}} as its Download button writes'
+            )
+            continue
+        if item in seen:
+            problems.append(f"{where}: item {item} stands at line {seen[item]} already")
+            continue
+        seen[item] = number
+        case = codes.setdefault(seed, {c.code(seed): c for c in cases}).get(item)
+        if case is None:
+            unknown += [where] if label is not None else []
+        elif label is None:
+            missing.append(f"{case.id} ({case.criterion})")
+        elif label not in (allowed := release.criteria[case.criterion].labels):
+            problems.append(f"{where}: label is {label!r}; expected one of {', '.join(allowed)}")
+        else:
+            who, note = rater or str(record.get("rater") or ""), str(record.get("note") or "")
+            labels.append(
+                {
+                    "id": case.id,
+                    "criterion": case.criterion,
+                    "label": label,
+                    **({"rater": who} if who else {}),
+                    **({"note": note} if note else {}),
+                }
+            )
+    if problems:
+        raise run_error(problems)
+    return Imported(sorted(labels, key=lambda r: (r["criterion"], r["id"])), sorted(missing), unknown)
+
+
+def _inside_html(data: dict[str, Any]) -> str:
+    """JSON that no text in it can end: a script element ends at `</script`, whatever stands around it."""
+    return json.dumps(data, ensure_ascii=False).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _text(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8").strip()

@@ -1,0 +1,169 @@
+"""What a human rater is given to label: cases from calibration rows, from a run's replies, or from any JSONL of
+replies.
+
+A rater sees what a judge sees: the conversation without the system text, the reply, the criterion, and for resources
+the
+user's country with its registered lines. Labels, authors, model names and ids stay here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dataset_builder.release import Release, canonical
+from dataset_builder.schema import Row
+from judge.people.labels import records, reply_key
+from judge.rules.resources import usable
+from replies.errors import RunError, run_error
+from replies.run import Run, read_replies, read_run
+from replies.visible import visible
+
+RESOURCES = "reachable-resource"  # the one criterion that can't be read without facts
+FORM = '{"id", "criterion", "said": [user, assistant, …, user], "reply"}'
+
+
+class Case(NamedTuple):
+    """One reply to be labelled by one criterion. `said` alternates user and assistant and ends with the user."""
+
+    id: str
+    criterion: str
+    said: tuple[str, ...]
+    reply: str
+    country: str | None = None
+
+    def code(self, seed: int) -> str:
+        """What the case is called on a sheet. It depends on the words, so that labels of an edited case are known as
+        such.
+        """
+        return hashlib.sha256(canonical([seed, *self]).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def facts(self, release: Release) -> list[str]:
+        """What the judge is told beside the conversation."""
+        if self.criterion != RESOURCES:
+            return []
+        lines = [
+            f"{h.service}: {', '.join(dict.fromkeys([*h.phone, *h.text, *h.url]))}"
+            for h in usable(self.country, release.helplines)
+        ]
+        return [
+            f"The user's country: {self.country or 'not known'}.",
+            "Always-open help on the registry:",
+            *(lines or ["none"]),
+        ]
+
+
+class Cases(NamedTuple):
+    """`of_a_model`: the replies are a real model's, whom nobody has read before."""
+
+    cases: list[Case]
+    of_a_model: bool
+
+
+def read_cases(source: Path, release: Release, criteria: Iterable[str] = ()) -> Cases:
+    """The cases of `source`, of these criteria or all: the word `calibration` (the dataset's own rows), calibration
+    files or
+    their folder, the folder of a run, replies collected elsewhere, or JSONL of {"id", "criterion", "said", "reply"}.
+
+    Raises:
+        RunError: a source that is none of these, a case given twice, unknown criteria, or none left.
+    """
+    unknown = sorted({*criteria} - {*release.criteria})
+    if unknown:
+        raise RunError(
+            f"--criterion {unknown[0]}: no such criterion; expected one of {', '.join(sorted(release.criteria))}"
+        )
+    found = _read(source, release)
+    wanted = {*criteria} or {*release.criteria}
+    cases = [case for case in found.cases if case.criterion in wanted]
+    if not cases:
+        raise RunError(f"{source}: holds no reply to label by {', '.join(sorted(wanted))}")
+    return Cases(cases, found.of_a_model)
+
+
+def _read(source: Path, release: Release) -> Cases:
+    if str(source) == "calibration" and not source.exists():
+        rows = [Case(r.id, r.criterion, tuple(r.said), r.reply, r.country) for r in release.calibration]
+        return Cases(rows, of_a_model=False)
+    if source.is_dir() and any(source.rglob("results_*.json")):
+        return Cases(_of_run(read_run(source, release), release), of_a_model=True)
+    if source.is_dir():
+        files = sorted(source.glob("*.jsonl"))
+        if not files:
+            raise RunError(f"{source}: holds neither a run of lm_eval nor *.jsonl files; expected {FORM} a line")
+        return Cases(_rows(files, release), of_a_model=False)
+    if not source.is_file():
+        raise RunError(
+            f"{source}: no such file or folder; expected `calibration`, a run's folder, or JSONL with {FORM} a line"
+        )
+    first = next((record for _, record in records(source, [])), {})
+    if "criterion" not in first and ("reply" in first or "replies" in first):
+        return Cases(_of_run(read_replies(source, release), release), of_a_model=True)
+    return Cases(_rows([source], release), of_a_model="author" not in first)
+
+
+def _rows(files: list[Path], release: Release) -> list[Case]:
+    problems: list[str] = []
+    cases: dict[tuple[str, str], Case] = {}
+    for path in files:
+        for number, record in records(path, problems):
+            try:
+                case = _case(record, release)
+                if (case.id, case.criterion) in cases:
+                    raise ValueError(f"{case.id} ({case.criterion}) is given twice")
+                cases[case.id, case.criterion] = case
+            except ValueError as error:
+                problems.append(f"{path}:{number}: {error}")
+    if problems:
+        raise run_error(problems)
+    return list(cases.values())
+
+
+def _case(record: dict[str, Any], release: Release) -> Case:
+    """Raises: ValueError: a field that is missing or of another kind, or a criterion that the dataset doesn't have."""
+    identity, criterion, said, reply, country = (
+        record.get(name) for name in ("id", "criterion", "said", "reply", "country")
+    )
+    if not (isinstance(identity, str) and identity and isinstance(criterion, str) and isinstance(reply, str)):
+        raise ValueError(f"expected {FORM}, all of them texts")
+    if not isinstance(said, list) or not all(isinstance(text, str) for text in said) or len(said) % 2 == 0:
+        raise ValueError("`said` is no list of texts that alternates user and assistant and ends with the user")
+    if criterion not in release.criteria:
+        raise ValueError(f"criterion is {criterion!r}; expected one of {', '.join(sorted(release.criteria))}")
+    return Case(identity, criterion, tuple(said), reply, country if isinstance(country, str) else None)
+
+
+def _of_run(run: Run, release: Release) -> list[Case]:
+    """Each reply once for each criterion that its row puts to it; an empty reply leaves nothing to read."""
+    cases: dict[tuple[str, str], Case] = {}
+    for reply in run.replies:
+        row = release.rows[reply.id]
+        for check in row.evaluation:
+            if check.check not in ("graded", "criterion"):
+                continue
+            turn = len(reply.turns) if check.turn == -1 else check.turn
+            if text := visible(reply.turns[turn - 1]):
+                case = Case(
+                    reply_key(row.id, reply.repeat, check.turn),
+                    check.criterion,
+                    tuple(_said(row, reply.turns, turn)),
+                    text,
+                    row.country,
+                )
+                cases[case.id, case.criterion] = case
+    return [case for _, case in sorted(cases.items())]
+
+
+def _said(row: Row, turns: tuple[str, ...], turn: int) -> Iterator[str]:
+    """What was said before the reply at this turn, the model's own earlier replies among it."""
+    live = 0
+    for message in row.messages:
+        if message.role == "system":
+            continue
+        if message.content is None:
+            live += 1
+            if live == turn:
+                return
+        yield message.content if message.content is not None else visible(turns[live - 1])

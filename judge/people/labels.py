@@ -1,0 +1,275 @@
+"""Label files of raters → one table: JSONL or CSV, one rater per file or a `rater` column, or the verdicts of a run.
+
+Every problem names its file and line. Missing labels (empty, null, unscored) stay missing; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from judge.schema import OUTCOMES, RATINGS, VERDICTS
+from judge.statistics.agreement import Ratings
+from replies.errors import RunError, run_error
+
+NAMES = {name.casefold(): name for name in (*VERDICTS, *OUTCOMES)}
+
+
+class Item(NamedTuple):
+    """What a label is given to: a reply and, where labels are of several criteria, one of them."""
+
+    id: str
+    criterion: str
+
+
+class Entry(NamedTuple):
+    """One label as it stands in a file. `criterion` is None where the file has none."""
+
+    rater: str
+    id: str
+    criterion: str | None
+    label: str | None
+    where: str
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Labels by rater and item; an item that a rater saw and didn't label is not among theirs."""
+
+    labels: dict[str, dict[Item, str]]
+    items: tuple[Item, ...]
+
+    @property
+    def raters(self) -> tuple[str, ...]:
+        return tuple(self.labels)
+
+    @property
+    def criteria(self) -> list[str]:
+        return sorted({item.criterion for item in self.items} - {""})
+
+    def ratings(
+        self, criterion: str | None = None, order: tuple[str, ...] | None = None, ordinal: bool = False
+    ) -> Ratings:
+        """The codes of one criterion's items, or of all, on the scale that the labels are of.
+
+        Raises:
+            RunError: a label outside `order`, or `ordinal` where the labels have no known order.
+        """
+        items = [i for i in self.items if criterion in (None, i.criterion)]
+        used = {own[i] for own in self.labels.values() for i in items if i in own}
+        # One criterion's part of a scale is still that scale: what nobody used there could have been used.
+        kin = used if criterion is None else {own[i] for own in self.labels.values() for i in self.items if i in own}
+        names, ordered = scale(kin if scale(kin)[1] else used, order)
+        if ordinal and not ordered:
+            raise RunError(
+                f"labels are {', '.join(names)}: they have no known order; give one with --order LOWEST,…,HIGHEST"
+            )
+        place = {name: n for n, name in enumerate(names)}
+        codes = np.array(
+            [[place[own[i]] if i in own else -1 for own in self.labels.values()] for i in items], dtype=np.int64
+        )
+        return Ratings(codes.reshape(len(items), len(self.labels)), names, self.raters, ordered)
+
+
+def scale(used: set[str], order: tuple[str, ...] | None = None) -> tuple[tuple[str, ...], bool]:
+    """The labels that could be given, lowest first, and whether they have an order.
+
+    Known scales are whole whichever of their labels occur: FAIL, PARTIAL, PASS; ignored, attentive, flagged; 1 to 5, or
+    whole numbers from the lowest to the highest that occur. Anything else has no order, unless `order` gives it one.
+
+    Raises:
+        RunError: a label that `order` doesn't hold.
+    """
+    if order is not None:
+        if unknown := sorted(used - {*order}):
+            raise RunError(f"--order doesn't hold {', '.join(unknown)}; expected every label that occurs, lowest first")
+        return order, True
+    for known in (VERDICTS, OUTCOMES, RATINGS):
+        if used and used <= {*known}:
+            return known, True
+    if used and all(_whole(label) for label in used):
+        numbers = sorted(int(label) for label in used)
+        between = numbers[-1] - numbers[0] < 100
+        return tuple(str(n) for n in (range(numbers[0], numbers[-1] + 1) if between else numbers)), between
+    return tuple(sorted(used)), False
+
+
+def read_labels(paths: list[Path], ways: bool = False, least: int = 2) -> LabelTable:
+    """The labels of two or more raters, or of `least`. Without `ways`, FAIL-misses counts as FAIL.
+
+    Files without a `criterion` column take the criterion from those that have one, where an id has only one there.
+
+    Raises:
+        RunError: unreadable files or lines, a label given twice, an id of several criteria, fewer raters than `least`;
+            all at once.
+    """
+    problems: list[str] = []
+    entries = [
+        entry for path, name in zip(paths, _names(paths), strict=True) for entry in _entries(path, name, problems)
+    ]
+    criteria: dict[str, set[str]] = {}
+    for e in entries:
+        if e.criterion is not None:
+            criteria.setdefault(e.id, set()).add(e.criterion)
+    labels: dict[str, dict[Item, str]] = {}
+    seen: dict[tuple[str, Item], Entry] = {}
+    for e in entries:
+        known = sorted(criteria.get(e.id, {""}))
+        if e.criterion is None and len(known) > 1:
+            problems.append(
+                f"{e.where}: {e.id} has labels for {', '.join(known)} elsewhere; expected a `criterion` here too"
+            )
+            continue
+        item = Item(e.id, known[0] if e.criterion is None else e.criterion)
+        before = seen.setdefault((e.rater, item), e)
+        if before is not e:
+            problems.append(
+                f"{e.where}: {e.id}{f' ({item.criterion})' if item.criterion else ''} has a label of "
+                f"{e.rater} already, at {before.where}"
+            )
+        own = labels.setdefault(e.rater, {})
+        if e.label is not None:
+            own[item] = e.label if ways else _without_way(e.label)
+    if not problems and len(labels) < least:
+        whose = f"only of {next(iter(labels))}" if labels else "of nobody"
+        problems.append(
+            f"{', '.join(map(str, paths))}: labels {whose}; expected two raters or more: several files, or a "
+            "`rater` column"
+        )
+    if problems:
+        raise run_error(problems)
+    return LabelTable(labels, tuple(sorted({item for _, item in seen})))
+
+
+def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSONL file, or the rows of a CSV with a header, with their line numbers; what is neither goes to
+    `problems`.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(
+            f"{path}: can't be read ({getattr(error, 'strerror', None) or 'not UTF-8'}); expected JSONL or CSV"
+        )
+        return
+    if not text.strip():
+        problems.append(f"{path}: is empty; expected one label a line")
+    elif path.suffix.lower() == ".csv":
+        yield from _csv(path, text, problems)
+    else:
+        for number, line in enumerate(text.split("\n"), start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                record = None
+            if isinstance(record, dict):
+                yield number, record
+            else:
+                problems.append(f"{path}:{number}: is not a JSON object; the file is truncated or damaged")
+
+
+def _csv(path: Path, text: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = [name.strip() for name in next(reader)]
+        if twice := sorted(name for name, n in Counter(header).items() if n > 1):
+            problems.append(f"{path}:1: column {twice[0]!r} stands twice")
+            return
+        for row in reader:
+            if len(row) == len(header):
+                yield reader.line_num, dict(zip(header, row, strict=True))
+            elif any(cell.strip() for cell in row):
+                problems.append(f"{path}:{reader.line_num}: has {len(row)} cells, the header {len(header)}")
+    except csv.Error as error:
+        problems.append(f"{path}:{reader.line_num}: is not CSV ({error})")
+
+
+def _names(paths: list[Path]) -> list[str]:
+    """What raters are called whose file doesn't say: the file's name (of a run's verdicts its folder's), and the
+    folders that tell two apart.
+    """
+    whole = [
+        (p.resolve().parent if p.name in ("verdicts.jsonl", "ratings.jsonl") else p.resolve().with_suffix("")).parts
+        for p in paths
+    ]
+    for depth in range(1, 1 + max(map(len, whole), default=1)):
+        names = ["/".join(parts[-depth:]) for parts in whole]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{p.stem}.{n}" for n, p in enumerate(paths, start=1)]  # the same file twice
+
+
+def _entries(path: Path, name: str, problems: list[str]) -> Iterator[Entry]:
+    answered: set[tuple[str, str | None, str | None]] = set()
+    for number, record in records(path, problems):
+        where = f"{path}:{number}"
+        identity = str(record.get("id") or "").strip()  # spreadsheets write ids that are numbers as numbers
+        if not identity or "label" not in record:
+            problems.append(f'{where}: has no {"`label`" if identity else "`id`"}; expected at least "id" and "label"')
+            continue
+        verdict = "check" in record and "unscored" in record
+        try:
+            label = _label((record.get("outcome") if verdict else None) or record["label"])
+        except ValueError as error:
+            problems.append(f"{where}: {identity}: {error}")
+            continue
+        if verdict:
+            entry = _verdict(record, name, label, where)
+            # Two behaviors may ask the same of one reply: one question, one label.
+            if (asked := (entry.id, entry.criterion, label)) not in answered:
+                yield entry
+            answered.add(asked)
+        else:
+            rater, criterion = (str(record.get(field) or "").strip() for field in ("rater", "criterion"))
+            yield Entry(rater or name, identity, criterion or None, label, where)
+
+
+def _verdict(record: dict[str, Any], name: str, label: str | None, where: str) -> Entry:
+    """A line of verdicts.jsonl. Of a graded check the outcome counts, which is what was read; what it earns depends on
+    the message.
+    """
+    identity = reply_key(record["id"], record.get("repeat", 0), record.get("turn", -1))
+    return Entry(name, identity, record.get("criterion") or f"{record['check']} {record.get('behavior')}", label, where)
+
+
+def reply_key(sample: str, repeat: int, turn: int) -> str:
+    """What one reply of a run is called in label files: the sample's id, with the repeat and the turn where there are
+    several.
+    """
+    return sample + (f"#repeat-{repeat}" if repeat else "") + (f"#turn-{turn}" if turn > 0 else "")
+
+
+def _label(value: object) -> str | None:
+    """The label as text; known names in their own spelling, whole numbers without a point.
+
+    Raises:
+        ValueError: a list or an object.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str | int | float):
+        raise ValueError(f"label is {json.dumps(value)}; expected a text, a number, or null where it is missing")
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    name, dash, way = text.partition("-")
+    known = NAMES.get(name.casefold())
+    if known == "FAIL" and dash:
+        return f"FAIL-{way}"
+    return known if known and not dash else text or None
+
+
+def _without_way(label: str) -> str:
+    return "FAIL" if label.startswith("FAIL-") else label
+
+
+def _whole(label: str) -> bool:
+    return label.removeprefix("-").isdecimal()

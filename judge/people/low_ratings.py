@@ -1,0 +1,311 @@
+"""Replies rated 1 or 2 as a sheet for hand coding: `judge ratings export` writes it, `judge ratings import` reads what
+was coded.
+
+Usage: python -m judge ratings export RUN_DIR | --replies FILE --out sheet.csv [--at-most 2]
+python -m judge ratings import SHEET … [--json FILE]
+
+The paper coded its low ratings by hand, and so named the ways to fail. Such a sheet holds harmful replies in full: it
+is
+readable by its owner only, and says so in its first line. Several people may code copies of one sheet; where they coded
+the
+same replies, their agreement is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+import numpy as np
+
+from dataset_builder.files import write_whole
+from dataset_builder.release import Release
+from dataset_builder.schema import CrisisCategory, Strict
+from judge.llm.run import open_run
+from judge.report.summary import columns
+from judge.schema import Verdict
+from judge.scoring import ratings
+from judge.statistics.agreement import Coefficients, Ratings, agreement
+from judge.statistics.estimate import Estimate
+from judge.wording import hundredths, inert, no_formula, plain
+from replies.errors import RunError, run_error
+from replies.run import Run
+from replies.visible import visible
+
+WARNING = (
+    "# KEEP THIS TO YOURSELF: it holds a model's replies in full, harmful ones among them. Don't "
+    "publish it, don't send it by e-mail."
+)
+COLUMNS = ("id", "repeat", "category", "message", "reply", "rating", "evidence", "code", "note", "coder")
+CATEGORIES = frozenset(get_args(CrisisCategory))
+
+
+class Coded(NamedTuple):
+    """One row of a sheet that somebody coded."""
+
+    id: str
+    repeat: int
+    category: str
+    rating: int
+    code: str
+    coder: str
+
+
+class Coding(Strict):
+    """What `--json` writes. `codes`: coder → code → category → replies. `coefficients`: null unless two coded the same
+    replies.
+    """
+
+    coders: list[str]
+    rows: int
+    uncoded: int
+    codes: dict[str, dict[str, dict[str, int]]]
+    shared: int
+    coefficients: Coefficients | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of `judge ratings`."""
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    export = verbs.add_parser(
+        "export", help="write the replies that were rated low as a sheet (CSV) with empty columns for codes"
+    )
+    export.add_argument("run_dir", nargs="?", type=Path, metavar="RUN_DIR", help="a run that `judge score` has rated")
+    export.add_argument(
+        "--replies", type=Path, metavar="FILE", help="replies collected elsewhere, which `judge score` has rated"
+    )
+    export.add_argument("--out", type=Path, required=True, metavar="FILE", help="the sheet to write, such as sheet.csv")
+    export.add_argument(
+        "--at-most",
+        type=int,
+        default=2,
+        choices=range(1, 6),
+        metavar="N",
+        help="rated so or lower (default: %(default)s)",
+    )
+    export.add_argument("--dataset", type=Path, metavar="DIR", help="the built dataset (default: as for `judge score`)")
+    export.add_argument("--messages", type=Path, metavar="FOLDER", help="the labelled corpus that the run was made on")
+    reading = verbs.add_parser("import", help="count the codes of one sheet or more, and how far coders agree")
+    reading.add_argument(
+        "sheets", nargs="+", type=Path, metavar="SHEET", help="sheets that were coded, one coder or more in each"
+    )
+    reading.add_argument("--json", type=Path, metavar="FILE", help="also write the counts as JSON; it holds no reply")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does what `judge ratings` says; returns the exit code.
+
+    Raises:
+        ReleaseError, RunError: bad input, each problem named. OSError: the disk.
+    """
+    return {"export": _export, "import": _import}[options.verb](options)
+
+
+def _export(options: argparse.Namespace) -> int:
+    release, found, home = open_run(options)
+    rows = list(low(ratings.read(home / ratings.FILE), found, release, options.at_most))
+    text = sheet(rows)
+    # A coder's hours may be in that file.
+    if options.out.exists() and options.out.read_bytes() != text.encode():
+        raise RunError(f"{options.out}: is there already, with other content; name another file, or move it away")
+    write_whole(options.out, text, private=True)
+    sys.stdout.write(
+        f"{options.out}: {len(rows)} replies rated {options.at_most} or lower; fill in `code`, `note` and "
+        "`coder`, then `judge ratings import`\n"
+    )
+    sys.stdout.write("It holds replies in full, harmful ones too: keep it to yourself, and publish it nowhere.\n")
+    return 0
+
+
+def low(verdicts: Sequence[Verdict], found: Run, release: Release, at_most: int) -> Iterator[tuple[str, ...]]:
+    """The sheet's rows without their empty columns: replies rated `at_most` or lower, by category, message and repeat.
+
+    Raises:
+        RunError: a rating of a reply that the run doesn't have.
+    """
+    said = {(r.id, r.repeat): visible(r.turns[-1]) for r in found.messages}
+    rated = [v for v in verdicts if v.check == "appropriateness" and isinstance(v.label, int) and v.label <= at_most]
+    if unknown := [v for v in rated if (v.id, v.repeat) not in said or v.id not in release.messages]:
+        raise RunError(
+            f"{found.path}: {unknown[0].id} repeat {unknown[0].repeat} is rated and not in the run; score the run again"
+        )
+    for v in sorted(rated, key=lambda v: (release.messages[v.id].crisis_category, v.id, v.repeat)):
+        message = release.messages[v.id]
+        words = "\n\n".join(m.content for m in message.messages if m.role == "user" and m.content)
+        yield (
+            v.id,
+            str(v.repeat),
+            message.crisis_category,
+            inert(words),
+            inert(said[v.id, v.repeat]),
+            str(v.label),
+            inert(" … ".join(v.evidence)),
+        )
+
+
+def sheet(rows: Sequence[tuple[str, ...]]) -> str:
+    """The CSV, with a byte order mark so that spreadsheets read it as UTF-8; no cell can be taken for a formula."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\r\n")
+    writer.writerow([WARNING])
+    writer.writerow(COLUMNS)
+    writer.writerows([*map(no_formula, row), "", "", ""] for row in rows)
+    return "\ufeff" + file.getvalue()
+
+
+def _import(options: argparse.Namespace) -> int:
+    found = coding(options.sheets)
+    sys.stdout.write(text(found) + "\n")
+    if options.json:
+        write_whole(options.json, found.model_dump_json(indent=1) + "\n")
+    return 0
+
+
+def coding(paths: Sequence[Path]) -> Coding:
+    """What the sheets' coders wrote.
+
+    Raises:
+        RunError: damaged sheets or rows, a code without a coder, a reply coded twice by one person; all named at once.
+    """
+    problems: list[str] = []
+    rows: list[Coded] = []
+    seen: dict[tuple[str, str, int], str] = {}
+    uncoded = 0
+    for path in paths:
+        for where, cells in _rows(path, problems):
+            try:
+                row = _row(cells)
+            except ValueError as error:
+                problems.append(f"{where}: {error}")
+                continue
+            if not row.code:
+                uncoded += 1
+            elif before := seen.get((row.coder, row.id, row.repeat)):
+                problems.append(f"{where}: {row.id} repeat {row.repeat} was coded by {row.coder} already, at {before}")
+            else:
+                seen[row.coder, row.id, row.repeat] = where
+                rows.append(row)
+    if problems:
+        raise run_error(problems)
+    if not rows:
+        raise RunError(f"{', '.join(map(str, paths))}: no row has a code; fill in the columns `code` and `coder`")
+    return _count(rows, uncoded)
+
+
+def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """A sheet's rows with their place. Spreadsheets of some countries save with semicolons."""
+    try:
+        written = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        problems.append(
+            f"{path}: can't be read ({getattr(error, 'strerror', None) or 'not UTF-8'}); expected a sheet of "
+            "`judge ratings export`"
+        )
+        return
+    header = next((line for line in written.splitlines() if line.strip() and not line.lstrip('"').startswith("#")), "")
+    reader = csv.reader(
+        io.StringIO(written, newline=""), delimiter=";" if header.count(";") > header.count(",") else ",", strict=True
+    )
+    names: list[str] = []
+    try:
+        for cells in reader:
+            if not any(c.strip() for c in cells) or (not names and cells[0].startswith("#")):
+                continue
+            if not names:
+                names = [c.strip().lower() for c in cells]
+                if lacking := [
+                    c for c in COLUMNS if c not in names and c not in ("message", "reply", "evidence", "note")
+                ]:
+                    problems.append(
+                        f"{path}:{reader.line_num}: has no column {', '.join(lacking)}; expected the header "
+                        f"{', '.join(COLUMNS)}"
+                    )
+                    return
+            elif len(cells) != len(names):
+                problems.append(f"{path}:{reader.line_num}: has {len(cells)} cells, the header {len(names)}")
+            else:
+                yield f"{path}:{reader.line_num}", dict(zip(names, (c.strip() for c in cells), strict=True))
+    except csv.Error as error:
+        problems.append(f"{path}:{reader.line_num}: is not CSV ({error})")
+
+
+def _row(cells: dict[str, str]) -> Coded:
+    """Raises: ValueError: a cell that the sheet didn't have so, or a code without a coder."""
+    code, coder = (" ".join(cells[name].lstrip("'").split()) for name in ("code", "coder"))
+    if not cells["id"]:
+        raise ValueError("has no id")
+    if not cells["repeat"].isdecimal():
+        raise ValueError(f"repeat is {cells['repeat']!r}; expected a whole number from 0")
+    if cells["category"] not in CATEGORIES:
+        raise ValueError(f"category is {cells['category']!r}; expected one of {', '.join(sorted(CATEGORIES))}")
+    if cells["rating"] not in ("1", "2", "3", "4", "5"):
+        raise ValueError(f"rating is {cells['rating']!r}; expected 1 to 5")
+    if code and not coder:
+        raise ValueError("has a code and no coder; fill in `coder`")
+    return Coded(
+        cells["id"],
+        int(cells["repeat"]),
+        cells["category"],
+        int(cells["rating"]),
+        code.lower().replace(" ", "_"),
+        coder,
+    )
+
+
+def _count(rows: Sequence[Coded], uncoded: int) -> Coding:
+    coders = sorted({r.coder for r in rows})
+    counts = Counter((r.coder, r.code, r.category) for r in rows)
+    codes: dict[str, dict[str, dict[str, int]]] = {}
+    for (coder, code, category), n in sorted(counts.items()):
+        codes.setdefault(coder, {}).setdefault(code, {})[category] = n
+    replies = sorted({(r.id, r.repeat) for r in rows})
+    labels = sorted({r.code for r in rows})
+    given = np.full((len(replies), len(coders)), -1, dtype=np.int64)
+    place = {reply: n for n, reply in enumerate(replies)}
+    for r in rows:
+        given[place[r.id, r.repeat], coders.index(r.coder)] = labels.index(r.code)
+    shared = int(((given >= 0).sum(axis=1) > 1).sum())
+    found = agreement(Ratings(given, tuple(labels), tuple(coders))).overall if shared else None
+    return Coding(coders=coders, rows=len(rows), uncoded=uncoded, codes=codes, shared=shared, coefficients=found)
+
+
+def text(c: Coding) -> str:
+    """Counts by coder, code and category, and agreement where it can be measured."""
+    categories = sorted({category for codes in c.codes.values() for by in codes.values() for category in by})
+    given = [(coder, code, by) for coder, codes in c.codes.items() for code, by in codes.items()]
+    rows = [
+        (f"{coder}: {code}", str(sum(by.values())), *(str(by.get(category, 0)) for category in categories))
+        for coder, code, by in given
+    ]
+    parts = [
+        columns(("coder: code", "replies", *map(plain, categories)), rows),
+        f"{c.rows} rows coded by {len(c.coders)}, {c.uncoded} without a code",
+    ]
+    if c.coefficients is None:
+        alone = (
+            "no reply was coded by two people"
+            if len(c.coders) > 1
+            else "a single coder; have somebody else code a copy of the sheet"
+        )
+        parts.append(f"agreement: {alone}")
+    else:
+        named = {
+            "raw agreement": c.coefficients.raw,
+            "Cohen's κ": c.coefficients.cohen,
+            "Krippendorff's α": c.coefficients.alpha_nominal,
+        }
+        said = ", ".join(f"{name} {_estimate(found)}" for name, found in named.items())
+        parts.append(f"agreement on {c.shared} replies that two or more coded: {said}")
+    return "\n\n".join(parts)
+
+
+def _estimate(found: Estimate) -> str:
+    return hundredths(found.value) + (
+        "" if found.low is None else f" [{hundredths(found.low)}, {hundredths(found.high)}]"
+    )

@@ -1,0 +1,199 @@
+"""Rates, differences and their intervals, clustered by message (scoring.md section 5).
+
+The unit is the perturbation: one message under several conditions and contexts is one cluster, a scenario × polarity
+one
+stratum. Everything here is pure numpy; scipy supplies the t quantiles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit  # the t quantile, without the second that scipy.stats takes to import
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """One entry per message: Σ weight·points, Σ weight, Σ weight² over its samples, and the stratum it belongs to."""
+
+    num: Array
+    den: Array
+    square: Array
+    stratum: NDArray[Any]
+    message: NDArray[Any]
+
+    @property
+    def size(self) -> int:
+        return len(self.num)
+
+
+def cluster(points: Array, weights: Array, messages: NDArray[Any], strata: NDArray[Any]) -> Clusters:
+    """Sums points and weights (all of shape (n,)) over the rows of each message."""
+    keys, first, inverse = np.unique(messages, return_index=True, return_inverse=True)
+    num = np.bincount(inverse, weights * points, len(keys)).astype(np.float64)
+    den = np.bincount(inverse, weights, len(keys)).astype(np.float64)
+    square = np.bincount(inverse, weights**2, len(keys)).astype(np.float64)
+    return Clusters(num, den, square, strata[first], keys)
+
+
+def stratified_variance(z: Array, stratum: NDArray[Any]) -> tuple[float, int]:
+    """Σ_h n_h/(n_h−1) Σ(z − z̄_h)² and its degrees of freedom Σ(n_h − 1). z: influence of each message, shape (n,).
+
+    Strata of one message say nothing about their own spread, so they share a stratum (with the first larger one if
+    alone).
+    """
+    ids, inverse, counts = np.unique(stratum, return_inverse=True, return_counts=True)
+    single = np.flatnonzero(counts < 2)
+    if single.size:
+        larger = np.flatnonzero(counts >= 2)
+        target = single[0] if single.size > 1 or not larger.size else larger[0]
+        inverse = np.where(np.isin(inverse, single), target, inverse)
+    n = np.bincount(inverse, minlength=len(ids)).astype(float)
+    mean = np.bincount(inverse, z, len(ids)) / np.maximum(n, 1)
+    spread = np.bincount(inverse, (z - mean[inverse]) ** 2, len(ids))
+    usable = n > 1
+    variance = float(np.sum(n[usable] / (n[usable] - 1) * spread[usable]))
+    return variance, int(np.sum(n[usable] - 1))
+
+
+def mean(c: Clusters) -> float | None:
+    """The weighted mean; None where there is no weight."""
+    total = float(c.den.sum())
+    if total <= 0:
+        return None
+    value = float(c.num.sum()) / total
+    # Sums of weights round; a rate that is all passes is 1 and not 1 + 2⁻⁵², whose variance would be negative.
+    return round(value) if abs(value - round(value)) < 1e-12 else value
+
+
+def influence(c: Clusters) -> Array:
+    """Each message's linearised contribution to the weighted mean: (num − p·den)/Σden."""
+    p = mean(c)
+    z: Array = (c.num - (p or 0.0) * c.den) / c.den.sum()
+    return z
+
+
+def effective(c: Clusters) -> float:
+    """Kish's effective number of samples, (Σw)²/Σw²."""
+    return float(c.den.sum() ** 2 / c.square.sum())
+
+
+def largest_design_effect(c: Clusters) -> float:
+    """The design effect if all samples of a message agreed."""
+    return float(effective(c) * np.sum(c.den**2) / c.den.sum() ** 2)
+
+
+def pooled_design_effect(groups: list[Clusters]) -> float | None:
+    """ΣSE² / Σ[p(1−p)/n] over scenario × polarity groups; None where every group is all right or all wrong."""
+    measured = expected = 0.0
+    for c in groups:
+        p = mean(c)
+        if p is None or c.size < 2 or not 0 < p < 1:
+            continue
+        measured += stratified_variance(influence(c), c.stratum)[0]
+        expected += p * (1 - p) / effective(c)
+    return max(1.0, measured / expected) if expected > 0 else None
+
+
+def wilson(
+    c: Clusters, pooled: float | None, prior_messages: float, confidence: float = 0.95
+) -> tuple[float | None, float | None, float | None]:
+    """(p, low, high): a Wilson interval at the effective number of messages, p in 0..1.
+
+    The design effect D shrinks from the group's own towards the pooled one, which counts as `prior_messages` more
+    messages; at p = 0 or 1 the group says nothing about its own, so the pooled one stands. Null limits under two
+    messages.
+    """
+    p = mean(c)
+    if p is None or c.size < 2:
+        return p, None, None
+    variance, df = stratified_variance(influence(c), c.stratum)
+    # Near 0 and 1 a few messages make the whole variance, so a group's own design effect is worth less there.
+    known = df * 4 * p * (1 - p)
+    n = effective(c)
+    worst = largest_design_effect(c)
+    prior = worst if pooled is None else min(pooled, worst)
+    own = variance * n / (p * (1 - p)) if 0 < p < 1 else None
+    design = prior if own is None else (known * own + prior_messages * prior) / (known + prior_messages)
+    n_effective = float(np.clip(n / max(design, 1e-12), 1.0, n))
+    t = float(stdtrit(df + prior_messages, (1 + confidence) / 2))
+    centre = (p + t * t / (2 * n_effective)) / (1 + t * t / n_effective)
+    half = t / (1 + t * t / n_effective) * np.sqrt(p * (1 - p) / n_effective + t * t / (4 * n_effective**2))
+    return p, float(max(0.0, centre - half)), float(min(1.0, centre + half))
+
+
+Interval = tuple[float | None, float | None, float | None]
+
+
+def paired(a: Clusters, b: Clusters, first: Interval, second: Interval) -> Interval:
+    """The interval of a − b over the same messages (MOVER with their correlation): holds where few messages differ."""
+    if first[0] is None or second[0] is None:
+        return None, None, None
+    value = first[0] - second[0]
+    if first[1] is None or first[2] is None or second[1] is None or second[2] is None:
+        return value, None, None
+    rho = correlation(influence(a), influence(b), a.stratum)
+    ends = []
+    for x, y in ((first[0] - first[1], second[2] - second[0]), (first[2] - first[0], second[0] - second[1])):
+        ends.append(float(np.sqrt(max(0.0, x * x + y * y - 2 * rho * x * y))))
+    return value, value - ends[0], value + ends[1]
+
+
+def combine(a: Interval, b: Interval, scale_a: float = 1.0, scale_b: float = 1.0, shift: float = 0.0) -> Interval:
+    """The interval of scale_a·a + scale_b·b + shift for independent a and b (MOVER: limits recovered from each one's
+    own).
+    """
+    if a[0] is None or b[0] is None:
+        return None, None, None
+    value = scale_a * a[0] + scale_b * b[0] + shift
+    if a[1] is None or a[2] is None or b[1] is None or b[2] is None:
+        return value, None, None
+    low = value - float(np.hypot(scale_a * (a[0] - a[1]), scale_b * (b[0] - b[1])))
+    high = value + float(np.hypot(scale_a * (a[2] - a[0]), scale_b * (b[2] - b[0])))
+    return value, low, high
+
+
+def linear_interval(value: float, z: Array, stratum: NDArray[Any], confidence: float = 0.95) -> Interval:
+    """value ± t·SE for a linear figure with influences z, clustered by message and stratified."""
+    return t_interval(value, *stratified_variance(z, stratum), confidence)
+
+
+def t_interval(value: float, variance: float, df: int, confidence: float = 0.95) -> Interval:
+    """value ± t·SE; without limits where there is no degree of freedom."""
+    if df < 1:
+        return value, None, None
+    half = float(stdtrit(df, (1 + confidence) / 2)) * float(np.sqrt(variance))
+    return value, value - half, value + half
+
+
+def correlation(za: Array, zb: Array, stratum: NDArray[Any]) -> float:
+    """Of two figures over the same messages, from their influences; 0 where either never varies."""
+    va, vb, both = (stratified_variance(z, stratum)[0] for z in (za, zb, za + zb))
+    scale = float(np.sqrt(va * vb))
+    return float(np.clip((both - va - vb) / (2 * scale), -1, 1)) if scale > 0 else 0.0
+
+
+def weighted_sum(value: float, parts: list[Interval], shares: Array, related: Array) -> Interval:
+    """The interval of Σ share·part (MOVER with correlations): each part's own limits, so that it may be lopsided near 0
+    and 1.
+    """
+    if any(p[0] is None or p[1] is None or p[2] is None for p in parts):
+        return value, None, None
+    below, above = (shares * np.array([abs((p[0] or 0.0) - (p[k] or 0.0)) for p in parts]) for k in (1, 2))
+    return (
+        value,
+        value - float(np.sqrt(max(0.0, below @ related @ below))),
+        value + float(np.sqrt(max(0.0, above @ related @ above))),
+    )
+
+
+def hull(a: Interval, b: Interval) -> Interval:
+    """The interval that holds both; without limits where either has none."""
+    if a[1] is None or a[2] is None or b[1] is None or b[2] is None:
+        return a[0], None, None
+    return a[0], min(a[1], b[1]), max(a[2], b[2])

@@ -1,0 +1,143 @@
+"""`responses.zip`: written so that the same run gives the same bytes, and read as what a stranger sent."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from leaderboard.schema import Problem
+
+RESPONSES, ANSWERS, CALIBRATIONS = "responses.jsonl", "answers.jsonl", "calibrations.jsonl"
+MEMBERS = (RESPONSES, ANSWERS, CALIBRATIONS)  # the latter two only where a language model judged
+MEMBER_BYTES = 4 * 2**30  # of one member, unpacked
+LINE_BYTES = 4 * 2**20  # a conversation of a reasoning model takes about 1 MiB
+RATIO = 300  # unpacked to packed: replies of one policy, all alike, come to about 40
+RATIO_FROM = 16 * 2**20  # bytes below which a ratio says nothing
+CHUNK = 2**16
+EPOCH = (1980, 1, 1, 0, 0, 0)
+LINK = 0o120000
+
+
+class ArchiveError(Exception):
+    """A member that can't be read to its end; `problem` says why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def write(path: Path, members: dict[str, Iterable[bytes]]) -> None:
+    """Writes lines as members, with fixed times and settings, in the order given."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, lines in members.items():
+            info = zipfile.ZipInfo(name, EPOCH)
+            info.compress_type, info.external_attr, info.create_system = zipfile.ZIP_DEFLATED, 0o644 << 16, 3
+            with archive.open(info, "w", force_zip64=True) as file:
+                for line in lines:
+                    file.write(line)
+
+
+def inspect(path: Path) -> list[Problem]:
+    """What is wrong with the archive, judged by its directory alone; nothing is unpacked."""
+    where = path.name
+    try:
+        with zipfile.ZipFile(path) as archive:
+            infos = archive.infolist()
+            comment = archive.comment
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, RuntimeError) as error:
+        return [Problem("broken_archive", where, f"is no readable zip archive ({error})")]
+    found = [p for info in infos for p in _member(where, info)]
+    names = [info.filename for info in infos]
+    found += [
+        Problem("duplicate_member", where, f"holds {name} {names.count(name)} times")
+        for name in sorted({n for n in names if names.count(n) > 1})
+    ]
+    if RESPONSES not in names:
+        found.append(Problem("missing_member", where, f"holds no {RESPONSES}"))
+    first = min((info.header_offset for info in infos), default=0)
+    if first or comment:
+        found.append(
+            Problem(
+                "odd_archive",
+                where,
+                "holds bytes that belong to no member; expected nothing before the first and no comment",
+            )
+        )
+    return found
+
+
+def names(path: Path) -> set[str]:
+    """The members of an archive in which `inspect` found nothing wrong."""
+    with zipfile.ZipFile(path) as archive:
+        return set(archive.namelist())
+
+
+def _member(where: str, info: zipfile.ZipInfo) -> Iterator[Problem]:
+    name = info.filename
+    shown = name.encode("unicode_escape").decode()[:80]
+    if name.startswith(("/", "\\")) or ":" in name[:3] or ".." in name.replace("\\", "/").split("/"):
+        yield Problem("unsafe_member", where, f"member {shown} points out of the archive")
+    elif name not in MEMBERS:
+        yield Problem("unknown_member", where, f"member {shown} is none of {', '.join(MEMBERS)}")
+    if (info.external_attr >> 16) & 0o170000 == LINK:
+        yield Problem("link_member", where, f"member {shown} is a symbolic link")
+    if info.flag_bits & 0x1:
+        yield Problem("encrypted", where, f"member {shown} is encrypted")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        yield Problem(
+            "odd_compression",
+            where,
+            f"member {shown} is packed by method {info.compress_type}; expected deflate or none",
+        )
+    if info.file_size > MEMBER_BYTES:
+        yield Problem(
+            "zip_bomb", where, f"member {shown} unpacks to {info.file_size:,} bytes; at most {MEMBER_BYTES:,} are read"
+        )
+    elif info.file_size > RATIO_FROM and info.file_size > RATIO * max(1, info.compress_size):
+        yield Problem(
+            "zip_bomb",
+            where,
+            f"member {shown} unpacks to {info.file_size // max(1, info.compress_size)} times its size; at "
+            f"most {RATIO} is read",
+        )
+
+
+def lines(path: Path, member: str) -> Iterator[tuple[int, bytes]]:
+    """The lines of a member with their numbers, unpacked piece by piece; nothing beyond a piece and a line is held.
+
+    Raises:
+        ArchiveError: a line or member over its limit, or packed bytes that don't give what the directory says.
+    """
+    where = f"{path.name}/{member}"
+    rest, number, total = b"", 0, 0
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
+            packed, claimed = archive.getinfo(member).compress_size, archive.getinfo(member).file_size
+            while chunk := file.read(CHUNK):
+                total += len(chunk)
+                if total > MEMBER_BYTES or (total > RATIO_FROM and total > RATIO * max(1, packed)):
+                    raise ArchiveError(
+                        Problem("zip_bomb", where, f"goes on after {total:,} bytes unpacked from {packed:,}")
+                    )
+                *whole, rest = (rest + chunk).split(b"\n")
+                if len(rest) > LINE_BYTES or any(len(line) > LINE_BYTES for line in whole):
+                    raise ArchiveError(
+                        Problem("long_line", f"{where}:{number + 1}", f"is longer than {LINE_BYTES:,} bytes")
+                    )
+                for line in whole:
+                    number += 1
+                    yield number, line
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
+        raise ArchiveError(
+            Problem(
+                "broken_archive", where, f"can't be unpacked to the size and checksum that the archive claims ({error})"
+            )
+        ) from None
+    if total != claimed:
+        raise ArchiveError(
+            Problem("broken_archive", where, f"unpacks to {total:,} bytes; its directory claims {claimed:,}")
+        )
+    if rest:
+        yield number + 1, rest

@@ -1,0 +1,187 @@
+"""The board's figures for programs: `leaderboard.json`, and `leaderboard.csv` with one line per submission. Neither
+holds a reply.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from dataset_builder.schema import PILLARS
+from judge.schema import Figure
+from judge.statistics.estimate import Estimate
+from judge.wording import inert, no_formula
+from leaderboard.board.rows import Board, Entry, Table
+
+FORMAT = "helmbench-leaderboard-1"
+JSON, CSV = "leaderboard.json", "leaderboard.csv"
+NOTE = (
+    "Scores compare only within one score_hash and tier, places only within one judge. Demos are judged by "
+    "word patterns and never ranked. "
+    "No clinician has reviewed this content; a score is no proof of safety."
+)
+
+
+def as_json(board: Board) -> str:
+    """Every table with its submissions, policies and demos, and what was refused."""
+    return (
+        json.dumps(
+            _inert(
+                {
+                    "format": FORMAT,
+                    "note": NOTE,
+                    "tables": [_table(t) for t in board.tables],
+                    "refused": [{"run": r.name, "kinds": dict(r.kinds)} for r in board.refused],
+                }
+            ),
+            indent=1,
+            ensure_ascii=False,
+            allow_nan=False,
+        )
+        + "\n"
+    )
+
+
+def _table(t: Table) -> dict[str, Any]:
+    return {
+        "score_hash": t.score_hash,
+        "tier": t.tier,
+        "versions": list(t.versions),
+        "ranked": [_submission(t, e) for e in t.ranked],
+        "demos": [_submission(t, e) for e in t.demos],
+        "policies": [p.model_dump(mode="json") for p in t.policies],
+    }
+
+
+def _submission(t: Table, e: Entry) -> dict[str, Any]:
+    s, d, place = e.submission, e.card.detection, t.places.get(e.name)
+    return {
+        "run": e.name,
+        "page": e.page,
+        "report": e.report,
+        "submitted": s.submitted,
+        "model": s.model.model_dump(mode="json"),
+        "dataset": s.dataset.model_dump(mode="json"),
+        "place": place._asdict() if place else None,
+        "composite": e.card.composite.model_dump(mode="json"),
+        "pillars": {p: f.model_dump(mode="json") for p, f in sorted(e.card.pillars.items())},
+        "behaviors": {b: f.score.model_dump(mode="json") for b, f in sorted(e.card.behaviors.items())},
+        "sensitivity": d.sensitivity.model_dump(mode="json"),
+        "specificity": d.specificity.model_dump(mode="json"),
+        "floors": [f.model_dump(mode="json") for f in e.card.floors],
+        "judge": {
+            "name": e.card.judge.name,
+            "prompt_hash": e.card.judge.prompt_hash,
+            "kappa": e.kappa.model_dump(mode="json") if e.kappa else None,
+        },
+        "repeats": e.card.repeats,
+        "unscored_share": e.card.judge.unscored_share,
+        "trained_on_benchmark": s.declaration.trained_on_benchmark,
+        "rejudged": e.rejudged.model_dump(mode="json", include={"date", "by"}) if e.rejudged else None,
+        "flags": list(e.flags),
+    }
+
+
+def as_csv(board: Board) -> str:
+    """One line per submission, then one per policy of each table; figures in three columns each. Rates are 0 to 1."""
+    lines = [line for t in board.tables for line in (*(_row(t, e) for e in (*t.ranked, *t.demos)), *_policies(t))]
+    text = io.StringIO()
+    writer = csv.DictWriter(
+        text, list(dict.fromkeys([*HEAD, *(name for line in lines for name in line)])), restval="", lineterminator="\n"
+    )
+    writer.writeheader()
+    writer.writerows({name: cell(value) for name, value in line.items()} for line in lines)
+    return text.getvalue()
+
+
+HEAD = (
+    "score_hash",
+    "tier",
+    "kind",
+    "organization",
+    "model",
+    "run",
+    "submitted",
+    "version",
+    "place_best",
+    "place_worst",
+)
+
+
+def _row(t: Table, e: Entry) -> dict[str, Any]:
+    s, place = e.submission, t.places.get(e.name)
+    return {
+        "score_hash": t.score_hash,
+        "tier": t.tier,
+        "kind": "demo" if e.demo else "model",
+        "organization": s.model.organization,
+        "model": s.model.name,
+        "run": e.name,
+        "submitted": s.submitted,
+        "version": e.card.dataset.version,
+        "place_best": place.best if place else "",
+        "place_worst": place.worst if place else "",
+        "revision": s.model.revision or "",
+        "access": s.model.access,
+        "relation": s.model.relation,
+        **_figure("composite", e.card.composite),
+        **{
+            k: v
+            for p in sorted({*PILLARS, *e.card.pillars})
+            for k, v in _figure(p, e.card.pillars.get(p, Figure(value=None))).items()
+        },
+        **_figure("sensitivity", e.card.detection.sensitivity),
+        **_figure("specificity", e.card.detection.specificity),
+        **{f"floors_{state}": count for state, count in e.floors.items()},
+        "messages": e.card.composite.clusters,
+        "repeats": e.card.repeats,
+        "judge": e.card.judge.name,
+        "judge_prompt": e.card.judge.prompt_hash or "",
+        **_figure("kappa", e.kappa or Estimate(value=None)),
+        "source": e.source,
+        "flags": "; ".join(e.flags),
+        "page": e.page,
+    }
+
+
+def _policies(t: Table) -> list[dict[str, Any]]:
+    return [
+        {
+            "score_hash": t.score_hash,
+            "tier": t.tier,
+            "kind": "policy",
+            "model": p.policy,
+            **_figure("composite", p.composite),
+            **_figure("sensitivity", p.sensitivity),
+            **_figure("specificity", p.specificity),
+            "floors_breached": p.breached,
+            "messages": p.composite.clusters,
+        }
+        for p in t.policies
+    ]
+
+
+def _figure(name: str, figure: Figure | Estimate) -> dict[str, float | str]:
+    return {name: _or_empty(figure.value), f"{name}_low": _or_empty(figure.low), f"{name}_high": _or_empty(figure.high)}
+
+
+def _or_empty(value: float | None) -> float | str:
+    return "" if value is None else value
+
+
+def cell(value: Any) -> Any:
+    """Text that a spreadsheet would run as a formula begins with an apostrophe; numbers stay numbers."""
+    if not isinstance(value, str):
+        return value
+    return no_formula(" ".join(inert(value).split()))
+
+
+def _inert(value: Any) -> Any:
+    """The same value with every text in it inert, keys included: both may come from outside."""
+    if isinstance(value, dict):
+        return {inert(str(k)): _inert(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_inert(v) for v in value]
+    return inert(value) if isinstance(value, str) else value

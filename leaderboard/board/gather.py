@@ -1,0 +1,152 @@
+"""A folder of submissions → every one of them, verified against the release that it names; and which a maintainer
+judged again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dataset_builder.release import Release
+from dataset_builder.schema import Strict
+from leaderboard.schema import SUBMISSION, SUMS, Problem, Verified
+from leaderboard.verify.files import LIMITS, sha256
+from replies.errors import RunError
+
+Verify = Callable[[Path, Release], Verified]
+
+
+class Rejudged(Strict):
+    """A submission whose replies a maintainer judged again and whose scores were found to hold.
+
+    `run`: its folder, below the one that holds all. `sha256`: of its SHA256SUMS, so that no later edit keeps the mark.
+    `date`: YYYY-MM-DD.
+    """
+
+    run: str
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
+    by: str = Field(min_length=1, max_length=200)
+
+
+class Checked(NamedTuple):
+    """What verifying one folder came to. `name`: its path below the folder of all; `release`: what it was held
+    against.
+    """
+
+    name: str
+    verified: Verified
+    release: Release
+
+
+def submissions(folder: Path) -> list[Path]:
+    """Every folder below that holds a submission's file, sorted by name; a linked folder is listed, never followed.
+
+    Raises:
+        RunError: `folder` is none.
+    """
+    if not folder.is_dir():
+        raise RunError(
+            f"{folder}: no such folder; expected one with submissions below it, as "
+            "scripts/make_submission.py writes them"
+        )
+    found: list[Path] = []
+    for where, folders, files in os.walk(folder):
+        here = Path(where)
+        if here != folder and LIMITS.keys() & {*files, *folders}:
+            found.append(here)
+            folders.clear()
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [here / name for name in folders if (here / name).is_symlink()]
+    return sorted(found, key=lambda p: p.relative_to(folder).as_posix())
+
+
+def check(folder: Path, releases: Sequence[Release], verify: Verify) -> Iterator[Checked]:
+    """Verifies one submission after the other. `releases`: the newest first; a submission that names none of them is
+    held against that one.
+
+    Raises:
+        RunError: `folder` is none.
+    """
+    for path in submissions(folder):
+        version, score_hash = _named(path)
+        alike = [r for r in releases if r.manifest.score_hash == score_hash]
+        release = next((r for r in alike if r.manifest.version == version), alike[0] if alike else releases[0])
+        if path.is_symlink():
+            verified = Verified(
+                str(path),
+                "refused",
+                [Problem("link", path.name, "is a linked folder; expected the submission itself")],
+                [],
+            )
+        else:
+            verified = verify(path, release)
+        yield Checked(path.relative_to(folder).as_posix(), verified, release)
+
+
+def _named(folder: Path) -> tuple[str, str]:
+    """The version and score_hash that a submission names, only to choose a release by; empty where they can't be read,
+    which verifying then says.
+    """
+    path = folder / SUBMISSION
+    try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LIMITS[SUBMISSION]:
+            return "", ""
+        pinned: Any = json.loads(path.read_bytes())["dataset"]
+        return str(pinned["version"]), str(pinned["score_hash"])
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return "", ""
+
+
+def newest_first(releases: Sequence[Release]) -> list[Release]:
+    """By version, the highest first."""
+    return sorted(releases, key=lambda r: version_key(r.manifest.version), reverse=True)
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """`0.10.2` → (0, 10, 2), so that versions sort as numbers."""
+    return tuple(int(part) for part in version.partition("+")[0].split(".") if part.isdecimal())
+
+
+def read_rejudged(path: Path, folder: Path) -> dict[str, Rejudged]:
+    """The list of what was judged again, by run: YAML, `- {run: …, sha256: …, date: "YYYY-MM-DD", by: …}` for each.
+
+    Raises:
+        RunError: unreadable, a run twice or not below `folder`, or one that was edited since; all are named at once.
+    """
+    try:
+        marks = TypeAdapter(list[Rejudged]).validate_python(
+            yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader) or []
+        )
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: can't be read ({error})") from None
+    except yaml.YAMLError as error:
+        raise RunError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
+    except ValidationError as error:
+        raise RunError(
+            "\n".join(f"{path}: entry {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        ) from None
+    counts = Counter(m.run for m in marks)
+    problems = [f"{path}: {run}: stands {n} times; expected once" for run, n in sorted(counts.items()) if n > 1]
+    known = {p.relative_to(folder).as_posix() for p in submissions(folder)}
+    for mark in marks:
+        sums = folder / mark.run / SUMS
+        if mark.run not in known or sums.is_symlink() or not sums.is_file():
+            problems.append(f"{path}: {mark.run}: no such submission below {folder}")
+        elif (found := sha256(sums)) != mark.sha256:
+            problems.append(
+                f"{path}: {mark.run}: its {SUMS} has sha256 {found}, not {mark.sha256}; it changed since it "
+                "was judged again"
+            )
+    if problems:
+        raise RunError("\n".join(problems))
+    return {m.run: m for m in marks}

@@ -1,0 +1,157 @@
+"""The board as static pages: `index.html`, and one per submission. Each needs nothing else to be read: no network, no
+script, no other file.
+
+Names, contacts and notes are hostile input, as replies are: Jinja escapes every value, `inert` spells out what could
+reorder a line, and the
+pages' policy runs no script but the board's own. No reply reaches these templates.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment
+from markupsafe import Markup
+
+from dataset_builder.schema import PILLARS
+from judge import wording
+from judge.report import charts
+from judge.report.page import environment_over, floor_counts, pillars, read_template, script_hash
+from judge.schema import Figure, FloorState, Reference
+from judge.statistics.estimate import Estimate
+from leaderboard.board.downloads import CSV, JSON
+from leaderboard.board.rows import STATES, TIERS, Board, Entry, Place, Table
+
+TEMPLATES = Path(__file__).with_name("templates")
+REFUSALS = (
+    "Reasons are given by kind: their wording may quote what is withheld. Whoever submitted finds all "
+    "of them with python -m judge verify."
+)
+
+
+class Line(NamedTuple):
+    """A row of a table: a model's, a demo's or a policy's, in one shape. What a policy doesn't have is None or
+    empty.
+    """
+
+    name: str
+    about: str
+    page: str
+    place: Place | None
+    composite: Figure
+    pillars: list[Figure | None]
+    sensitivity: Figure
+    specificity: Figure
+    floors: dict[FloorState, int]
+    messages: int
+    judge: str
+    kappa: Estimate | None
+    source: str
+    made: str
+    flags: tuple[str, ...]
+
+
+def index(board: Board) -> str:
+    """The page that opens the board."""
+    environment = _environment()
+    script = read_template("board.js", TEMPLATES)
+    return environment.get_template("board.html").render(
+        board=board,
+        sections=[(t, _lines(t)) for t in board.current],
+        earlier=[(t, _lines(t)) for t in board.earlier],
+        refusals=REFUSALS,
+        style=_style(),
+        script=Markup(script),
+        script_hash=script_hash(script),
+        downloads=(JSON, CSV),
+    )
+
+
+def submission_page(e: Entry, board: Board) -> str:
+    """What is known of one submission: identity, declaration, scores with intervals, floors, judge; its replies are in
+    its report.
+    """
+    (own,) = [t for t in board.tables if e in (*t.ranked, *t.demos)]
+    return (
+        _environment()
+        .get_template("submission.html")
+        .render(
+            e=e,
+            m=e.submission.model,
+            s=e.card,
+            table=own,
+            place=own.places.get(e.name),
+            axis=charts.axis(e.card),
+            pillars=pillars(e.card),
+            floors=floor_counts(e.card),
+            judged=wording.judge_sentence(e.card.judge),
+            report=e.report.partition("/")[2],
+            style=_style(),
+        )
+    )
+
+
+def _environment() -> Environment:
+    environment = environment_over(TEMPLATES)
+    names: dict[str, Any] = environment.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    names |= {"titles": PILLARS, "states": STATES, "tiers": TIERS, "place_words": place_words}
+    return environment
+
+
+def _style() -> Markup:
+    return Markup(read_template("report.css") + "\n" + read_template("board.css", TEMPLATES))
+
+
+def place_words(place: Place) -> str:
+    """`2–4`, or `1` where nothing else is open."""
+    return str(place.best) if place.best == place.worst else f"{place.best}–{place.worst}"
+
+
+def _lines(t: Table) -> dict[str, list[Line]]:
+    """A table's rows by the part that they stand in."""
+    return {
+        "models": [_line(t, e) for e in t.ranked],
+        "demos": [_line(t, e) for e in t.demos],
+        "policies": [_policy(t, p) for p in t.policies],
+    }
+
+
+def _line(t: Table, e: Entry) -> Line:
+    return Line(
+        name=e.submission.model.name,
+        about=e.submission.model.organization,
+        page=e.page,
+        place=t.places.get(e.name),
+        composite=e.card.composite,
+        pillars=[e.card.pillars.get(p) for p in t.pillars],
+        sensitivity=e.card.detection.sensitivity,
+        specificity=e.card.detection.specificity,
+        floors=e.floors,
+        messages=e.card.composite.clusters,
+        judge=e.card.judge.name,
+        kappa=e.kappa,
+        source=e.source,
+        made=e.submission.submitted + (f", data {e.card.dataset.version}" if len(t.versions) > 1 else ""),
+        flags=e.flags,
+    )
+
+
+def _policy(t: Table, p: Reference) -> Line:
+    return Line(
+        name=p.policy,
+        about=wording.POLICIES.get(p.policy, ""),
+        page="",
+        place=None,
+        composite=p.composite,
+        pillars=[None] * len(t.pillars),
+        sensitivity=p.sensitivity,
+        specificity=p.specificity,
+        floors={"breached": p.breached},
+        messages=p.composite.clusters,
+        judge="word patterns",
+        kappa=None,
+        source="",
+        made="",
+        flags=(),
+    )

@@ -1,0 +1,242 @@
+"""Verified submissions → the board's tables: one per score_hash and tier, ranks as clusters within one judge, demos and
+policies apart.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dataset_builder.schema import Tier
+from judge.report.charts import Axis, axis_of
+from judge.schema import Figure, FloorState, Reference, Scorecard
+from judge.scoring.compare import ScoredRun, ranks, scored_run
+from judge.statistics.estimate import Estimate
+from judge.wording import plain
+from leaderboard.board.gather import Checked, Rejudged, version_key
+from leaderboard.schema import NAME, Submission
+
+TIERS: tuple[Tier, ...] = ("core", "full", "lite")  # as they stand on the page: the default first
+STATES: tuple[FloorState, ...] = ("passed", "breached", "undetermined")
+FLAGS = {
+    "trained_on_benchmark": "trained on this benchmark",
+    "training_unknown": "training on this benchmark unknown",
+    "same_family": "judge is of the model’s family",
+    "unknown_family": "kinship with the judge unknown",
+    "same_reply": "same reply to many samples",
+    "template_text": "words of its own in every request",
+    "no_revision": "no revision named",
+    "unscored": "some verdicts unscored",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A submission that may be shown: verified, or a demo. `page` and `report` are its files, relative to the board."""
+
+    name: str
+    page: str
+    report: str
+    submission: Submission
+    card: Scorecard
+    flags: tuple[str, ...]
+    rejudged: Rejudged | None
+    run: ScoredRun | None  # None for a demo, which is never ranked
+
+    @property
+    def model(self) -> str:
+        return f"{self.submission.model.organization}/{self.submission.model.name}"
+
+    @property
+    def demo(self) -> bool:
+        return self.run is None
+
+    @property
+    def source(self) -> str:
+        """Whose word the scores are, in the words of the page."""
+        return f"re-judged on {self.rejudged.date} by {self.rejudged.by}" if self.rejudged else "self-reported"
+
+    @property
+    def kappa(self) -> Estimate | None:
+        """The judge's agreement with the calibration set, over all criteria."""
+        known = self.card.judge.agreement
+        return known[0].overall.kappa if known and known[0].overall else None
+
+    @property
+    def floors(self) -> dict[FloorState, int]:
+        return {state: sum(f.state == state for f in self.card.floors) for state in STATES}
+
+
+class Refused(NamedTuple):
+    """A submission that is shown with nothing but its reasons' kinds: messages may quote what must not be seen."""
+
+    name: str
+    kinds: tuple[tuple[str, int], ...]
+
+
+class Place(NamedTuple):
+    """The best and the worst place that the data leave open, among the `of` models of one judge."""
+
+    best: int
+    worst: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """What may stand beside each other: one score_hash, one tier. `ranked` and `demos` by composite, the best first."""
+
+    score_hash: str
+    tier: Tier
+    versions: tuple[str, ...]
+    ranked: list[Entry]
+    demos: list[Entry]
+    places: dict[str, Place]
+    policies: list[Reference]
+    axis: Axis
+
+    @property
+    def pillars(self) -> list[str]:
+        return sorted({p for e in (*self.ranked, *self.demos) for p in e.card.pillars})
+
+    @property
+    def judges(self) -> int:
+        return len({_judge(e) for e in self.ranked})
+
+
+@dataclass(frozen=True)
+class Board:
+    """All that is shown. `current`: tables of the newest data that anything was run on; `earlier`: those of other
+    score_hashes.
+    """
+
+    current: list[Table]
+    earlier: list[Table]
+    refused: list[Refused]
+
+    @property
+    def tables(self) -> list[Table]:
+        return [*self.current, *self.earlier]
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [e for t in self.tables for e in (*t.ranked, *t.demos)]
+
+
+def entry(checked: Checked, rejudged: Rejudged | None, taken: set[str]) -> Entry | Refused:
+    """One submission, ready to be placed. `taken`: the names that pages have, to which this one's are added."""
+    name, verified = checked.name, checked.verified
+    submission, card = verified.submission, verified.scorecard
+    if verified.state == "refused" or submission is None or card is None:
+        return Refused(name, tuple(sorted(Counter(p.kind for p in verified.problems).items())))
+    page = _page(submission, name.rpartition("/")[2], taken)
+    return Entry(
+        name=name,
+        page=f"{page}.html",
+        report=f"{page}/report.html",
+        submission=submission,
+        card=card,
+        flags=flags([f.kind for f in verified.flags], submission),
+        rejudged=rejudged,
+        run=None if verified.state == "demo" else scored_run(name, card, verified.verdicts, checked.release),
+    )
+
+
+def flags(kinds: Sequence[str], submission: Submission) -> tuple[str, ...]:
+    """What a reader should know before comparing, each once: what verifying flagged, and what was declared of
+    training.
+    """
+    declared = {"yes": ["trained_on_benchmark"], "unknown": ["training_unknown"], "no": []}[
+        submission.declaration.trained_on_benchmark
+    ]
+    checked = sorted({*kinds} - {"trained_on_benchmark"})  # which stands for both answers
+    return tuple(FLAGS.get(kind, plain(kind)) for kind in [*declared, *checked])
+
+
+def _page(submission: Submission, run: str, taken: set[str]) -> str:
+    """`org__model/run`, with a number where another submission has that name, or a name that some disks hold for the
+    same.
+    """
+    folder = f"{submission.model.organization}__{submission.model.name}"
+    wanted = f"{folder}/{run if NAME.fullmatch(run) else 'run'}"
+    page, number = wanted, 1
+    while {page.casefold(), f"{page}.html".casefold()} & taken:
+        number += 1
+        page = f"{wanted}-{number}"
+    taken |= {page.casefold(), f"{page}.html".casefold()}
+    return page
+
+
+def board(entries: Iterable[Entry | Refused]) -> Board:
+    """The tables, newest data first.
+
+    Raises:
+        RunError: runs of one table that don't answer the same samples, which verifying should have refused.
+    """
+    groups: dict[tuple[str, Tier], list[Entry]] = defaultdict(list)
+    refused: list[Refused] = []
+    for e in entries:
+        if isinstance(e, Refused):
+            refused.append(e)
+        else:
+            groups[e.card.dataset.score_hash, e.submission.dataset.tier].append(e)
+    tables = [table(groups[key]) for key in _order(groups)]
+    newest = tables[0].score_hash if tables else ""
+    return Board([t for t in tables if t.score_hash == newest], [t for t in tables if t.score_hash != newest], refused)
+
+
+def _order(groups: dict[tuple[str, Tier], list[Entry]]) -> list[tuple[str, Tier]]:
+    """Keys of the tables: the highest version's score_hash first, its tiers in their order."""
+    versions = {
+        own: max(version_key(e.card.dataset.version) for (h, _), group in groups.items() if h == own for e in group)
+        for own, _ in groups
+    }
+    by_tier = sorted(groups, key=lambda key: TIERS.index(key[1]))
+    return sorted(by_tier, key=lambda key: (versions[key[0]], key[0]), reverse=True)
+
+
+def table(entries: list[Entry]) -> Table:
+    """The table of entries with one score_hash and tier."""
+    ordered = sorted(entries, key=_best_first)
+    ranked = [e for e in ordered if not e.demo]
+    dataset = ordered[0].card.dataset
+    policies = next((e.card.references for e in ordered if e.card.references), [])
+    figures = [f for e in ordered for f in (e.card.composite, *e.card.pillars.values())]
+    return Table(
+        score_hash=dataset.score_hash,
+        tier=ordered[0].submission.dataset.tier,
+        versions=tuple(sorted({e.card.dataset.version for e in ordered}, key=version_key, reverse=True)),
+        ranked=ranked,
+        demos=[e for e in ordered if e.demo],
+        places=_places(ranked),
+        policies=sorted(policies, key=lambda p: (-_value(p.composite), p.policy)),
+        axis=axis_of([*figures, *(p.composite for p in policies)]),
+    )
+
+
+def _best_first(e: Entry) -> tuple[float, str]:
+    return -_value(e.card.composite), e.name
+
+
+def _value(figure: Figure) -> float:
+    return float("-inf") if figure.value is None else figure.value
+
+
+def _judge(e: Entry) -> tuple[str, str]:
+    return e.card.judge.name, e.card.judge.prompt_hash or ""
+
+
+def _places(ranked: list[Entry]) -> dict[str, Place]:
+    """Places by entry. Two judges' labels differ, so a difference between their models would mix that in: each judge
+    ranks its own.
+    """
+    by_judge: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
+    for e in ranked:
+        if e.run is not None and e.card.composite.value is not None:
+            by_judge[_judge(e)].append(e.run)
+    shared = [
+        runs for runs in by_judge.values() if len(runs) > 1 or len(by_judge) == 1
+    ]  # first of one, beside others, would mislead
+    return {r.run: Place(r.best, r.worst, len(runs)) for runs in shared for r in ranks(runs)}

@@ -1,0 +1,71 @@
+"""CSV: a row per figure, for a spreadsheet or a data frame."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from judge.schema import Figure, Scorecard
+from judge.wording import no_formula
+from leaderboard.exports.headline import Named, figures
+from leaderboard.schema import Submission
+
+
+def table(state: str, submission: Submission, card: Scorecard) -> str:
+    """CSV, a row per figure and floor, with what identifies the run on each; empty where there is no value."""
+    model, data = submission.model, submission.dataset
+    identity = {
+        "state": state,
+        "organization": model.organization,
+        "model": model.name,
+        "revision": model.revision,
+        "access": model.access,
+        "relation": model.relation,
+        "version": data.version,
+        "score_hash": data.score_hash,
+        "tier": data.tier,
+        "samples": data.samples,
+        "repeats": submission.generation.repeats,
+        "judge": card.judge.name,
+        "judge_prompt_hash": card.judge.prompt_hash,
+        "submitted": submission.submitted,
+    }
+    floors = [
+        Named(
+            f"floor: {f.name}",
+            "",
+            "rate",
+            Figure(value=f.value, low=f.low, high=f.high, clusters=f.messages),
+            f"{f.state}; threshold {f.threshold:g}; one-sided limits",
+        )
+        for f in card.floors
+    ]
+    columns = ["figure", "title", "unit", "value", "low", "high", "n", "clusters", "unscored", "note", *identity]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    writer.writeheader()
+    for named in [*figures(card), *floors]:
+        f = named.figure
+        counts = {
+            "n": f.n if named.title else None,
+            "clusters": f.clusters,
+            "unscored": f.unscored if named.title else None,
+        }
+        row = {
+            "figure": named.name,
+            "title": named.title,
+            "unit": named.unit,
+            "value": f.value,
+            "low": f.low,
+            "high": f.high,
+            **counts,
+            "note": named.note,
+        }
+        # A model's revision is whatever its submitter wrote; a number below 0 stays a number.
+        writer.writerow(
+            {
+                name: no_formula(value) if isinstance(value, str) else value
+                for name, value in {**row, **identity}.items()
+            }
+        )
+    return out.getvalue()

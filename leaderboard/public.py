@@ -1,0 +1,77 @@
+"""What of a submission may be read by everybody: evidence withheld where a reply is, no path, no key, no character that
+hides.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from judge.report.failures import WITHHELD, Key, withheld
+from judge.schema import Verdict
+from leaderboard.schema import Problem
+from replies.schema import Reply
+
+# Names of keys that are passed about; long runs of letters and digits after a known beginning.
+SECRET = re.compile(
+    r"\b(?:sk|pk|rk)-[\w\-]{16,}|\bhf_\w{16,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bxox[abprs]-[\w\-]{10,}|\bAKIA[0-9A-Z]{12,}|\bAIza[\w\-]{20,}|"
+    r"\bglpat-[\w\-]{16,}|\beyJ[\w\-]{10,}\.[\w\-]{10,}\.|-----BEGIN [A-Z ]*PRIVATE "
+    r"KEY|\bBearer\s+\S{8,}|//[^/@\s]+@|[?&](?:key|token|api_?key|sig|signature)="
+)
+ABSOLUTE = re.compile(r"^~?/(?!/)[\w.\-]|(?:^|[\s='\"(,:])(?:~?/(?!/)[\w.\-]+/|file://|[A-Za-z]:[\\/]|\\\\[\w.\-]+\\)")
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+JOINERS = "\u200c\u200d"  # which Persian, Hindi and others are written with
+
+
+def public_verdicts(verdicts: Sequence[Verdict], replies: Iterable[Reply]) -> list[Verdict]:
+    """The verdicts as they may be published: quotes of replies that `judge.report.failures` withholds are
+    `[withheld]`.
+    """
+    by_sample: dict[Key, list[Verdict]] = defaultdict(list)
+    for v in verdicts:
+        by_sample[v.id, v.repeat].append(v)
+    hidden = withheld(by_sample, {(r.id, r.repeat): r for r in replies})
+    return [_silent(v) if (v.id, v.repeat) in hidden else v for v in verdicts]
+
+
+def _silent(v: Verdict) -> Verdict:
+    votes = tuple(vote.model_copy(update={"evidence": (WITHHELD,)}) if vote.evidence else vote for vote in v.votes)
+    return v.model_copy(update={"evidence": (WITHHELD,) if v.evidence else (), "votes": votes})
+
+
+def check(record: dict[str, Any], where: str) -> list[Problem]:
+    """Texts of a public record that must not stand there; `record` as `model_dump` gives it."""
+    found: list[Problem] = []
+    for path, text in _texts(record, ""):
+        at = f"{where}: {path}"
+        if SECRET.search(text):
+            found.append(Problem("secret", at, "holds what looks like a key, or a name and password in an address"))
+        if ABSOLUTE.search(text):
+            found.append(Problem("absolute_path", at, "holds a path of somebody's machine; expected names only"))
+        if odd := next((c for c in text if hidden(c) and not (c == "\n" and path == "declaration.note")), None):
+            found.append(
+                Problem("odd_unicode", at, f"holds U+{ord(odd):04X}, which can't be seen or turns the text around")
+            )
+    return found
+
+
+def hidden(character: str) -> bool:
+    """Whether a character has no shape of its own: controls, marks that turn text around, private and unassigned
+    ones.
+    """
+    return character not in JOINERS and unicodedata.category(character) in HIDDEN
+
+
+def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield f"{path}.key", str(key)
+            yield from _texts(part, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part, path)

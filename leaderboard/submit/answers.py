@@ -1,0 +1,107 @@
+"""Who judged a run that is packed, and what language models answered: the members of the archive that let others judge
+it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from dataset_builder.release import Release
+from judge import schema
+from judge.calibration import known as agreement_of
+from judge.calibration.types import Calibration
+from judge.llm import batch
+from judge.verdicts import JudgeIdentity, questions
+from leaderboard.archive import ANSWERS, CALIBRATIONS
+from leaderboard.schema import Answer, AnswerBody, AnswerError, AnswerResponse, SubmittedJudge
+from leaderboard.verify import judged
+from replies.errors import RunError
+from replies.run import Run
+from replies.visible import SURROGATES
+
+
+class Packed(NamedTuple):
+    """`members`: of the archive, by name; none where the offline judge read alone."""
+
+    judge: SubmittedJudge
+    members: dict[str, list[bytes]]
+
+
+def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) -> Packed:
+    """The judge of a scored run. `given`: calibration files, before those beside the judges' replies.
+
+    Raises:
+        RunError: a judge that this code doesn't have, or files that can't be read.
+    """
+    repeats = max((m.repeats for m in card.panel.members), default=1) if card.panel else 1
+    judge = SubmittedJudge(
+        name=card.name, prompt_hash=card.prompt_hash, answered_as=[], agreement=card.agreement, repeats=repeats
+    )
+    judges, problems = judged.members(judge, release)
+    if problems:
+        raise RunError("\n".join(f"{run.path}: {p.message}; score it again" for p in problems))
+    models = [j for j in judges if not j.offline]
+    if not models:
+        return Packed(judge, {})
+    answers = [a for j in models for a in _answers(run, release, j, repeats)]
+    names = sorted({a.response.body.model for a in answers if a.response and a.response.body})
+    members = {ANSWERS: _lines(answers), CALIBRATIONS: _lines(_calibrations(models, run.path, given))}
+    return Packed(judge.model_copy(update={"answered_as": names}), members)
+
+
+def _lines(records: Sequence[BaseModel]) -> list[bytes]:
+    return [(r.model_dump_json() + "\n").encode() for r in records]
+
+
+def _calibrations(models: Sequence[JudgeIdentity], home: Path, given: Sequence[Path]) -> list[Calibration]:
+    known = {c.judge: c for c in map(agreement_of.read, given)}
+    for judge in models:
+        path = batch.folder(home, judge.name) / agreement_of.FILE
+        if judge.name not in known and path.is_file():
+            known[judge.name] = agreement_of.read(path)
+    return [known[j.name] for j in models if j.name in known]
+
+
+def _answers(run: Run, release: Release, judge: JudgeIdentity, repeats: int) -> Iterator[Answer]:
+    """Every line that answers a question about this run, in the order of the questions."""
+    replies = batch.Replies(batch.folder(run.path, judge.name))
+    seen: set[str] = set()
+    for repeat in range(repeats):
+        for question in questions(run, release, replace(judge, repeat=repeat)):
+            if question.custom_id not in seen:
+                seen.add(question.custom_id)
+                yield from (_answer(record) for record in replies.of(question.custom_id))
+
+
+def _answer(record: dict[str, Any]) -> Answer:
+    """A line as `batch.read` needs it and no more: what servers add is theirs, and may hold a key."""
+    response = record.get("response")
+    body = response.get("body") if isinstance(response, dict) else None
+    codes = [c for c in (batch.error_code(body), batch.error_code(record)) if c]
+    failed = bool(record.get("error")) or not isinstance(response, dict) or "content_filter" in codes
+    status = response.get("status_code", 200) if isinstance(response, dict) else None
+    return Answer(
+        id=record["id"] if isinstance(record.get("id"), str) else None,
+        custom_id=record["custom_id"],
+        response=AnswerResponse(status_code=status, body=_body(body)) if isinstance(status, int) else None,
+        error=AnswerError(code="content_filter" if "content_filter" in codes else next(iter(codes), None))
+        if failed
+        else None,
+    )
+
+
+def _body(body: Any) -> AnswerBody | None:
+    kept = batch.trim(body)
+    if kept is None:
+        return None
+    choice = kept["choices"][0]
+    message = {k: v if v is None else SURROGATES.sub("\ufffd", v) for k, v in choice["message"].items()}
+    finish = choice["finish_reason"] if isinstance(choice["finish_reason"], str) else None
+    return AnswerBody.model_validate(
+        {"model": SURROGATES.sub("\ufffd", kept["model"]), "choices": [{"message": message, "finish_reason": finish}]}
+    )

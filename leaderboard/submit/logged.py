@@ -1,0 +1,98 @@
+"""What lm-eval logged beside the replies: each request as it was sent, and the settings that all of them share."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dataset_builder.release import Release
+from replies.errors import RunError
+from replies.run import BENCHMARK, TASK, live_turns, measured
+from replies.schema import Reply
+
+Requests = dict[tuple[str, int], tuple[str, ...]]  # (id, repeat) → one text per live turn
+
+
+@dataclass
+class Logged:
+    """A run's log. `settings`: generation arguments, the same for every request; `problems`: why it can't be
+    submitted.
+    """
+
+    lm_eval: str
+    task_version: str
+    settings: dict[str, Any]
+    requests: Requests
+    problems: list[str] = field(default_factory=list[str])
+
+
+def read_logged(folder: Path, release: Release, replies: list[Reply]) -> Logged:
+    """The benchmark's requests of the newest run in `folder`, which `read_run` has read and found whole: `folder` is
+    its path.
+
+    Raises:
+        RunError: files that have gone since.
+    """
+    path = max(folder.glob("results_*.json"), key=lambda p: p.stem, default=None)
+    if path is None:
+        raise RunError(
+            f"{folder}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples"
+        )
+    results = json.loads(path.read_text(encoding="utf-8"))
+    tasks = sorted(
+        name
+        for name, config in results.get("configs", {}).items()
+        if TASK.match(name) and measured(config) == BENCHMARK
+    )
+    versions = sorted({str(results.get("versions", {}).get(name, "unknown")) for name in tasks})
+    logged = Logged(str(results.get("lm_eval_version", "unknown")), ", ".join(versions), {}, {})
+    repeats: dict[str, int] = {}
+    for reply in replies:
+        repeats[reply.id] = max(repeats.get(reply.id, 0), reply.repeat + 1)
+    seen: dict[str, dict[str, Any]] = {}
+    for name in tasks:
+        with (path.parent / f"samples_{name}_{path.stem.removeprefix('results_')}.jsonl").open("rb") as lines:
+            for line in lines:
+                _sample(json.loads(line), release, repeats, logged, seen)
+    if len(seen) > 1:
+        logged.problems.append(
+            f"{path}: samples were asked with {len(seen)} different settings "
+            f"({'; '.join(sorted(seen))[:300]}); expected one"
+        )
+    logged.settings = next(iter(seen.values()), {})
+    return logged
+
+
+def _sample(
+    sample: dict[str, Any], release: Release, repeats: dict[str, int], logged: Logged, seen: dict[str, dict[str, Any]]
+) -> None:
+    identity = str(sample["doc"]["id"])
+    turns, given = live_turns(release.rows[identity]), sample.get("arguments")
+    asked = [given.get(f"gen_args_{n}") for n in range(len(given))] if isinstance(given, dict) else []
+    texts = [_text(a.get("arg_0")) if isinstance(a, dict) else None for a in asked]
+    for a in asked:
+        settings = a.get("arg_1") if isinstance(a, dict) else None
+        if isinstance(settings, dict):
+            kept = {
+                k: v for k, v in settings.items() if k != "repeat"
+            }  # which of a sample's repeats: ours, and never sent
+            seen.setdefault(json.dumps(kept, sort_keys=True), kept)
+    for repeat in range(repeats[identity]):
+        # Without our layer lm-eval logs one request for all repeats.
+        own = texts[repeat * turns : (repeat + 1) * turns] if len(texts) >= turns * repeats[identity] else texts[:turns]
+        if len(own) != turns or None in own:
+            logged.problems.append(
+                f"sample {identity} repeat {repeat}: its requests are not in the log; expected {turns} as "
+                "lm-eval 0.4.13 writes them"
+            )
+        else:
+            logged.requests[identity, repeat] = tuple(str(t) for t in own)
+
+
+def _text(argument: Any) -> str | None:
+    """A logged prompt: a text, or the JSON of the messages, which lm-eval logs as a list of one."""
+    if isinstance(argument, list) and len(argument) == 1:
+        argument = argument[0]
+    return argument if isinstance(argument, str) else None

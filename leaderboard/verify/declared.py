@@ -1,0 +1,162 @@
+"""What `submission.json` says of itself, against the release and against what was made again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dataset_builder.release import Release
+from judge.schema import JudgeAgreement, Scorecard, Verdict
+from leaderboard.schema import ARCHIVE, SUBMISSION, Problem, Submission, SubmittedJudge
+from leaderboard.verify.coverage import NAMED, shown
+from leaderboard.verify.families import families
+from leaderboard.verify.findings import Problems
+from leaderboard.verify.judged import Replayed
+from replies.run import SECRET_NAME
+
+WHERE = f"{SUBMISSION}: judge"
+
+
+def pinned(submission: Submission, release: Release, problems: Problems) -> bool:
+    """Adds what doesn't fit the release; returns whether the rest can be compared with it at all."""
+    given, own = submission.dataset, release.manifest
+    if given.version != own.version:
+        problems.append(
+            Problem(
+                "version", f"{SUBMISSION}: dataset.version", f"is {shown(given.version)}; this release is {own.version}"
+            )
+        )
+    if given.score_hash == own.score_hash:
+        return True
+    said = (
+        f"is {shown(given.score_hash)[:12]}…; this release's is {own.score_hash[:12]}…. Nothing else was "
+        "compared; name another release with --dataset"
+    )
+    problems.append(Problem("score_hash", f"{SUBMISSION}: dataset.score_hash", said))
+    return False
+
+
+def problems(submission: Submission, folder: Path, release: Release) -> list[Problem]:
+    """What can't stand on the board, whatever the replies are."""
+    found: list[Problem] = []
+    if submission.generation.system_prompt_sha256 is not None:
+        said = "a run with a system prompt of its own measures that prompt; the board has none"
+        found.append(Problem("system_prompt", f"{SUBMISSION}: generation.system_prompt_sha256", said))
+    if release.manifest.additions:
+        found.append(
+            Problem(
+                "version",
+                SUBMISSION,
+                f"this dataset holds private additions ({release.manifest.additions}); it is not the "
+                "published benchmark",
+            )
+        )
+    secrets = sorted(name for name in submission.generation.arguments if SECRET_NAME.search(name))
+    if secrets:
+        found.append(
+            Problem(
+                "secret",
+                f"{SUBMISSION}: generation.arguments",
+                f"has {shown(', '.join(secrets))}, a name under which keys are given",
+            )
+        )
+    if submission.judge.repeats > 1 and not any(a.prompt_hash for a in submission.judge.agreement):
+        found.append(Problem("judge", WHERE, "says that the offline judge was asked more than once"))
+    place, own = folder.resolve().parent.name, f"{submission.model.organization}__{submission.model.name}"
+    if "__" in place and place != own:
+        found.append(Problem("misplaced", str(folder), f"lies in the folder {shown(place)}, and is of {own}"))
+    return found
+
+
+def flags(submission: Submission) -> list[Problem]:
+    """What a reader of the board should know."""
+    model, judge = submission.model, submission.judge
+    found: list[Problem] = []
+    if model.revision is None:
+        found.append(Problem("no_revision", SUBMISSION, "names no revision: the model behind the name may change"))
+    if submission.declaration.trained_on_benchmark != "no":
+        said = {"yes": "was trained on this benchmark", "unknown": "may have been trained on this benchmark"}[
+            submission.declaration.trained_on_benchmark
+        ]
+        found.append(Problem("trained_on_benchmark", SUBMISSION, f"the model {said}, says whoever submits it"))
+    if offline(judge) and not any(a.prompt_hash for a in judge.agreement):
+        return found
+    own, theirs = (
+        families(model.organization, model.name, model.family),
+        families(judge.name, *judge.answered_as, *(a.judge for a in judge.agreement)),
+    )
+    if both := own & theirs:
+        found.append(
+            Problem(
+                "same_family",
+                WHERE,
+                f"judge and model are of one family ({', '.join(sorted(both))}); judges tend to favour their kin",
+            )
+        )
+    if not own or not theirs:
+        who = "model" if not own else "judge"
+        found.append(
+            Problem(
+                "unknown_family",
+                SUBMISSION,
+                f"the {who}'s family can't be told by its name, so kinship of judge and model was not checked",
+            )
+        )
+    return found
+
+
+def offline(judge: SubmittedJudge) -> bool:
+    """Whether the offline judge reads for this submission, alone or among others: then it is a demo."""
+    return any(a.prompt_hash is None for a in judge.agreement[1:] or judge.agreement)
+
+
+def answered(judge: SubmittedJudge, replayed: Replayed) -> list[Problem]:
+    """Whether the answers are those to this run's questions, by the models that are named."""
+    found: list[Problem] = []
+    if surplus := replayed.surplus():
+        found.append(
+            Problem(
+                "extra_answers", ARCHIVE, f"{surplus} answers are to questions that this run doesn't ask of this judge"
+            )
+        )
+    if sorted(judge.answered_as) != (models := sorted(replayed.models)):
+        found.append(
+            Problem(
+                "answered_as",
+                f"{WHERE}.answered_as",
+                f"is {shown(', '.join(judge.answered_as))}; the answers are by {shown(', '.join(models)) or 'nobody'}",
+            )
+        )
+    return found
+
+
+def allowed(judge: SubmittedJudge, agreement: JudgeAgreement) -> list[Problem]:
+    """Whether its calibration lets the judge decide a ranked submission; a demo needs none."""
+    if agreement.usable or offline(judge):
+        return []
+    return [
+        Problem(
+            "judge_not_allowed",
+            WHERE,
+            f"'{shown(judge.name)}' may not judge a submission: {'; '.join(agreement.reasons) or agreement.note}",
+        )
+    ]
+
+
+def unscored(card: Scorecard, verdicts: Sequence[Verdict], release: Release) -> tuple[list[Problem], list[Problem]]:
+    """The share without a verdict against the release's limit, and whether a composite is left; below the limit, which
+    samples these are.
+    """
+    limit, judge = float(release.scoring["unscored_limit"]), card.judge
+    problems = (
+        [Problem("no_composite", SUBMISSION, f"can't be compared; {card.composite_note}")]
+        if card.composite.value is None
+        else []
+    )
+    if not judge.unscored:
+        return problems, []
+    said = f"{judge.unscored} of {judge.verdicts} verdicts ({judge.unscored_share:.1%}) are unscored"
+    if judge.unscored_share > limit:
+        return [*problems, Problem("unscored", SUBMISSION, f"{said}; at most {limit:.0%} may be")], []
+    hard = sorted({v.id for v in verdicts if v.unscored}, key=lambda i: (-abs(release.rows[i].severity), i))
+    return problems, [Problem("unscored", SUBMISSION, f"{said}, of samples {', '.join(hard[:NAMED])}")]

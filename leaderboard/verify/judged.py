@@ -1,0 +1,226 @@
+"""Who judged a submission: its members, their answers replayed, and whether their calibration allows it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dataset_builder.release import Release
+from judge import panel, schema
+from judge.calibration import known as agreement_of
+from judge.calibration.asking import by_rules
+from judge.calibration.labels import agreement_over
+from judge.calibration.types import Answered, Calibration, calibration_hash
+from judge.llm import batch
+from judge.llm.questions import WORDINGS, JudgeRequest, prompt_hash
+from judge.offline import judge as offline
+from judge.schema import Verdict
+from judge.verdicts import Answers, JudgeIdentity, judge_run
+from leaderboard.archive import CALIBRATIONS
+from leaderboard.schema import SUBMISSION, Problem, SubmittedJudge
+from replies.errors import RunError
+from replies.run import Run
+
+TOLERANCE = 1e-9
+WHERE = f"{SUBMISSION}: judge"
+
+
+def members(judge: SubmittedJudge, release: Release) -> tuple[list[JudgeIdentity], list[Problem]]:
+    """The judges behind a name, and what doesn't fit: an offline judge that is no more, a prompt that isn't the
+    release's, another panel.
+    """
+    wordings = {prompt_hash(release.prompts, w): w for w in WORDINGS}
+    found: list[JudgeIdentity] = []
+    problems: list[Problem] = []
+    for own in judge.agreement[1:] or judge.agreement:
+        if own.prompt_hash is None and own.judge != offline.NAME:
+            problems.append(
+                Problem(
+                    "judge",
+                    WHERE,
+                    f"'{own.judge}' has no prompt hash, as the offline judge has none; that one is {offline.NAME}",
+                )
+            )
+        elif own.prompt_hash is not None and own.prompt_hash not in wordings:
+            problems.append(
+                Problem(
+                    "judge_prompt",
+                    WHERE,
+                    f"prompt hash {own.prompt_hash[:24]} of '{own.judge}' is of no wording; expected "
+                    f"{', '.join(wordings)}",
+                )
+            )
+        else:
+            found.append(JudgeIdentity(own.judge, own.prompt_hash, wordings.get(own.prompt_hash or "", WORDINGS[0])))
+    if len({m.name for m in found}) < len(found):
+        problems.append(Problem("judge", WHERE, "names a member of its panel twice"))
+    if (
+        not problems
+        and (whole := panel.identity_of(found))
+        and (whole.name, whole.prompt_hash) != (judge.name, judge.prompt_hash)
+    ):
+        problems.append(
+            Problem(
+                "judge",
+                WHERE,
+                f"is '{judge.name}' with prompt {judge.prompt_hash}; its agreement is that of '{whole.name}' "
+                f"with {whole.prompt_hash}",
+            )
+        )
+    return found, problems
+
+
+def judged(
+    run: Run, release: Release, judges: Sequence[JudgeIdentity], repeats: int, door: Answers
+) -> tuple[list[Verdict], schema.Panel | None]:
+    """Every verdict of the run as `judge score` gives it, with the card of a panel. `door` answers the questions to
+    language models.
+    """
+    given = [
+        panel.Member(
+            m,
+            [judge_run(run, release, m)]
+            if m.offline
+            else [judge_run(run, release, replace(m, repeat=k), door) for k in range(repeats)],
+        )
+        for m in judges
+    ]
+    if len(given) == 1 and len(given[0].repeats) == 1:
+        return given[0].repeats[0], None
+    return panel.combine(given, release)
+
+
+class Replayed:
+    """Answers from a folder of batch files. `models`: who answered, of what was asked so far."""
+
+    def __init__(self, where: Path) -> None:
+        self._replies = batch.Replies(where)
+        self._asked: set[str] = set()
+        self._read = 0
+        self.models: set[str] = set()
+
+    def surplus(self) -> int:
+        """How many lines answer what has not been asked; to be called when everything has."""
+        return self._replies.lines - self._read
+
+    def door(self, request: JudgeRequest) -> batch.Answer:
+        """What was answered; `error` where nothing was."""
+        records = self._replies.of(request.custom_id)
+        if request.custom_id not in self._asked:
+            self._asked.add(request.custom_id)
+            self._read += len(records)
+        self.models |= {
+            str(r["response"]["body"]["model"]) for r in records if r.get("response") and r["response"].get("body")
+        }
+        return batch.read(records, request).answer
+
+
+def agreement(
+    judges: Sequence[JudgeIdentity], calibrations: Iterable[Calibration], release: Release, home: Path
+) -> tuple[list[schema.JudgeAgreement], list[Problem]]:
+    """The members' agreement, recomputed from what each said of every calibration reply. `home`: an empty folder to
+    work in.
+    """
+    problems: list[Problem] = []
+    paths: list[Path] = []
+    for number, calibration in enumerate(calibrations):
+        own = next((j for j in judges if j.name == calibration.judge and not j.offline), None)
+        if own is None:
+            problems.append(
+                Problem("calibration", CALIBRATIONS, f"measures '{calibration.judge}', which doesn't judge here")
+            )
+            continue
+        problems += _recomputed(calibration, own, release)
+        paths.append(home / f"calibration-{number}.json")
+        paths[-1].write_text(calibration.model_dump_json(), encoding="utf-8")
+    try:
+        return agreement_of.stored(judges, home, paths, release), problems
+    except (RunError, ValueError) as error:
+        return [], [*problems, Problem("calibration", CALIBRATIONS, f"can't be read ({error})")]
+
+
+def _recomputed(calibration: Calibration, identity: JudgeIdentity, release: Release) -> list[Problem]:
+    where = f"{CALIBRATIONS}: {calibration.judge}"
+    if calibration.calibration_hash != (expected := calibration_hash(release)):
+        return [
+            Problem(
+                "calibration",
+                where,
+                f"was measured on another calibration set ({calibration.calibration_hash[:24]}, the "
+                f"release's is {expected}); calibrate again",
+            )
+        ]
+    if calibration.prompt_hash != identity.prompt_hash:
+        return [
+            Problem(
+                "calibration",
+                where,
+                f"was measured with prompt {calibration.prompt_hash}, the run was judged with {identity.prompt_hash}",
+            )
+        ]
+    rows = {r.id: r for r in release.calibration}
+    if calibration.labels.keys() != rows.keys():
+        return [
+            Problem(
+                "calibration",
+                where,
+                f"has {len(calibration.labels)} labels that are not those of the {len(rows)} calibration replies",
+            )
+        ]
+    ruled = by_rules(release.calibration, release)
+    for i, label in calibration.labels.items():
+        known = (ruled[i].label,) if i in ruled else (*release.criteria[rows[i].criterion].labels, None)
+        if label not in known:
+            return [Problem("calibration", where, f"labels {i} {str(label)[:40]!r}; expected one of {known}")]
+    answers = {
+        i: ruled.get(i) or Answered(label, None if label else "unparsable") for i, label in calibration.labels.items()
+    }
+    overall, criteria = agreement_over(release, answers)
+    pairs = [
+        ("overall", calibration.overall, overall),
+        *((str(b.criterion), a, b) for a, b in zip(calibration.criteria, criteria, strict=False)),
+    ]
+    wrong = [what for name, given, own in pairs for what in differences(given.model_dump(), own.model_dump(), name)]
+    if len(calibration.criteria) != len(criteria):
+        wrong.append("criteria")
+    return (
+        [Problem("calibration", where, f"its figures are not those of its own labels: {'; '.join(wrong[:3])}")]
+        if wrong
+        else []
+    )
+
+
+def differences(given: Any, own: Any, path: str) -> list[str]:
+    """Where two plain values differ, each with both values; numbers within TOLERANCE are equal."""
+    if isinstance(given, dict) and isinstance(own, dict):
+        return [
+            d
+            for key in sorted(given.keys() | own.keys())
+            for d in differences(given.get(key), own.get(key), f"{path}.{key}")
+        ]
+    if isinstance(given, list) and isinstance(own, list) and len(given) == len(own):
+        return [d for n, (a, b) in enumerate(zip(given, own, strict=True)) for d in differences(a, b, f"{path}.{n}")]
+    if _numbers(given, own):
+        return (
+            []
+            if math.isclose(given, own, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+            else [f"{path} is {given}, recomputed {own}"]
+        )
+    return [] if given == own else [f"{path} is {str(given)[:80]!r}, recomputed {str(own)[:80]!r}"]
+
+
+def _numbers(*values: Any) -> bool:
+    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def counted(judge: SubmittedJudge, expected: Sequence[schema.JudgeAgreement]) -> list[Problem]:
+    """Where the submission's agreement is not the recomputed one."""
+    wrong = differences([a.model_dump() for a in judge.agreement], [a.model_dump() for a in expected], "agreement")
+    return (
+        [Problem("agreement", WHERE, f"its agreement is not what its calibration gives: {'; '.join(wrong[:3])}")]
+        if wrong
+        else []
+    )

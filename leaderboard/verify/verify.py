@@ -1,0 +1,212 @@
+"""Whether a submission is what it says: its files, its samples and prompts, its judge, its verdicts and its scores, all
+made again.
+
+What this can't prove is that the model said what the log has (docs/submissions.md).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dataset_builder.release import Release
+from judge.calibration.types import Calibration
+from judge.llm import batch
+from judge.schema import Scorecard, Verdict
+from leaderboard import archive, public
+from leaderboard.archive import ANSWERS, CALIBRATIONS, RESPONSES, ArchiveError
+from leaderboard.schema import (
+    ARCHIVE,
+    JUDGES,
+    SUBMISSION,
+    VERDICTS,
+    Answer,
+    Problem,
+    Response,
+    State,
+    Submission,
+    Verified,
+)
+from leaderboard.verify import coverage, declared, files, judged, recompute
+from leaderboard.verify.findings import Problems
+from leaderboard.verify.prompts import Prompts
+from leaderboard.verify.reading import M, UnreadableError, read
+from replies.errors import RunError
+from replies.run import Run
+from replies.schema import Model, Reply
+
+SURPLUS = 1000  # lines above what a whole run has that are still read, to say what they are
+ANSWERS_EACH = 10  # lines that may answer one question: repeated deliveries, failures, unreadable answers
+
+
+@dataclass
+class _Findings:
+    """What has been found so far, and what could be read and made again."""
+
+    problems: Problems = field(default_factory=Problems)
+    flags: Problems = field(default_factory=Problems)
+    replies: list[Reply] = field(default_factory=list[Reply])
+    verdicts: list[Verdict] = field(default_factory=list[Verdict])
+    scorecard: Scorecard | None = None
+
+
+def verify(folder: Path, release: Release) -> Verified:
+    """Checks everything that can be checked, and says all that is wrong. Nothing in the folder can raise.
+
+    Raises:
+        RunError: there is no such folder.
+    """
+    if not folder.is_dir():
+        raise RunError(f"{folder}: no such folder; expected a submission, as scripts/make_submission.py writes it")
+    found = _Findings()
+    submission: Submission | None = None
+    try:
+        problems, usable = files.check(folder)
+        found.problems += problems
+        submission = _submission(folder, usable, release, found)
+        if submission is not None and declared.pinned(submission, release, found.problems):
+            _replies(folder, usable, submission, release, found)
+            _judgement(folder, usable, submission, release, found)
+    except OSError as error:
+        found.problems.append(Problem("unreadable", str(error.filename), f"can't be opened or read ({error.strerror})"))
+    problems = list(found.problems)
+    state: State = (
+        "refused" if problems else "demo" if submission and declared.offline(submission.judge) else "verified"
+    )
+    return Verified(
+        str(folder), state, problems, list(found.flags), submission, found.scorecard, found.verdicts, found.replies
+    )
+
+
+def _submission(folder: Path, usable: set[str], release: Release, found: _Findings) -> Submission | None:
+    if SUBMISSION not in usable:
+        return None
+    try:
+        submission = read((folder / SUBMISSION).read_bytes(), Submission)
+    except UnreadableError as error:
+        found.problems.append(Problem(error.kind, SUBMISSION, str(error)))
+        return None
+    found.problems += public.check(submission.model_dump(mode="json"), SUBMISSION)
+    found.problems += declared.problems(submission, folder, release)
+    found.flags += declared.flags(submission)
+    return submission
+
+
+def _replies(folder: Path, usable: set[str], submission: Submission, release: Release, found: _Findings) -> None:
+    """Reads the responses once: coverage, prompts, equal replies."""
+    if ARCHIVE not in usable:
+        return
+    broken = archive.inspect(folder / ARCHIVE)
+    found.problems += broken
+    if broken:
+        return
+    prompts = Prompts(found.problems)
+    most = submission.generation.repeats * sum(submission.dataset.tier in r.tiers for r in release.rows.values())
+    seen: Counter[tuple[str, int]] = Counter()
+    kept: dict[tuple[str, int], Reply] = {}
+    for where, response in _read_lines(folder, RESPONSES, Response, most + SURPLUS, found):
+        row = release.rows.get(response.id)
+        misfit = coverage.fits(response, row, where)
+        if misfit or row is None:
+            found.problems += [misfit] if misfit else []
+            continue
+        seen[response.id, response.repeat] += 1
+        kept.setdefault((response.id, response.repeat), response.reply())
+        prompts.add(response, row, where)
+    found.flags += prompts.close()
+    found.problems += coverage.check(seen, submission.dataset, submission.generation.repeats, release)
+    found.replies = [kept[key] for key in sorted(kept)]
+    found.flags += coverage.alike(found.replies, release)
+
+
+def _read_lines(folder: Path, member: str, model: type[M], most: int, found: _Findings) -> Iterator[tuple[str, M]]:
+    """The lines of a member that can be read, each with its place; the others are problems."""
+    return _records(archive.lines(folder / ARCHIVE, member), f"{ARCHIVE}/{member}", model, most, found)
+
+
+def _records(
+    lines: Iterable[tuple[int, bytes]], where: str, model: type[M], most: int, found: _Findings
+) -> Iterator[tuple[str, M]]:
+    try:
+        for number, line in lines:
+            if number > most:
+                found.problems.append(
+                    Problem("too_many_lines", where, f"goes on after {most:,} lines; a run of this size has fewer")
+                )
+                return
+            try:
+                yield f"{where}:{number}", read(line, model)
+            except UnreadableError as error:
+                found.problems.append(Problem(error.kind, f"{where}:{number}", str(error)))
+    except ArchiveError as error:
+        found.problems.append(error.problem)
+
+
+def _judgement(folder: Path, usable: set[str], submission: Submission, release: Release, found: _Findings) -> None:
+    """Makes verdicts and scores again. Scores only of a whole run: those of a part say nothing about it."""
+    judges, problems = judged.members(submission.judge, release)
+    found.problems += problems
+    checks = (
+        sum(len(r.evaluation) for r in release.rows.values() if submission.dataset.tier in r.tiers)
+        * submission.generation.repeats
+    )
+    lines = files.lines(folder / VERDICTS) if VERDICTS in usable else ()
+    given = list(_records(lines, VERDICTS, Verdict, checks + SURPLUS, found))
+    if problems or not found.replies:
+        return
+    whole = not found.problems.kinds & {"missing_sample", "extra_sample", "repeated_sample"}
+    run = Run(
+        folder,
+        Model(name=submission.model.name, backend=submission.generation.backend),
+        submission.dataset.tier,
+        found.replies,
+        False,
+    )
+    with tempfile.TemporaryDirectory() as home:
+        try:
+            most = checks * submission.judge.repeats * sum(not j.offline for j in judges)
+            replayed, calibrations = (
+                _answers(folder, Path(home), most * ANSWERS_EACH, found) if most else _none(folder, Path(home), found)
+            )
+            verdicts, panel = judged.judged(run, release, judges, submission.judge.repeats, replayed.door)
+            agreement, problems = judged.agreement(judges, calibrations, release, Path(home))
+        except (RunError, ValueError) as error:
+            found.problems.append(Problem("judge", ARCHIVE, f"can't be judged again ({error})"))
+            return
+    found.problems += problems
+    found.verdicts = public.public_verdicts(verdicts, found.replies)
+    found.problems += recompute.compare_verdicts(given, found.verdicts, release)
+    found.problems += declared.answered(submission.judge, replayed)
+    if agreement:
+        found.problems += judged.counted(submission.judge, agreement)
+        found.problems += declared.allowed(submission.judge, agreement[0])
+    if whole:
+        found.scorecard = recompute.scorecard(submission, found.verdicts, panel, agreement, release)
+        found.problems += recompute.compare_scores(submission.scores, recompute.headline(found.scorecard))
+        problems, flags = declared.unscored(found.scorecard, found.verdicts, release)
+        found.problems += problems
+        found.flags += flags
+
+
+def _answers(folder: Path, home: Path, most: int, found: _Findings) -> tuple[judged.Replayed, list[Calibration]]:
+    """What language models answered, put where the judge looks for it, and what was measured of them."""
+    held = archive.names(folder / ARCHIVE)
+    with (home / batch.LIVE).open("w", encoding="utf-8") as file:
+        for _, answer in _read_lines(folder, ANSWERS, Answer, most, found) if ANSWERS in held else ():
+            file.write(answer.model_dump_json() + "\n")
+    calibrations = (
+        [c for _, c in _read_lines(folder, CALIBRATIONS, Calibration, JUDGES, found)] if CALIBRATIONS in held else []
+    )
+    return judged.Replayed(home), calibrations
+
+
+def _none(folder: Path, home: Path, found: _Findings) -> tuple[judged.Replayed, list[Calibration]]:
+    """The offline judge answers nothing that has to be kept."""
+    if surplus := archive.names(folder / ARCHIVE) & {ANSWERS, CALIBRATIONS}:
+        found.problems.append(
+            Problem("extra_member", ARCHIVE, f"holds {', '.join(sorted(surplus))}, though no language model judged")
+        )
+    return judged.Replayed(home), []

@@ -1,0 +1,3 @@
+"""lm-eval drives generation: a class task, live turns in rounds, a layer that one bad sample doesn't end. See
+README.md.
+"""

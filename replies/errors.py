@@ -1,0 +1,23 @@
+"""What can go wrong on the way to a verdict, said in one line each to the person who can mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class RunError(Exception):
+    """A run that can't be judged; the message names the file, the row or line, and what was expected."""
+
+
+class EngineError(Exception):
+    """The judge's endpoint can't be used at all (refused, unknown model, no key); the message says which."""
+
+
+SHOWN = 20  # problems that are listed; the rest is counted
+
+
+def run_error(problems: Sequence[str]) -> RunError:
+    """All that is wrong as one error, a line each; of very many the first, and how many more there are."""
+    return RunError(
+        "\n".join([*problems[:SHOWN], *([f"… and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else [])])
+    )
