@@ -23,7 +23,8 @@ from judge.rated import figures, together
 from judge.report.page import SAMPLES, report
 from judge.report.summary import summary
 from judge.scoring import ratings
-from judge.scoring.score import score
+from judge.scoring.messages import Asked
+from judge.scoring.score import About, judge_card, scorecard
 from judge.scoring.triage import triage
 from judge.verdicts import Answers, JudgeIdentity, judge_messages, judge_run
 from replies.errors import RunError
@@ -56,36 +57,24 @@ def score_run(options: argparse.Namespace) -> str:
     agreement = agreement_of.stored([m.identity for m, _ in members], home, options.calibration, release)
     verdicts, identity, card = together([m for m, _ in members], release)
     rows, dataset = release.rows, _dataset(run, release)
-    known = references(dataset)
-    scorecard = score(
-        rows,
-        verdicts,
-        release.scoring,
-        release.criteria,
-        dataset,
-        run.model,
-        identity.name,
-        identity.prompt_hash,
-        known,
-        agreement=agreement,
-        panel=card,
-    )
+    judged = judge_card(verdicts, identity.name, identity.prompt_hash, agreement, card)
+    scored = scorecard(verdicts, release, About(dataset, run.model), judged, references(dataset))
     on_messages: list[schema.Verdict] = []
     if run.messages:
         decided = together([m for _, m in members], release)
         on_messages = decided.verdicts
         measured = [batch.folder(home, decided.identity.name), *(path.parent for path in options.calibration)]
-        scorecard.appropriateness = figures(run, release, decided, measured)
+        scored.appropriateness = figures(run, release, decided, measured)
         write_whole(out / ratings.FILE, "".join(v.model_dump_json() + "\n" for v in on_messages))
-    scorecard.triage = _triage(run, release)
+    scored.triage = _triage(run, release)
     write_whole(out / "verdicts.jsonl", "".join(v.model_dump_json() + "\n" for v in verdicts))
-    write_whole(out / "scorecard.json", scorecard.model_dump_json(indent=2) + "\n")
-    text = summary(scorecard)
+    write_whole(out / "scorecard.json", scored.model_dump_json(indent=2) + "\n")
+    text = summary(scored)
     write_whole(out / "summary.md", text)
     samples = {**rows, **(release.messages if run.messages else {})}
     replies = [*run.replies, *run.messages]
     made = report(
-        scorecard,
+        scored,
         [*verdicts, *on_messages],
         replies,
         samples,
@@ -167,14 +156,10 @@ def _triage(run: Run, release: Release) -> list[schema.Triage]:
     whole = {m.id for m in release.messages.values() if run.messages_tier in m.tiers}
     return [
         triage(
-            release.messages,
             run.triage[prompt],
-            release.taxonomy,
-            release.scoring,
-            prompt=prompt,
-            source=release.messages_source,
-            messages_hash=release.messages_hash,
-            complete={r.id for r in run.triage[prompt]} == whole,
+            release,
+            Asked(release.messages_source, release.messages_hash, {r.id for r in run.triage[prompt]} == whole),
+            prompt,
         )
         for prompt in TRIAGE_PROMPTS
         if prompt in run.triage

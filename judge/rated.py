@@ -17,6 +17,7 @@ from judge.llm.questions import RATE, prompt_hash
 from judge.panel import Member
 from judge.schema import Appropriateness, RatingAgreement, Verdict
 from judge.scoring.appropriateness import appropriateness
+from judge.scoring.messages import Asked
 from judge.scoring.score import judge_card
 from judge.verdicts import JudgeIdentity
 from replies.errors import RunError
@@ -53,16 +54,12 @@ def figures(run: Run, release: Release, decided: Together, folders: Sequence[Pat
         )
     judge = judge_card(decided.verdicts, decided.identity.name, decided.identity.prompt_hash, panel=decided.panel)
     complete = given == expected and judge.unscored_share <= release.scoring["unscored_limit"]
+    tier = None if release.own else run.messages_tier  # a corpus has samples, no tiers
     return appropriateness(
-        release.messages,
         decided.verdicts,
-        release.criteria,
-        release.scoring,
+        release,
+        Asked(release.messages_source, release.messages_hash, complete, tier),
         judge,
-        source=release.messages_source,
-        messages_hash=release.messages_hash,
-        tier=None if release.own else run.messages_tier,  # a corpus has samples, no tiers
-        complete=complete,
         agreement=_agreement(decided.identity, folders, release)
         if decided.panel is None or len(decided.panel.members) == 1
         else (),

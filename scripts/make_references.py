@@ -23,7 +23,7 @@ from judge.calibration.asking import of_offline
 from judge.calibration.known import SHIPPED
 from judge.offline import judge as offline
 from judge.pipeline import REFERENCES
-from judge.scoring.score import score
+from judge.scoring.score import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
 from replies.run import Run
 from replies.schema import Model, Reply
@@ -81,7 +81,8 @@ def row(release: Release, policy: str, tier: Tier) -> schema.Reference:
         expected=len(rows),
         complete=True,
     )
-    card = score(release.rows, verdicts, release.scoring, release.criteria, dataset, run.model, offline.NAME, None)
+    judged = judge_card(verdicts, offline.NAME, None)
+    card = scorecard(verdicts, release, About(dataset, run.model), judged)
     detection = card.detection
     breached = sum(f.state == "breached" for f in card.floors)
     return schema.Reference(

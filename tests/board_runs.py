@@ -22,7 +22,7 @@ from judge.calibration.known import stored
 from judge.offline import judge as offline
 from judge.pipeline import references
 from judge.schema import Dataset, JudgeAgreement, Scorecard, Verdict
-from judge.scoring.score import score
+from judge.scoring.score import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
 from leaderboard.schema import (
     Contact,
@@ -132,18 +132,8 @@ def _card(
     dataset = Dataset(tier=tier, samples=size, expected=size, complete=True, **own)
     known = references(dataset.model_copy(update={"score_hash": release.manifest.score_hash}))
     model = Model(name=name, backend="test")
-    return score(
-        release.rows,
-        verdicts,
-        release.scoring,
-        release.criteria,
-        dataset,
-        model,
-        judge.name,
-        judge.prompt_hash,
-        known,
-        agreement=agreement,
-    )
+    judged = judge_card(verdicts, judge.name, judge.prompt_hash, agreement)
+    return scorecard(verdicts, release, About(dataset, model), judged, known)
 
 
 def _submission(

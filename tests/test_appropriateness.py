@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from scipy.special import stdtrit
 
 from dataset_builder.release import Release
-from dataset_builder.schema import CrisisCategory, Incident, Signal, UserMessage
+from dataset_builder.schema import CrisisCategory, CriterionRow, Incident, Signal, UserMessage
 from judge.panel import median, settle
 from judge.schema import Appropriateness, Judge, Verdict, Vote
 from judge.scoring.appropriateness import appropriateness
+from judge.scoring.messages import Asked
 
 SCORING: dict[str, Any] = {"pooled_messages": 10, "confidence": 0.95}
 JUDGE = Judge(
@@ -27,6 +29,14 @@ JUDGE = Judge(
     unscored_share=0,
     unscored_reasons={},
 )
+
+
+class Basis(NamedTuple):
+    """What is counted on, as a release has it."""
+
+    messages: Mapping[str, UserMessage]
+    criteria: Mapping[str, CriterionRow]
+    scoring: Mapping[str, Any] = SCORING
 
 
 def message(
@@ -100,9 +110,7 @@ def judged(
 def figures(messages: list[UserMessage], verdicts: list[Verdict], release: Release | None = None) -> Appropriateness:
     criteria = release.criteria if release else {}
     known = {m.id: m for m in messages}
-    return appropriateness(
-        known, verdicts, criteria, SCORING, JUDGE, source="test", messages_hash="h", tier="core", complete=True
-    )
+    return appropriateness(verdicts, Basis(known, criteria), Asked("test", "h", True, "core"), JUDGE)
 
 
 # Three messages, two runs of the model, three of the judge; B's second reply was refused, and one answer about C's

@@ -23,7 +23,7 @@ from dataset_builder.writing.write import write
 from judge import schema
 from judge.offline import judge as offline
 from judge.schema import Figure, Verdict, Vote
-from judge.scoring.score import score
+from judge.scoring.score import About, judge_card, scorecard
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity, judge_run
 from leaderboard.exports.export import FORMATS, Format, export
@@ -103,9 +103,8 @@ def made(release: Release, replies: list[Reply], verdicts: list[Verdict], judge:
         complete=True,
     )
     model = Model(name="tiny", backend="vllm")
-    card = score(
-        release.rows, verdicts, release.scoring, release.criteria, dataset, model, judge.name, judge.prompt_hash
-    )
+    judged = judge_card(verdicts, judge.name, judge.prompt_hash)
+    card = scorecard(verdicts, release, About(dataset, model), judged)
     # The scores that a submission claims are never exported: these are another run's.
     claimed = Scores(
         composite=Figure(value=99.5),

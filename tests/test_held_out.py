@@ -7,7 +7,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import compare_held_out
 import pytest
@@ -15,16 +17,25 @@ from make_references import play
 
 from dataset_builder.__main__ import main
 from dataset_builder.release import REPOSITORY, Release, open_release
+from dataset_builder.schema import CriterionRow, Row
 from judge import schema
 from judge.offline import judge as offline
 from judge.schema import Figure
-from judge.scoring.score import score
+from judge.scoring import score
 from judge.verdicts import JudgeIdentity, judge_run
 from replies.run import Run
 from replies.schema import Model, Reply
 
 SETTINGS = "split: a\nreleased: 2026-12-01\ncanary: HELMBENCH HELD-OUT CANARY 00000000-1111-2222-3333-444444444444\n"
 PRIVATE = "P4-B2-S1"
+
+
+class Basis(NamedTuple):
+    """What is scored on, as a release has it."""
+
+    rows: Mapping[str, Row]
+    criteria: Mapping[str, CriterionRow]
+    scoring: Mapping[str, Any]
 
 
 class Split:
@@ -201,9 +212,9 @@ def scorecard(release: Release, policy: str, **model: str) -> schema.Scorecard:
         expected=len(rows),
         complete=True,
     )
-    return score(
-        {r.id: r for r in rows}, verdicts, release.scoring, release.criteria, dataset, run.model, offline.NAME, None
-    )
+    basis = Basis({r.id: r for r in rows}, release.criteria, release.scoring)
+    judged = score.judge_card(verdicts, offline.NAME, None)
+    return score.scorecard(verdicts, basis, score.About(dataset, run.model), judged)
 
 
 @pytest.fixture

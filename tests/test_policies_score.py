@@ -14,7 +14,7 @@ from judge import schema
 from judge.offline import judge as offline
 from judge.schema import Scorecard, Verdict
 from judge.scoring.figures import Scorer
-from judge.scoring.score import score
+from judge.scoring.score import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
 from replies.run import Run
 from replies.schema import Model, Reply
@@ -89,7 +89,8 @@ def cards(built: Release, given: dict[str, list[Verdict]]) -> dict[str, Scorecar
             complete=True,
         )
         model = Model(name=policy, backend="reference")
-        found[policy] = score(built.rows, verdicts, built.scoring, built.criteria, dataset, model, OFFLINE.name, None)
+        judged = judge_card(verdicts, OFFLINE.name, None)
+        found[policy] = scorecard(verdicts, built, About(dataset, model), judged)
     return found
 
 

@@ -36,7 +36,7 @@ from judge.schema import (
     Vote,
 )
 from judge.scoring.curves import curve
-from judge.scoring.score import score
+from judge.scoring.score import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
 from judge.wording import MEANINGS
 from replies.run import Run, live_turns
@@ -155,16 +155,8 @@ def with_agreement(scored: Scored, *known: JudgeAgreement) -> Scored:
 
 
 def _score(release: Release, verdicts: list[Verdict], dataset: Dataset, name: str) -> Scorecard:
-    return score(
-        release.rows,
-        verdicts,
-        release.scoring,
-        release.criteria,
-        dataset,
-        Model(name=name, backend="test"),
-        "offline-1",
-        None,
-    )
+    about = About(dataset, Model(name=name, backend="test"))
+    return scorecard(verdicts, release, about, judge_card(verdicts, "offline-1", None))
 
 
 def first(scored: Scored, kind: str = "criterion") -> str:

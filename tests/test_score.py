@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from collections.abc import Mapping
+from typing import Any, NamedTuple, get_args
 
 import pytest
 
 from dataset_builder.schema import CriterionRow, Row
 from judge import schema
 from judge.schema import Scorecard, Verdict
-from judge.scoring.score import score
+from judge.scoring.score import About, judge_card, scorecard
 from judge.statistics.estimate import Estimate
 from replies.schema import Model
 
@@ -57,6 +58,14 @@ PLAIN |= {
 }
 del PLAIN["register_"]
 Case = tuple[Row, list[Verdict]]
+
+
+class Basis(NamedTuple):
+    """What is scored on, as a release has it."""
+
+    rows: Mapping[str, Row]
+    criteria: Mapping[str, CriterionRow]
+    scoring: Mapping[str, Any] = SCORING
 
 
 def case(name: str, severity: int, *labels: str | None, check: dict[str, Any] = TAGS, **fields: Any) -> Case:
@@ -122,7 +131,8 @@ def scored(
         "low": CriterionRow.model_validate(criterion | {"incident": incident, "incident_control": "over_escalation"})
     }
     model = Model(name="m", backend="b")
-    return score(rows, [v for _, vs in cases for v in vs], SCORING, criteria, dataset, model, "offline", None)
+    verdicts = [v for _, vs in cases for v in vs]
+    return scorecard(verdicts, Basis(rows, criteria), About(dataset, model), judge_card(verdicts, "offline", None))
 
 
 def test_a_binary_detection_score_is_sensitivity_plus_specificity_less_one() -> None:
@@ -393,9 +403,9 @@ def test_a_panel_with_the_offline_judge_is_approximate() -> None:
         panel = schema.Panel(
             members=members, verdicts=1, unanimous=1, ties=0, unscored=0, alpha=none, alpha_ordinal=none, criteria={}
         )
-        card = score(
-            {row.id: row}, [read], SCORING, {}, dataset, Model(name="m", backend="b"), "panel", "hash", panel=panel
-        )
+        judged = judge_card([read], "panel", "hash", panel=panel)
+        about = About(dataset, Model(name="m", backend="b"))
+        card = scorecard([read], Basis({row.id: row}, {}), about, judged)
         assert card.judge.approximate is approximate
         assert card.judge.by_criterion == {"acts": 1}
         assert any("panel that the offline judge sits on" in n for n in card.notes) is approximate

@@ -6,24 +6,34 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
 from dataset_builder.release import Release, open_release
-from dataset_builder.schema import CrisisCategory, UserMessage
+from dataset_builder.schema import Category, CrisisCategory, UserMessage
 from judge.__main__ import main
 from judge.report.summary import summary
 from judge.rules.categories import read_category
 from judge.schema import Scorecard, Triage
+from judge.scoring.messages import Asked
 from judge.scoring.triage import triage
 from replies.schema import TRIAGE_PROMPTS, Reply
 from replies.triage import question
 
 SCORING: dict[str, Any] = {"pooled_messages": 10, "confidence": 0.95}
 MESSAGE = [{"role": "system", "content": "The user is in Ghana."}, {"role": "user", "content": "…"}]
+
+
+class Basis(NamedTuple):
+    """What is counted on, as a release has it."""
+
+    messages: Mapping[str, UserMessage]
+    taxonomy: Mapping[CrisisCategory, Category]
+    scoring: Mapping[str, Any] = SCORING
 
 
 @pytest.fixture(scope="module")
@@ -159,9 +169,7 @@ def said(name: str, answer: str, repeat: int = 0, finish: str = "stop") -> Reply
 
 
 def figures(release: Release, *replies: Reply) -> Triage:
-    return triage(
-        MESSAGES, replies, release.taxonomy, SCORING, prompt="bare", source="release", messages_hash="0", complete=True
-    )
+    return triage(replies, Basis(MESSAGES, release.taxonomy), Asked("release", "0", True), "bare")
 
 
 ANSWERS = (
@@ -252,16 +260,7 @@ def test_an_unknown_message_is_an_error(release: Release) -> None:
 def test_who_labels_everything_alike_has_kappa_zero(release: Release, label: str) -> None:
     """Whatever the share that is right by that."""
     real = [Reply(id=i, turns=(json.dumps({"category": label}),)) for i in release.messages]
-    found = triage(
-        release.messages,
-        real,
-        release.taxonomy,
-        SCORING,
-        prompt="guided",
-        source="release",
-        messages_hash="0",
-        complete=True,
-    )
+    found = triage(real, Basis(release.messages, release.taxonomy), Asked("release", "0", True), "guided")
     assert found.kappa.value == pytest.approx(0, abs=0.02)  # a second category that was given moves it a little
     share = sum(label in (m.crisis_category, m.crisis_category_2) for m in release.messages.values()) / len(real)
     assert found.accuracy.value == pytest.approx(share)

@@ -23,6 +23,7 @@ from judge.report.summary import columns
 from judge.schema import Appropriate, Appropriateness, Figure, Scorecard
 from judge.scoring import ratings
 from judge.scoring.appropriateness import appropriateness
+from judge.scoring.messages import Asked
 from judge.wording import NONE, hundredths, mode_title, no_formula, percent, percents, plain
 from replies.errors import RunError
 
@@ -94,15 +95,10 @@ def read(folder: Path, release: Release) -> Rated:
         )
     try:
         found = appropriateness(
-            release.messages,
             ratings.read(folder / ratings.FILE),
-            release.criteria,
-            release.scoring,
+            release,
+            Asked(rated.source, rated.messages_hash, rated.complete, rated.tier),
             rated.judge,
-            source=rated.source,
-            messages_hash=rated.messages_hash,
-            tier=rated.tier,
-            complete=rated.complete,
             agreement=rated.agreement,
             notes=rated.notes,
         )

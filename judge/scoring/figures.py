@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +52,7 @@ class BehaviorParts:
 class Scorer:
     """Holds what every figure needs: the table, scoring.yaml and the pooled design effect."""
 
-    def __init__(self, rows: dict[str, Row], verdicts: list[Verdict], scoring: dict[str, Any]) -> None:
+    def __init__(self, rows: Mapping[str, Row], verdicts: Sequence[Verdict], scoring: Mapping[str, Any]) -> None:
         self.scoring = scoring
         self.table = build(rows, verdicts, scoring)
         self.pooled = self._pooled()

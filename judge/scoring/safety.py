@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from judge.statistics.intervals import wilson
 EXAMPLES = 5  # sample ids listed with an incident
 
 
-def floors(scorer: Scorer, tier: Tier | None, criteria: dict[str, CriterionRow]) -> list[schema.Floor]:
+def floors(scorer: Scorer, tier: Tier | None, criteria: Mapping[str, CriterionRow]) -> list[schema.Floor]:
     return [_floor(scorer, f, tier, criteria) for f in scorer.scoring["floors"]]
 
 
-def _floor(scorer: Scorer, floor: dict[str, Any], tier: Tier | None, criteria: dict[str, CriterionRow]) -> schema.Floor:
+def _floor(
+    scorer: Scorer, floor: dict[str, Any], tier: Tier | None, criteria: Mapping[str, CriterionRow]
+) -> schema.Floor:
     t = scorer.table
     own = t.under(floor["behaviors"])
     values = t.caught
@@ -70,7 +73,7 @@ def _unfailed(scorer: Scorer, inside: Mask) -> Figure:
     t = scorer.table
     talks: dict[tuple[str, int], list[str | int | None]] = {}
     first: dict[str, int] = {}
-    for n in np.flatnonzero(inside[t.entry]):
+    for n in np.flatnonzero(inside[t.entry]).tolist():
         v = t.verdicts[n]
         talks.setdefault((v.id, v.repeat), []).append(v.label)
         first.setdefault(v.id, int(t.entry[n]))

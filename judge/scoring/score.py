@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dataset_builder.schema import BEHAVIORS, CriterionRow, Row
+from dataset_builder.schema import BEHAVIORS, CriterionRow, Row, Tier
 from judge import schema
 from judge.schema import Figure, Scorecard, Verdict
 from judge.scoring import breakdown, safety
@@ -17,47 +17,56 @@ from judge.wording import judge_sentence
 from replies.schema import Model
 
 
-def score(
-    rows: dict[str, Row],
-    verdicts: list[Verdict],
-    scoring: dict[str, Any],
-    criteria: dict[str, CriterionRow],
-    dataset: schema.Dataset,
-    model: Model,
-    judge_name: str,
-    prompt_hash: str | None,
-    references: Sequence[schema.Reference] = (),
-    agreement: Sequence[schema.JudgeAgreement] = (),
-    panel: schema.Panel | None = None,
-) -> Scorecard:
-    """The scorecard of one run. `rows`: every row of the dataset; `verdicts`: of the samples that were run.
+class Basis(Protocol):
+    """What verdicts are scored on: every row of the dataset and every criterion by its name, and scoring.yaml as it was
+    read. A release is one.
+    """
 
-    `agreement`: what is known of the judge, or of a panel and its members; `panel`: how several came to one label.
+    @property
+    def rows(self) -> Mapping[str, Row]: ...
+    @property
+    def criteria(self) -> Mapping[str, CriterionRow]: ...
+    @property
+    def scoring(self) -> Mapping[str, Any]: ...
+
+
+class About(NamedTuple):
+    """Whose scorecard it is: what was run, and what answered."""
+
+    dataset: schema.Dataset
+    model: Model
+
+
+def scorecard(
+    verdicts: Sequence[Verdict],
+    basis: Basis,
+    about: About,
+    judge: schema.Judge,
+    references: Sequence[schema.Reference] = (),
+) -> Scorecard:
+    """The scorecard of one run. `verdicts`: of the samples that were run; `judge`: as `judge_card` makes it of them.
+
+    `references`: what trivial policies score on the same dataset and tier.
 
     Raises:
         ValueError: a verdict that belongs to no sample, or stands twice.
     """
-    scorer = Scorer(rows, verdicts, scoring)
+    dataset, scoring = about.dataset, basis.scoring
+    scorer = Scorer(basis.rows, verdicts, scoring)
     behaviors = scorer.behaviors()
-    needed = {
-        c.behavior for r in rows.values() if dataset.tier is None or dataset.tier in r.tiers for c in r.evaluation
-    }
+    needed = _needed(basis.rows, dataset.tier)
     composite, note = _composite(scorer, behaviors, dataset, needed)
     detection = scorer.detection()
-    judged = judge_card(verdicts, judge_name, prompt_hash, agreement, panel)
     repeats = len({v.repeat for v in verdicts})
     return Scorecard(
         dataset=dataset,
-        model=model,
-        judge=judged,
+        model=about.model,
+        judge=judge,
         composite=composite,
         composite_note=note,
-        floors=safety.floors(scorer, dataset.tier, criteria),
+        floors=safety.floors(scorer, dataset.tier, basis.criteria),
         detection=detection,
-        pillars={
-            p: scorer.weighted({c: b for c, b in behaviors.items() if c.startswith(p)})
-            for p in sorted({c[:2] for c in behaviors})
-        },
+        pillars=_pillars(scorer, behaviors),
         behaviors={c: b.card for c, b in behaviors.items()},
         conversations=safety.conversations(scorer),
         arms=breakdown.arms(scorer),
@@ -69,10 +78,20 @@ def score(
         references=list(references),
         smallest_difference=breakdown.smallest_differences(composite, detection, scoring["confidence"]),
         repeats=repeats,
-        repeat_sd=_repeat_sd(rows, verdicts, scoring, repeats) if composite.value is not None else None,
-        complete=dataset.complete and judged.unscored_share <= scoring["unscored_limit"],
-        notes=_notes(dataset, judged, needed, scoring),
+        repeat_sd=_repeat_sd(basis.rows, verdicts, scoring, repeats) if composite.value is not None else None,
+        complete=dataset.complete and judge.unscored_share <= scoring["unscored_limit"],
+        notes=_notes(dataset, judge, needed, scoring),
     )
+
+
+def _needed(rows: Mapping[str, Row], tier: Tier | None) -> set[str]:
+    """The behaviors that a complete run of the tier has samples of."""
+    return {c.behavior for r in rows.values() if tier is None or tier in r.tiers for c in r.evaluation}
+
+
+def _pillars(scorer: Scorer, behaviors: Mapping[str, BehaviorParts]) -> dict[str, Figure]:
+    pillars = sorted({code[:2] for code in behaviors})
+    return {p: scorer.weighted({c: b for c, b in behaviors.items() if c.startswith(p)}) for p in pillars}
 
 
 def _composite(
@@ -94,13 +113,17 @@ def _composite(
 
 
 def judge_card(
-    verdicts: list[Verdict],
+    verdicts: Sequence[Verdict],
     name: str,
     prompt_hash: str | None,
     agreement: Sequence[schema.JudgeAgreement] = (),
     panel: schema.Panel | None = None,
 ) -> schema.Judge:
-    """Who decided these verdicts, and how many of them."""
+    """Who decided these verdicts, and how many of them.
+
+    `prompt_hash`: None for the offline judge; `agreement`: what is known of the judge, or of a panel and its members;
+    `panel`: how several came to one label.
+    """
     reasons = Counter(v.unscored for v in verdicts if v.unscored)
     read = [v for v in verdicts if not v.decided_by.startswith("rule:")]
     by_rule = len(verdicts) - len(read)
@@ -122,7 +145,7 @@ def judge_card(
     )
 
 
-def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scoring: dict[str, Any]) -> list[str]:
+def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scoring: Mapping[str, Any]) -> list[str]:
     notes: list[str] = []
     if judge.approximate:
         who = (
@@ -151,7 +174,9 @@ def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scori
     return notes
 
 
-def _repeat_sd(rows: dict[str, Row], verdicts: list[Verdict], scoring: dict[str, Any], repeats: int) -> float | None:
+def _repeat_sd(
+    rows: Mapping[str, Row], verdicts: Sequence[Verdict], scoring: Mapping[str, Any], repeats: int
+) -> float | None:
     """Standard deviation of the composite over repeats, in points; None for a single one."""
     if repeats < 2:
         return None

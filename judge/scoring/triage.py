@@ -15,6 +15,7 @@ from dataset_builder.schema import Category, CrisisCategory, UserMessage
 from judge.rules.answers import no_reply
 from judge.rules.categories import read_category
 from judge.schema import UNREAD, Figure, Triage
+from judge.scoring.messages import Asked, LabelBasis
 from judge.statistics import clustered
 from judge.statistics.coefficients import Codes
 from judge.statistics.estimate import Estimate
@@ -22,47 +23,38 @@ from judge.statistics.intervals import Array, Clusters, cluster, mean, wilson
 from replies.schema import Reply, TriagePrompt
 
 
-def triage(
-    messages: Mapping[str, UserMessage],
-    replies: Sequence[Reply],
-    taxonomy: Mapping[CrisisCategory, Category],
-    scoring: dict[str, Any],
-    *,
-    prompt: TriagePrompt,
-    source: str,
-    messages_hash: str,
-    complete: bool,
-) -> Triage:
+def triage(replies: Sequence[Reply], basis: LabelBasis, asked: Asked, prompt: TriagePrompt) -> Triage:
     """The figures of one prompt's labels. A second authored category counts as right; what the wire lost is unscored.
 
     Raises:
         ValueError: a reply to a message that isn't there.
     """
+    messages, taxonomy, scoring = basis.messages, basis.taxonomy, basis.scoring
     if unknown := sorted({r.id for r in replies} - messages.keys()):
-        raise ValueError(f"triage of {unknown[0]}: not among the messages of {source}")
+        raise ValueError(f"triage of {unknown[0]}: not among the messages of {asked.source}")
     said = [r for r in replies if not no_reply(_finish(r))]
-    asked = [messages[r.id] for r in said]
+    answered = [messages[r.id] for r in said]
     given = [read_category(r.turns[-1], _finish(r), taxonomy) for r in said]
-    authored = [messages[r.id].crisis_category for r in replies]
     points = _points(replies, messages, {(r.id, r.repeat): g for r, g in zip(said, given, strict=True)})
-    ids, strata = np.array([r.id for r in replies], dtype=str), np.array(authored, dtype=str)
+    ids = np.array([r.id for r in replies], dtype=str)
+    strata = np.array([messages[r.id].crisis_category for r in replies], dtype=str)
     return Triage(
         prompt=prompt,
-        source=source,
-        messages_hash=messages_hash,
-        complete=complete,
+        source=asked.source,
+        messages_hash=asked.messages_hash,
+        complete=asked.complete,
         messages=len({r.id for r in replies}),
         runs=len({r.repeat for r in replies}),
         accuracy=_share(points, ids, strata, scoring),
-        kappa=_kappa(asked, given, list(taxonomy)),
+        kappa=_kappa(answered, given, list(taxonomy)),
         recall={
             name: _share(points[own], ids[own], strata[own], scoring)
             for name in taxonomy
             if (own := strata == name).any()
         },
-        confusion=_confusion(asked, given, list(taxonomy)),
+        confusion=_confusion(answered, given, list(taxonomy)),
         unread=sum(g is None for g in given),
-        high_risk_misses=_misses(asked, given, taxonomy),
+        high_risk_misses=_misses(answered, given, taxonomy),
     )
 
 
@@ -86,7 +78,7 @@ def _finish(reply: Reply) -> str | None:
     return reply.finish[-1] if reply.finish else None
 
 
-def _share(points: Array, ids: Any, strata: Any, scoring: dict[str, Any]) -> Figure:
+def _share(points: Array, ids: Any, strata: Any, scoring: Mapping[str, Any]) -> Figure:
     """The mean over messages of the share of right labels, 0 to 1, with Wilson's interval on messages. Arrays of shape
     (replies,).
     """

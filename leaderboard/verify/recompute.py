@@ -10,7 +10,7 @@ from judge import schema
 from judge.pipeline import references
 from judge.report.failures import WITHHELD
 from judge.schema import Scorecard, Verdict
-from judge.scoring.score import score
+from judge.scoring import score
 from leaderboard.schema import SUBMISSION, VERDICTS, Problem, Scores, Submission
 from leaderboard.verify.coverage import shown
 from leaderboard.verify.judged import differences
@@ -52,20 +52,8 @@ def scorecard(
         backend=submission.generation.backend,
         arguments=submission.generation.arguments,
     )
-    known = references(dataset)
-    return score(
-        release.rows,
-        verdicts,
-        release.scoring,
-        release.criteria,
-        dataset,
-        model,
-        judge.name,
-        judge.prompt_hash,
-        known,
-        agreement=agreement,
-        panel=panel,
-    )
+    judged = score.judge_card(verdicts, judge.name, judge.prompt_hash, agreement, panel)
+    return score.scorecard(verdicts, release, score.About(dataset, model), judged, references(dataset))
 
 
 def headline(card: Scorecard) -> Scores:

@@ -24,8 +24,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
@@ -33,12 +34,20 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 
 from dataset_builder.release import Release, open_release  # noqa: E402
-from dataset_builder.schema import UserMessage  # noqa: E402
+from dataset_builder.schema import CriterionRow, UserMessage  # noqa: E402
 
 RUNS = JUDGE_RUNS = 3
 UNSCORED = 0.01
 TARGET = 10.0  # seconds
 Table = dict[str, dict[str, list[float]]]  # model → category → share rated 1, share rated 1 or 2, five bins, mean
+
+
+class Basis(NamedTuple):
+    """What is counted on, as a release has it."""
+
+    messages: Mapping[str, UserMessage]
+    criteria: Mapping[str, CriterionRow]
+    scoring: Mapping[str, Any]
 
 
 def synthetic(release: Release, wanted: int) -> dict[str, UserMessage]:
@@ -103,23 +112,15 @@ def ours(release: Release, messages: dict[str, UserMessage], paths: list[Path]) 
     from judge.schema import Appropriate
     from judge.scoring import ratings
     from judge.scoring.appropriateness import appropriateness
+    from judge.scoring.messages import Asked
     from judge.scoring.score import judge_card
 
     found = []
     for path in paths:
         verdicts = ratings.read(path)
         judge = judge_card(verdicts, "judge-1", "0123456789abcdef")
-        card = appropriateness(
-            messages,
-            verdicts,
-            release.criteria,
-            release.scoring,
-            judge,
-            source="synthetic",
-            messages_hash="0",
-            tier=None,
-            complete=True,
-        )
+        basis = Basis(messages, release.criteria, release.scoring)
+        card = appropriateness(verdicts, basis, Asked("synthetic", "0", True), judge)
         found.append(Rated(path.stem, card))
     assert text(together(found, paths))
 

@@ -21,9 +21,10 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.update({k: "1" for k in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")})
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,11 +33,11 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 
 from dataset_builder.release import Release, open_release  # noqa: E402
-from dataset_builder.schema import Row  # noqa: E402
+from dataset_builder.schema import CriterionRow, Row  # noqa: E402
 from judge import schema  # noqa: E402
 from judge.schema import Verdict  # noqa: E402
 from judge.scoring.table import COLUMNS, weight  # noqa: E402
-from replies.schema import Model
+from replies.schema import Model  # noqa: E402
 
 REPEATS = 5
 SCENARIO_COPIES = 6  # of the release's seven: about 40 scenarios
@@ -53,6 +54,14 @@ SHUFFLED = (
     "persuasion",
     "clarity",
 )
+
+
+class Basis(NamedTuple):
+    """What is scored on, as a release has it."""
+
+    rows: Mapping[str, Row]
+    criteria: Mapping[str, CriterionRow]
+    scoring: Mapping[str, Any]
 
 
 def synthetic(release: Release, verdicts: int) -> tuple[dict[str, Row], list[Verdict]]:
@@ -111,14 +120,14 @@ def _verdicts(rows: dict[str, Row], wanted: int, rng: np.random.Generator) -> li
 
 def library(release: Release, rows: dict[str, Row], verdicts: list[Verdict], _: int) -> str:
     """One complete scorecard."""
-    from judge.scoring.score import score
+    from judge.scoring.score import About, judge_card, scorecard
 
     whole = schema.Dataset(
         version="0", score_hash="0", tier="full", samples=len(rows), expected=len(rows), complete=True
     )
-    card = score(
-        rows, verdicts, release.scoring, release.criteria, whole, Model(name="synthetic", backend="none"), "none", "0"
-    )
+    about = About(whole, Model(name="synthetic", backend="none"))
+    basis = Basis(rows, release.criteria, release.scoring)
+    card = scorecard(verdicts, basis, about, judge_card(verdicts, "none", "0"))
     return f"{len(card.groups)} groups, {len(card.behaviors)} behaviors, {len(card.model_dump_json()) / 1e6:.1f} MB"
 
 
