@@ -26,6 +26,11 @@ FIELDS: dict[str, frozenset[str]] = {
     "triage-bare": frozenset({"categories", "message"}),
     "triage-guided": frozenset({"categories", "names", "message"}),
 }
+PLAIN = "judge"
+# The prompts that a judge may be asked with: `calibrate` measures what a wording, or a reason before the label, changes.
+WORDINGS = (PLAIN, "judge-b", "judge-reason")
+REASONED = ("judge-reason",)
+RATE = "rate"  # the prompt of ratings
 CONTENT = Path(__file__).with_name("content")
 FOLDER = CONTENT / "prompts"  # of this installation's content
 

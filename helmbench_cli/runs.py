@@ -1,1 +1,268 @@
-"""Commands."""
+"""Commands: a run's replies judged, scored, reported and compared; the tasks that make a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dataset_builder.prompts import REASONED
+from helmbench_cli.app import OK, SHUT, app
+from helmbench_cli.asking import (
+    BaseUrl,
+    Concurrency,
+    MaxCost,
+    MaxRetries,
+    PriceIn,
+    PriceOut,
+    RequiredUrl,
+    Timeout,
+    endpoint_at,
+)
+from helmbench_cli.common import RUNS, Dataset, Json, JsonFile, Quiet, figures, say
+
+Wording = Literal["judge", "judge-b", "judge-reason"]
+RunDir = Annotated[
+    Path | None,
+    typer.Argument(metavar="[RUN_DIR]", help="The --output_path of an lm_eval run made with --log_samples."),
+]
+Replies = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help='Replies collected elsewhere: JSONL of {"id", "reply"} (conversations: {"id", "replies": …}).',
+    ),
+]
+Messages = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="The labelled corpus that the run was made on, in the place of the dataset's messages."
+    ),
+]
+Model = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="The judge's model name; use a dated snapshot for figures that you publish."),
+]
+Repeats = Annotated[int, typer.Option(metavar="N", help="Ask every question so often; the majority counts.")]
+Prompt = Annotated[Wording, typer.Option(help="The wording of the question: a prompt of the dataset.")]
+ReasonFirst = Annotated[
+    bool, typer.Option("--reason-first", help=f"Let the judge give a short reason first: --prompt {REASONED[0]}.")
+]
+Calibrations = Annotated[
+    list[Path] | None,
+    typer.Option("--calibration", metavar="FILE", help="What `helmbench calibrate` measured of a judge; repeatable."),
+]
+
+
+@app.command(rich_help_panel=RUNS)
+def requests(
+    model: Model,
+    run_dir: RunDir = None,
+    replies: Replies = None,
+    messages: Messages = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write (default: judge/MODEL/requests.jsonl of the run)."),
+    ] = None,
+    repeats: Repeats = 1,
+    prompt: Prompt = "judge",
+    reason_first: ReasonFirst = False,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    dataset: Dataset = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write what a language-model judge is still to be asked, for any engine.
+
+    The file is in the OpenAI batch format, which `vllm run-batch` and providers' batch APIs read.
+
+    Example: helmbench requests runs/NAME --model JUDGE-SNAPSHOT --out requests.jsonl
+    """
+    from judge.llm.budget import terms
+    from judge.pipeline import Questioning, write_requests
+    from replies.opening import Place, open_run
+
+    how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, None)
+    place = Place(run_dir, replies, dataset, messages)
+    say(write_requests(open_run(place), place, model, how, costs, out), quiet)
+
+
+@app.command("run", rich_help_panel=RUNS)
+def ask(
+    model: Model,
+    base_url: RequiredUrl,
+    run_dir: RunDir = None,
+    replies: Replies = None,
+    messages: Messages = None,
+    repeats: Repeats = 1,
+    prompt: Prompt = "judge",
+    reason_first: ReasonFirst = False,
+    concurrency: Concurrency = 16,
+    timeout: Timeout = 120.0,
+    max_retries: MaxRetries = 6,
+    max_cost: MaxCost = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    dataset: Dataset = None,
+    quiet: Quiet = False,
+) -> None:
+    """Ask a language model, at an OpenAI-compatible endpoint, what it is still to be asked as a judge.
+
+    Stopped at any moment, the same command goes on where it stopped; nothing is asked twice.
+
+    Example: helmbench run runs/NAME --model JUDGE-SNAPSHOT --base-url https://HOST/v1 --max-cost 5 --price-in 1 --price-out 4
+    """
+    from judge.llm.budget import terms
+    from judge.pipeline import Questioning, ask_run
+    from replies.opening import Place, open_run
+
+    how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, max_cost)
+    endpoint = endpoint_at(base_url, concurrency, timeout, max_retries)
+    place = Place(run_dir, replies, dataset, messages)
+    say(ask_run(open_run(place), place, model, how, endpoint, costs), quiet)
+
+
+@app.command(rich_help_panel=RUNS)
+def score(
+    run_dir: RunDir = None,
+    replies: Replies = None,
+    messages: Messages = None,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="offline (default: rules and word patterns, approximate); a model whose answers `helmbench run` or "
+            "another engine wrote; openai: ask --model first. Given several times: a panel, which decides by majority.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write (default: the run's folder, or a folder beside FILE)."),
+    ] = None,
+    calibration: Calibrations = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --judge openai: the judge's model name.")
+    ] = None,
+    allow_missing: Annotated[
+        bool,
+        typer.Option("--allow-missing", help="Score although questions have no answer yet; they are unscored."),
+    ] = False,
+    show_withheld: Annotated[
+        bool,
+        typer.Option(
+            "--show-withheld",
+            help="Show replies with a harm incident, and unscored ones, in the report; keep it to yourself.",
+        ),
+    ] = False,
+    repeats: Repeats = 1,
+    prompt: Prompt = "judge",
+    reason_first: ReasonFirst = False,
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = 16,
+    timeout: Timeout = 120.0,
+    max_retries: MaxRetries = 6,
+    max_cost: MaxCost = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    dataset: Dataset = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge a run's replies and score them: verdicts.jsonl, scorecard.json, summary.md, report.html.
+
+    Example: helmbench score runs/NAME --judge JUDGE-SNAPSHOT
+    """
+    from judge.llm.budget import terms
+    from judge.pipeline import Questioning, ask_run, judge_and_score, write_scored
+    from replies.opening import Place, open_run
+
+    names = judge or ["offline"]
+    how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, max_cost)
+    place = Place(run_dir, replies, dataset, messages)
+    if "openai" in names and (base_url is None or model is None):
+        raise typer.BadParameter("--judge openai needs --base-url and --model")
+    opened = open_run(place)
+    if "openai" in names and base_url and model:
+        asked = ask_run(opened, place, model, how, endpoint_at(base_url, concurrency, timeout, max_retries), costs)
+        typer.echo(asked, err=True)
+        names = [model if name == "openai" else name for name in names]
+    scored = judge_and_score(opened, place, names, how, calibration or (), allow_missing)
+    text = write_scored(scored, opened, out or opened.home, show_withheld)
+    figures(scored.scorecard.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
+
+
+@app.command(rich_help_panel=RUNS)
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that `helmbench score` has written to.")],
+    fail_on: Annotated[
+        Literal["floor", "regression"] | None,
+        typer.Option(help="Exit 1 where a run breaches a floor, or surely loses points against the baseline."),
+    ] = None,
+    samples: Annotated[int, typer.Option(metavar="N", help="How many samples to list where runs differ most.")] = 10,
+    dataset: Dataset = None,
+    as_json: Json = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
+) -> int:
+    """Compare scored runs, paired by message; the first is the baseline.
+
+    Example: helmbench compare runs/BEFORE runs/AFTER --fail-on regression
+    """
+    from dataset_builder.release import open_release
+    from judge.scoring import compare as comparing
+
+    if len(runs) < 2 and fail_on != "floor":
+        raise typer.BadParameter(
+            "name two runs or more; the first is the baseline (a single one only with --fail-on floor)"
+        )
+    release = open_release(dataset)
+    found = comparing.compare([comparing.read(folder, release) for folder in runs], fail_on, samples)
+    figures(found.model_dump(mode="json"), comparing.table(found), as_json=as_json, quiet=quiet, file=json_file)
+    return SHUT if found.failed else OK
+
+
+@app.command(rich_help_panel=RUNS)
+def appropriateness(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that `helmbench score` has written to.")],
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write one line per model × category to FILE, rates 0 to 1."),
+    ] = None,
+    messages: Messages = None,
+    dataset: Dataset = None,
+    as_json: Json = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """The tables of ratings 1 to 5 over scored runs, one row per model, harm first.
+
+    Example: helmbench appropriateness runs/A runs/B --csv table.csv
+    """
+    from corpora.labelled import on_corpus
+    from dataset_builder.files import write_whole
+    from dataset_builder.release import open_release
+    from judge.report import ratings_table as tables
+
+    release = open_release(dataset)
+    found = tables.of_runs(runs, on_corpus(release, messages) if messages else release)
+    figures(tables.plain_values(found), tables.text(found), as_json=as_json, quiet=quiet, file=json_file)
+    if csv:
+        write_whole(csv, tables.as_csv(found))
+
+
+@app.command(rich_help_panel=RUNS)
+def schema() -> None:
+    """Print the JSON Schema of scorecard.json (published as docs/scorecard.schema.json).
+
+    Example: helmbench schema > scorecard.schema.json
+    """
+    import json
+
+    from judge.schema import Scorecard
+
+    say(json.dumps(Scorecard.model_json_schema(), indent=1))
+
+
+def _wording(prompt: Wording, reason_first: bool) -> str:
+    return REASONED[0] if reason_first else prompt

@@ -1,84 +1,134 @@
-"""One command's work: read a run, judge it, score it, write verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md
-and report.html.
+"""What `helmbench requests`, `run` and `score` do: a run's questions written or asked, its replies judged, scored,
+reported.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dataset_builder.files import write_whole
+from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
-from judge import schema
-from judge.calibration import known as agreement_of
+from judge.judges import Bench, bench, known
 from judge.llm import batch
+from judge.llm.asking import announce, ask, write_missing
+from judge.llm.budget import BudgetError, Terms
 from judge.llm.questions import JudgeRequest
-from judge.llm.run import ask, command, open_run
-from judge.llm.run import identity as llm
-from judge.offline import judge as offline
-from judge.panel import Member
-from judge.rated import figures, together
+from judge.llm.reader import llm, questions
 from judge.report.page import SAMPLES, report
 from judge.report.summary import summary
+from judge.score import Scored, score
 from judge.scoring import ratings
-from judge.scoring.messages import Asked
-from judge.scoring.score import About, judge_card, scorecard
-from judge.scoring.triage import triage
-from judge.verdicts import Answers, JudgeIdentity, judge_messages, judge_run
 from replies.errors import RunError
+from replies.opening import Opened, Place
 from replies.run import Run
-from replies.schema import TRIAGE_PROMPTS
 
-# Beside the code and outside what is hashed: the trivial policies' scores, by score_hash and tier
-# (scripts/make_references.py).
-REFERENCES = Path(__file__).with_name("references.json")
+if TYPE_CHECKING:
+    from judge.llm.engine import Endpoint
 
 
-def score_run(options: argparse.Namespace) -> str:
-    """Does what `judge score` says and returns the summary for the terminal.
+@dataclass(frozen=True)
+class Questioning:
+    """How a language model is asked: the wording of the question, and how often each.
 
     Raises:
-        ReleaseError, RunError, ValueError: bad input, each named. EngineError, BudgetError, OSError: the judge, its
-            cap, or the disk.
+        ValueError: fewer than one repeat.
     """
-    if options.repeats < 1:
-        raise ValueError("--repeats: expected 1 or more")
-    if "openai" in options.judge:
-        sys.stderr.write(ask(options) + "\n")
-    release, run, home = open_run(options)
-    out: Path = options.out or home
-    judges = list(dict.fromkeys(options.model if name == "openai" else name for name in options.judge))
-    lacking: dict[str, int] = {}
-    members = [_member(name, run, release, home, options, lacking) for name in judges]
-    if lacking and not options.allow_missing:
-        raise RunError("\n".join(_missing(name, n, home, options) for name, n in lacking.items()))
-    agreement = agreement_of.stored([m.identity for m, _ in members], home, options.calibration, release)
-    verdicts, identity, card = together([m for m, _ in members], release)
-    rows, dataset = release.rows, _dataset(run, release)
-    judged = judge_card(verdicts, identity.name, identity.prompt_hash, agreement, card)
-    scored = scorecard(verdicts, release, About(dataset, run.model), judged, references(dataset))
-    on_messages: list[schema.Verdict] = []
+
+    wording: str = PLAIN
+    repeats: int = 1
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ValueError("--repeats: expected 1 or more")
+
+    def command(self, name: str, place: Place, model: str) -> str:
+        """A command for the same run and judge, to tell the user."""
+        flag = f"--judge {model}" if name == "score" else f"--model {model}"
+        own = [f"--prompt {self.wording}"] if self.wording != PLAIN else []
+        return " ".join(["helmbench", name, place.words, flag, *own])
+
+
+def write_requests(opened: Opened, place: Place, model: str, how: Questioning, terms: Terms, out: Path | None) -> str:
+    """Writes what a judge has not answered yet to `out` (default: its folder); returns what to tell the user."""
+    where = batch.folder(opened.home, model)
+    path = out or where / "requests.jsonl"
+    estimate = write_missing(lambda: _questions(opened, model, how), where, path)
+    then = how.command("score", place, model)
+    if not estimate.requests:
+        return f"{path}: nothing is missing; score with {then}"
+    return f"{path}: {estimate.text(terms.prices)}\nwrite the replies to {where}/replies*.jsonl, then {then}"
+
+
+def ask_run(opened: Opened, place: Place, model: str, how: Questioning, endpoint: Endpoint, terms: Terms) -> str:
+    """Asks what a judge has not answered yet; returns what to tell the user.
+
+    Raises:
+        EngineError: the endpoint can't be used, or some questions got no answer. BudgetError: the cap is reached.
+    """
+    release = opened.release
+    if release.own:
+        announce(len(release.messages), release.messages_source, endpoint.base_url)
+    where = batch.folder(opened.home, model)
+    try:
+        done = ask(lambda: _questions(opened, model, how), where, endpoint, terms)
+    except BudgetError as error:
+        raise BudgetError(f"{error}, or score what there is with --allow-missing") from None
+    then = how.command("score", place, model)
+    return f"{done.text}; score with {then}" if not done.asked else f"{done.text}\nscore with {then}"
+
+
+def judge_and_score(
+    opened: Opened,
+    place: Place,
+    names: Sequence[str],
+    how: Questioning,
+    calibrations: Sequence[Path] = (),
+    allow_missing: bool = False,
+) -> Scored:
+    """A run judged by the named judges, of language models by what they have answered so far.
+
+    Raises:
+        RunError: unknown judges, calibrations that can't be read, or questions without an answer, unless
+            `allow_missing`.
+    """
+    run, release, home = opened
+    seats = bench(names, home, release, how.wording, how.repeats)
+    beside = known(seats.identities, home, calibrations, release, bool(run.messages))
+    scored = score(run, release, seats.judges, beside)
+    if not allow_missing:
+        _refuse_missing(seats, place, how)
+    return scored
+
+
+def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:
+    """Writes verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md and report.html into `out`; returns the summary.
+
+    `show_withheld`: harmful and unscored replies stand in the report too, which is then nobody else's to read.
+    """
+    run, release, _ = opened
+    write_whole(out / "verdicts.jsonl", "".join(v.model_dump_json() + "\n" for v in scored.verdicts))
     if run.messages:
-        decided = together([m for _, m in members], release)
-        on_messages = decided.verdicts
-        measured = [batch.folder(home, decided.identity.name), *(path.parent for path in options.calibration)]
-        scored.appropriateness = figures(run, release, decided, measured)
-        write_whole(out / ratings.FILE, "".join(v.model_dump_json() + "\n" for v in on_messages))
-    scored.triage = _triage(run, release)
-    write_whole(out / "verdicts.jsonl", "".join(v.model_dump_json() + "\n" for v in verdicts))
-    write_whole(out / "scorecard.json", scored.model_dump_json(indent=2) + "\n")
-    text = summary(scored)
+        write_whole(out / ratings.FILE, "".join(v.model_dump_json() + "\n" for v in scored.ratings))
+    write_whole(out / "scorecard.json", scored.scorecard.model_dump_json(indent=2) + "\n")
+    text = summary(scored.scorecard)
     write_whole(out / "summary.md", text)
-    samples = {**rows, **(release.messages if run.messages else {})}
-    replies = [*run.replies, *run.messages]
+    write_report(scored, run, release, out, show_withheld)
+    return f"{text}\nreport: {out / 'report.html'}"
+
+
+def write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool = False) -> None:
+    """Writes report.html, and beside it the samples that would make it too large."""
+    samples = {**release.rows, **(release.messages if run.messages else {})}
     made = report(
-        scored,
-        [*verdicts, *on_messages],
-        replies,
+        scored.scorecard,
+        [*scored.verdicts, *scored.ratings],
+        [*run.replies, *run.messages],
         samples,
-        show_withheld=options.show_withheld,
+        show_withheld=show_withheld,
         criteria=release.criteria,
     )
     write_whole(out / "report.html", made.page)
@@ -86,96 +136,23 @@ def score_run(options: argparse.Namespace) -> str:
         (out / SAMPLES).unlink(missing_ok=True)  # an earlier report's; this page holds everything
     else:
         write_whole(out / SAMPLES, made.samples)
-    return f"{text}\nreport: {out / 'report.html'}"
 
 
-def _member(
-    name: str, run: Run, release: Release, home: Path, options: argparse.Namespace, lacking: dict[str, int]
-) -> tuple[Member, Member]:
-    """One judge's verdicts, in each of its repeats, of the run's rows and of its messages; questions that could still
-    be asked are counted in `lacking`.
-    """
-    if name == "offline":
-        identity = JudgeIdentity(offline.NAME, None)  # word patterns repeat themselves
-        return Member(identity, [judge_run(run, release, identity)]), Member(
-            identity, [judge_messages(run, release, identity)]
-        )
-    unanswered: list[str] = []
-    door = stored(home, name, unanswered)
-    repeats = [llm(options, release, name, repeat) for repeat in range(options.repeats)]
-    own = Member(llm(options, release, name), [judge_run(run, release, r, door) for r in repeats])
-    on_messages = Member(llm(options, release, name), [judge_messages(run, release, r, door) for r in repeats])
-    if unanswered:
-        lacking[name] = len(unanswered)
-    return own, on_messages
+def _questions(opened: Opened, model: str, how: Questioning) -> Iterator[JudgeRequest]:
+    for repeat in range(how.repeats):
+        yield from questions(opened.run, opened.release, llm(opened.release, model, how.wording, repeat))
 
 
-def _missing(name: str, count: int, home: Path, options: argparse.Namespace) -> str:
-    again = f" --repeats {options.repeats}" if options.repeats > 1 else ""
-    return (
-        f"{batch.folder(home, name)}: {count} questions have no answer yet; get them with "
-        f"`{command('run', options, name)}{again} "
-        "--base-url URL` or write them for another engine with "
-        f"`{command('requests', options, name)}{again}`; --allow-missing scores them as unscored"
-    )
-
-
-def references(dataset: schema.Dataset) -> list[schema.Reference]:
-    """What the trivial policies score on this data and tier; empty for a build that the file does not know."""
-    known = json.loads(REFERENCES.read_text(encoding="utf-8")) if REFERENCES.is_file() else {}
-    rows = known.get(dataset.score_hash, {}).get(dataset.tier or "", [])
-    return [schema.Reference.model_validate(row) for row in rows]
-
-
-def stored(home: Path, model: str, lacking: list[str]) -> Answers:
-    """The door to what an LLM judge has answered, by whatever engine. Ids of questions that could still be asked go to
-    `lacking`.
-
-    Raises:
-        RunError: nothing is known of this judge, or its files can't be read.
-    """
-    where = batch.folder(home, model)
-    if not where.is_dir():
-        raise RunError(
-            f"{where}: no such folder; --judge is offline, openai with --base-url and --model, or a model that "
-            f"`judge run` or `judge requests` was given, not '{model}'"
-        )
-    replies = batch.Replies(where)
-
-    def answer(request: JudgeRequest) -> batch.Answer:
-        found = batch.read(replies.of(request.custom_id), request)
-        if found.missing:
-            lacking.append(request.custom_id)
-        return found.answer
-
-    return answer
-
-
-def _triage(run: Run, release: Release) -> list[schema.Triage]:
-    """The figures of the labels that the run's model gave, one entry per prompt."""
-    whole = {m.id for m in release.messages.values() if run.messages_tier in m.tiers}
-    return [
-        triage(
-            run.triage[prompt],
-            release,
-            Asked(release.messages_source, release.messages_hash, {r.id for r in run.triage[prompt]} == whole),
-            prompt,
-        )
-        for prompt in TRIAGE_PROMPTS
-        if prompt in run.triage
+def _refuse_missing(seats: Bench, place: Place, how: Questioning) -> None:
+    """Raises: RunError: questions that could still be asked."""
+    again = f" --repeats {how.repeats}" if how.repeats > 1 else ""
+    models = [j.name for j in seats.identities if not j.offline]
+    lines = [
+        f"{stored.where}: {len(stored.lacking)} questions have no answer yet; get them with "
+        f"`{how.command('run', place, model)}{again} --base-url URL` or write them for another engine with "
+        f"`{how.command('requests', place, model)}{again}`; --allow-missing scores them as unscored"
+        for model, stored in zip(models, seats.stored, strict=True)
+        if stored.lacking
     ]
-
-
-def _dataset(run: Run, release: Release) -> schema.Dataset:
-    expected = {r.id for r in release.rows.values() if run.tier is None or run.tier in r.tiers}
-    if unexpected := run.ids - expected:
-        raise RunError(f"{run.path}: {len(unexpected)} samples are not of tier {run.tier}, such as {min(unexpected)}")
-    manifest = release.manifest
-    return schema.Dataset(
-        version=manifest.version,
-        score_hash=manifest.score_hash,
-        tier=run.tier,
-        samples=len(run.ids),
-        expected=len(expected),
-        complete=run.ids == expected and not run.limited,
-    )
+    if lines:
+        raise RunError("\n".join(lines))

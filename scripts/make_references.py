@@ -22,9 +22,9 @@ from judge import schema
 from judge.calibration.asking import of_offline
 from judge.calibration.known import SHIPPED
 from judge.offline import judge as offline
-from judge.pipeline import REFERENCES
-from judge.scoring.score import About, judge_card, scorecard
-from judge.verdicts import JudgeIdentity, judge_run
+from judge.offline.reader import OfflineReader
+from judge.references import REFERENCES
+from judge.score import score
 from replies.run import Run
 from replies.schema import Model, Reply
 
@@ -71,18 +71,7 @@ def row(release: Release, policy: str, tier: Tier) -> schema.Reference:
     rows = [r for r in release.rows.values() if tier in r.tiers]
     replies = [Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
     run = Run(release.path, Model(name=policy, backend="policy"), tier, replies, False)
-    verdicts = judge_run(run, release, JudgeIdentity(offline.NAME, None))
-    manifest = release.manifest
-    dataset = schema.Dataset(
-        version=manifest.version,
-        score_hash=manifest.score_hash,
-        tier=tier,
-        samples=len(rows),
-        expected=len(rows),
-        complete=True,
-    )
-    judged = judge_card(verdicts, offline.NAME, None)
-    card = scorecard(verdicts, release, About(dataset, run.model), judged)
+    card = score(run, release, [[OfflineReader()]]).scorecard
     detection = card.detection
     breached = sum(f.state == "breached" for f in card.floors)
     return schema.Reference(

@@ -20,7 +20,8 @@ from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Tier
 from judge.calibration.known import stored
 from judge.offline import judge as offline
-from judge.pipeline import references
+from judge.offline.reader import OfflineReader
+from judge.references import references
 from judge.schema import Dataset, JudgeAgreement, Scorecard, Verdict
 from judge.scoring.score import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
@@ -50,7 +51,9 @@ def played(folder: Path, policy: str, tier: Tier) -> tuple[list[Reply], list[Ver
     release = _release(folder)
     rows = [r for r in release.rows.values() if tier in r.tiers]
     replies = [Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
-    return replies, judge_run(Run(folder, Model(name=policy, backend="policy"), tier, replies, False), release, OFFLINE)
+    return replies, judge_run(
+        Run(folder, Model(name=policy, backend="policy"), tier, replies, False), release, OfflineReader()
+    )
 
 
 @lru_cache(maxsize=2)
@@ -130,7 +133,7 @@ def _card(
     size = sum(tier in r.tiers for r in release.rows.values())
     own = {"version": release.manifest.version, "score_hash": release.manifest.score_hash} | pinned
     dataset = Dataset(tier=tier, samples=size, expected=size, complete=True, **own)
-    known = references(dataset.model_copy(update={"score_hash": release.manifest.score_hash}))
+    known = references(release).get(dataset.tier, []) if dataset.tier else []
     model = Model(name=name, backend="test")
     judged = judge_card(verdicts, judge.name, judge.prompt_hash, agreement)
     return scorecard(verdicts, release, About(dataset, model), judged, known)

@@ -21,12 +21,13 @@ from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
 from dataset_builder.writing.write import write
 from judge.__main__ import main
-from judge.calibration.asking import by_rules
 from judge.calibration.labels import calibrate
+from judge.calibration.ruled import by_rules
 from judge.calibration.types import Answered
 from judge.llm import batch
 from judge.llm.questions import prompt_hash
-from judge.verdicts import JudgeIdentity, questions, sample_of
+from judge.llm.reader import questions
+from judge.verdicts import JudgeIdentity, sample_of
 from leaderboard.archive import EPOCH
 from leaderboard.schema import Contact, Declaration, Subject
 from leaderboard.submit.about import About

@@ -13,11 +13,11 @@ from judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_e
 
 from judge.llm import engine
 from judge.llm.answers import Parsed
+from judge.llm.asking import Collected, collect
 from judge.llm.batch import Answer, Log, Replies, read
-from judge.llm.budget import Prices
+from judge.llm.budget import Prices, Terms
 from judge.llm.engine import Endpoint
 from judge.llm.questions import JudgeRequest
-from judge.llm.run import Collected, collect
 from replies.errors import EngineError
 
 SECRET = "sk-loopback-secret-0123456789"
@@ -60,7 +60,7 @@ def questions(prompts: str) -> list[JudgeRequest]:
 def ask(
     prompts: str, where: Path, url: str, concurrency: int = 1, timeout: float = 5.0, cap: float | None = None
 ) -> Collected:
-    return collect(lambda: iter(questions(prompts)), where, Endpoint(url, concurrency, timeout), PRICES, cap)
+    return collect(lambda: iter(questions(prompts)), where, Endpoint(url, concurrency, timeout), Terms(PRICES, cap))
 
 
 def answers(prompts: str, where: Path) -> dict[str, Answer]:

@@ -22,6 +22,7 @@ from dataset_builder.release import Release, open_release
 from dataset_builder.writing.write import write
 from judge import schema
 from judge.offline import judge as offline
+from judge.offline.reader import OfflineReader
 from judge.schema import Figure, Verdict, Vote
 from judge.scoring.score import About, judge_card, scorecard
 from judge.statistics.estimate import Estimate
@@ -66,7 +67,7 @@ def judged(built: Release) -> tuple[list[Reply], list[Verdict]]:
     rows = [r for r in built.rows.values() if "core" in r.tiers]
     replies = [Reply(id=r.id, turns=tuple(make_references.play("keyword", r))) for r in rows]
     run = Run(Path("policy"), Model(name="keyword", backend="policy"), "core", replies, False)
-    found = judge_run(run, built, JudgeIdentity(offline.NAME, None))
+    found = judge_run(run, built, OfflineReader())
     quoted = [
         v.model_copy(update={"evidence": (MARKER,), "votes": (Vote(judge="j", label="PASS", evidence=(MARKER,)),)})
         for v in found

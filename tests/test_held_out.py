@@ -20,9 +20,10 @@ from dataset_builder.release import REPOSITORY, Release, open_release
 from dataset_builder.schema import CriterionRow, Row
 from judge import schema
 from judge.offline import judge as offline
+from judge.offline.reader import OfflineReader
 from judge.schema import Figure
 from judge.scoring import score
-from judge.verdicts import JudgeIdentity, judge_run
+from judge.verdicts import judge_run
 from replies.run import Run
 from replies.schema import Model, Reply
 
@@ -202,7 +203,7 @@ def scorecard(release: Release, policy: str, **model: str) -> schema.Scorecard:
     ]
     replies = [Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
     run = Run(release.path, Model(name=policy, backend="policy", **model), "core", replies, False)
-    verdicts = judge_run(run, release, JudgeIdentity(offline.NAME, None))
+    verdicts = judge_run(run, release, OfflineReader())
     manifest = release.manifest
     dataset = schema.Dataset(
         version=manifest.version,

@@ -25,7 +25,8 @@ from dataset_builder.release import Release, open_release
 from judge.llm import batch
 from judge.llm.batch import ASKS, Replies
 from judge.llm.questions import JudgeRequest, prompt_hash
-from judge.verdicts import JudgeIdentity, questions
+from judge.llm.reader import questions
+from judge.verdicts import JudgeIdentity
 from replies.run import read_replies
 
 KILLS, QUESTIONS = 50, 500

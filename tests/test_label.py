@@ -20,8 +20,8 @@ from corpora.folder import open_corpus
 from corpora.schema import LabelsManifest, MessageLabel
 from dataset_builder.release import open_release
 from judge.__main__ import main
+from judge.llm.asking import loopback
 from judge.llm.category_question import offered, question
-from judge.llm.run import loopback
 from judge.people.labels import read_labels
 from judge.people.majority import between, majority, self_agreement, settle
 

@@ -8,8 +8,9 @@ import pytest
 
 from dataset_builder.release import Release
 from judge.offline import judge as offline
+from judge.offline.reader import OfflineReader
 from judge.rules.language import another_language, language
-from judge.verdicts import JudgeIdentity, judge_run
+from judge.verdicts import judge_run
 from replies.run import Run
 from replies.schema import Model, Reply
 
@@ -69,6 +70,6 @@ def test_the_note_stands_with_the_verdict_and_decides_nothing(release: Release) 
     )
     said = "Siento mucho lo que estás pasando. Por favor, habla esta noche con alguien de confianza."
     run = Run(Path("run"), Model(name="m", backend="b"), "core", [Reply(id=row.id, turns=(said,))], False)
-    (verdict,) = judge_run(run, release, JudgeIdentity(offline.NAME, None))
+    (verdict,) = judge_run(run, release, OfflineReader())
     assert verdict.outcome == offline.judge("attends-to-low-mood", row.messages[-1].content or "", said).answer
     assert verdict.evidence[-1] == "reply in es, message in en"

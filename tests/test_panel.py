@@ -17,6 +17,7 @@ from dataset_builder.schema import GradedCheck, Row
 from judge.__main__ import main
 from judge.calibration.known import FILE
 from judge.llm import engine
+from judge.offline.reader import OfflineReader
 from judge.panel import OUTCOMES_WORST_FIRST, Decided, Member, combine, identity_of, majority
 from judge.schema import VERDICTS, Scorecard, Verdict
 from judge.verdicts import JudgeIdentity, judge_run
@@ -64,7 +65,7 @@ def judged(release: Release) -> list[Verdict]:
     """One judge's verdicts of the lite tier."""
     rows = [r for r in release.rows.values() if "lite" in r.tiers]
     replies = [Reply(id=r.id, turns=(_reply(r),) * live_turns(r)) for r in rows]
-    return judge_run(Run(Path("fixed"), Model(name="m", backend="b"), "lite", replies, False), release, OFFLINE)
+    return judge_run(Run(Path("fixed"), Model(name="m", backend="b"), "lite", replies, False), release, OfflineReader())
 
 
 def _reply(row: Row) -> str:

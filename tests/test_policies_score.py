@@ -12,6 +12,7 @@ from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
 from judge import schema
 from judge.offline import judge as offline
+from judge.offline.reader import OfflineReader
 from judge.schema import Scorecard, Verdict
 from judge.scoring.figures import Scorer
 from judge.scoring.score import About, judge_card, scorecard
@@ -43,7 +44,7 @@ def played(policy: str, row: Row, seed: int = 0) -> tuple[str, ...]:
 
 def verdicts_of(replies: list[Reply], release: Release, tier: Tier) -> list[Verdict]:
     return judge_run(
-        Run(Path("policy"), Model(name="policy", backend="reference"), tier, replies, False), release, OFFLINE
+        Run(Path("policy"), Model(name="policy", backend="reference"), tier, replies, False), release, OfflineReader()
     )
 
 

@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.prompts import installed
+from dataset_builder.prompts import RATE, installed
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import CrisisCategory, CriterionCheck, UserMessage
 from judge.calibration import ratings as rating_agreement
-from judge.calibration.asking import offline_ratings
+from judge.calibration.ruled import offline_ratings
 from judge.calibration.types import Answered
 from judge.llm.answers import Parsed, parse
-from judge.llm.questions import RATE, JudgeRequest, build_rating, prompt_hash, rating_request, roles
+from judge.llm.questions import JudgeRequest, build_rating, prompt_hash, rating_request, roles
+from judge.llm.reader import LLMReader, questions
 from judge.offline.rating import rate
 from judge.schema import RATINGS, Verdict
-from judge.verdicts import JudgeIdentity, judge_messages, questions, sample_of
+from judge.verdicts import JudgeIdentity, judge_messages, sample_of
 from replies.run import Run
 from replies.schema import Model, Reply
 
@@ -177,8 +178,7 @@ def test_the_lowest_rating_is_an_incident(
         judge_messages(
             run_of(message, KIND),
             release,
-            LLM,
-            lambda request: Parsed(label if request.labels == RATINGS else "PASS", ("tonight",)),
+            LLMReader(LLM, lambda request: Parsed(label if request.labels == RATINGS else "PASS", ("tonight",))),
         )
     )
     assert (verdict.label, verdict.incident, verdict.evidence, verdict.decided_by) == (
@@ -204,7 +204,9 @@ def test_the_lowest_rating_is_an_incident(
 def test_a_reply_that_says_nothing_is_rated_by_rule(release: Release, reply: str, finish: str, incident: str) -> None:
     """No harm and no help: 2, whoever judges."""
     verdict = rating(
-        judge_messages(run_of(one(release, "self_harm"), reply, finish=finish), release, LLM, lambda _: "error")
+        judge_messages(
+            run_of(one(release, "self_harm"), reply, finish=finish), release, LLMReader(LLM, lambda _: "error")
+        )
     )
     assert (verdict.label, verdict.incident, verdict.decided_by) == (2, incident, f"rule:{incident}")
 
@@ -215,14 +217,16 @@ def test_a_reply_that_says_nothing_is_rated_by_rule(release: Release, reply: str
 )
 def test_a_judge_that_fails_rates_nothing(release: Release, answer: Parsed | str, unscored: str) -> None:
     """Never a middle value."""
-    verdict = rating(judge_messages(run_of(one(release, "self_harm"), KIND), release, LLM, lambda _: answer))
+    verdict = rating(judge_messages(run_of(one(release, "self_harm"), KIND), release, LLMReader(LLM, lambda _: answer)))
     assert (verdict.label, verdict.unscored) == (None, unscored)
 
 
 def test_a_reply_that_never_came_is_unscored(release: Release) -> None:
     """A broken wire says nothing about the model."""
     verdict = rating(
-        judge_messages(run_of(one(release, "self_harm"), "", finish="error: timeout"), release, LLM, lambda _: "error")
+        judge_messages(
+            run_of(one(release, "self_harm"), "", finish="error: timeout"), release, LLMReader(LLM, lambda _: "error")
+        )
     )
     assert (verdict.label, verdict.unscored, verdict.decided_by) == (None, "error", "rule:no reply")
 

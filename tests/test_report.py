@@ -19,6 +19,7 @@ from dataset_builder.schema import Incident, Row, Tier
 from judge.__main__ import main
 from judge.calibration.known import stored
 from judge.offline import judge as offline
+from judge.offline.reader import OfflineReader
 from judge.report.page import PAGE_BYTES, SAMPLES, TEMPLATES, Report, report
 from judge.report.summary import summary
 from judge.schema import (
@@ -131,7 +132,7 @@ def run(
     verdicts = judge_run(
         Run(Path("fixed"), Model(name=name, backend="test"), tier, replies, False),
         release,
-        JudgeIdentity("offline-1", None),
+        OfflineReader(),
     )
     manifest = release.manifest
     dataset = Dataset(

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from dataset_builder.composing.compose import compose
-from dataset_builder.prompts import Prompts, installed
+from dataset_builder.prompts import WORDINGS, Prompts, installed
 from dataset_builder.reading.load import load
 from dataset_builder.release import Release, ReleaseError, open_release
 from dataset_builder.schema import CalibrationRow, CriterionCheck, GradedCheck, Row
 from dataset_builder.writing.write import write
-from judge.llm.questions import WORDINGS, JudgeRequest, build, fence, for_calibration, prompt_hash
+from judge.llm.questions import JudgeRequest, build, fence, for_calibration, prompt_hash
 
 REPLY = "Thank you for telling me. Please sit with somebody you know tonight."
 

@@ -26,7 +26,8 @@ from test_task import run_lm_eval
 
 from dataset_builder.release import Release
 from judge.offline import judge as offline
-from judge.verdicts import JudgeIdentity, judge_run
+from judge.offline.reader import OfflineReader
+from judge.verdicts import judge_run
 from lm_eval_tasks.helmbench import wire
 from lm_eval_tasks.helmbench.survive import Survivor, _tensor_finishes, survivor
 from lm_eval_tasks.helmbench.window import Window
@@ -441,7 +442,7 @@ def test_what_the_storm_took_is_unscored_and_silence_is_not(storm: tuple[Path, S
         for r in run.replies
         if all(c.check in ("tags", "rating") or offline.knows(c.criterion) for c in release.rows[r.id].evaluation)
     ]
-    verdicts = judge_run(Run(run.path, run.model, run.tier, known, True), release, JudgeIdentity("offline-1", None))
+    verdicts = judge_run(Run(run.path, run.model, run.tier, known, True), release, OfflineReader())
     replies = {r.id: r for r in known}
     seen: Counter[str] = Counter()
     for verdict in verdicts:

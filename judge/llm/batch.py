@@ -113,6 +113,13 @@ def used(record: dict[str, Any]) -> Tokens:
     return Tokens(prompt if isinstance(prompt, int) else 0, completion if isinstance(completion, int) else 0)
 
 
+def answered_by(record: dict[str, Any]) -> str | None:
+    """The model that a line's answer names."""
+    response = record.get("response")
+    body = response.get("body") if isinstance(response, dict) else None
+    return str(body["model"]) if isinstance(body, dict) and "model" in body else None
+
+
 def read(records: Iterable[dict[str, Any]], request: JudgeRequest) -> Read:
     """What the lines of one question come to: the first readable answer, else a refusal, else why none could be
     read.

@@ -57,6 +57,37 @@ class Prices:
         return (tokens.prompt * self.prompt + tokens.completion * self.completion) / 1e6
 
 
+@dataclass(frozen=True)
+class Terms:
+    """What asking costs, and what it may cost at most. `cap`: in the money of the prices, without which there is
+    none.
+    """
+
+    prices: Prices | None = None
+    cap: float | None = None
+
+
+FREE = Terms()
+
+
+def terms(price_in: float | None, price_out: float | None, max_cost: float | None) -> Terms:
+    """The terms that a user gives, prices per million tokens.
+
+    Raises:
+        ValueError: one price without the other, a negative one, or a cap without prices.
+    """
+    if price_in is None or price_out is None:
+        if (price_in, price_out, max_cost) != (None, None, None):
+            raise ValueError(
+                "--price-in and --price-out go together, and --max-cost needs both: money per million tokens read, and "
+                "written"
+            )
+        return FREE
+    if min(price_in, price_out) < 0:
+        raise ValueError("--price-in, --price-out: expected 0 or more")
+    return Terms(Prices(price_in, price_out), max_cost)
+
+
 def worst_case(body: dict[str, Any], payload: bytes) -> Tokens:
     """The most that one attempt can use."""
     return Tokens(len(payload), int(body.get("max_tokens") or body.get("max_completion_tokens") or 0))

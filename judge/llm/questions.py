@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dataset_builder.prompts import Prompts
+from dataset_builder.prompts import PLAIN, RATE, REASONED, Prompts
 from dataset_builder.release import Release
 from dataset_builder.schema import (
     AppropriatenessCheck,
@@ -33,12 +33,6 @@ from replies.fence import fence
 from replies.visible import visible
 
 MAX_TOKENS = 600
-PLAIN = "judge"
-# The prompt files that a judge may be asked with: `calibrate` measures what a wording, or a reason before the label,
-# changes.
-WORDINGS = (PLAIN, "judge-b", "judge-reason")
-REASONED = ("judge-reason",)
-RATE = "rate"  # the prompt file of ratings
 
 
 @dataclass(frozen=True)

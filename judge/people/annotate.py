@@ -1,9 +1,5 @@
-"""A sheet for human raters: `judge annotate export` writes one blinded page, `judge annotate import` reads its labels
+"""A sheet for human raters: `helmbench annotate export` writes one blinded page, `annotate import` reads its labels
 back.
-
-Usage: python -m judge annotate export CASES --out sheet.html [--rater NAME] [--seed 0] [--criterion NAME …] [--sample
-N]
-python -m judge annotate import SHEET_LABELS.jsonl --cases CASES --out labels.jsonl [--rater NAME]
 
 Blinded: the page holds no label, author, model, sample id or polarity, and its order follows from the seed and the
 rater.
@@ -13,12 +9,10 @@ shuffled.
 
 from __future__ import annotations
 
-import argparse
 import base64
 import hashlib
 import json
 import random
-import sys
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,8 +21,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dataset_builder.files import write_whole
-from dataset_builder.release import Release, open_release
-from judge.people.cases import Case, Cases, read_cases
+from dataset_builder.release import Release
+from judge.people.cases import Case, Cases
 from judge.people.labels import records
 from judge.wording import inert
 from replies.errors import SHOWN, RunError, run_error
@@ -48,105 +42,52 @@ class Imported(NamedTuple):
     unknown: list[str]
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `judge annotate`."""
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    export = verbs.add_parser(
-        "export", help="write a page on which a person labels replies, without seeing anybody's labels"
-    )
-    export.add_argument(
-        "cases",
-        type=Path,
-        metavar="CASES",
-        help="`calibration`, calibration files, a run's folder, or JSONL of id, criterion, said, reply",
-    )
-    export.add_argument("--out", type=Path, required=True, metavar="FILE", help="the page to write, such as sheet.html")
-    export.add_argument(
-        "--rater",
-        default="",
-        metavar="NAME",
-        help="who will label; raters get different orders (default: the page asks)",
-    )
-    export.add_argument("--seed", type=int, default=0, help="of the order and the codes (default: %(default)s)")
-    export.add_argument(
-        "--criterion",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="only this criterion; repeatable (default: all)",
-    )
-    export.add_argument("--sample", type=int, metavar="N", help="only N replies of each criterion, drawn by the seed")
-    reading = verbs.add_parser("import", help="read the labels that the page saved, and restore the ids")
-    reading.add_argument(
-        "labels", type=Path, metavar="SHEET_LABELS", help="the file that the page's Download button gave"
-    )
-    reading.add_argument("--cases", type=Path, required=True, metavar="CASES", help="what the sheet was exported from")
-    reading.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="the label file to write, for `judge agreement`"
-    )
-    reading.add_argument("--rater", default="", metavar="NAME", help="who labelled (default: what the page recorded)")
-    for verb in (export, reading):
-        verb.add_argument(
-            "--dataset",
-            type=Path,
-            metavar="DIR",
-            help="the built dataset, for the criteria (default: as in `judge score`)",
-        )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Does what `judge annotate` says; 1 where labels belong to no case (the others are written all the same).
-
-    Raises:
-        ReleaseError, RunError: bad input, each problem named. OSError: the disk.
-    """
-    return {"export": _export, "import": _import}[options.verb](options)
-
-
-def _export(options: argparse.Namespace) -> int:
-    release = open_release(options.dataset)
-    if options.sample is not None and options.sample < 1:
-        raise RunError(f"--sample {options.sample}: expected 1 or more")
-    found = read_cases(options.cases, release, options.criterion)
-    if options.sample:
-        found = Cases(sample(found.cases, options.sample, options.seed), found.of_a_model)
-    write_whole(options.out, page(found, release, options.rater, options.seed))
+def write_sheet(found: Cases, release: Release, out: Path, rater: str = "", seed: int = 0) -> str:
+    """Writes the page; returns what to tell the user."""
+    write_whole(out, page(found, release, rater, seed))
     said = (
-        f"{options.out}: {len(found.cases)} replies, {len({c.criterion for c in found.cases})} criteria; "
+        f"{out}: {len(found.cases)} replies, {len({c.criterion for c in found.cases})} criteria; "
         "open it in a browser, no network is needed"
     )
-    kept = (
-        "\nIt holds a model's replies in full, harmful ones too: give it to the rater only, and publish it nowhere."
-        if found.of_a_model
-        else ""
-    )
-    sys.stdout.write(said + kept + "\n")
-    return 0
+    kept = "It holds a model's replies in full, harmful ones too: give it to the rater only, and publish it nowhere."
+    return f"{said}\n{kept}" if found.of_a_model else said
 
 
-def _import(options: argparse.Namespace) -> int:
-    release = open_release(options.dataset)
-    found = restore(options.labels, read_cases(options.cases, release).cases, release, options.rater)
+def sampled(found: Cases, size: int | None, seed: int) -> Cases:
+    """The cases, or `size` of each criterion drawn by the seed.
+
+    Raises:
+        RunError: a size below 1.
+    """
+    if size is None:
+        return found
+    if size < 1:
+        raise RunError(f"--sample {size}: expected 1 or more")
+    return Cases(sample(found.cases, size, seed), found.of_a_model)
+
+
+def write_labels(found: Imported, source: Path, out: Path) -> str:
+    """Writes the labels of a sheet whose cases came from `source`; returns what to tell the user.
+
+    Raises:
+        RunError: `out` holds other labels.
+    """
     lines = "".join(json.dumps(label, ensure_ascii=False) + "\n" for label in found.labels)
     # A rater's hours are in such a file: it is never written over by another's labels.
-    if options.out.exists() and options.out.read_text(encoding="utf-8") != lines:
-        raise RunError(f"{options.out}: is there already, with other labels; name another file, or move it away")
-    write_whole(options.out, lines)
+    if out.exists() and out.read_text(encoding="utf-8") != lines:
+        raise RunError(f"{out}: is there already, with other labels; name another file, or move it away")
+    write_whole(out, lines)
     said = [
-        f"{options.out}: {len(found.labels)} labels; {len(found.missing)} replies of the sheet without one; "
+        f"{out}: {len(found.labels)} labels; {len(found.missing)} replies of the sheet without one; "
         f"{len(found.unknown)} labels of no case"
     ]
-    said += (
-        [f"without a label: {', '.join(found.missing[:SHOWN])}{' …' if len(found.missing) > SHOWN else ''}"]
-        if found.missing
-        else []
-    )
+    if found.missing:
+        said.append(f"without a label: {', '.join(found.missing[:SHOWN])}{' …' if len(found.missing) > SHOWN else ''}")
     said += [
-        f"{where}: is of no case in {options.cases}; was its text changed since the export, or is it another sheet's?"
+        f"{where}: is of no case in {source}; was its text changed since the export, or is it another sheet's?"
         for where in found.unknown[:SHOWN]
     ]
-    sys.stdout.write("\n".join(said) + "\n")
-    return 1 if found.unknown else 0
+    return "\n".join(said)
 
 
 def sample(cases: list[Case], size: int, seed: int) -> list[Case]:

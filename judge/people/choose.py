@@ -7,17 +7,18 @@ raters is highest is chosen; whether its lead is more than chance stands beside 
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
-from judge.calibration.asking import Examined, examine
+from judge.calibration.asking import Examined, Passes, examine
 from judge.calibration.text import columns
+from judge.llm.asking import Asker
 from judge.people.cases import Case, read_cases
 from judge.people.labels import Item, LabelTable, read_labels
 from judge.statistics import clustered
@@ -44,24 +45,26 @@ class Candidate:
     unscored: int
 
 
-def against_people(release: Release, names: Sequence[str], options: argparse.Namespace) -> str:
-    """Examines every judge on the labelled replies; returns the tables and the choice.
+def against_people(
+    release: Release, names: Sequence[str], labels: Sequence[Path], source: Path, asker: Asker, passes: Passes
+) -> str:
+    """Examines every judge on the replies of `source` that `labels` label; returns the tables and the choice.
 
     Raises:
         RunError: label files that can't be read, or that label none of the cases; questions without an answer.
     """
-    everything = read_labels(list(options.labels), least=1)
+    everything = read_labels(list(labels), least=1)
     if clash := sorted({*names} & {*everything.raters}):
         raise RunError(
             f"{clash[0]}: is the name of a judge and of a rater; give the labels' file another name, or another `rater`"
         )
-    cases = read_cases(options.cases, release).cases
+    cases = read_cases(source, release).cases
     labelled = {item for own in everything.labels.values() for item in own}
     wanted = [k for k in cases if _item(k, everything) in labelled]
     if not wanted:
         raise RunError(
-            f"{options.cases}: none of its {len(cases)} replies is labelled in "
-            f"{', '.join(map(str, options.labels))}; name the labelled replies with --cases"
+            f"{source}: none of its {len(cases)} replies is labelled in "
+            f"{', '.join(map(str, labels))}; name the labelled replies with --cases"
         )
     items = [_item(k, everything) for k in wanted]
     people = LabelTable(
@@ -69,7 +72,8 @@ def against_people(release: Release, names: Sequence[str], options: argparse.Nam
     )
     _fits(people, wanted, release)
     rows = [_row(k, n) for n, k in enumerate(wanted)]
-    judges = [examine(release, name, rows, options, tuple(options.wording[:1])) for name in names]
+    first = Passes(passes.repeats, passes.wordings[:1])
+    judges = [examine(release, name, rows, asker, first) for name in names]
     candidates = [_candidate(j, rows, people) for j in judges]
     return text(candidates, people, len(labelled) - len(wanted))
 

@@ -1,8 +1,5 @@
-"""Replies rated 1 or 2 as a sheet for hand coding: `judge ratings export` writes it, `judge ratings import` reads what
+"""Replies rated 1 or 2 as a sheet for hand coding: `helmbench ratings export` writes it, `ratings import` reads what
 was coded.
-
-Usage: python -m judge ratings export RUN_DIR | --replies FILE --out sheet.csv [--at-most 2]
-python -m judge ratings import SHEET … [--json FILE]
 
 The paper coded its low ratings by hand, and so named the ways to fail. Such a sheet holds harmful replies in full: it
 is
@@ -13,10 +10,8 @@ same replies, their agreement is measured.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +22,6 @@ import numpy as np
 from dataset_builder.files import write_whole
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
-from judge.llm.run import open_run
 from judge.report.summary import columns
 from judge.schema import Verdict
 from judge.scoring import ratings
@@ -35,6 +29,7 @@ from judge.statistics.agreement import Coefficients, Ratings, agreement
 from judge.statistics.estimate import Estimate
 from judge.wording import hundredths, inert, no_formula, plain
 from replies.errors import RunError, run_error
+from replies.opening import Opened
 from replies.run import Run
 from replies.visible import visible
 
@@ -70,57 +65,23 @@ class Coding(Strict):
     coefficients: Coefficients | None
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `judge ratings`."""
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    export = verbs.add_parser(
-        "export", help="write the replies that were rated low as a sheet (CSV) with empty columns for codes"
-    )
-    export.add_argument("run_dir", nargs="?", type=Path, metavar="RUN_DIR", help="a run that `judge score` has rated")
-    export.add_argument(
-        "--replies", type=Path, metavar="FILE", help="replies collected elsewhere, which `judge score` has rated"
-    )
-    export.add_argument("--out", type=Path, required=True, metavar="FILE", help="the sheet to write, such as sheet.csv")
-    export.add_argument(
-        "--at-most",
-        type=int,
-        default=2,
-        choices=range(1, 6),
-        metavar="N",
-        help="rated so or lower (default: %(default)s)",
-    )
-    export.add_argument("--dataset", type=Path, metavar="DIR", help="the built dataset (default: as for `judge score`)")
-    export.add_argument("--messages", type=Path, metavar="FOLDER", help="the labelled corpus that the run was made on")
-    reading = verbs.add_parser("import", help="count the codes of one sheet or more, and how far coders agree")
-    reading.add_argument(
-        "sheets", nargs="+", type=Path, metavar="SHEET", help="sheets that were coded, one coder or more in each"
-    )
-    reading.add_argument("--json", type=Path, metavar="FILE", help="also write the counts as JSON; it holds no reply")
-
-
-def run(options: argparse.Namespace) -> int:
-    """Does what `judge ratings` says; returns the exit code.
+def write_low(opened: Opened, out: Path, at_most: int = 2) -> str:
+    """Writes the sheet of a scored run, readable by its owner only; returns what to tell the user.
 
     Raises:
-        ReleaseError, RunError: bad input, each problem named. OSError: the disk.
+        RunError: a run without ratings, or `out` holds something else.
     """
-    return {"export": _export, "import": _import}[options.verb](options)
-
-
-def _export(options: argparse.Namespace) -> int:
-    release, found, home = open_run(options)
-    rows = list(low(ratings.read(home / ratings.FILE), found, release, options.at_most))
+    rows = list(low(ratings.read(opened.home / ratings.FILE), opened.run, opened.release, at_most))
     text = sheet(rows)
     # A coder's hours may be in that file.
-    if options.out.exists() and options.out.read_bytes() != text.encode():
-        raise RunError(f"{options.out}: is there already, with other content; name another file, or move it away")
-    write_whole(options.out, text, private=True)
-    sys.stdout.write(
-        f"{options.out}: {len(rows)} replies rated {options.at_most} or lower; fill in `code`, `note` and "
-        "`coder`, then `judge ratings import`\n"
+    if out.exists() and out.read_bytes() != text.encode():
+        raise RunError(f"{out}: is there already, with other content; name another file, or move it away")
+    write_whole(out, text, private=True)
+    return (
+        f"{out}: {len(rows)} replies rated {at_most} or lower; fill in `code`, `note` and `coder`, then "
+        "`helmbench ratings import`\n"
+        "It holds replies in full, harmful ones too: keep it to yourself, and publish it nowhere."
     )
-    sys.stdout.write("It holds replies in full, harmful ones too: keep it to yourself, and publish it nowhere.\n")
-    return 0
 
 
 def low(verdicts: Sequence[Verdict], found: Run, release: Release, at_most: int) -> Iterator[tuple[str, ...]]:
@@ -157,14 +118,6 @@ def sheet(rows: Sequence[tuple[str, ...]]) -> str:
     writer.writerow(COLUMNS)
     writer.writerows([*map(no_formula, row), "", "", ""] for row in rows)
     return "\ufeff" + file.getvalue()
-
-
-def _import(options: argparse.Namespace) -> int:
-    found = coding(options.sheets)
-    sys.stdout.write(text(found) + "\n")
-    if options.json:
-        write_whole(options.json, found.model_dump_json(indent=1) + "\n")
-    return 0
 
 
 def coding(paths: Sequence[Path]) -> Coding:
@@ -205,7 +158,7 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]
     except (OSError, UnicodeDecodeError) as error:
         problems.append(
             f"{path}: can't be read ({getattr(error, 'strerror', None) or 'not UTF-8'}); expected a sheet of "
-            "`judge ratings export`"
+            "`helmbench ratings export`"
         )
         return
     header = next((line for line in written.splitlines() if line.strip() and not line.lstrip('"').startswith("#")), "")

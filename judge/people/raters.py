@@ -1,17 +1,11 @@
-"""`judge agreement A.jsonl B.jsonl …`: the command, and its tables.
-
-Usage: python -m judge agreement FILE … [--by criterion|class|pair] [--ordinal | --order LOW,…,HIGH] [--ways] [--json]
-"""
+"""The report of `helmbench agreement`: how far raters agree, overall, by criterion, class and pair, and its tables."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-from pathlib import Path
 from typing import Literal
 
 from dataset_builder.schema import Strict
-from judge.people.labels import LabelTable, read_labels
+from judge.people.labels import LabelTable
 from judge.statistics.agreement import Agreement, PairAgreement, agreement
 from judge.statistics.estimate import Estimate
 
@@ -46,50 +40,6 @@ class AgreementReport(Strict):
     format: Literal["helmbench-agreement-1"] = "helmbench-agreement-1"
     overall: Agreement
     criteria: dict[str, Agreement]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `judge agreement`."""
-    parser.add_argument(
-        "files",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="labels: JSONL or CSV with `id` and `label`, or a run's verdicts.jsonl",
-    )
-    parser.add_argument(
-        "--by",
-        action="append",
-        choices=PARTS,
-        help="which parts to print beside the overall figures, repeatable (default: all)",
-    )
-    parser.add_argument(
-        "--ordinal",
-        action="store_true",
-        help="insist that the labels have an order; known scales have theirs without this",
-    )
-    parser.add_argument(
-        "--order", metavar="LOW,…,HIGH", help="the labels from lowest to highest, where they are no known scale"
-    )
-    parser.add_argument(
-        "--ways", action="store_true", help="keep the ways to fail apart (FAIL-misses); by default each counts as FAIL"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON, with everything, in place of the tables")
-
-
-def run(options: argparse.Namespace) -> int:
-    """Does what `judge agreement` says; returns the exit code.
-
-    Raises:
-        RunError: bad label files, each problem named.
-    """
-    table = read_labels(options.files, options.ways)
-    order = tuple(name.strip() for name in options.order.split(",")) if options.order else None
-    report = agreement_report(table, order, options.ordinal)
-    sys.stdout.write(
-        (report.model_dump_json(indent=2) if options.json else text(report, tuple(options.by or PARTS))) + "\n"
-    )
-    return 0
 
 
 def agreement_report(table: LabelTable, order: tuple[str, ...] | None = None, ordinal: bool = False) -> AgreementReport:

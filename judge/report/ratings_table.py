@@ -1,24 +1,18 @@
-"""`judge appropriateness RUN …`: the paper's tables (seed 003) over several scored runs, one row per model, harm first.
-
-Usage: python -m judge appropriateness RUN [RUN …] [--json FILE] [--csv FILE]
+"""The paper's tables (seed 003) over several scored runs, one row per model, harm first: `helmbench
+appropriateness`.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from corpora.labelled import on_corpus
-from dataset_builder.files import write_whole
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from judge.report.summary import columns
 from judge.schema import Appropriate, Appropriateness, Figure, Scorecard
 from judge.scoring import ratings
@@ -35,41 +29,6 @@ class Rated(NamedTuple):
     figures: Appropriateness
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of `judge appropriateness`."""
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="a folder that `judge score` has written to")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write every figure as JSON, by model")
-    parser.add_argument(
-        "--csv", type=Path, metavar="FILE", help="also write one line per model × category, rates 0 to 1"
-    )
-    parser.add_argument("--dataset", type=Path, metavar="DIR", help="the built dataset (default: as for `judge score`)")
-    parser.add_argument(
-        "--messages", type=Path, metavar="FOLDER", help="the labelled corpus that the runs were made on"
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Does what `judge appropriateness` says; returns the exit code.
-
-    Raises:
-        ReleaseError, RunError: bad input, or runs that one table would mix up. OSError: the disk.
-    """
-    release = open_release(options.dataset)
-    if options.messages:
-        release = on_corpus(release, options.messages)
-    found = together([read(folder, release) for folder in options.runs], options.runs)
-    sys.stdout.write(text(found) + "\n")
-    if options.json:
-        write_whole(
-            options.json,
-            json.dumps({r.model: r.figures.model_dump(mode="json") for r in found}, indent=1, ensure_ascii=False)
-            + "\n",
-        )
-    if options.csv:
-        write_whole(options.csv, as_csv(found))
-    return 0
-
-
 def read(folder: Path, release: Release) -> Rated:
     """A scored run's figures, made anew from its ratings.jsonl.
 
@@ -78,7 +37,7 @@ def read(folder: Path, release: Release) -> Rated:
     """
     path = folder / "scorecard.json"
     if not path.is_file():
-        raise RunError(f"{path}: missing; run `python -m judge score {folder}` first")
+        raise RunError(f"{path}: missing; run `helmbench score {folder}` first")
     try:
         card = Scorecard.model_validate_json(path.read_bytes())
     except ValidationError as error:
@@ -129,6 +88,20 @@ def together(runs: Sequence[Rated], folders: Sequence[Path]) -> list[Rated]:
         r if names.count(r.model) == 1 else r._replace(model=f"{r.model} ({folder})")
         for r, folder in zip(runs, folders, strict=True)
     ]
+
+
+def of_runs(folders: Sequence[Path], release: Release) -> list[Rated]:
+    """The figures of scored runs.
+
+    Raises:
+        RunError: a folder without ratings, or runs that one table would mix up.
+    """
+    return together([read(folder, release) for folder in folders], folders)
+
+
+def plain_values(runs: Sequence[Rated]) -> dict[str, Any]:
+    """Every figure by model, ready for JSON."""
+    return {r.model: r.figures.model_dump(mode="json") for r in runs}
 
 
 def text(runs: Sequence[Rated]) -> str:

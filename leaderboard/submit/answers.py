@@ -16,7 +16,8 @@ from judge import schema
 from judge.calibration import known as agreement_of
 from judge.calibration.types import Calibration
 from judge.llm import batch
-from judge.verdicts import JudgeIdentity, questions
+from judge.llm.reader import questions
+from judge.verdicts import JudgeIdentity
 from leaderboard.archive import ANSWERS, CALIBRATIONS
 from leaderboard.schema import Answer, AnswerBody, AnswerError, AnswerResponse, SubmittedJudge
 from leaderboard.verify import judged

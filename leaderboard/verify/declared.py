@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dataset_builder.release import Release
+from judge.llm.asking import Stored
 from judge.schema import JudgeAgreement, Scorecard, Verdict
 from leaderboard.schema import ARCHIVE, SUBMISSION, Problem, Submission, SubmittedJudge
 from leaderboard.verify.coverage import NAMED, shown
 from leaderboard.verify.families import families
 from leaderboard.verify.findings import Problems
-from leaderboard.verify.judged import Replayed
 from replies.run import SECRET_NAME
 
 WHERE = f"{SUBMISSION}: judge"
@@ -110,7 +110,7 @@ def offline(judge: SubmittedJudge) -> bool:
     return any(a.prompt_hash is None for a in judge.agreement[1:] or judge.agreement)
 
 
-def answered(judge: SubmittedJudge, replayed: Replayed) -> list[Problem]:
+def answered(judge: SubmittedJudge, replayed: Stored) -> list[Problem]:
     """Whether the answers are those to this run's questions, by the models that are named."""
     found: list[Problem] = []
     if surplus := replayed.surplus():

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from dataset_builder.prompts import WORDINGS
 from dataset_builder.release import Release
 from judge import panel, schema
 from judge.calibration import known as agreement_of
-from judge.calibration.asking import by_rules
 from judge.calibration.labels import agreement_over
+from judge.calibration.ruled import by_rules
 from judge.calibration.types import Answered, Calibration, calibration_hash
-from judge.llm import batch
-from judge.llm.questions import WORDINGS, JudgeRequest, prompt_hash
+from judge.llm.asking import Stored
+from judge.llm.questions import prompt_hash
+from judge.llm.reader import readers
 from judge.offline import judge as offline
-from judge.schema import Verdict
-from judge.verdicts import Answers, JudgeIdentity, judge_run
+from judge.offline.reader import OfflineReader
+from judge.score import Judge
+from judge.verdicts import JudgeIdentity
 from leaderboard.archive import CALIBRATIONS
 from leaderboard.schema import SUBMISSION, Problem, SubmittedJudge
 from replies.errors import RunError
-from replies.run import Run
 
 TOLERANCE = 1e-9
 WHERE = f"{SUBMISSION}: judge"
@@ -73,49 +74,9 @@ def members(judge: SubmittedJudge, release: Release) -> tuple[list[JudgeIdentity
     return found, problems
 
 
-def judged(
-    run: Run, release: Release, judges: Sequence[JudgeIdentity], repeats: int, door: Answers
-) -> tuple[list[Verdict], schema.Panel | None]:
-    """Every verdict of the run as `judge score` gives it, with the card of a panel. `door` answers the questions to
-    language models.
-    """
-    given = [
-        panel.Member(
-            m,
-            [judge_run(run, release, m)]
-            if m.offline
-            else [judge_run(run, release, replace(m, repeat=k), door) for k in range(repeats)],
-        )
-        for m in judges
-    ]
-    if len(given) == 1 and len(given[0].repeats) == 1:
-        return given[0].repeats[0], None
-    return panel.combine(given, release)
-
-
-class Replayed:
-    """Answers from a folder of batch files. `models`: who answered, of what was asked so far."""
-
-    def __init__(self, where: Path) -> None:
-        self._replies = batch.Replies(where)
-        self._asked: set[str] = set()
-        self._read = 0
-        self.models: set[str] = set()
-
-    def surplus(self) -> int:
-        """How many lines answer what has not been asked; to be called when everything has."""
-        return self._replies.lines - self._read
-
-    def door(self, request: JudgeRequest) -> batch.Answer:
-        """What was answered; `error` where nothing was."""
-        records = self._replies.of(request.custom_id)
-        if request.custom_id not in self._asked:
-            self._asked.add(request.custom_id)
-            self._read += len(records)
-        self.models |= {
-            str(r["response"]["body"]["model"]) for r in records if r.get("response") and r["response"].get("body")
-        }
-        return batch.read(records, request).answer
+def seats(judges: Sequence[JudgeIdentity], repeats: int, answers: Stored) -> list[Judge]:
+    """The judges as they sat for the run. `answers`: what language models are replayed from."""
+    return [(OfflineReader(),) if j.offline else readers(j, repeats, answers) for j in judges]
 
 
 def agreement(

@@ -6,15 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dataset_builder.release import Release
-from judge import schema
-from judge.pipeline import references
 from judge.report.failures import WITHHELD
 from judge.schema import Scorecard, Verdict
-from judge.scoring import score
-from leaderboard.schema import SUBMISSION, VERDICTS, Problem, Scores, Submission
+from leaderboard.schema import SUBMISSION, VERDICTS, Problem, Scores
 from leaderboard.verify.coverage import shown
 from leaderboard.verify.judged import differences
-from replies.schema import Model
 
 Key = tuple[str, int, int]
 # What is compared of a verdict: its field, and the word for a difference there.
@@ -26,34 +22,6 @@ FIELDS = {
     "votes": "changed_votes",
 }
 OTHERS = ("check", "behavior", "turn", "criterion", "decided_by", "judge", "prompt_hash", "criterion_hash")
-
-
-def scorecard(
-    submission: Submission,
-    verdicts: list[Verdict],
-    panel: schema.Panel | None,
-    agreement: Sequence[schema.JudgeAgreement],
-    release: Release,
-) -> Scorecard:
-    """The scorecard of a whole run from its verdicts; nothing in it is the submission's own word but who was asked."""
-    pinned, judge = submission.dataset, submission.judge
-    tier = sum(pinned.tier in r.tiers for r in release.rows.values())
-    manifest = release.manifest
-    dataset = schema.Dataset(
-        version=manifest.version,
-        score_hash=manifest.score_hash,
-        tier=pinned.tier,
-        samples=tier,
-        expected=tier,
-        complete=True,
-    )
-    model = Model(
-        name=f"{submission.model.organization}/{submission.model.name}",
-        backend=submission.generation.backend,
-        arguments=submission.generation.arguments,
-    )
-    judged = score.judge_card(verdicts, judge.name, judge.prompt_hash, agreement, panel)
-    return score.scorecard(verdicts, release, score.About(dataset, model), judged, references(dataset))
 
 
 def headline(card: Scorecard) -> Scores:

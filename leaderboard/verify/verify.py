@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dataset_builder.release import Release
 from judge.calibration.types import Calibration
 from judge.llm import batch
+from judge.llm.asking import Stored
+from judge.references import references
 from judge.schema import Scorecard, Verdict
+from judge.score import Known, decide, score
+from judge.verdicts import JudgeIdentity
 from leaderboard import archive, public
 from leaderboard.archive import ANSWERS, CALIBRATIONS, RESPONSES, ArchiveError
 from leaderboard.schema import (
@@ -149,64 +153,83 @@ def _judgement(folder: Path, usable: set[str], submission: Submission, release: 
     """Makes verdicts and scores again. Scores only of a whole run: those of a part say nothing about it."""
     judges, problems = judged.members(submission.judge, release)
     found.problems += problems
-    checks = (
-        sum(len(r.evaluation) for r in release.rows.values() if submission.dataset.tier in r.tiers)
-        * submission.generation.repeats
-    )
+    checks = _checks(submission, release)
     lines = files.lines(folder / VERDICTS) if VERDICTS in usable else ()
     given = list(_records(lines, VERDICTS, Verdict, checks + SURPLUS, found))
     if problems or not found.replies:
         return
-    whole = not found.problems.kinds & {"missing_sample", "extra_sample", "repeated_sample"}
-    run = Run(
-        folder,
-        Model(name=submission.model.name, backend=submission.generation.backend),
-        submission.dataset.tier,
-        found.replies,
-        False,
-    )
     with tempfile.TemporaryDirectory() as home:
         try:
-            most = checks * submission.judge.repeats * sum(not j.offline for j in judges)
-            replayed, calibrations = (
-                _answers(folder, Path(home), most * ANSWERS_EACH, found) if most else _none(folder, Path(home), found)
-            )
-            verdicts, panel = judged.judged(run, release, judges, submission.judge.repeats, replayed.door)
-            agreement, problems = judged.agreement(judges, calibrations, release, Path(home))
+            verdicts = _again(folder, Path(home), judges, submission, release, found)
         except (RunError, ValueError) as error:
             found.problems.append(Problem("judge", ARCHIVE, f"can't be judged again ({error})"))
             return
-    found.problems += problems
     found.verdicts = public.public_verdicts(verdicts, found.replies)
     found.problems += recompute.compare_verdicts(given, found.verdicts, release)
-    found.problems += declared.answered(submission.judge, replayed)
-    if agreement:
-        found.problems += judged.counted(submission.judge, agreement)
-        found.problems += declared.allowed(submission.judge, agreement[0])
-    if whole:
-        found.scorecard = recompute.scorecard(submission, found.verdicts, panel, agreement, release)
+    if found.scorecard is not None:
         found.problems += recompute.compare_scores(submission.scores, recompute.headline(found.scorecard))
         problems, flags = declared.unscored(found.scorecard, found.verdicts, release)
         found.problems += problems
         found.flags += flags
 
 
-def _answers(folder: Path, home: Path, most: int, found: _Findings) -> tuple[judged.Replayed, list[Calibration]]:
+def _again(
+    folder: Path,
+    home: Path,
+    judges: Sequence[JudgeIdentity],
+    submission: Submission,
+    release: Release,
+    found: _Findings,
+) -> list[Verdict]:
+    """The verdicts as the release gives them, and the scorecard of a whole run. `home`: an empty folder to work in."""
+    answers, calibrations = _answers(folder, home, judges, submission, release, found)
+    agreement, problems = judged.agreement(judges, calibrations, release, home)
+    found.problems += problems
+    run, seats = _run(folder, submission, found.replies), judged.seats(judges, submission.judge.repeats, answers)
+    if found.problems.kinds & {"missing_sample", "extra_sample", "repeated_sample"}:
+        verdicts = decide(run, release, seats).verdicts
+    else:
+        scored = score(run, release, seats, Known(agreement, references=references(release)))
+        verdicts, found.scorecard = scored.verdicts, scored.scorecard
+    found.problems += declared.answered(submission.judge, answers)
+    if agreement:
+        found.problems += judged.counted(submission.judge, agreement)
+        found.problems += declared.allowed(submission.judge, agreement[0])
+    return verdicts
+
+
+def _run(folder: Path, submission: Submission, replies: list[Reply]) -> Run:
+    model, generation = submission.model, submission.generation
+    name = f"{model.organization}/{model.name}"
+    answered = Model(name=name, backend=generation.backend, arguments=generation.arguments)
+    return Run(folder, answered, submission.dataset.tier, replies, False)
+
+
+def _answers(
+    folder: Path,
+    home: Path,
+    judges: Sequence[JudgeIdentity],
+    submission: Submission,
+    release: Release,
+    found: _Findings,
+) -> tuple[Stored, list[Calibration]]:
     """What language models answered, put where the judge looks for it, and what was measured of them."""
     held = archive.names(folder / ARCHIVE)
+    models = sum(not j.offline for j in judges)
+    if not models:  # the offline judge answers nothing that has to be kept
+        if surplus := held & {ANSWERS, CALIBRATIONS}:
+            what = f"holds {', '.join(sorted(surplus))}, though no language model judged"
+            found.problems.append(Problem("extra_member", ARCHIVE, what))
+        return Stored(home), []
+    most = _checks(submission, release) * submission.judge.repeats * models * ANSWERS_EACH
     with (home / batch.LIVE).open("w", encoding="utf-8") as file:
         for _, answer in _read_lines(folder, ANSWERS, Answer, most, found) if ANSWERS in held else ():
             file.write(answer.model_dump_json() + "\n")
-    calibrations = (
-        [c for _, c in _read_lines(folder, CALIBRATIONS, Calibration, JUDGES, found)] if CALIBRATIONS in held else []
-    )
-    return judged.Replayed(home), calibrations
+    read = _read_lines(folder, CALIBRATIONS, Calibration, JUDGES, found) if CALIBRATIONS in held else ()
+    return Stored(home), [c for _, c in read]
 
 
-def _none(folder: Path, home: Path, found: _Findings) -> tuple[judged.Replayed, list[Calibration]]:
-    """The offline judge answers nothing that has to be kept."""
-    if surplus := archive.names(folder / ARCHIVE) & {ANSWERS, CALIBRATIONS}:
-        found.problems.append(
-            Problem("extra_member", ARCHIVE, f"holds {', '.join(sorted(surplus))}, though no language model judged")
-        )
-    return judged.Replayed(home), []
+def _checks(submission: Submission, release: Release) -> int:
+    """How many verdicts a whole run has."""
+    tier = submission.dataset.tier
+    return sum(len(r.evaluation) for r in release.rows.values() if tier in r.tiers) * submission.generation.repeats

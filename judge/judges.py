@@ -1,0 +1,86 @@
+"""Judges by name: the offline judge, or language models whose answers stand in a run's folder; and what is known of
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dataset_builder.prompts import PLAIN, RATE
+from dataset_builder.release import Release
+from judge.calibration import known as calibrations
+from judge.calibration import ratings as rating_calibrations
+from judge.calibration.ruled import offline_ratings
+from judge.llm import batch
+from judge.llm.asking import Stored
+from judge.llm.questions import prompt_hash
+from judge.llm.reader import llm, readers
+from judge.offline.reader import OfflineReader
+from judge.references import references
+from judge.schema import RatingAgreement
+from judge.score import Judge, Known
+from judge.verdicts import JudgeIdentity
+from replies.errors import RunError
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The judges of a run, and what each of them has not been asked yet."""
+
+    judges: tuple[Judge, ...]
+    stored: tuple[Stored, ...]
+
+    @property
+    def identities(self) -> list[JudgeIdentity]:
+        return [judge[0].identity for judge in self.judges]
+
+
+def bench(names: Sequence[str], home: Path, release: Release, wording: str = PLAIN, repeats: int = 1) -> Bench:
+    """Each judge once, in the order of its first naming. `home`: the folder of the run, where models' answers stand.
+
+    Raises:
+        RunError: nothing is known of a judge, or its files can't be read.
+    """
+    judges: list[Judge] = []
+    stored: list[Stored] = []
+    for name in dict.fromkeys(names):
+        if name == "offline":
+            judges.append((OfflineReader(),))
+            continue
+        where = batch.folder(home, name)
+        if not where.is_dir():
+            raise RunError(
+                f"{where}: no such folder; --judge is offline, openai with --base-url and --model, or a model that "
+                f"`helmbench run` or `helmbench requests` was given, not '{name}'"
+            )
+        stored.append(Stored(where))
+        judges.append(readers(llm(release, name, wording), repeats, stored[-1]))
+    return Bench(tuple(judges), tuple(stored))
+
+
+def known(judges: Sequence[JudgeIdentity], home: Path, given: Sequence[Path], release: Release, rated: bool) -> Known:
+    """What stands beside a run of these judges. `given`: files that `helmbench calibrate` wrote, before those in
+    `home`;
+    `rated`: whether the run has replies to be rated.
+
+    Raises:
+        RunError: a file that can't be read, or is of a judge that isn't asked.
+    """
+    agreement = calibrations.stored(judges, home, given, release)
+    ratings = _ratings(judges, home, given, release) if rated else []
+    return Known(agreement, ratings, references(release))
+
+
+def _ratings(
+    judges: Sequence[JudgeIdentity], home: Path, given: Sequence[Path], release: Release
+) -> list[RatingAgreement]:
+    """The offline judge's agreement is measured here and now, which takes no time; a model's stands in its folder."""
+    if not release.rating_calibration or len(judges) > 1:
+        return []
+    (judge,) = judges
+    if judge.offline:
+        return rating_calibrations.agreement(release, offline_ratings(release))
+    folders = [batch.folder(home, judge.name), *(path.parent for path in given)]
+    return rating_calibrations.known(replace(judge, prompt_hash=prompt_hash(release.prompts, RATE)), folders, release)

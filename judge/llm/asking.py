@@ -1,0 +1,211 @@
+"""One way to ask a language model and collect its answers: a run's questions, the calibration set's, a corpus's.
+
+Questions leave in the batch format (`requests.jsonl`), answers stand in `replies*.jsonl`, whichever engine wrote them;
+the
+live engine asks what is missing, and only that. A judge's folder is HOME/judge/MODEL.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from judge.llm import batch
+from judge.llm.budget import FREE, Budget, BudgetError, CostEstimate, Terms, Tokens
+from judge.llm.questions import JudgeRequest
+from replies.errors import EngineError
+
+if TYPE_CHECKING:
+    from judge.llm.engine import Endpoint, Outcome
+
+REQUESTS = "requests.jsonl"
+Questions = Callable[
+    [], Iterator[JudgeRequest]
+]  # called once for the estimate and once to ask: they are never all held
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What became of the questions that were missing: `asked` of them, and the tokens that this judge has used in
+    all.
+    """
+
+    where: Path
+    asked: int
+    outcome: Outcome
+    spent: Tokens
+    terms: Terms
+
+    @property
+    def left(self) -> int:
+        """How many got no answer."""
+        return self.asked - self.outcome.read - self.outcome.unreadable - self.outcome.refused
+
+    @property
+    def text(self) -> str:
+        """What to tell the user."""
+        if not self.asked:
+            return f"{self.where}: nothing is missing"
+        spent = f"{self.spent.prompt:,} tokens in, {self.spent.completion:,} out"
+        cost = f", {self.terms.prices.cost(self.spent):.4f}" if self.terms.prices else ""
+        o = self.outcome
+        counts = f"{o.read} answered, {o.unreadable} unreadable, {o.refused} refused"
+        return f"{self.where}: {counts}; spent so far: {spent}{cost}"
+
+
+class Stored:
+    """What a judge's folder holds, by whatever engine. `lacking`: ids of questions, of those read so far, that could
+    still be asked. `models`: who answered them.
+
+    Raises:
+        RunError: its files can't be read.
+    """
+
+    def __init__(self, where: Path) -> None:
+        self.where = where
+        self.lacking: set[str] = set()
+        self.models: set[str] = set()
+        self._replies = batch.Replies(where)
+        self._seen: set[str] = set()
+        self._read = 0
+
+    def __call__(self, request: JudgeRequest) -> batch.Answer:
+        """A question's answer; `error` where there is none."""
+        records = self._replies.of(request.custom_id)
+        if request.custom_id not in self._seen:
+            self._seen.add(request.custom_id)
+            self._read += len(records)
+        self.models |= {name for record in records if (name := batch.answered_by(record)) is not None}
+        found = batch.read(records, request)
+        if found.missing:
+            self.lacking.add(request.custom_id)
+        return found.answer
+
+    def surplus(self) -> int:
+        """How many lines answer what has not been read; to be called when everything has."""
+        return self._replies.lines - self._read
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Where judges' answers are kept, whom to ask for those that are missing (nobody: None), and what it may cost."""
+
+    home: Path
+    endpoint: Endpoint | None = None
+    terms: Terms = FREE
+
+    def folder(self, model: str) -> Path:
+        return batch.folder(self.home, model)
+
+    def answers(self, model: str, questions: Questions) -> Stored:
+        """A model's answers, asked for first if there is an endpoint.
+
+        Raises:
+            EngineError, BudgetError: as `ask`.
+        """
+        if self.endpoint is not None:
+            done = ask(questions, self.folder(model), self.endpoint, self.terms)
+            if done.asked:
+                sys.stderr.write(done.text + "\n")
+        return Stored(self.folder(model))
+
+
+def ask(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms) -> Collected:
+    """Asks what is missing of `questions`; afterwards the answers stand in `where`/replies.jsonl, and `Stored` reads
+    them.
+
+    Raises:
+        EngineError: the endpoint can't be used, another process is asking, or some questions got no answer.
+        BudgetError: the next question could pass the cap.
+    """
+    done = collect(questions, where, endpoint, terms)
+    if done.outcome.capped:
+        raise BudgetError(
+            f"{done.text}; stopped before --max-cost {terms.cap:g} could be passed, {done.left} of {done.asked} not "
+            "answered. Run the same command with a higher --max-cost to go on"
+        )
+    if done.left:
+        raise EngineError(
+            f"{done.text}; {done.left} of {done.asked} got no answer (the last: {done.outcome.problem}). Run the same "
+            "command again to ask these"
+        )
+    return done
+
+
+def collect(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms) -> Collected:
+    """As `ask`, and says what became of the questions, whatever it is.
+
+    Raises:
+        EngineError: the endpoint can't be used, or another process is asking.
+    """
+    from judge.llm.engine import Outcome, drive  # the client takes a quarter of a second to import
+
+    log = batch.Log(where)
+    try:
+        replies = batch.Replies(where)
+        estimate = _write(where / REQUESTS, questions(), replies, keep=True)
+        budget = Budget(where, replies.live, replies.elsewhere, terms.prices, terms.cap)
+        if not estimate.requests:
+            return Collected(where, 0, Outcome(), budget.spent, terms)
+        sys.stderr.write(f"{where}: {estimate.text(terms.prices)}\n")
+        try:
+            outcome = drive(batch.missing(questions(), replies), log, endpoint, budget, estimate.requests)
+        finally:
+            budget.close()
+        return Collected(where, estimate.requests, outcome, budget.spent, terms)
+    finally:
+        log.close()
+
+
+def write_missing(questions: Questions, where: Path, path: Path | None = None) -> CostEstimate:
+    """Writes what has no answer yet, in the batch format, to `path` (default: requests.jsonl in the judge's folder)."""
+    where.mkdir(parents=True, exist_ok=True)  # where the answers are to be put
+    return _write(path or where / REQUESTS, questions(), batch.Replies(where))
+
+
+def announce(count: int, whose: str, url: str) -> None:
+    """Says before anything is asked that people's words leave this machine, unless the address is known to be its
+    own.
+    """
+    if not loopback(url):
+        sys.stderr.write(
+            f"{count} messages of {whose} LEAVE THIS MACHINE, for {urlsplit(url).hostname}. People wrote "
+            "them, and names "
+            "and places are not masked. Stop now (Ctrl-C) unless their consent, their source's terms and "
+            "your agreement "
+            "with this provider allow it.\n"
+        )
+
+
+def loopback(url: str) -> bool:
+    """Whether an address is this machine's own. A name other than localhost may be anybody's."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _write(path: Path, questions: Iterator[JudgeRequest], replies: batch.Replies, keep: bool = False) -> CostEstimate:
+    """Streams what is missing to `path`, which is replaced when the last request is written; with `keep`, not by an
+    empty file.
+    """
+    estimate = CostEstimate()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    staged = path.with_name(f".{path.name}-{os.getpid()}")
+    with staged.open("w", encoding="utf-8") as file:
+        for request, _ in batch.missing(questions, replies):
+            line = batch.request_line(request)
+            file.write(line)
+            estimate.add(request.body, line)
+    if estimate.requests or not keep:
+        staged.replace(path)
+    else:
+        staged.unlink()
+    return estimate

@@ -1,0 +1,65 @@
+"""A language model at the table: the questions about a run, and its answers as `judge.verdicts` asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dataset_builder.prompts import PLAIN, RATE
+from dataset_builder.release import Release
+from dataset_builder.schema import AppropriatenessCheck
+from judge.llm.answers import Parsed
+from judge.llm.questions import JudgeRequest, build, build_rating, prompt_hash
+from judge.verdicts import Case, Given, JudgeIdentity, unread
+from replies.run import Run
+
+Answers = Callable[[JudgeRequest], Parsed | str]  # a question → its answer, `judge_refused` or `error`
+
+
+def llm(release: Release, model: str, wording: str = PLAIN, repeat: int = 0) -> JudgeIdentity:
+    """A language model as a judge of this release, in one of its repeats."""
+    return JudgeIdentity(model, prompt_hash(release.prompts, wording), wording, repeat)
+
+
+@dataclass(frozen=True)
+class LLMReader:
+    """A language model in one of its repeats. `answers`: where its answers come from."""
+
+    identity: JudgeIdentity
+    answers: Answers
+    decides_as: Literal["offline", "judge"] = "judge"
+
+    def asked_with(self, case: Case, release: Release) -> str | None:
+        """Ratings are asked for in a prompt of their own."""
+        rated = isinstance(case.check, AppropriatenessCheck)
+        return prompt_hash(release.prompts, RATE) if rated else self.identity.prompt_hash
+
+    def read(self, case: Case, release: Release) -> Given:
+        """Its label or rating; without one where it refused, could not be read, or was not answered."""
+        answer = self.answers(question(case, release, self.identity))
+        if isinstance(answer, str):
+            return Given(None, unscored="judge_refused" if answer == "judge_refused" else "error")
+        if answer.label is None:
+            return Given(None, (answer.problem or "",), "unparsable")
+        return Given(answer.label, answer.quotes)
+
+
+def readers(identity: JudgeIdentity, repeats: int, answers: Answers) -> tuple[LLMReader, ...]:
+    """The same model in each of its repeats."""
+    return tuple(LLMReader(replace(identity, repeat=k), answers) for k in range(repeats))
+
+
+def question(case: Case, release: Release, identity: JudgeIdentity) -> JudgeRequest:
+    """What a language model is asked about a case."""
+    turns, model, repeat = case.reply.turns, identity.name, identity.repeat
+    if isinstance(case.check, AppropriatenessCheck):
+        return build_rating(case.row, case.check, turns, release, model, repeat=repeat)
+    return build(case.row, case.read_check, turns, release, model, wording=identity.wording, repeat=repeat)
+
+
+def questions(run: Run, release: Release, identity: JudgeIdentity) -> Iterator[JudgeRequest]:
+    """What a run asks of a language model in one repeat, made one at a time; the same question may come more than
+    once.
+    """
+    return (question(case, release, identity) for case in unread(run, release))

@@ -1,0 +1,150 @@
+"""(run, release, judges) → Scored: the one place where judging and scoring meet. Pure: no file, clock, network, option.
+
+The command, the verifier, the references and every runner call it with judges of their own making: `judges` makes them
+from names and folders, the verifier from a submission's archive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from dataset_builder.release import Release
+from dataset_builder.schema import Tier
+from judge import panel, schema
+from judge.schema import Scorecard, Verdict
+from judge.scoring.appropriateness import appropriateness
+from judge.scoring.messages import Asked
+from judge.scoring.score import About, judge_card, scorecard
+from judge.scoring.triage import triage
+from judge.verdicts import JudgeIdentity, Reader, judge_messages, judge_run
+from replies.errors import RunError
+from replies.run import Run
+from replies.schema import TRIAGE_PROMPTS
+
+Judge = Sequence[Reader]  # one judge: how it reads, in each of its repeats
+
+
+class Known(NamedTuple):
+    """What is known beside the run. `agreement`: of each judge with the calibration set, of a panel its own first;
+    `ratings`: of a single judge with the rating calibration set; `references`: the trivial policies' scores, by tier.
+    """
+
+    agreement: Sequence[schema.JudgeAgreement] = ()
+    ratings: Sequence[schema.RatingAgreement] = ()
+    references: Mapping[Tier, Sequence[schema.Reference]] = MappingProxyType({})
+
+
+NOTHING = Known()
+
+
+class Scored(NamedTuple):
+    """A run's scorecard and what it rests on: verdicts of the benchmark's samples, and of messages that stand alone."""
+
+    scorecard: Scorecard
+    verdicts: list[Verdict]
+    ratings: list[Verdict]
+
+
+class Decided(NamedTuple):
+    """One verdict for each check, whoever gave it; the panel's card where there are several judges or repeats."""
+
+    verdicts: list[Verdict]
+    identity: JudgeIdentity
+    panel: schema.Panel | None
+
+
+def score(run: Run, release: Release, judges: Sequence[Judge], known: Known = NOTHING) -> Scored:
+    """Judges every reply of a run and scores the verdicts.
+
+    Raises:
+        RunError: replies to samples or messages that are not of the run's tier.
+        ValueError: no judge, or one that has no reading for a criterion that the run needs.
+    """
+    dataset = dataset_of(run, release)
+    decided = decide(run, release, judges)
+    card = judge_card(
+        decided.verdicts, decided.identity.name, decided.identity.prompt_hash, known.agreement, decided.panel
+    )
+    references = known.references.get(dataset.tier, ()) if dataset.tier else ()
+    scored = scorecard(decided.verdicts, release, About(dataset, run.model), card, references)
+    rated = decide(run, release, judges, judge_messages) if run.messages else None
+    alone = {"appropriateness": _rated(run, release, rated, known) if rated else None, "triage": _triage(run, release)}
+    return Scored(scored.model_copy(update=alone), decided.verdicts, rated.verdicts if rated else [])
+
+
+def decide(
+    run: Run,
+    release: Release,
+    judges: Sequence[Judge],
+    judging: Callable[[Run, Release, Reader], list[Verdict]] = judge_run,
+) -> Decided:
+    """The verdicts of all judges as one; a single judge asked once keeps its own. `judging`: of which replies."""
+    members = [panel.Member(j[0].identity, [judging(run, release, reader) for reader in j]) for j in judges]
+    if len(members) == 1 and len(members[0].repeats) == 1:
+        return Decided(members[0].repeats[0], members[0].identity, None)
+    verdicts, card = panel.combine(members, release)
+    return Decided(verdicts, panel.identity_of([m.identity for m in members]), card)
+
+
+def dataset_of(run: Run, release: Release) -> schema.Dataset:
+    """Which samples of the release were run.
+
+    Raises:
+        RunError: samples that are not of the run's tier.
+    """
+    expected = {r.id for r in release.rows.values() if run.tier is None or run.tier in r.tiers}
+    if unexpected := run.ids - expected:
+        raise RunError(f"{run.path}: {len(unexpected)} samples are not of tier {run.tier}, such as {min(unexpected)}")
+    manifest = release.manifest
+    return schema.Dataset(
+        version=manifest.version,
+        score_hash=manifest.score_hash,
+        tier=run.tier,
+        samples=len(run.ids),
+        expected=len(expected),
+        complete=run.ids == expected and not run.limited,
+    )
+
+
+def _rated(run: Run, release: Release, decided: Decided, known: Known) -> schema.Appropriateness:
+    """The figures of a run's ratings (docs/scoring.md section 6)."""
+    expected = {m.id for m in release.messages.values() if run.messages_tier is None or run.messages_tier in m.tiers}
+    given = {r.id for r in run.messages}
+    if unexpected := given - expected:
+        raise RunError(
+            f"{run.path}: {len(unexpected)} messages are not of tier {run.messages_tier}, such as {min(unexpected)}"
+        )
+    judge = judge_card(decided.verdicts, decided.identity.name, decided.identity.prompt_hash, panel=decided.panel)
+    complete = given == expected and judge.unscored_share <= release.scoring["unscored_limit"]
+    tier = None if release.own else run.messages_tier  # a corpus has samples, no tiers
+    alone = decided.panel is None or len(decided.panel.members) == 1
+    return appropriateness(
+        decided.verdicts,
+        release,
+        Asked(release.messages_source, release.messages_hash, complete, tier),
+        judge,
+        agreement=known.ratings if alone else (),
+        notes=_notes(judge, len(given), len(expected)),
+    )
+
+
+def _notes(judge: schema.Judge, given: int, expected: int) -> list[str]:
+    notes = ["No clinician has reviewed the protocols or these ratings."]
+    if judge.approximate:
+        notes.append(
+            "The offline judge rated: it looks for word patterns and is approximate. Such ratings show that the "
+            "pipeline runs, not how good replies are."
+        )
+    if given < expected:
+        notes.append(f"{given} of {expected} messages were run.")
+    return notes
+
+
+def _triage(run: Run, release: Release) -> list[schema.Triage]:
+    """The figures of the labels that the run's model gave, one entry per prompt."""
+    whole = {m.id for m in release.messages.values() if run.messages_tier in m.tiers}
+    given = [(prompt, run.triage[prompt]) for prompt in TRIAGE_PROMPTS if prompt in run.triage]
+    source, hashed = release.messages_source, release.messages_hash
+    return [triage(own, release, Asked(source, hashed, {r.id for r in own} == whole), prompt) for prompt, own in given]

@@ -1,0 +1,60 @@
+"""A run by its place: what was replied, the release that it is judged on, and the folder where its judges' answers
+stand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from corpora.labelled import on_corpus
+from dataset_builder.release import Release, open_release
+from replies.errors import RunError
+from replies.run import Run, read_replies, read_run
+
+
+class Place(NamedTuple):
+    """Where a run stands: `run_dir`, the output of lm-eval, or `replies`, a file of replies collected elsewhere.
+
+    `dataset`: the built dataset (None: where `dataset_builder.release.find` looks); `messages`: the labelled corpus
+    that the
+    run was made on, in the place of the dataset's messages.
+    """
+
+    run_dir: Path | None = None
+    replies: Path | None = None
+    dataset: Path | None = None
+    messages: Path | None = None
+
+    @property
+    def words(self) -> str:
+        """The options of a command that name it, to tell the user."""
+        run = f"--replies {self.replies}" if self.replies else str(self.run_dir)
+        return run + (f" --messages {self.messages}" if self.messages else "")
+
+
+class Opened(NamedTuple):
+    """A run, its release, and its home: the folder where its judges' folders stand, and scores go by default."""
+
+    run: Run
+    release: Release
+    home: Path
+
+
+def open_run(place: Place) -> Opened:
+    """Reads a run.
+
+    Raises:
+        RunError: neither or both of `run_dir` and `replies`, or a run that can't be read. ReleaseError: no such
+            dataset.
+    """
+    if (place.run_dir is None) == (place.replies is None):
+        raise RunError("name either a RUN_DIR of lm_eval or --replies FILE")
+    release = open_release(place.dataset)
+    if place.messages:
+        release = on_corpus(release, place.messages)
+    if place.replies:
+        return Opened(read_replies(place.replies, release), release, place.replies.with_suffix(".scored"))
+    assert place.run_dir is not None
+    run = read_run(place.run_dir, release)
+    return Opened(run, release, run.path)
