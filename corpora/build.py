@@ -30,7 +30,7 @@ from corpora.sample import Member, draw, length_band
 from corpora.schema import CorpusError, CorpusManifest, Document, Dropped, Recipe, SourceSummary
 from corpora.write import Finished, is_corpus, write_folder
 from dataset_builder.release import canonical
-from dataset_builder.staging import replacing
+from dataset_builder.files import replacing
 
 licence_reading: Callable[[str | None], Reading] = cache(read_licence)
 

@@ -1,6 +1,6 @@
 """Copies and near-copies. Candidates come from MinHash and banding; each is verified by the true Jaccard index.
 
-A text's features are its character 5-grams after `normalise.fold`, as in `dataset_builder.reading.checks`: they need no
+A text's features are its character 5-grams after `normalise.fold`, as in `dataset_builder.checking.checks`: they need no
 word
 boundaries, and one changed word costs few of them. rensa makes the signatures (128 values; in Rust, MIT, wheels for
 every

@@ -94,7 +94,7 @@ def _run(options: argparse.Namespace, source: Source, content: Content, errors: 
     rows = _checked(content, errors)
     if options.held_out and not errors.found:
         from dataset_builder.composing.compose import compose
-        from dataset_builder.reading.held_out import held_out
+        from dataset_builder.checking.held_out import held_out
 
         private = held_out(content, options.held_out, options.out if options.command == "build" else None, errors)
         if private:
@@ -158,7 +158,7 @@ def _cost(content: Content, as_json: bool, asked: cost.Asked) -> int:
 def _checked(content: Content, errors: Errors) -> list[Row]:
     """The content's rows; errors are added for what doesn't hold across it."""
     from dataset_builder.composing.compose import compose
-    from dataset_builder.reading.checks import check
+    from dataset_builder.checking.checks import check
 
     rows = compose(content)
     check(content, rows, errors)

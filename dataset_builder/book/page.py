@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +23,7 @@ from dataset_builder.book.chapters import ByItself, by_itself, category_chapters
 from dataset_builder.book.readable import readable
 from dataset_builder.book.review import FORMAT, MOST_WORDS, WHOLE
 from dataset_builder.composing.messages import messages
+from dataset_builder.files import write_whole
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
 from dataset_builder.reading.overlay import OWN_SCENARIO
 from dataset_builder.reading.signing import NOTES, Signature, signatures, text_hash
@@ -95,14 +94,9 @@ def write_book(content: Content, out: Path) -> int:
         raise FileExistsError(
             f"{out}: exists and is no book; expected a new file or an earlier book, so nothing was written"
         )
-    page = book(content).encode("utf-8")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{out.name}-", dir=out.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(page)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, out)
-    return len(page)
+    page = book(content)
+    write_whole(out, page)
+    return len(page.encode("utf-8"))
 
 
 def book(content: Content) -> str:

@@ -93,7 +93,7 @@ def _token(needed: bool) -> str | None:
 def _local(release: Release, content: Path, log: Path) -> list[str]:
     """Why this build must not leave the machine, whatever is on the Hub."""
     from dataset_builder.composing.compose import compose
-    from dataset_builder.reading.checks import check
+    from dataset_builder.checking.checks import check
     from dataset_builder.reading.load import load
     from dataset_builder.writing.write import write
 

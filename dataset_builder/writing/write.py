@@ -18,7 +18,7 @@ from dataset_builder.composing.messages import messages
 from dataset_builder.reading.content_types import Content
 from dataset_builder.release import CONFIGS, digest, file_digest, parquet_path, prompt_path
 from dataset_builder.schema import Manifest, Row, Sample, ScenarioRow
-from dataset_builder.staging import replacing
+from dataset_builder.files import replacing
 from dataset_builder.writing import card, features
 from dataset_builder.writing.card import Hashes
 
