@@ -98,7 +98,7 @@ def test_a_missing_file_is_refused(copy: Path, name: str) -> None:
     """What the manifest lists must be there."""
     (copy / name).unlink()
     assert (
-        refusal(copy) == f"{copy / name}: missing, though MANIFEST.json lists it; run `python -m dataset_builder build`"
+        refusal(copy) == f"{copy / name}: missing, though MANIFEST.json lists it; run `helmbench build`"
     )
 
 
