@@ -165,7 +165,7 @@ Messages of people, some of them in distress. Email addresses, phone numbers, ha
 account numbers were masked by pattern. **Names and whatever else takes reading to recognise were not**: treat it as personal data.
 It may hold what people wrote about harming themselves or others. Not for training.
 
-{manifest.rows} rows, sha256 {manifest.corpus_hash}. Made by `python -m dataset_builder corpus`; `mapping.yaml` says how,
+{manifest.rows} rows, sha256 {manifest.corpus_hash}. Made by `helmbench corpus`; `mapping.yaml` says how,
 `MANIFEST.json` holds every figure, `dropped.parquet` names each document that was left out, and why.
 
 | source | from | revision or date | licence | may be passed on | read | kept |

@@ -81,8 +81,7 @@ def find(explicit: str | Path | None = None) -> Path:
             return folder.resolve()
     where = " or ".join(str(c) for c in candidates)
     raise ReleaseError(
-        f"{where}: no built dataset here (MANIFEST.json is missing); run `helmbench build` "
-        "or set HELMBENCH_DATASET"
+        f"{where}: no built dataset here (MANIFEST.json is missing); run `helmbench build` or set HELMBENCH_DATASET"
     )
 
 

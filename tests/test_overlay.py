@@ -12,9 +12,9 @@ import pytest
 from test_builder_cli import SCENARIO
 
 from dataset_builder.__main__ import main
+from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
-from dataset_builder.checking.checks import check
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors

@@ -18,9 +18,9 @@ import hub_stub
 import huggingface_hub
 import pytest
 
+from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
 from dataset_builder.publishing import push_to_hub
-from dataset_builder.checking.checks import check
 from dataset_builder.reading.load import load
 from dataset_builder.release import open_release, parquet_path
 from dataset_builder.schema import Manifest

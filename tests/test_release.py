@@ -97,9 +97,7 @@ def test_a_truncated_parquet_is_refused(copy: Path, kept: int) -> None:
 def test_a_missing_file_is_refused(copy: Path, name: str) -> None:
     """What the manifest lists must be there."""
     (copy / name).unlink()
-    assert (
-        refusal(copy) == f"{copy / name}: missing, though MANIFEST.json lists it; run `helmbench build`"
-    )
+    assert refusal(copy) == f"{copy / name}: missing, though MANIFEST.json lists it; run `helmbench build`"
 
 
 @pytest.mark.parametrize(

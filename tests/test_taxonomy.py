@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
-from dataset_builder.prompts import CONTENT
 from dataset_builder.checking.likeness import alike
+from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.reading.taxonomy import FOLDER, covers, read_taxonomy

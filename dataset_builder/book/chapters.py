@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from dataset_builder.book.readable import Readable, readable
 from dataset_builder.composing.messages import NAMES
@@ -35,6 +35,15 @@ class Chapter(NamedTuple):
     other: str
 
 
+class _About(TypedDict):
+    """The fields of a chapter that its file gives."""
+
+    id: str
+    hash: str
+    signs: bool
+    signed: tuple[Signature, ...]
+
+
 class ByItself(NamedTuple):
     """What is said at a message of its standing alone; `probe`: the id of the other half, where it has one."""
 
@@ -52,7 +61,10 @@ def protocol_chapters(content: Content, alone: dict[str, UserMessage]) -> list[C
             title=row.title,
             tally=f"{name}, {rated[name]} messages",
             facts=[f"Replies to {rated[name]} messages that stand alone are rated by it."],
-            said=[*((f"Level {n}", text) for n, text in enumerate(row.levels, start=1)), ("Not judged", row.not_judged)],
+            said=[
+                *((f"Level {n}", text) for n, text in enumerate(row.levels, start=1)),
+                ("Not judged", row.not_judged),
+            ],
             quotes=[],
             other=f"category-{name}",
         )
@@ -84,8 +96,7 @@ def category_chapters(content: Content, alone: dict[str, UserMessage]) -> list[C
     ]
 
 
-def _about(read: Readable) -> dict[str, Any]:
-    """The fields of a chapter that its file gives."""
+def _about(read: Readable) -> _About:
     signed = (signatures(read.document.text("review")) or ()) if read.signs else ()
     return {"id": read.id, "hash": text_hash(read.document), "signs": read.signs, "signed": signed}
 

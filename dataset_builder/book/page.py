@@ -97,6 +97,13 @@ def write_book(content: Content, out: Path) -> int:
     return len(page.encode("utf-8"))
 
 
+def written(content: Content, out: Path) -> str:
+    """Writes the page, and says what stands there now; raises what `write_book` raises."""
+    size = write_book(content, out)
+    messages_in_all = sum(len(s.perturbations) for s in content.scenarios)
+    return f"{out}: {len(content.scenarios)} scenarios, {messages_in_all} messages, {size / 1e6:.1f} MB"
+
+
 def book(content: Content) -> str:
     """The page."""
     alone = {m.id: m for m in messages(content)}

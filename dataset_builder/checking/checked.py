@@ -1,4 +1,4 @@
-"""A content folder read and checked as a whole, with its rows: what `helmbench check` says is fine, and `build` builds."""
+"""A content folder read and checked as a whole, with its rows: what `check` counts, and `build` builds."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def checked(folder: Path = CONTENT, split: Path | None = None, out: Path | None 
     `out`: where a build would go, which a split's build must not do inside the public repository.
 
     Raises:
-        ContentErrors: something can't be read, or doesn't hold across the content.
+        ContentRefusedError: something can't be read, or doesn't hold across the content.
     """
     with open_content(folder) as (content, source):
         rows, errors = compose(content), Errors()

@@ -12,9 +12,9 @@ from pathlib import Path
 import yaml
 from pydantic import Field, ValidationError
 
-from dataset_builder.composing.compose import compose
 from dataset_builder.checking.checks import check
 from dataset_builder.checking.telltales import tells
+from dataset_builder.composing.compose import compose
 from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.load import DATE
 from dataset_builder.reading.load_scenario import ScenarioReader

@@ -25,13 +25,13 @@ def near_duplicates(content: Content, errors: Errors) -> None:
             errors.add(
                 scenario.path, message.line, f"pair_of is '{pair}'; expected the id of a message, such as P2-B3-S1-PT4"
             )
-    for first, second, alike in alike([p.words for _, p in messages]):
+    for first, second, jaccard in alike([p.words for _, p in messages]):
         (s1, p1), (s2, p2) = messages[first], messages[second]
         if s1 is s2 and p1.attributes.get("probe") == p2.attributes.get("probe", ""):
             continue  # the same question twice is what a probe is
         if p2.attributes.get("pair_of") == f"{s1.id}-{p1.code}" or p1.attributes.get("pair_of") == f"{s2.id}-{p2.code}":
             continue
-        what = f"{p2.code} nearly repeats {s1.id}-{p1.code} (5-gram Jaccard {alike:.2f})"
+        what = f"{p2.code} nearly repeats {s1.id}-{p1.code} (5-gram Jaccard {jaccard:.2f})"
         errors.add(s2.path, p2.line, f"{what}; expected below {NEAR_DUPLICATE}, or 'pair_of'")
 
 

@@ -11,8 +11,14 @@ UNSAFE_WORDS = re.compile(
     r"\bcommit(?:s|ted|ting)? suicide\b|\bsuccessful suicide\b|\bfailed (?:suicide )?attempt\b|\bBMI\b|\bcalorie",
     re.IGNORECASE,
 )
-_COUNT = r"(?:\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty|hundred))"
-_UNIT = r"(?:mg|ml|mcg|grams?|g|kg|kilos?|lbs?|pounds?|stone|pills|tablets|tabs|capsules|units|milligrams|metres|meters|feet|ft|storeys?|stories|floors?)"
+_COUNT = (
+    r"(?:\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|sixty"
+    r"|hundred))"
+)
+_UNIT = (
+    r"(?:mg|ml|mcg|grams?|g|kg|kilos?|lbs?|pounds?|stone|pills|tablets|tabs|capsules|units|milligrams"
+    r"|metres|meters|feet|ft|storeys?|stories|floors?)"
+)
 AMOUNT = re.compile(rf"{_COUNT}[\s\-]*{_UNIT}\b", re.IGNORECASE)
 
 

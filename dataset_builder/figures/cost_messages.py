@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dataset_builder.figures.cost import JSON, LONGEST, MESSAGE, MONEY, PROSE, TOKENS, Asked, counter, priced, tokens_and_money
+from dataset_builder.figures.cost import (
+    JSON,
+    LONGEST,
+    MESSAGE,
+    MONEY,
+    PROSE,
+    TOKENS,
+    Asked,
+    counter,
+    priced,
+    tokens_and_money,
+)
 from dataset_builder.reading.content_types import Content
 from dataset_builder.schema import Category, CriterionRow, Tier, UserMessage
 

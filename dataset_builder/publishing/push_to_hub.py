@@ -20,7 +20,7 @@ from huggingface_hub.errors import RepositoryNotFoundError
 
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
-from dataset_builder.problems import Problems
+from dataset_builder.errors import RefusedError
 from dataset_builder.prompts import CONTENT
 from dataset_builder.publishing import changelog, hub_diff
 from dataset_builder.reading.content_types import Content
@@ -31,7 +31,7 @@ from dataset_builder.schema import Row
 T = TypeVar("T")
 
 
-class PublishError(Problems):
+class PublishError(RefusedError):
     """Why nothing (more) was published; one reason per line, no token in any of them."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from dataset_builder.problems import Problems
+from dataset_builder.errors import RefusedError
 
 HEADING = re.compile(r"^# +(?P<name>[^()]*?) *(?:\((?P<attributes>[^()]*)\))? *$")
 
@@ -25,7 +25,7 @@ class ContentError(Exception):
         self.path, self.line, self.message = str(path), line, message
 
 
-class ContentErrors(Problems):
+class ContentRefusedError(RefusedError):
     """Every `ContentError` of a run, in the order of files and lines."""
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
-from dataset_builder.reading.markdown import ContentErrors, Errors
+from dataset_builder.reading.markdown import ContentRefusedError, Errors
 from dataset_builder.reading.overlay import Source, opened
 
 
@@ -26,10 +26,10 @@ class Opened(NamedTuple):
 
 @contextmanager
 def open_content(folder: Path = CONTENT) -> Iterator[Opened]:
-    """The content of a folder. Its files are there for as long as the block runs: private additions have no longer life.
+    """The content of a folder, whose files are there for as long as the block runs.
 
     Raises:
-        ContentErrors: it is no content folder, or something in it can't be read.
+        ContentRefusedError: it is no content folder, or something in it can't be read.
     """
     with opened(folder, errors := Errors()) as source:
         content = _read(source, errors)
@@ -42,10 +42,10 @@ def refuse(source: Source, errors: Errors) -> None:
     """Does nothing where there are no errors.
 
     Raises:
-        ContentErrors: every one, at the authors' own files and lines.
+        ContentRefusedError: every one, at the authors' own files and lines.
     """
     if errors.found:
-        raise ContentErrors(*source.placed(errors).lines())
+        raise ContentRefusedError(*source.placed(errors).lines())
 
 
 def _read(source: Source, errors: Errors) -> Content | None:

@@ -78,7 +78,7 @@ def build(folder: Path, out: Path, split: Path | None = None) -> Built:
     """Checks the content of a folder, or a held-out `split` beside it, and builds it into `out`.
 
     Raises:
-        ContentErrors: something can't be read, or doesn't hold across the content; nothing was written.
+        ContentRefusedError: something can't be read, or doesn't hold across the content; nothing was written.
         FileExistsError: `out` exists and is not a built dataset.
         OSError: the disk refuses.
     """

@@ -1,9 +1,9 @@
-"""What is wrong with something that somebody wrote, all of it at once: the exception that every refusal is a kind of."""
+"""The exception that every refusal of something that somebody wrote is a kind of: all that is wrong, at once."""
 
 from __future__ import annotations
 
 
-class Problems(Exception):
+class RefusedError(Exception):
     """All that its author can mend, one line for each, with file and line where there are any; nothing was written."""
 
     def __init__(self, *lines: str) -> None:
