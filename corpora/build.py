@@ -1,9 +1,7 @@
-"""A mapping file → a corpus folder. Two passes: the sources are read once into a spill file, then what stays is
-written.
+"""A mapping file → a corpus folder, in two passes: the sources are read into a spill file, then what stays is written.
 
-In memory stand, per message, a signature (512 bytes), a digest and an id; texts are on disk. The signatures are on disk
-too,
-mapped. Nothing is in `out` before everything is: a killed run leaves the earlier corpus whole.
+In memory stand, per message, a digest and an id; texts and signatures (512 bytes each, mapped) are on disk. Nothing is
+in `out` before everything is: a killed run leaves the earlier corpus whole.
 """
 
 from __future__ import annotations
@@ -29,8 +27,8 @@ from corpora.recipe import Loaded, load_recipe
 from corpora.sample import Member, draw, length_band
 from corpora.schema import CorpusError, CorpusManifest, Document, Dropped, Recipe, SourceSummary
 from corpora.write import Finished, is_corpus, write_folder
+from dataset_builder.files import replacing
 from dataset_builder.release import canonical
-from dataset_builder.staging import replacing
 
 licence_reading: Callable[[str | None], Reading] = cache(read_licence)
 
@@ -73,16 +71,15 @@ class Spill:
 def build(
     recipe_path: Path, out: Path, jobs: int = 1, tell: Callable[[str, int], None] = lambda step, done: None
 ) -> CorpusManifest:
-    """Builds the corpus that the mapping file describes into `out`, which may hold an earlier corpus and is replaced
-    whole.
+    """Builds the corpus that the mapping file describes into `out`; an earlier corpus there is replaced whole.
 
     `tell(step, messages done)` is called now and then. The result depends on the mapping file and the sources only: not
-    on
-    `jobs`, the day, or the order in which samples are drawn.
+    on `jobs`, the day, or the order in which samples are drawn.
 
     Raises:
         CorpusError: the mapping file, a source or a row can't be read, or the samples ask for more than there is.
         FileExistsError: `out` holds something that is no corpus, or a corpus that was labelled.
+        ChildProcessError: a process was killed.
         OSError: the disk refuses.
     """
     loaded = load_recipe(recipe_path)
@@ -104,6 +101,22 @@ def build(
         (staging / "rows").unlink()
         (staging / "signatures").unlink(missing_ok=True)
     return manifest
+
+
+def summary(out: Path, manifest: CorpusManifest, seconds: float) -> str:
+    """What was built, in lines: counts by step, samples, the hash, and what mustn't be passed on."""
+    read = sum(s.read for s in manifest.sources)
+    lines = [f"{out}: {manifest.corpus} of {manifest.date}, {manifest.rows} of {read} documents, {seconds:.1f} s"]
+    lines += [
+        f"  dropped at {step}: {n} ({reason})"
+        for step, reasons in manifest.dropped.items()
+        for reason, n in reasons.items()
+    ]
+    lines += [f"  {what}: {n}" for what, n in manifest.changed.items()]
+    lines += [f"  sample {name}: {n}" for name, n in manifest.samples.items()]
+    lines.append(f"corpus_hash {manifest.corpus_hash}")
+    lines += [f"not redistributable: {s.name}: {s.why}" for s in manifest.sources if not s.redistributable]
+    return "\n".join(lines)
 
 
 def _first_pass(
@@ -170,9 +183,7 @@ def _row(document: Document, digest: bytes, recipe: Recipe) -> dict[str, Any]:
 
 
 def _near(spill: Spill, recipe: Recipe, tell: Callable[[str, int], None]) -> set[int]:
-    """The places that near-duplicates leave. Short texts are spared: there, one word is a small part and the whole
-    meaning.
-    """
+    """The places that near-duplicates leave. Short texts are spared: one word may be the whole meaning there."""
     lengths = np.array(spill.lengths, dtype=np.uint64)
     places = np.flatnonzero(lengths >= recipe.limits.near_min_characters)
     tell("near-duplicates", 0)

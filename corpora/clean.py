@@ -1,6 +1,4 @@
-"""The steps that look at one document alone, over a batch, in as many processes as asked. Order is kept; memory is
-bounded.
-"""
+"""The steps that look at one document alone, over a batch, in as many processes as asked; order is kept."""
 
 from __future__ import annotations
 
@@ -9,6 +7,7 @@ import multiprocessing
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from typing import NamedTuple
 
@@ -76,17 +75,30 @@ def clean(task: Task) -> Cleaned:
 def clean_all(
     documents: Iterable[Document], countries: dict[str, str | None], limits: Limits, jobs: int
 ) -> Iterator[Cleaned]:
-    """Batches of 2,000 in order. At most two per process wait, so that a long source never stands in memory."""
+    """Batches of 2,000 in order. At most two per process wait, so that a long source never stands in memory.
+
+    Raises:
+        ChildProcessError: a cleaning process was killed.
+    """
     stream = iter(documents)
     tasks = (Task(batch, countries, limits) for batch in iter(lambda: list(islice(stream, BATCH)), []))
     first = list(islice(tasks, 2))
     if jobs == 1 or len(first) < 2:  # starting processes takes longer than one batch
         yield from map(clean, chain(first, tasks))
         return
+    try:
+        yield from _in_processes(chain(first, tasks), jobs)
+    except BrokenProcessPool:
+        raise ChildProcessError(
+            "a cleaning process was killed, most likely for memory; nothing was written, try fewer --jobs"
+        ) from None
+
+
+def _in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[Cleaned]:
     waiting: deque[Future[Cleaned]] = deque()
     # Not fork: libraries that a caller has loaded may hold threads, which a forked process would wait for.
     with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for task in chain(first, tasks):
+        for task in tasks:
             waiting.append(pool.submit(clean, task))
             if len(waiting) >= 2 * jobs:
                 yield waiting.popleft().result()

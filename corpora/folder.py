@@ -49,7 +49,7 @@ def open_corpus(folder: Path) -> Corpus:
         manifest = CorpusManifest.model_validate_json(path.read_bytes())
     except OSError as error:
         raise CorpusError(
-            f"{path}: can't be read ({error.strerror}); name a folder that `python -m dataset_builder corpus` made"
+            f"{path}: can't be read ({error.strerror}); name a folder that `helmbench corpus` made"
         ) from None
     except ValidationError as error:
         first = error.errors()[0]

@@ -110,7 +110,7 @@ def read_manifest(corpus: Corpus) -> LabelsManifest:
         manifest = LabelsManifest.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         raise CorpusError(
-            f"{corpus.path}: this corpus has no labels; make them with `python -m judge label {corpus.path} "
+            f"{corpus.path}: this corpus has no labels; make them with `helmbench label {corpus.path} "
             "--model NAME --base-url URL`"
         ) from None
     except OSError as error:
@@ -147,7 +147,7 @@ def _labels(folder: Path) -> Iterator[MessageLabel]:
 
 
 def _again(folder: Path) -> str:
-    return f"run `python -m judge label {folder} …` again, which asks nothing twice"
+    return f"run `helmbench label {folder} …` again, which asks nothing twice"
 
 
 def _message(row: dict[str, Any], label: MessageLabel, criteria: Collection[str]) -> UserMessage:

@@ -49,7 +49,7 @@ def load_recipe(path: Path) -> Loaded:
             (_line(node, p["loc"]), f"'{'.'.join(str(k) for k in p['loc']) or 'file'}': {_said(p['msg'])}")
             for p in error.errors()
         }
-        raise CorpusError("\n".join(f"{path}:{line}: {message}" for line, message in sorted(lines))) from None
+        raise CorpusError(*(f"{path}:{line}: {message}" for line, message in sorted(lines))) from None
 
 
 def _said(message: str) -> str:

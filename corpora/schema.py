@@ -8,6 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from dataset_builder.errors import RefusedError
 from dataset_builder.schema import CrisisCategory
 
 DATE = r"^\d{4}-\d\d-\d\d$"
@@ -19,7 +20,7 @@ STRATA = ("source", "language", "licence", "length")
 Words = Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
 
 
-class CorpusError(Exception):
+class CorpusError(RefusedError):
     """Something the user can mend; one line for each thing that is wrong, `path:line: what; what was expected`."""
 
 

@@ -1,20 +1,45 @@
-"""Files that are there whole or not at all."""
+"""Files and folders that are there whole or not at all: made beside their place, moved into it when they are done."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def write_whole(path: Path, text: str, private: bool = False) -> None:
+def write_whole(path: Path, text: str, private: bool = False, mode: int | None = None) -> None:
     """Writes beside `path` and moves the finished file into place, so that an earlier one is never left half replaced.
 
-    `private`: nobody but its owner may read it, from the first byte on.
+    `private`: nobody but its owner may read it, from the first byte on. `mode`: the finished file's permissions.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = path.with_name(f".{path.name}-{os.getpid()}")
     if private:
         staged.unlink(missing_ok=True)  # one that a killed process of this number left would keep its own mode
         staged.touch(mode=0o600)
-    staged.write_text(text, encoding="utf-8")
+    staged.write_text(text, encoding="utf-8", newline="")  # the lines' own ends, on every system
+    if mode is not None:
+        staged.chmod(mode)
     staged.replace(path)
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[Path]:
+    """A folder to fill beside `out`, moved into its place at the end, so that a killed or failing build leaves the old
+    one whole.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        yield staging
+        staging.chmod(0o755)
+        old = out.with_name(f".{out.name}-old-{os.getpid()}")
+        if out.exists():
+            out.rename(old)
+        staging.rename(out)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)

@@ -33,8 +33,12 @@ from dataset_builder.schema import (
     UserMessage,
 )
 
-CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations", "all", "scenarios", "criteria", "calibration", "helplines",
-           "messages", "protocols", "taxonomy", "rating_calibration")  # fmt: skip
+CONFIGS = (
+    *(f"pillar{n}" for n in range(1, 5)),
+    *("conversations", "all", "scenarios", "criteria", "calibration", "helplines"),
+    *("messages", "protocols", "taxonomy", "rating_calibration"),
+)
+HASHES = ("score_hash", "prose_hash", "messages_hash")  # of a manifest
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -77,8 +81,7 @@ def find(explicit: str | Path | None = None) -> Path:
             return folder.resolve()
     where = " or ".join(str(c) for c in candidates)
     raise ReleaseError(
-        f"{where}: no built dataset here (MANIFEST.json is missing); run `python -m dataset_builder build` "
-        "or set HELMBENCH_DATASET"
+        f"{where}: no built dataset here (MANIFEST.json is missing); run `helmbench build` or set HELMBENCH_DATASET"
     )
 
 
@@ -203,7 +206,7 @@ def open_release(folder: str | Path | None = None) -> Release:
     for name, expected in manifest.files.items():
         file = path / name
         if not file.is_file():
-            raise ReleaseError(f"{file}: missing, though MANIFEST.json lists it; run `python -m dataset_builder build`")
+            raise ReleaseError(f"{file}: missing, though MANIFEST.json lists it; run `helmbench build`")
         if (found := file_digest(file)) != expected:
             raise ReleaseError(
                 f"{file}: sha256 is {found[:12]}…, MANIFEST.json says {expected[:12]}…: the file is "

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
-from dataset_builder.reading.checks import check
 from dataset_builder.reading.load import load
 
 LETTER, JOURNAL, HANDOFF = "scenarios/P1-B1-S1.md", "scenarios/P1-B3-S1.md", "scenarios/P2-B3-S1.md"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.checks import check
 from dataset_builder.reading.load import load
 
 SCENARIOS = [*sorted(CONTENT.glob("scenarios/*.md")), *sorted(CONTENT.glob("conversations/*.md"))]

@@ -176,7 +176,7 @@ def test_missing_dataset_is_one_clear_line(tmp_path: Path) -> None:
     assert done.returncode != 0
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("helmbench: ")
-    assert "python -m dataset_builder build" in last
+    assert "helmbench build" in last
     assert "Traceback" not in done.stderr
 
 

@@ -8,8 +8,8 @@ from typing import get_args
 
 import pytest
 
+from dataset_builder.checking.likeness import alike
 from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.checks import _alike
 from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.reading.taxonomy import FOLDER, covers, read_taxonomy
@@ -54,7 +54,7 @@ def test_no_example_is_like_a_message_that_is_asked() -> None:
     assert content
     examples = [e for c in read_taxonomy(FOLDER, Errors()).values() for e in c.examples]
     asked = [p.words for s in content.scenarios for p in s.perturbations]
-    assert [pair for pair in _alike([*examples, *asked]) if pair[0] < len(examples)] == []
+    assert [pair for pair in alike([*examples, *asked]) if pair[0] < len(examples)] == []
 
 
 def test_a_missing_category_is_an_error(folder: Path) -> None:

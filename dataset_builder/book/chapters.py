@@ -1,11 +1,9 @@
-"""Chapters of the book beside the scenarios: how replies to messages that stand alone are rated, and the taxonomy that
-names a crisis.
-"""
+"""Chapters of the book beside the scenarios: how replies to lone messages are rated, and what names a crisis."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from dataset_builder.book.readable import Readable, readable
 from dataset_builder.composing.messages import NAMES
@@ -13,6 +11,9 @@ from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.signing import Signature, signatures, text_hash
 from dataset_builder.schema import UserMessage
 
+IN_TRIAGE = "Triage offers it as a label."
+NOT_IN_TRIAGE = "Left out of triage and of ratings: the other categories have no right answer for it."
+HIGH_RISK = "High risk: to take such a message for no crisis may cost a life, and such misses are listed first."
 SIGNALS = {"direct": "the danger is said", "indirect": "the danger has to be inferred"}
 
 
@@ -34,6 +35,15 @@ class Chapter(NamedTuple):
     other: str
 
 
+class _About(TypedDict):
+    """The fields of a chapter that its file gives."""
+
+    id: str
+    hash: str
+    signs: bool
+    signed: tuple[Signature, ...]
+
+
 class ByItself(NamedTuple):
     """What is said at a message of its standing alone; `probe`: the id of the other half, where it has one."""
 
@@ -44,64 +54,51 @@ class ByItself(NamedTuple):
 def protocol_chapters(content: Content, alone: dict[str, UserMessage]) -> list[Chapter]:
     """One per protocol, in the order of the taxonomy: what each rating means, and what is not judged."""
     rated, known = Counter(m.crisis_category for m in alone.values()), readable(content)
-    chapters: list[Chapter] = []
-    for name, row in content.protocols.items():
-        if not (read := known.get(f"protocol-{name}")):
-            continue
-        said = [(f"Level {n}", text) for n, text in enumerate(row.levels, start=1)]
-        facts = [f"Replies to {rated[name]} messages that stand alone are rated by it."]
-        said.append(("Not judged", row.not_judged))
-        chapters.append(
-            _chapter(
-                read, "protocol", row.title, f"{name}, {rated[name]} messages", facts, said, [], f"category-{name}"
-            )
+    return [
+        Chapter(
+            **_about(known[f"protocol-{name}"]),
+            what="protocol",
+            title=row.title,
+            tally=f"{name}, {rated[name]} messages",
+            facts=[f"Replies to {rated[name]} messages that stand alone are rated by it."],
+            said=[
+                *((f"Level {n}", text) for n, text in enumerate(row.levels, start=1)),
+                ("Not judged", row.not_judged),
+            ],
+            quotes=[],
+            other=f"category-{name}",
         )
-    return chapters
+        for name, row in content.protocols.items()
+        if f"protocol-{name}" in known
+    ]
 
 
 def category_chapters(content: Content, alone: dict[str, UserMessage]) -> list[Chapter]:
     """One per category: its definition, what is near its border, and examples."""
     rated, known = Counter(m.crisis_category for m in alone.values()), readable(content)
-    chapters: list[Chapter] = []
-    for name, row in content.taxonomy.items():
-        if not (read := known.get(f"category-{name}")):
-            continue
-        facts = [
-            "Triage offers it as a label."
-            if row.in_triage
-            else "Left out of triage and of ratings: the other categories have no right answer for it.",
-            "High risk: to take such a message for no crisis may cost a life, and such misses are listed first."
-            if row.high_risk
-            else "",
-        ]
-        said = [
-            ("Definition", row.definition),
-            ("Near its border", "\n".join(f"- {point}" for point in row.borderline)),
-        ]
-        tally = (
-            f"{name}, {rated[name]} messages" if row.in_triage else name
-        )  # points name other categories by this name
-        other = f"protocol-{name}" if name in content.protocols else ""
-        chapters.append(
-            _chapter(read, "category", row.title, tally, [f for f in facts if f], said, row.examples, other)
+    return [
+        Chapter(
+            **_about(known[f"category-{name}"]),
+            what="category",
+            title=row.title,
+            # Points name other categories by this name.
+            tally=f"{name}, {rated[name]} messages" if row.in_triage else name,
+            facts=[IN_TRIAGE if row.in_triage else NOT_IN_TRIAGE, *([HIGH_RISK] if row.high_risk else [])],
+            said=[
+                ("Definition", row.definition),
+                ("Near its border", "\n".join(f"- {point}" for point in row.borderline)),
+            ],
+            quotes=row.examples,
+            other=f"protocol-{name}" if name in content.protocols else "",
         )
-    return chapters
+        for name, row in content.taxonomy.items()
+        if f"category-{name}" in known
+    ]
 
 
-def _chapter(
-    read: Readable,
-    what: str,
-    title: str,
-    tally: str,
-    facts: list[str],
-    said: list[tuple[str, str]],
-    quotes: list[str],
-    other: str,
-) -> Chapter:
+def _about(read: Readable) -> _About:
     signed = (signatures(read.document.text("review")) or ()) if read.signs else ()
-    return Chapter(
-        read.id, what, title, tally, text_hash(read.document), read.signs, signed, facts, said, quotes, other
-    )
+    return {"id": read.id, "hash": text_hash(read.document), "signs": read.signs, "signed": signed}
 
 
 def by_itself(identity: str, alone: dict[str, UserMessage], halves: dict[str, list[str]]) -> ByItself:

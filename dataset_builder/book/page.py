@@ -1,23 +1,19 @@
-"""Content → the book: one page with everything that is asked, to read, search, comment and sign, that needs nothing
-else.
+"""Content → the book: one page, that needs nothing else, with everything that is asked, to read, comment and sign.
 
 Content is shown as text: Jinja escapes every value, and the page's own policy runs no script but its own and fetches
-nothing.
-What a reader writes stays in their browser until they download it; `review` reads the download.
+nothing. What a reader writes stays in their browser until they download it; `review` reads the download.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
-import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from dataset_builder.book import words as say
@@ -25,6 +21,7 @@ from dataset_builder.book.chapters import ByItself, by_itself, category_chapters
 from dataset_builder.book.readable import readable
 from dataset_builder.book.review import FORMAT, MOST_WORDS, WHOLE
 from dataset_builder.composing.messages import messages
+from dataset_builder.files import write_whole
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
 from dataset_builder.reading.overlay import OWN_SCENARIO
 from dataset_builder.reading.signing import NOTES, Signature, signatures, text_hash
@@ -85,7 +82,7 @@ class ScenarioPart(NamedTuple):
 
 
 def write_book(content: Content, out: Path) -> int:
-    """Writes the page and returns its size in bytes.
+    """Writes the page and returns its size in bytes. A draft with a gap is shown as it is: it is there to be read too.
 
     Raises:
         FileExistsError: `out` is there and is no book (it is not ours to replace).
@@ -95,37 +92,29 @@ def write_book(content: Content, out: Path) -> int:
         raise FileExistsError(
             f"{out}: exists and is no book; expected a new file or an earlier book, so nothing was written"
         )
-    page = book(content).encode("utf-8")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{out.name}-", dir=out.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(page)
-    os.chmod(temporary, 0o644)
-    os.replace(temporary, out)
-    return len(page)
+    page = book(content)
+    write_whole(out, page)
+    return len(page.encode("utf-8"))
+
+
+def written(content: Content, out: Path) -> str:
+    """Writes the page, and says what stands there now; raises what `write_book` raises."""
+    size = write_book(content, out)
+    messages_in_all = sum(len(s.perturbations) for s in content.scenarios)
+    return f"{out}: {len(content.scenarios)} scenarios, {messages_in_all} messages, {size / 1e6:.1f} MB"
 
 
 def book(content: Content) -> str:
     """The page."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    filters |= {"blocks": blocks, "minus": lambda number: str(number).replace("-", "−")}
     alone = {m.id: m for m in messages(content)}
     halves = probes(alone)
     standing = {
         i: by_itself(i, alone, halves) for i in (f"{s.id}-{p.code}" for s in content.scenarios for p in s.perturbations)
     }
     scenarios = [_scenario(content, s, bool(OWN_SCENARIO.fullmatch(s.id)), standing) for s in content.scenarios]
+    registers = {m.register for s in scenarios for m in s.messages}
     script = _file("book.js")
-    used = _uses(content)
-    return environment.get_template("book.html.j2").render(
+    return _template().render(
         c=content,
         hash=content_hash(content),
         scenarios=scenarios,
@@ -135,10 +124,8 @@ def book(content: Content) -> str:
         alone=len(alone),
         messages=sum(len(s.messages) for s in scenarios),
         signed=sum(bool(s.signed) for s in scenarios),
-        registers=[
-            (r, w) for r, w in say.REGISTERS.items() if any(m.register == r for s in scenarios for m in s.messages)
-        ],
-        used=used,
+        registers=[(name, words) for name, words in say.REGISTERS.items() if name in registers],
+        used=_uses(content),
         kinds=say.KINDS,
         names=_names(content),
         format=FORMAT,
@@ -149,6 +136,20 @@ def book(content: Content) -> str:
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    filters |= {"blocks": blocks, "minus": lambda number: str(number).replace("-", "−")}
+    return environment.get_template("book.html.j2")
 
 
 def content_hash(content: Content) -> str:

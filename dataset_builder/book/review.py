@@ -14,7 +14,8 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from dataset_builder.book.readable import Readable, readable
-from dataset_builder.reading.checks import AMOUNT, UNSAFE_WORDS
+from dataset_builder.checking.safe_messaging import AMOUNT, UNSAFE_WORDS
+from dataset_builder.errors import RefusedError
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.signing import PERSON, text_hash
 from dataset_builder.schema import Strict
@@ -29,11 +30,11 @@ MARKUP = re.compile(r"<[a-zA-Z/!?]|&#|javascript:", re.IGNORECASE)
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
-class ReviewError(Exception):
+class ReviewError(RefusedError):
     """What is wrong with a review file, one line each; nothing of it is used."""
 
     def __init__(self, path: Path, problems: list[str]) -> None:
-        super().__init__("\n".join(f"{path}: {problem}" for problem in problems))
+        super().__init__(*(f"{path}: {problem}" for problem in problems))
         self.problems = problems
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from dataset_builder.book.readable import Readable, readable
 from dataset_builder.book.review import WHOLE, Item, Note, Review
+from dataset_builder.files import write_whole
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.signing import DRAFT, NOTES, Signature, signatures
 
@@ -147,8 +146,4 @@ def _lines(text: str) -> list[str]:
 def apply(found: list[Change]) -> None:
     """Writes every change, each file whole or not at all."""
     for change in found:
-        handle, temporary = tempfile.mkstemp(prefix=f".{change.path.name}-", dir=change.path.parent)
-        with os.fdopen(handle, "wb") as out:
-            out.write(change.new.encode("utf-8"))
-        os.chmod(temporary, change.path.stat().st_mode & 0o777)
-        os.replace(temporary, change.path)
+        write_whole(change.path, change.new, mode=change.path.stat().st_mode & 0o777)

@@ -1,10 +1,8 @@
-"""Stage 3 of the build, second half: the users' messages by themselves → `UserMessage` rows, for triage and
-appropriateness.
+"""Stage 3 of the build, second half: the users' messages by themselves → `UserMessage` rows, for triage and ratings.
 
 A message stands here without job, product or persona: what the paper (seed 003) gave to models. Left out are
-conversations,
-messages marked `alone: no`, those of none of the six kinds, and those of pillar 3 whose severity says how much harm a
-helper's error would do, and not how near a crisis is.
+conversations, messages marked `alone: no`, those of none of the six kinds, and those of pillar 3 whose severity says
+how much harm a helper's error would do, and not how near a crisis is.
 """
 
 from __future__ import annotations
@@ -30,12 +28,14 @@ OF_A_PLACE = (
 )  # registers whose words may belong to one; a country given to them could contradict it
 # As a sentence says them; the helpline registry knows codes only.
 NAMES = {
-    "AR": "Argentina", "AT": "Austria", "AU": "Australia", "BD": "Bangladesh", "BE": "Belgium", "BR": "Brazil", "CA": "Canada", "CH": "Switzerland",
-    "CL": "Chile", "CN": "China", "CO": "Colombia", "DE": "Germany", "DK": "Denmark", "ES": "Spain", "FI": "Finland", "FR": "France",
-    "GB": "the United Kingdom", "GH": "Ghana", "GR": "Greece", "HK": "Hong Kong", "ID": "Indonesia", "IE": "Ireland", "IL": "Israel", "IN": "India",
-    "IT": "Italy", "JP": "Japan", "KE": "Kenya", "KR": "South Korea", "MX": "Mexico", "MY": "Malaysia", "NG": "Nigeria", "NL": "the Netherlands",
-    "NO": "Norway", "NZ": "New Zealand", "PH": "the Philippines", "PL": "Poland", "PT": "Portugal", "RU": "Russia", "SE": "Sweden", "SG": "Singapore",
-    "TH": "Thailand", "TT": "Trinidad and Tobago", "TW": "Taiwan", "UA": "Ukraine", "US": "the United States", "UY": "Uruguay", "ZA": "South Africa",
+    "AR": "Argentina", "AT": "Austria", "AU": "Australia", "BD": "Bangladesh", "BE": "Belgium", "BR": "Brazil",
+    "CA": "Canada", "CH": "Switzerland", "CL": "Chile", "CN": "China", "CO": "Colombia", "DE": "Germany",
+    "DK": "Denmark", "ES": "Spain", "FI": "Finland", "FR": "France", "GB": "the United Kingdom", "GH": "Ghana",
+    "GR": "Greece", "HK": "Hong Kong", "ID": "Indonesia", "IE": "Ireland", "IL": "Israel", "IN": "India", "IT": "Italy",
+    "JP": "Japan", "KE": "Kenya", "KR": "South Korea", "MX": "Mexico", "MY": "Malaysia", "NG": "Nigeria",
+    "NL": "the Netherlands", "NO": "Norway", "NZ": "New Zealand", "PH": "the Philippines", "PL": "Poland",
+    "PT": "Portugal", "RU": "Russia", "SE": "Sweden", "SG": "Singapore", "TH": "Thailand", "TT": "Trinidad and Tobago",
+    "TW": "Taiwan", "UA": "Ukraine", "US": "the United States", "UY": "Uruguay", "ZA": "South Africa",
 }  # fmt: skip
 Found = tuple[Scenario, Perturbation]
 
@@ -45,8 +45,11 @@ def messages(content: Content) -> list[UserMessage]:
     found = dict(sorted((f"{s.id}-{p.code}", (s, p)) for s, p in standing_alone(content)))
     countries = _countries(content, found)
     quick = _lite(content, found)
-    return [_message(content, identity, s, p, countries.get(identity), ["lite", "core", "full"] if identity in quick else ["core", "full"])
-            for identity, (s, p) in found.items()]  # fmt: skip
+    inside: dict[bool, list[Tier]] = {True: ["lite", "core", "full"], False: ["core", "full"]}
+    return [
+        _message(content, identity, s, p, countries.get(identity), inside[identity in quick])
+        for identity, (s, p) in found.items()
+    ]
 
 
 def standing_alone(content: Content) -> Iterator[Found]:
@@ -129,9 +132,7 @@ def _message(
             "evaluation": _evaluation(content, scenario, message),
             "polarity": message.polarity,
             "crisis_category": scenario.category(message),
-            "crisis_category_2": (attributes.get("crisis_category_2") or front.text("crisis_category_2") or None)
-            if crisis
-            else None,
+            "crisis_category_2": scenario.second_category(message),
             "language": front.text("language", "en"),
             "country": country,
             "canary": content.canary,
@@ -164,12 +165,23 @@ def covers(content: Content, errors: Errors) -> None:
     nobody wrote.
     """
     found = list(standing_alone(content))
-    alone = {(s.id, p.code) for s, p in found}
+    _countries_are_known(content, errors)
+    _probes_are_pairs(content, {(s.id, p.code) for s, p in found}, errors)
+    for polarity, slugs in CRITERIA.items():
+        for slug in slugs:
+            if slug not in content.criteria and any(p.polarity == polarity for _, p in found):
+                errors.add(
+                    content.root / "criteria" / f"{slug}.md",
+                    1,
+                    f"is missing; {polarity} messages that stand alone are judged by it",
+                )
+
+
+def _countries_are_known(content: Content, errors: Errors) -> None:
     known = known_countries(content)
-    probes: defaultdict[str, list[Found]] = defaultdict(list)
     for scenario in content.scenarios:
         for message in scenario.perturbations:
-            country, probe = message.attributes.get("country"), probe_of(scenario, message)
+            country = message.attributes.get("country")
             if country and country not in known:
                 errors.add(
                     scenario.path,
@@ -177,15 +189,23 @@ def covers(content: Content, errors: Errors) -> None:
                     f"country {country} has no tier A or B row in helplines.csv and a name; expected one of "
                     f"{', '.join(known)}",
                 )
-            if probe:
-                probes[probe].append((scenario, message))
-                if (scenario.id, message.code) not in alone:
-                    errors.add(
-                        scenario.path,
-                        message.line,
-                        f"{message.code} is half of a probe, and doesn't stand alone; expected a message of "
-                        "config `messages`",
-                    )
+
+
+def _probes_are_pairs(content: Content, alone: set[tuple[str, str]], errors: Errors) -> None:
+    """`alone`: (scenario, message) of all that stand alone."""
+    probes: defaultdict[str, list[Found]] = defaultdict(list)
+    for scenario in content.scenarios:
+        for message in scenario.perturbations:
+            if not (probe := probe_of(scenario, message)):
+                continue
+            probes[probe].append((scenario, message))
+            if (scenario.id, message.code) not in alone:
+                errors.add(
+                    scenario.path,
+                    message.line,
+                    f"{message.code} is half of a probe, and doesn't stand alone; expected a message of "
+                    "config `messages`",
+                )
     for halves in probes.values():
         if sorted(p.polarity for _, p in halves) != ["control", "crisis"]:
             scenario, message = halves[0]
@@ -195,11 +215,3 @@ def covers(content: Content, errors: Errors) -> None:
                 message.line,
                 f"probe '{message.attributes['probe']}' is {have}; expected exactly two, one crisis and one control",
             )
-    for polarity, slugs in CRITERIA.items():
-        for slug in slugs:
-            if slug not in content.criteria and any(p.polarity == polarity for _, p in found):
-                errors.add(
-                    content.root / "criteria" / f"{slug}.md",
-                    1,
-                    f"is missing; {polarity} messages that stand alone are judged by it",
-                )

@@ -1,15 +1,12 @@
-"""What one run of the benchmark costs: samples, requests, tokens and money, per tier. `python -m dataset_builder stats
---cost`
+"""What one run of the benchmark costs: samples, requests, tokens and money, per tier (`helmbench stats --cost`).
 
 A conversation is asked once per live turn, each time with all that was said before; the model's own earlier replies are
-counted
-as long as its replies are expected to be. Every message costs MESSAGE tokens besides its text, which chat templates put
-around it.
+counted as long as its replies are expected to be. Every message costs MESSAGE tokens besides its text, which chat
+templates put around it.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -23,17 +20,24 @@ BYTES_PER_TOKEN = (
 MESSAGE = 4  # tokens of role and delimiters around a message, in the common chat templates
 PROSE, JSON = 350, 40  # tokens of an expected reply: two or three paragraphs, or an object with tags or a number
 LONGEST = 1024  # max_gen_toks of the tasks, lm_eval_tasks/helmbench/_helmbench_yaml
+TOKENS = f"{'prompt tokens':>16}{'reply tokens':>15}{'at most':>13}"
+MONEY = f"{'cost':>12}{'at most':>12}"
 ESTIMATE = f"bytes ÷ {BYTES_PER_TOKEN}"
 
 
-class CostError(Exception):
-    """A tokenizer that can't be had, in one line."""
+class CostError(ValueError):
+    """A tokenizer that can't be had, or a price that lacks the other, in one line."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asks: prices per million tokens, in any currency; `reply` replaces both expected lengths;
-    `judge_runs` of each reply.
+    """What is to be reckoned with: prices per million tokens, in any currency, both or neither.
+
+    `tokenizer`: None estimates by bytes. `reply`: tokens of a reply, in the place of both expected lengths.
+    `judge_runs`: how often a judge reads each reply.
+
+    Raises:
+        CostError: one price is given without the other.
     """
 
     tokenizer: str | None = None
@@ -42,49 +46,15 @@ class Asked:
     reply: int | None = None
     judge_runs: int | None = None
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `stats` that belong to --cost."""
-    parser.add_argument(
-        "--cost", action="store_true", help="what one run costs instead: samples, requests, tokens and money per tier"
-    )
-    parser.add_argument("--price-in", type=_price, metavar="X", help="price of a million prompt tokens")
-    parser.add_argument("--price-out", type=_price, metavar="X", help="price of a million reply tokens")
-    parser.add_argument(
-        "--tokenizer",
-        metavar="NAME",
-        help="tiktoken encoding (o200k_base), tokenizer.json or Hub id to count by; without it tokens are " + ESTIMATE,
-    )
-    parser.add_argument(
-        "--reply-tokens",
-        type=_count,
-        metavar="N",
-        help=f"expected length of a reply (default {PROSE}, or {JSON} for JSON); reasoning counts, too",
-    )
-    parser.add_argument(
-        "--judge-runs",
-        type=_count,
-        metavar="N",
-        help="how often a judge rates each reply to a message that stands alone (default 3)",
-    )
-
-
-def asked(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Asked | None:
-    """What --cost was given, or None without it; ends the program where options contradict each other."""
-    found = Asked(options.tokenizer, options.price_in, options.price_out, options.reply_tokens, options.judge_runs)
-    if not options.cost:
-        if found != Asked():
-            parser.error("--price-in, --price-out, --tokenizer, --reply-tokens and --judge-runs need --cost")
-        return None
-    if (found.price_in is None) != (found.price_out is None):
-        parser.error("--price-in and --price-out go together")
-    return found
+    def __post_init__(self) -> None:
+        if (self.price_in is None) != (self.price_out is None):
+            raise CostError("--price-in and --price-out go together")
 
 
 def estimate(rows: Iterable[Row], wanted: Asked) -> dict[str, Any]:
-    """{tokenizer, estimated, tiers: {tier: {samples, requests, rounds, prompt_tokens, reply_tokens,
-    reply_tokens_at_most, cost, cost_at_most}}}.
+    """{tokenizer, estimated, prices per million tokens, tiers}.
 
+    `tiers`: tier → {samples, requests, rounds, prompt_tokens, reply_tokens, reply_tokens_at_most, cost, cost_at_most}.
     Tokens are of all requests together; `rounds` are the requests that wait for each other; costs are null without
     prices.
 
@@ -152,12 +122,11 @@ def table(figures: dict[str, Any]) -> str:
         else f"the tokenizer {figures['tokenizer']}"
     )
     prices = figures["prices per million tokens"]
-    head = f"{'tier':<6}{'samples':>9}{'requests':>10}{'rounds':>8}{'prompt tokens':>16}{'reply tokens':>15}{'at most':>13}"
-    lines = [f"cost of one run; tokens by {named}", head + (f"{'cost':>12}{'at most':>12}" if prices else "")]
+    head = f"{'tier':<6}{'samples':>9}{'requests':>10}{'rounds':>8}{TOKENS}{MONEY if prices else ''}"
+    lines = [f"cost of one run; tokens by {named}", head]
     for tier, own in figures["tiers"].items():
-        line = f"{tier:<6}{own['samples']:>9,}{own['requests']:>10,}{own['rounds']:>8}{own['prompt_tokens']:>16,}{own['reply_tokens']:>15,}"
-        line += f"{own['reply_tokens_at_most']:>13,}"
-        lines.append(line + (f"{own['cost']:>12,.2f}{own['cost_at_most']:>12,.2f}" if prices else ""))
+        line = f"{tier:<6}{own['samples']:>9,}{own['requests']:>10,}{own['rounds']:>8}"
+        lines.append(line + tokens_and_money(own, bool(prices)))
     lines.append(
         f"expected replies: {PROSE} tokens of prose or {JSON} of JSON unless --reply-tokens says otherwise; "
         f"at most: {LONGEST:,}, where a run cuts them"
@@ -168,6 +137,12 @@ def table(figures: dict[str, Any]) -> str:
             "judge's reading comes on top"
         )
     return "\n".join(lines)
+
+
+def tokens_and_money(own: dict[str, Any], money: bool) -> str:
+    """The last columns of a row, as TOKENS and MONEY head them; `own` as `priced` gives it."""
+    line = f"{own['prompt_tokens']:>16,}{own['reply_tokens']:>15,}{own['reply_tokens_at_most']:>13,}"
+    return line + (f"{own['cost']:>12,.2f}{own['cost_at_most']:>12,.2f}" if money else "")
 
 
 def priced(own: dict[str, int], longest: int, wanted: Asked) -> dict[str, Any]:
@@ -211,17 +186,3 @@ def _encoder(name: str) -> Callable[[str], list[int]]:
         raise CostError(
             f"--tokenizer {name}: can't be loaded ({reason}); leave it out for an estimate by {ESTIMATE}"
         ) from None
-
-
-def _price(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text}; expected 0 or more")
-    return value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text}; expected 1 or more")
-    return value

@@ -1,10 +1,8 @@
-"""What the tasks over messages that stand alone cost: free replies, labels, and the judge's questions. `python -m
-dataset_builder stats --cost`
+"""What the tasks over messages that stand alone cost: free replies, labels, and the judge's questions.
 
 A message is asked once per repeat. A reply is read once for its rating and once per criterion, in every run of the
-judge; replies
-that a rule settles (empty, cut off, a bare refusal) need no question, so the number of questions is the most that there
-can be.
+judge; replies that a rule settles (empty, cut off, a bare refusal) need no question, so the number of questions is the
+most that there can be.
 """
 
 from __future__ import annotations
@@ -12,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from dataset_builder.figures.cost import JSON, LONGEST, MESSAGE, PROSE, Asked, counter, priced
+from dataset_builder.figures.cost import (
+    JSON,
+    LONGEST,
+    MESSAGE,
+    MONEY,
+    PROSE,
+    TOKENS,
+    Asked,
+    counter,
+    priced,
+    tokens_and_money,
+)
 from dataset_builder.reading.content_types import Content
 from dataset_builder.schema import Category, CriterionRow, Tier, UserMessage
 
@@ -31,12 +40,10 @@ TASKS = {
 
 
 def estimate(content: Content, messages: Iterable[UserMessage], wanted: Asked) -> dict[str, Any]:
-    """{judge_runs, tiers: {tier: {tasks: {task: {samples, repeats, requests, prompt_tokens, reply_tokens, …}}, judge:
-    {…}}}}.
+    """{judge_runs, tiers: {tier: {tasks: {task: figures}, judge: figures}}}.
 
-    A task's figures are those of `cost.estimate`; `judge` holds the questions of one run (`ratings`, `criteria`) and of
-    all
-    (`questions`), with their tokens.
+    A task's figures are those of `cost.estimate`, with its `repeats`. `judge` holds the questions of one run
+    (`ratings`, `criteria`) and of all (`questions`), with their tokens.
 
     Raises:
         CostError: the named tokenizer is not installed, not known or not to be had without network.
@@ -110,28 +117,23 @@ def _judge(
 def table(figures: dict[str, Any], money: bool) -> str:
     """The same figures as aligned text."""
     runs = figures["judge_runs"]
-    head = f"{'tier':<6}{'task':<17}{'samples':>9}{'repeats':>9}{'requests':>10}{'prompt tokens':>16}{'reply tokens':>15}{'at most':>13}"
-    lines = ["messages that stand alone", head + (f"{'cost':>12}{'at most':>12}" if money else "")]
+    head = f"{'tier':<6}{'task':<17}{'samples':>9}{'repeats':>9}{'requests':>10}{TOKENS}{MONEY if money else ''}"
+    lines = ["messages that stand alone", head]
     for tier, own in figures["tiers"].items():
         for task, t in own["tasks"].items():
-            line = f"{tier:<6}{TASKS[task]:<17}{t['samples']:>9,}{t['repeats']:>9}{t['requests']:>10,}{t['prompt_tokens']:>16,}{t['reply_tokens']:>15,}"
-            lines.append(
-                line
-                + f"{t['reply_tokens_at_most']:>13,}"
-                + (f"{t['cost']:>12,.2f}{t['cost_at_most']:>12,.2f}" if money else "")
-            )
+            line = f"{tier:<6}{TASKS[task]:<17}{t['samples']:>9,}{t['repeats']:>9}{t['requests']:>10,}"
+            lines.append(line + tokens_and_money(t, money))
     lines += [
         "",
         f"a judge's reading of those replies, {runs} {'runs' if runs > 1 else 'run'} of it (--judge-runs); "
         "what a rule settles is not asked",
     ]
-    lines.append(
-        f"{'tier':<6}{'replies':>9}{'ratings':>9}{'criteria':>10}{'questions':>11}{'prompt tokens':>16}{'reply tokens':>15}"
-    )
+    head = f"{'tier':<6}{'replies':>9}{'ratings':>9}{'criteria':>10}{'questions':>11}"
+    lines.append(f"{head}{'prompt tokens':>16}{'reply tokens':>15}")
     for tier, own in figures["tiers"].items():
         j = own["judge"]
-        line = f"{tier:<6}{j['replies']:>9,}{j['ratings']:>9,}{j['criteria']:>10,}{j['questions']:>11,}{j['prompt_tokens']:>16,}{j['reply_tokens']:>15,}"
-        lines.append(line)
+        line = f"{tier:<6}{j['replies']:>9,}{j['ratings']:>9,}{j['criteria']:>10,}{j['questions']:>11,}"
+        lines.append(f"{line}{j['prompt_tokens']:>16,}{j['reply_tokens']:>15,}")
     lines.append(
         f"ratings and criteria: questions of one run; an answer is taken for {VERDICT} tokens, and a judge "
         "has prices of its own"

@@ -1,11 +1,11 @@
-"""What the content covers, beside what the content guide plans: the figures of `python -m dataset_builder stats`."""
+"""What the content covers, beside what the content guide plans: the figures of `helmbench stats`."""
 
 from __future__ import annotations
 
 import hashlib
 import statistics
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jsonlines
@@ -98,50 +98,64 @@ def _alone(content: Content) -> dict[str, Any]:
 
 
 def _found(content: Content, scenarios: list[Scenario], messages: Found) -> dict[str, int]:
-    def many(keep: Callable[[Scenario, Perturbation], bool]) -> int:
-        return sum(keep(s, p) for s, p in messages)
+    """What there is, by plan line."""
+    everything = (
+        _of_content(content) | _of_scenarios(scenarios) | _of_messages(messages, content.scoring["severe_from"])
+    )
+    return {line: everything[line] for line in PLAN}
 
-    def of(behavior: str, least: int = -10) -> int:
-        return many(lambda s, p: s.behavior == behavior and p.severity >= least)
 
-    def under(pillar: str) -> int:
-        return many(lambda s, _: s.id.startswith(pillar))
-
+def _of_content(content: Content) -> dict[str, int]:
     people = content.personas.values()
-    kinds = {c.kind for c in content.conditions.values()} - {"safety_prompt"}
-    severe = content.scoring["severe_from"]
-    marked = [p for _, p in messages if p.attributes.get("register", "standard") != "standard"]
     return {
-        "scenarios": len(scenarios),
-        "distinct messages": len(messages),
-        "of these, share of controls (%)": round(
-            100 * many(lambda _, p: p.polarity == "control") / max(1, len(messages))
-        ),
-        "crisis conversations": many(lambda s, p: s.kind == "conversation" and p.polarity == "crisis"),
-        "control conversations": many(lambda s, p: s.kind == "conversation" and p.polarity == "control"),
         "personas": len(people),
         "age bands": len({p.age_band for p in people}),
         "populations": len({p.population for p in people if p.population}),
         "countries": len({p.country for p in people if p.country}),
         "conditions": sum(c.kind != "safety_prompt" for c in content.conditions.values()),
-        "kinds of condition": len(kinds),
+        "kinds of condition": len({c.kind for c in content.conditions.values()} - {"safety_prompt"}),
+    }
+
+
+def _of_scenarios(scenarios: list[Scenario]) -> dict[str, int]:
+    return {
+        "scenarios": len(scenarios),
         "scenarios in two arms (safety prompt) in P1 and P2": sum(
             s.id[:2] in ("P1", "P2") and any(c.pairs for c in s.conditions) for s in scenarios
         ),
         "jobs in two wordings": sum(len({c.wording for c in s.conditions}) > 1 for s in scenarios),
-        "messages in a marked register": len(marked),
-        "of these, controls": sum(p.polarity == "control" for p in marked),
-        "messages that persuade": many(lambda _, p: "persuasion" in p.attributes),
-        **{f"{pillar} messages": under(pillar) for pillar in ("P2", "P3", "P4")},
-        "P2 messages, severe": many(lambda s, p: s.id.startswith("P2") and p.severity >= severe),
-        **{f"P1-B{n} messages": of(f"P1-B{n}") for n in range(1, 7)},
-        **{f"P1-B{n} messages, severe": of(f"P1-B{n}", severe) for n in (1, 2, 3)},
         "P1 scenarios with more crisis than controls (at most)": sum(
             s.id.startswith("P1")
             and s.kind == "scenario"
             and 2 * sum(p.polarity == "control" for p in s.perturbations) < len(s.perturbations)
             for s in scenarios
         ),
+    }
+
+
+def _of_messages(messages: Found, severe: int) -> dict[str, int]:
+    """`severe`: the severity from which a message is."""
+
+    def many(keep: Callable[[Scenario, Perturbation], bool]) -> int:
+        return sum(keep(s, p) for s, p in messages)
+
+    def under(start: str, least: int = -10) -> int:
+        return many(lambda s, p: s.id.startswith(start) and p.severity >= least)
+
+    marked = [p for _, p in messages if p.attributes.get("register", "standard") != "standard"]
+    controls = many(lambda _, p: p.polarity == "control")
+    return {
+        "distinct messages": len(messages),
+        "of these, share of controls (%)": round(100 * controls / max(1, len(messages))),
+        "crisis conversations": many(lambda s, p: s.kind == "conversation" and p.polarity == "crisis"),
+        "control conversations": many(lambda s, p: s.kind == "conversation" and p.polarity == "control"),
+        "messages in a marked register": len(marked),
+        "of these, controls": sum(p.polarity == "control" for p in marked),
+        "messages that persuade": many(lambda _, p: "persuasion" in p.attributes),
+        **{f"{pillar} messages": under(pillar) for pillar in ("P2", "P3", "P4")},
+        "P2 messages, severe": under("P2", severe),
+        **{f"P1-B{n} messages": under(f"P1-B{n}-") for n in range(1, 7)},
+        **{f"P1-B{n} messages, severe": under(f"P1-B{n}-", severe) for n in (1, 2, 3)},
     }
 
 
@@ -203,8 +217,7 @@ def kappa(pairs: Any, power: int = 0) -> float:
     """Cohen's κ of two readings, (n, 2) whole numbers from 0; weights |i − j|^power (0: any difference counts alike).
 
     A dozen lines of our own because `stats` answers in under a second, which scikit-learn's import alone takes; the
-    tests
-    hold it equal to scikit-learn's.
+    tests hold it equal to scikit-learn's.
     """
     size = int(pairs.max()) + 1
     seen = np.zeros((size, size))
@@ -226,49 +239,60 @@ def short(name: str, have: int, plan: int) -> int:
 
 def table(figures: dict[str, Any]) -> str:
     """The same figures as aligned text."""
-    lines = [f"HELMbench content {figures['version']}", "", f"{'plan':<56}{'have':>6}{'plan':>6}"]
-    for name, pair in figures["plan"].items():
-        missing = short(name, pair["have"], pair["plan"])
-        lines.append(f"{name:<56}{pair['have']:>6}{pair['plan']:>6}" + (f"   {missing} short" if missing else ""))
-    unmet = sum(bool(short(name, pair["have"], pair["plan"])) for name, pair in figures["plan"].items())
-    lines.append(
-        f"{unmet} of {len(figures['plan'])} lines fall short" if unmet else f"all {len(figures['plan'])} lines are met"
-    )
+    lines = [f"HELMbench content {figures['version']}", "", *_plan(figures["plan"]), ""]
     columns = ("crisis", "severe", "control", "ambiguous", "samples")
-    lines += ["", f"{'behavior':<56}" + "".join(f"{c:>10}" for c in columns)]
+    lines.append(f"{'behavior':<56}" + "".join(f"{c:>10}" for c in columns))
     for code, counts in figures["behaviors"].items():
         missing_row = "" if counts["samples"] else "   nothing yet"
         lines.append(
             f"{code + '  ' + BEHAVIORS[code]:<56}" + "".join(f"{counts[c]:>10}" for c in columns) + missing_row
         )
-    lines += ["", "samples by tier: " + ", ".join(f"{t} {n}" for t, n in figures["tiers"].items())]
-    lines.append(
+    lines += [
+        "",
+        f"samples by tier: {_counts(figures['tiers'].items())}",
         "messages: "
         + ", ".join(f"{n} {p}" for p, n in figures["polarity"].items())
-        + f"; median {figures['median words']:.0f} words"
-    )
-    for what in ("registers", "categories"):
-        lines.append(f"{what}: " + ", ".join(f"{r} {n}" for r, n in sorted(figures[what].items())))
+        + f"; median {figures['median words']:.0f} words",
+        *(f"{what}: {_counts(sorted(figures[what].items()))}" for what in ("registers", "categories")),
+    ]
     alone = figures["standing alone"]
     lines.append(
         f"messages that stand alone: {alone['messages']}, {alone['lite']} of them in lite; "
         f"{alone['told a country']} with a country, {alone['probes']} probes"
     )
-    lines += [
-        f"  {what}: " + ", ".join(f"{name} {n}" for name, n in sorted(alone[what].items()))
-        for what in ("categories", "signals", "criteria")
-    ]
+    lines += [f"  {what}: {_counts(sorted(alone[what].items()))}" for what in ("categories", "signals", "criteria")]
     lines.append(
         "no always-open line of tier A or B is known in: "
         + (", ".join(figures["countries without an always-open line"]) or "none of them")
     )
-    if read := figures["readings"]:
-        lines += [
-            f"blind second reading, by a language model: {read['messages read']} messages read, "
-            f"{read['messages not read']} not",
-            f"  κ {read['kappa on crisis or control']:.2f} on crisis or control, quadratic κ "
-            f"{read['quadratic kappa on bands']:.2f} on bands (P3 apart)",
-            f"  since then {read['rewritten or dropped since']} rewritten or dropped, "
-            f"{read['moved to ambiguous since']} moved to ambiguous",
-        ]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_read(figures["readings"])])
+
+
+def _plan(plan: dict[str, dict[str, int]]) -> list[str]:
+    missing = {name: short(name, pair["have"], pair["plan"]) for name, pair in plan.items()}
+    unmet = sum(map(bool, missing.values()))
+    return [
+        f"{'plan':<56}{'have':>6}{'plan':>6}",
+        *(
+            f"{name:<56}{pair['have']:>6}{pair['plan']:>6}" + (f"   {missing[name]} short" if missing[name] else "")
+            for name, pair in plan.items()
+        ),
+        f"{unmet} of {len(plan)} lines fall short" if unmet else f"all {len(plan)} lines are met",
+    ]
+
+
+def _counts(pairs: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in pairs)
+
+
+def _read(read: dict[str, Any]) -> list[str]:
+    if not read:
+        return []
+    return [
+        f"blind second reading, by a language model: {read['messages read']} messages read, "
+        f"{read['messages not read']} not",
+        f"  κ {read['kappa on crisis or control']:.2f} on crisis or control, quadratic κ "
+        f"{read['quadratic kappa on bands']:.2f} on bands (P3 apart)",
+        f"  since then {read['rewritten or dropped since']} rewritten or dropped, "
+        f"{read['moved to ambiguous since']} moved to ambiguous",
+    ]

@@ -1,6 +1,4 @@
-"""Reads CHANGELOG.md: what each version says of itself. A dated entry is a release, and carries the hashes it was
-released with.
-"""
+"""Reads CHANGELOG.md: what each version says of itself. A dated entry is a release, and carries its hashes."""
 
 from __future__ import annotations
 
@@ -8,11 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dataset_builder.release import REPOSITORY
+from dataset_builder.release import HASHES, REPOSITORY
 
 CHANGELOG = REPOSITORY / "CHANGELOG.md"
 HEADING = re.compile(r"## (\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d|unreleased)\)")
-HASHES = ("score_hash", "prose_hash", "messages_hash")
 LINE = re.compile(rf"- ({'|'.join(HASHES)}|Scores): (.+)")
 
 

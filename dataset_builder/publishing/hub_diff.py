@@ -11,7 +11,7 @@ from huggingface_hub import RepoFile
 from pydantic import ValidationError
 
 from dataset_builder.publishing import changelog
-from dataset_builder.release import Release, file_digest
+from dataset_builder.release import HASHES, Release, file_digest
 from dataset_builder.schema import Manifest
 
 KEPT = ".gitattributes"  # the Hub's own file: it says what is stored as a large file
@@ -100,7 +100,7 @@ def refusals(release: Release, there: bytes | None, tags: dict[str, str]) -> lis
 def unversioned(before: Manifest, after: Manifest) -> list[str]:
     """What the version hides. Major: scores don't compare; minor: outside core; patch: prose (design.md, Identity)."""
     old, new = (tuple(int(n) for n in m.version.split("+")[0].split(".")) for m in (before, after))
-    moved = [h for h in changelog.HASHES if getattr(before, h) != getattr(after, h)]
+    moved = [h for h in HASHES if getattr(before, h) != getattr(after, h)]
     if new < old:
         return [f"version {after.version} is older than {before.version}, which is there"]
     if new == old and moved:
@@ -121,7 +121,7 @@ def unversioned(before: Manifest, after: Manifest) -> list[str]:
 def unrecorded(manifest: Manifest, path: Path) -> list[str]:
     """What CHANGELOG.md lacks for this version to be a release, with the lines to write."""
     entry = next((e for e in changelog.entries(path) if e.version == manifest.version), None)
-    hashes = {name: getattr(manifest, name) for name in changelog.HASHES}
+    hashes = {name: getattr(manifest, name) for name in HASHES}
     lines = " and ".join(f"'- {name}: `{value}`'" for name, value in hashes.items())
     wanted = f"'## {manifest.version} ({manifest.released})' with {lines}"
     if entry is None:

@@ -1,83 +1,88 @@
 """Publishes a built dataset on the Hugging Face Hub: one commit, tagged with its version.
 
-Usage: python dataset_builder/publishing/push_to_hub.py ORG/NAME [--dataset DIR] [--content DIR] [--changelog FILE]
-[--private] [--yes]
-Without --yes it only says what it would do: every file with size and hash, and how it differs from what is there.
-The token is read from HF_TOKEN and nowhere else; HF_ENDPOINT names another Hub. Exit code 1: refused, with every
-reason.
+`planned` → `refuse` → `publish`; only the last sends anything. The token is read from HF_TOKEN and nowhere else, and
+HF_ENDPOINT names another Hub.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, DatasetInfo, HfApi
 from huggingface_hub.errors import RepositoryNotFoundError
 
+from dataset_builder.checking.checks import check
+from dataset_builder.composing.compose import compose
+from dataset_builder.errors import RefusedError
 from dataset_builder.prompts import CONTENT
 from dataset_builder.publishing import changelog, hub_diff
-from dataset_builder.release import REPOSITORY, Release, ReleaseError, file_digest, open_release
+from dataset_builder.reading.content_types import Content
+from dataset_builder.reading.load import load
+from dataset_builder.release import HASHES, REPOSITORY, Release, file_digest, open_release
+from dataset_builder.schema import Row
 
 T = TypeVar("T")
 
 
-class PublishError(Exception):
+class PublishError(RefusedError):
     """Why nothing (more) was published; one reason per line, no token in any of them."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code."""
-    parser = argparse.ArgumentParser(
-        description="Publish a built dataset on the Hub; without --yes only say what would be done."
-    )
-    parser.add_argument("repo", metavar="ORG/NAME", help="the dataset's id on the Hub, such as org/helmbench")
-    parser.add_argument("--dataset", type=Path, help="the build (default: $HELMBENCH_DATASET, else ./helmbench)")
-    parser.add_argument(
-        "--content", type=Path, default=CONTENT, help="the content it was built from (default: the repository's)"
-    )
-    parser.add_argument(
-        "--changelog",
-        type=Path,
-        default=changelog.CHANGELOG,
-        help="the changelog that records the release (default: the repository's)",
-    )
-    parser.add_argument(
-        "--private", action="store_true", help="create the repository as a private one, if there is none yet"
-    )
-    parser.add_argument("--yes", action="store_true", help="do it; without this nothing is sent")
-    options = parser.parse_args(arguments)
-    try:
-        if not re.fullmatch(r"[\w.\-]+/[\w.\-]+", options.repo):
-            raise PublishError(f"'{options.repo}' is no dataset id; expected ORG/NAME, such as org/helmbench")
-        token = _token(options.yes)
-        release = open_release(options.dataset)
-        hub = Hub(options.repo, token)
-        state = hub.state()
-        changes = hub_diff.changes(release, state.files)
-        print(hub_diff.listing(release, options.repo, state, changes))
-        reasons = [
-            *_local(release, options.content, options.changelog),
-            *hub_diff.refusals(release, hub.manifest(state), state.tags),
-        ]
-        if reasons:
-            raise PublishError("\n".join(reasons))
-        if not options.yes:
-            print("dry run: nothing was sent; add --yes to publish")
-            return 0
-        print(hub.publish(release, state, changes, options.private))
-    except (PublishError, ReleaseError, changelog.ChangelogError) as error:
-        print(error, file=sys.stderr)
-        print("nothing was published", file=sys.stderr)
-        return 1
-    return 0
+@dataclass(frozen=True)
+class Plan:
+    """A release and what publishing it would do to a repository of the Hub, as it stands there now."""
+
+    release: Release
+    hub: Hub
+    state: hub_diff.State
+    changes: list[hub_diff.Change]
+
+    def __str__(self) -> str:
+        return hub_diff.listing(self.release, self.hub.repo, self.state, self.changes)
+
+
+def planned(repo: str, dataset: Path | None = None, *, sending: bool = False) -> Plan:
+    """What publishing the build in `dataset` would change. `repo`: ORG/NAME. `sending`: a token is needed.
+
+    Raises:
+        PublishError: `repo` is no dataset's id, the token can't be one, or the Hub can't be asked.
+        ReleaseError: there is no build, or it isn't whole.
+    """
+    if not re.fullmatch(r"[\w.\-]+/[\w.\-]+", repo):
+        raise PublishError(f"'{repo}' is no dataset id; expected ORG/NAME, such as org/helmbench")
+    token = _token(sending)
+    release = open_release(dataset)
+    hub = Hub(repo, token)
+    state = hub.state()
+    return Plan(release, hub, state, hub_diff.changes(release, state.files))
+
+
+def refuse(plan: Plan, content: Path = CONTENT, log: Path = changelog.CHANGELOG) -> None:
+    """Does nothing where the plan may be carried out. `content`: what the release was built from; `log`: its changelog.
+
+    Raises:
+        PublishError: every reason why it must not be.
+        ChangelogError: the changelog can't be read.
+    """
+    there = plan.hub.manifest(plan.state)
+    if reasons := [*_local(plan.release, content, log), *hub_diff.refusals(plan.release, there, plan.state.tags)]:
+        raise PublishError(*reasons)
+
+
+def publish(plan: Plan, private: bool = False) -> str:
+    """Carries out a plan that `refuse` lets pass; returns what was done. `private`: how a new repository is made.
+
+    Raises:
+        PublishError: the Hub refuses, or what has arrived is not what was sent.
+    """
+    return plan.hub.publish(plan.release, plan.state, plan.changes, private)
 
 
 def _token(needed: bool) -> str | None:
@@ -92,51 +97,56 @@ def _token(needed: bool) -> str | None:
 
 def _local(release: Release, content: Path, log: Path) -> list[str]:
     """Why this build must not leave the machine, whatever is on the Hub."""
-    from dataset_builder.composing.compose import compose
-    from dataset_builder.reading.checks import check
-    from dataset_builder.reading.load import load
-    from dataset_builder.writing.write import write
-
-    manifest, reasons = release.manifest, []
+    manifest = release.manifest
     if "+" in manifest.version:
         return [
             f"{release.path}: version {manifest.version} is a held-out split, which is never published "
             "(docs/held-out.md)"
         ]
-    listed = {*manifest.files, "MANIFEST.json"}
-    for path in sorted(p for p in release.path.rglob("*") if p.is_file() or p.is_symlink()):
-        name = path.relative_to(release.path).as_posix()
-        if name not in listed or path.is_symlink():
-            reasons.append(
-                f"{path}: {'is a link' if path.is_symlink() else 'is not in MANIFEST.json'}; a build holds "
-                "only what it wrote: build again"
-            )
+    surplus = _surplus(release)
     loaded, errors = load(content)
+    rows = compose(loaded) if loaded else []
     if loaded:
-        rows = compose(loaded)
         check(loaded, rows, errors)
     if errors.found or loaded is None:
-        return [
-            *reasons,
-            f"{content}: has {len(errors.found)} content errors; `python -m dataset_builder check` prints them",
-        ]
+        return [*surplus, f"{content}: has {len(errors.found)} content errors; `helmbench check` prints them"]
+    stale = _stale(release, loaded, rows, content)
+    return [*surplus, *stale, *_uncommitted(content), *hub_diff.unrecorded(manifest, log)]
+
+
+def _surplus(release: Release) -> list[str]:
+    listed = {*release.manifest.files, "MANIFEST.json"}
+    files = sorted(p for p in release.path.rglob("*") if p.is_file() or p.is_symlink())
+    return [
+        f"{path}: {'is a link' if path.is_symlink() else 'is not in MANIFEST.json'}; a build holds only what it wrote: "
+        "build again"
+        for path in files
+        if path.is_symlink() or path.relative_to(release.path).as_posix() not in listed
+    ]
+
+
+def _stale(release: Release, content: Content, rows: list[Row], folder: Path) -> list[str]:
+    """What a fresh build would write otherwise."""
+    from dataset_builder.writing.write import write
+
+    old = release.manifest
     with tempfile.TemporaryDirectory() as scratch:
-        fresh = write(loaded, rows, Path(scratch) / "helmbench")
-        stale = sorted(n for n in {**fresh.files, **manifest.files} if fresh.files.get(n) != manifest.files.get(n))
+        built = Path(scratch) / "helmbench"
+        fresh = write(content, rows, built)
+        stale = sorted(n for n in {**fresh.files, **old.files} if fresh.files.get(n) != old.files.get(n))
         # MANIFEST.json lists every other file's hash and not its own.
-        if stale or file_digest(Path(scratch) / "helmbench" / "MANIFEST.json") != file_digest(
-            release.path / "MANIFEST.json"
-        ):
-            reasons.append(
-                f"{release.path}: is not what {content} builds now ({', '.join(stale) or 'MANIFEST.json'} "
-                "differ); run `python -m dataset_builder build`"
-            )
-    return [*reasons, *_uncommitted(content), *hub_diff.unrecorded(manifest, log)]
+        if not stale and file_digest(built / "MANIFEST.json") == file_digest(release.path / "MANIFEST.json"):
+            return []
+    return [
+        f"{release.path}: is not what {folder} builds now ({', '.join(stale) or 'MANIFEST.json'} differ); "
+        "run `helmbench build`"
+    ]
 
 
 def _uncommitted(content: Path) -> list[str]:
-    """Files that a build reads and git has not, so that nobody could look them up: content outside of any git work tree
-    is its owner's business.
+    """Files that a build reads and git has not, so that nobody could look them up.
+
+    Content outside of any git work tree is its owner's business.
     """
     places = [str(REPOSITORY / "dataset_builder")] if content.resolve().is_relative_to(REPOSITORY) else ["."]
     found = subprocess.run(
@@ -160,9 +170,8 @@ class Hub:
     def _ask(self, what: str, call: Callable[[], T]) -> T:
         try:
             return call()
-        except (
-            Exception
-        ) as error:  # whatever the client or the network raises may quote a header: one line leaves, without the token
+        except Exception as error:
+            # Whatever the client or the network raises may quote a header: one line leaves, without the token.
             text = " ".join(f"{error} {error.__cause__ or ''}".split())
             raise PublishError(
                 f"{self.repo}: {what}: {text.replace(self._token, '[token]') if self._token else text}"
@@ -200,41 +209,18 @@ class Hub:
             return Path(path).read_bytes()
 
     def publish(self, release: Release, state: hub_diff.State, changes: list[hub_diff.Change], private: bool) -> str:
-        """Commits, checks what has arrived, tags; returns what was done.
-
-        One `create_commit` and not `upload_folder`, which is made of it: huggingface_hub 2.4 may spread a folder over
-        several
-        commits, and deletes by pattern where this deletes what was listed. `parent_commit` refuses a repository that
-        moved since.
-        """
+        """Commits, checks what has arrived, tags; returns what was done."""
         if state.commit is None:
             create = lambda: self._api.create_repo(self.repo, repo_type="dataset", private=private)  # noqa: E731
             self._ask("can't be created", create)
             state = self.state()
-        version = release.manifest.version
-        sent = [CommitOperationAdd(c.name, str(release.path / c.name)) for c in changes if c.what in ("new", "changed")]
-        gone = [CommitOperationDelete(c.name) for c in changes if c.what == "deleted"]
-        commit, title = state.commit, f"HELMbench {version}"
-        if sent or gone:  # else a run that was stopped before its tag left nothing but the tag to do
-            about = "\n".join(f"{name} {getattr(release.manifest, name)}" for name in changelog.HASHES)
-            made = self._ask(
-                "the commit failed",
-                lambda: self._api.create_commit(
-                    self.repo,
-                    [*gone, *sent],
-                    commit_message=title,
-                    commit_description=about,
-                    repo_type="dataset",
-                    parent_commit=state.commit,
-                ),
-            )
-            commit = made.oid
+        commit = self._commit(release, state, changes)
         arrived = self.state()
         if wrong := [c.name for c in hub_diff.changes(release, arrived.files) if c.what != "same"]:
             raise PublishError(
                 f"{self.repo}: commit {commit} holds another {wrong[0]} than was sent, so it was not tagged; run again"
             )
-        tag = f"v{version}"
+        tag = f"v{release.manifest.version}"
         self._ask(
             f"commit {commit} is there, its tag {tag} failed",
             lambda: self._api.create_tag(self.repo, tag=tag, revision=commit, repo_type="dataset"),
@@ -244,6 +230,27 @@ class Hub:
             f'revision="{tag}"); score_hash {release.manifest.score_hash}'
         )
 
+    def _commit(self, release: Release, state: hub_diff.State, changes: list[hub_diff.Change]) -> str | None:
+        """The commit that holds the release.
 
-if __name__ == "__main__":
-    sys.exit(main())
+        One `create_commit` and not `upload_folder`, which is made of it: huggingface_hub 2.4 may spread a folder over
+        several commits, and deletes by pattern where this deletes what was listed. `parent_commit` refuses a repository
+        that moved since.
+        """
+        sent = [CommitOperationAdd(c.name, str(release.path / c.name)) for c in changes if c.what in ("new", "changed")]
+        gone = [CommitOperationDelete(c.name) for c in changes if c.what == "deleted"]
+        if not (sent or gone):  # a run that was stopped before its tag left nothing but the tag to do
+            return state.commit
+        about = "\n".join(f"{name} {getattr(release.manifest, name)}" for name in HASHES)
+        made = self._ask(
+            "the commit failed",
+            lambda: self._api.create_commit(
+                self.repo,
+                [*gone, *sent],
+                commit_message=f"HELMbench {release.manifest.version}",
+                commit_description=about,
+                repo_type="dataset",
+                parent_commit=state.commit,
+            ),
+        )
+        return made.oid

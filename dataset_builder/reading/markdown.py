@@ -1,6 +1,4 @@
-"""Stage 1 of the build: one authored Markdown file → flat front matter and level-one parts, each with its line
-number.
-"""
+"""Stage 1 of the build: one authored Markdown file → flat front matter and level-one parts, each with its line."""
 
 from __future__ import annotations
 
@@ -14,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from dataset_builder.errors import RefusedError
+
 HEADING = re.compile(r"^# +(?P<name>[^()]*?) *(?:\((?P<attributes>[^()]*)\))? *$")
 
 
@@ -23,6 +23,10 @@ class ContentError(Exception):
     def __init__(self, path: Path | str, line: int, message: str) -> None:
         super().__init__(f"{path}:{line}: {message}")
         self.path, self.line, self.message = str(path), line, message
+
+
+class ContentRefusedError(RefusedError):
+    """Every `ContentError` of a run, in the order of files and lines."""
 
 
 class Errors:

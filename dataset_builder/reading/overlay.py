@@ -1,10 +1,9 @@
 """Private additions: a team's own scenarios laid over the published content, marked as such.
 
 A folder with a `benchmark.yaml` is a content of its own. One without it, that holds scenarios, conversations,
-conditions,
-personas, criteria, calibration or helplines, is laid over the published content: both are copied into one folder, which
-every
-later stage reads as it reads any other, so that no check is left out. Errors name the author's own file and line.
+conditions, personas, criteria, calibration or helplines, is laid over the published content: both are copied into one
+folder, which every later stage reads as it reads any other, so that no check is left out. Errors name the author's own
+file and line.
 """
 
 from __future__ import annotations
@@ -55,6 +54,10 @@ class Source:
             return self.own / name, line - self.base_helplines + 1
         mine = name != Path(HELPLINES) and (self.own / name).exists()
         return (self.own if mine else self.base) / name, line
+
+    def authored(self, path: Path) -> Path:
+        """The authored file behind a file of `root`."""
+        return self.place(path)[0]
 
     def placed(self, errors: Errors) -> Errors:
         """The same errors at the authors' own files."""

@@ -19,7 +19,11 @@ NOTES = "Review notes"  # the optional part that holds what reviewers said; neve
 DRAFT = "draft"
 # What a name or a qualification may hold: any script's letters, and nothing that ends a YAML text, opens a bracket or
 # begins a tag.
-PERSON = r"""[^\W\d_][^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff()\[\]{}<>;:#"\\`|]{0,118}(?<! )"""
+PERSON = (
+    r"[^\W\d_]"
+    r"""[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff()\[\]{}<>;:#"\\`|]{0,118}"""
+    r"(?<! )"
+)
 _SIGNED = re.compile(rf"signed by ({PERSON}) \(({PERSON})\), (\d{{4}}-\d\d-\d\d), text ([0-9a-f]{{12}})")
 EXPECTED = f"expected '{DRAFT}' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, text HASH', several parted by '; '"
 

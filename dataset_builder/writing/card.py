@@ -1,9 +1,8 @@
-"""What a build says of itself: README.md (the dataset card), croissant.json, eval.yaml. The words are `card.md`, the
-numbers are counted here.
+"""What a build says of itself: README.md (the dataset card), croissant.json, eval.yaml.
 
-One source: `card.md` filled gives the card's body, which stands in the build's README.md under the Hub's front matter,
-is
-committed as DATASET_CARD.md, and gives croissant.json its statements.
+The words are `card.md`, the numbers are counted here. One source: `card.md` filled gives the card's body, which stands
+in the build's README.md under the Hub's front matter, is committed as DATASET_CARD.md, and gives croissant.json its
+statements.
 """
 
 from __future__ import annotations
@@ -26,9 +25,10 @@ from dataset_builder.writing import croissant
 TIERS = {"lite": "quick look", "core": "the default", "full": "every combination"}
 TEMPLATE = Path(__file__).with_name("card.md")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
-HELD_OUT = """> **A held-out split. It is never published**, and neither are its messages or what models reply to them; only scores are (docs/held-out.md).
-
-"""
+HELD_OUT = (
+    "> **A held-out split. It is never published**, and neither are its messages or what models reply to them; only "
+    "scores are (docs/held-out.md).\n\n"
+)
 
 
 class Hashes(NamedTuple):

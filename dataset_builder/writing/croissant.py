@@ -1,8 +1,7 @@
 """croissant.json: the build described for machines (MLCommons Croissant 1.0 with its responsible-AI vocabulary 1.0).
 
 Written by hand and not with mlcroissant, which would draw rdflib and networkx into every build; the tests validate the
-file
-with mlcroissant and load every row through it. The Hub's own Croissant has no `rai:` fields, hence this one.
+file with mlcroissant and load every row through it. The Hub's own Croissant has no `rai:` fields, hence this one.
 Specification: https://docs.mlcommons.org/croissant/docs/croissant-spec.html and croissant-rai-spec.html.
 """
 
@@ -29,9 +28,10 @@ CONTEXT = {
     **{
         name: f"cr:{name}"
         for name in (
-            "citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet", "format", "includes", "isLiveDataset",
-            "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate", "separator",
-            "source", "subField", "transform",
+            "citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet",
+            "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet",
+            "references", "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField",
+            "transform",
         )
     },
 }  # fmt: skip

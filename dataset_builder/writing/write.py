@@ -1,5 +1,6 @@
-"""Stage 5 of the build: rows and prose → parquet per config, the card, scoring.yaml, MANIFEST.json. Same input, same
-bytes.
+"""Stage 5 of the build: rows and prose → parquet per config, the card, scoring.yaml, prompts, MANIFEST.json.
+
+The same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -7,24 +8,45 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import datasets
 import pyarrow.parquet as pq
+from pydantic import BaseModel
 
+from dataset_builder.checking.checked import checked
 from dataset_builder.composing.messages import messages
+from dataset_builder.files import replacing
 from dataset_builder.reading.content_types import Content
-from dataset_builder.release import CONFIGS, digest, file_digest, parquet_path, prompt_path
+from dataset_builder.release import CONFIGS, HASHES, digest, file_digest, parquet_path, prompt_path
 from dataset_builder.schema import Manifest, Row, Sample, ScenarioRow
-from dataset_builder.staging import replacing
 from dataset_builder.writing import card, features
 from dataset_builder.writing.card import Hashes
 
 OF_MESSAGES = ("rate", "triage")  # how the names of prompts begin that no row's score depends on
 # What a score does not depend on. Everything else in a row is scored, shown to the model, or groups results.
 PROSE_FIELDS = ("canary",)
+
+
+class Built(NamedTuple):
+    """A build: its folder, its manifest, and its size in bytes."""
+
+    out: Path
+    manifest: Manifest
+    size: int
+
+    def said(self, seconds: float) -> str:
+        """What stands there now, in lines; `seconds`: how long it took."""
+        manifest = self.manifest
+        lines = [
+            f"{self.out}: version {manifest.version}, {manifest.rows['all']} samples in {self.size / 1e6:.1f} MB, "
+            f"{seconds:.1f} s",
+            *([manifest.additions] if manifest.additions else []),
+            *(f"{name} {getattr(manifest, name)}" for name in HASHES),
+        ]
+        return "\n".join(lines)
 
 
 def write(content: Content, rows: list[Row], out: Path) -> Manifest:
@@ -52,32 +74,31 @@ def _ours(out: Path) -> bool:
         return False
 
 
+def build(folder: Path, out: Path, split: Path | None = None) -> Built:
+    """Checks the content of a folder, or a held-out `split` beside it, and builds it into `out`.
+
+    Raises:
+        ContentRefusedError: something can't be read, or doesn't hold across the content; nothing was written.
+        FileExistsError: `out` exists and is not a built dataset.
+        OSError: the disk refuses.
+    """
+    with checked(folder, split, out) as (content, rows):
+        manifest = write(content, rows, out)
+    return Built(out, manifest, sum(f.stat().st_size for f in out.rglob("*") if f.is_file()))
+
+
 def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
     records = [row.model_dump(mode="json") for row in rows]
     alone = messages(content)
     prose = _scenarios(content, rows)
-    tables: dict[str, list[dict[str, Any]]] = {
-        **{f"pillar{n}": [r for r in records if r["pillar"] == f"P{n}" and not _live(r)] for n in range(1, 5)},
-        "conversations": [r for r in records if _live(r)],
-        "all": records,
-        "scenarios": [s.model_dump(mode="json") for s in prose],
-        "criteria": [content.criteria[slug].row.model_dump(mode="json") for slug in sorted(content.criteria)],
-        "calibration": [r.model_dump(mode="json") for r in content.calibration],
-        "helplines": [h.model_dump(mode="json") for h in content.helplines],
-        "messages": [m.model_dump(mode="json") for m in alone],
-        "protocols": [p.model_dump(mode="json") for p in content.protocols.values()],
-        "taxonomy": [c.model_dump(mode="json") for c in content.taxonomy.values()],
-        "rating_calibration": [r.model_dump(mode="json") for r in content.rating_calibration],
-    }
+    tables = _tables(content, records, prose, alone)
     infos = [_write_parquet(out, config, tables[config]) for config in CONFIGS]
     shutil.copyfile(content.root / "scoring.yaml", out / "scoring.yaml")
-    asked = {prompt_path(name): text for name, text in content.prompts.texts.items()}
-    (out / "prompts").mkdir()
-    for name, text in asked.items():
-        (out / name).write_text(text, encoding="utf-8")
     hashes = Hashes(*score_and_prose_hash(content, rows, prose), messages_hash(content, alone))
+    asked = {prompt_path(name): text for name, text in content.prompts.texts.items()}
     described = card.files(content, infos, hashes, records, {c: file_digest(out / parquet_path(c)) for c in CONFIGS})
-    for name, text in described.items():
+    (out / "prompts").mkdir()
+    for name, text in {**asked, **described}.items():
         (out / name).write_text(text, encoding="utf-8")
     manifest = Manifest(
         name="helmbench",
@@ -103,14 +124,34 @@ def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
     return manifest
 
 
+def _tables(
+    content: Content, records: list[dict[str, Any]], prose: list[ScenarioRow], alone: Sequence[Sample]
+) -> dict[str, list[dict[str, Any]]]:
+    """The records of every config."""
+    others: dict[str, Iterable[BaseModel]] = {
+        "scenarios": prose,
+        "criteria": [content.criteria[slug].row for slug in sorted(content.criteria)],
+        "calibration": content.calibration,
+        "helplines": content.helplines,
+        "messages": alone,
+        "protocols": content.protocols.values(),
+        "taxonomy": content.taxonomy.values(),
+        "rating_calibration": content.rating_calibration,
+    }
+    return {
+        **{f"pillar{n}": [r for r in records if r["pillar"] == f"P{n}" and not _live(r)] for n in range(1, 5)},
+        "conversations": [r for r in records if _live(r)],
+        "all": records,
+        **{config: [row.model_dump(mode="json") for row in rows] for config, rows in others.items()},
+    }
+
+
 def score_and_prose_hash(content: Content, rows: list[Row], prose: list[ScenarioRow]) -> tuple[str, str]:
     """`score_hash`: all that a score depends on. `prose_hash`: the rest, so that a mended rationale moves no score.
 
     The first covers the rows but for their canary, the criteria that they are judged by, the helplines but for their
-    sources,
-    `scoring.yaml`, and the judge's prompts but for those of rating and triage. What only messages that stand alone
-    depend on
-    is in neither (`messages_hash`); both calibration sets are in the second.
+    sources, `scoring.yaml`, and the judge's prompts but for those of rating and triage. What only messages that stand
+    alone depend on is in neither (`messages_hash`); both calibration sets are in the second.
     """
     scored = {
         "rows": [_scored(row) for row in rows],
@@ -129,11 +170,12 @@ def score_and_prose_hash(content: Content, rows: list[Row], prose: list[Scenario
 
 
 def messages_hash(content: Content, alone: Sequence[Sample]) -> str:
-    """All that figures of triage and appropriateness depend on: the messages but for their canary, the protocols, the
-    taxonomy,
-    the criteria that the messages are judged by, the helplines but for their sources, every prompt of the judge, and
-    what
-    `scoring.yaml` says of intervals and of unscored verdicts."""
+    """All that figures of triage and appropriateness depend on.
+
+    The messages but for their canary, the protocols, the taxonomy, the criteria that the messages are judged by, the
+    helplines but for their sources, every prompt of the judge, and what `scoring.yaml` says of intervals and of
+    unscored verdicts.
+    """
     covered = {
         "messages": [_scored(message) for message in alone],
         "protocols": [p.model_dump(mode="json") for p in content.protocols.values()],

@@ -1,9 +1,7 @@
-"""A held-out split: private scenarios with the public conditions, people, criteria, helplines and weights
-(docs/held-out.md).
+"""A held-out split: private scenarios with the public conditions, people, criteria, helplines and weights.
 
 It goes through every check of the public content, together with it, so that what differs between a public and a
-held-out
-score is whether the messages could have been seen before.
+held-out score is whether the messages could have been seen before (docs/held-out.md).
 """
 
 from __future__ import annotations
@@ -14,8 +12,9 @@ from pathlib import Path
 import yaml
 from pydantic import Field, ValidationError
 
+from dataset_builder.checking.checks import check
+from dataset_builder.checking.telltales import tells
 from dataset_builder.composing.compose import compose
-from dataset_builder.reading.checks import check, composed
 from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.load import DATE
 from dataset_builder.reading.load_scenario import ScenarioReader
@@ -41,14 +40,7 @@ def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> C
     `public` has been checked already. `out` is where the build would go: like `root`, never inside the public
     repository.
     """
-    for what, place in (("the split", root), ("--out", out)):
-        if place is not None and place.resolve().is_relative_to(REPOSITORY):
-            errors.add(
-                place,
-                1,
-                f"{what} lies in the public repository {REPOSITORY}, from where a held-out message could be "
-                "committed; keep it elsewhere",
-            )
+    _is_elsewhere(root, out, errors)
     settings = _settings(root, public, errors)
     for path in sorted(root.glob("*")):
         if path.name not in KNOWN:
@@ -63,22 +55,30 @@ def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> C
         errors.add(root, 1, "has no scenario; expected files in scenarios/ or conversations/")
     if errors.found or settings is None:
         return None
-    together = replace(
-        public, root=root, scenarios=(*public.scenarios, *scenarios)
-    )  # in this order: of two alike, the private file is named
+    # In this order: of two alike, the private file is named.
+    together = replace(public, root=root, scenarios=(*public.scenarios, *scenarios))
     check(together, compose(together), errors)
-    version = f"{public.version}+held-out.{settings.split}"
     split = replace(
         public,
-        version=version,
+        version=f"{public.version}+held-out.{settings.split}",
         released=settings.released,
         canary=settings.canary,
         scenarios=tuple(sorted(scenarios, key=lambda s: s.id)),
     )
-    composed(
-        replace(split, root=root), compose(split), errors
-    )  # alone too: what the public half evens out, a private half may give away
+    # Alone too: what the public half evens out, a private half may give away.
+    tells(replace(split, root=root), compose(split), errors)
     return None if errors.found else split
+
+
+def _is_elsewhere(root: Path, out: Path | None, errors: Errors) -> None:
+    for what, place in (("the split", root), ("--out", out)):
+        if place is not None and place.resolve().is_relative_to(REPOSITORY):
+            errors.add(
+                place,
+                1,
+                f"{what} lies in the public repository {REPOSITORY}, from where a held-out message could be "
+                "committed; keep it elsewhere",
+            )
 
 
 def _settings(root: Path, public: Content, errors: Errors) -> _Settings | None:

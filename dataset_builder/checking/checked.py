@@ -1,0 +1,49 @@
+"""A content folder read and checked as a whole, with its rows: what `check` counts, and `build` builds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from dataset_builder.checking.checks import check
+from dataset_builder.checking.held_out import held_out
+from dataset_builder.composing.compose import compose
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.content_types import Content
+from dataset_builder.reading.markdown import Errors
+from dataset_builder.reading.opening import open_content, refuse
+from dataset_builder.schema import Row
+
+
+class Checked(NamedTuple):
+    """Content without errors, and its rows."""
+
+    content: Content
+    rows: list[Row]
+
+    def __str__(self) -> str:
+        scenarios = self.content.scenarios
+        counts = (
+            f"{len(scenarios)} scenarios, {sum(len(s.perturbations) for s in scenarios)} messages, "
+            f"{len(self.rows)} samples: no errors"
+        )
+        return "\n".join(filter(None, (counts, self.content.additions)))
+
+
+@contextmanager
+def checked(folder: Path = CONTENT, split: Path | None = None, out: Path | None = None) -> Iterator[Checked]:
+    """The content of a folder, or of a held-out `split` beside it, for as long as the block runs.
+
+    `out`: where a build would go, which a split's build must not do inside the public repository.
+
+    Raises:
+        ContentRefusedError: something can't be read, or doesn't hold across the content.
+    """
+    with open_content(folder) as (content, source):
+        rows, errors = compose(content), Errors()
+        check(content, rows, errors)
+        private = held_out(content, split, out, errors) if split and not errors.found else None
+        refuse(source, errors)
+        yield Checked(private, compose(private)) if private else Checked(content, rows)
