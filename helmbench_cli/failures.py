@@ -6,8 +6,8 @@ import sys
 
 from dataset_builder.release import ReleaseError
 from helmbench_cli.app import BAD_INPUT, CAPPED, STOPPED, UNREACHABLE
-from judge.llm.budget import BudgetError
-from replies.errors import EngineError, RunError
+from judge.llm.errors import BudgetError, EngineError
+from replies.errors import RunError
 
 CODES: tuple[tuple[type[BaseException], int], ...] = (
     (BudgetError, CAPPED),

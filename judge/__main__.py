@@ -20,9 +20,9 @@ import sys
 from pathlib import Path
 
 from dataset_builder.release import ReleaseError
-from judge.llm.budget import BudgetError
+from judge.llm.errors import BudgetError, EngineError
 from judge.llm.questions import PLAIN, REASONED, WORDINGS
-from replies.errors import EngineError, RunError
+from replies.errors import RunError
 
 # Each is a module of ours with `add_arguments(parser)` and `run(options) -> int`; read only when it is asked for.
 MODULES = {

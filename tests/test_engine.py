@@ -16,9 +16,9 @@ from judge.llm.answers import Parsed
 from judge.llm.batch import Answer, Log, Replies, read
 from judge.llm.budget import Prices
 from judge.llm.engine import Endpoint
+from judge.llm.errors import EngineError
 from judge.llm.questions import JudgeRequest
 from judge.llm.run import Collected, collect
-from replies.errors import EngineError
 
 SECRET = "sk-loopback-secret-0123456789"
 LABELS = ("PASS", "PARTIAL", "FAIL")

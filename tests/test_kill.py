@@ -26,7 +26,7 @@ from judge.llm import batch
 from judge.llm.batch import ASKS, Replies
 from judge.llm.questions import JudgeRequest, prompt_hash
 from judge.verdicts import JudgeIdentity, questions
-from replies.run import read_replies
+from replies.collected import read_replies
 
 KILLS, QUESTIONS = 50, 500
 SECRET = "sk-killed-secret-0123456789"
@@ -175,7 +175,7 @@ def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(
         with faulty.change:
             assert faulty.change.wait_for(lambda: faulty.total >= before + more, timeout=60), (
                 "the run ended before it was killed"
-            )  # noqa: B023
+            )
         time.sleep(drawn.uniform(0, 0.02))
         os.kill(pid, signal.SIGKILL)
         assert starter.wait() == -signal.SIGKILL

@@ -20,8 +20,9 @@ from judge.llm import engine
 from judge.panel import OUTCOMES_WORST_FIRST, Decided, Member, combine, identity_of, majority
 from judge.schema import VERDICTS, Scorecard, Verdict
 from judge.verdicts import JudgeIdentity, judge_run
-from replies.run import Run, live_turns
+from replies.run import Run
 from replies.schema import Model, Reply
+from replies.script import live_turns
 
 OFFLINE = JudgeIdentity("offline-3", None)
 NAMES = ("one", "two", "three", "four")

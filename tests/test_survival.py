@@ -31,7 +31,9 @@ from lm_eval_tasks.helmbench import wire
 from lm_eval_tasks.helmbench.survive import Survivor, _tensor_finishes, survivor
 from lm_eval_tasks.helmbench.window import Window
 from lm_eval_tasks.helmbench.wire import IN_A_ROW, Ended, read
-from replies.run import Run, live_turns, read_run
+from replies.lm_eval_log import read_run
+from replies.run import Run
+from replies.script import live_turns
 from replies.waiting import retry_after
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"

@@ -17,7 +17,8 @@ from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
 from judge.calibration.labels import calibrate
 from judge.calibration.types import NO_READING, Answered, Answers, Calibration
 from judge.llm import batch
-from judge.llm.budget import BudgetError, Prices
+from judge.llm.budget import Prices
+from judge.llm.errors import BudgetError, EngineError
 from judge.llm.questions import PLAIN, RATE, JudgeRequest, for_calibration, prompt_hash, rating_request, roles
 from judge.llm.run import collect
 from judge.offline import judge as offline
@@ -25,7 +26,7 @@ from judge.offline import rating as offline_rating
 from judge.rules.answers import conduct
 from judge.rules.resources import decide_resource
 from judge.verdicts import SAYS_NOTHING, JudgeIdentity
-from replies.errors import EngineError, RunError
+from replies.errors import RunError
 from replies.visible import visible
 
 Questions = Callable[[], Iterator[JudgeRequest]]

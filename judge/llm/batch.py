@@ -23,8 +23,9 @@ from typing import Any, Literal, NamedTuple
 
 from judge.llm.answers import Parsed, parse, parse_category
 from judge.llm.budget import NOTHING, Tokens
+from judge.llm.errors import EngineError
 from judge.llm.questions import JudgeRequest
-from replies.errors import EngineError, RunError
+from replies.errors import RunError
 
 ASKS = 3  # one question and two re-asks; then the verdict is unscored
 LIVE = "replies.jsonl"  # what our engine appends to; other engines' files stand beside it

@@ -26,9 +26,9 @@ from tqdm import tqdm
 
 from judge.llm import batch
 from judge.llm.batch import ASKS, Log
-from judge.llm.budget import NOTHING, Budget, CapReachedError, worst_case
+from judge.llm.budget import NOTHING, Budget, worst_case
+from judge.llm.errors import CapReachedError, EngineError
 from judge.llm.questions import JudgeRequest
-from replies.errors import EngineError
 from replies.waiting import retry_after
 
 BACKOFF, LONGEST = (

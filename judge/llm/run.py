@@ -15,11 +15,14 @@ from urllib.parse import urlsplit
 from corpora.labelled import on_corpus
 from dataset_builder.release import Release, open_release
 from judge.llm import batch
-from judge.llm.budget import Budget, BudgetError, CostEstimate, Prices, Tokens
+from judge.llm.budget import Budget, CostEstimate, Prices, Tokens
+from judge.llm.errors import BudgetError, EngineError
 from judge.llm.questions import JudgeRequest, prompt_hash
 from judge.verdicts import JudgeIdentity, questions
-from replies.errors import EngineError, RunError
-from replies.run import Run, read_replies, read_run
+from replies.collected import read_replies
+from replies.errors import RunError
+from replies.lm_eval_log import read_run
+from replies.run import Run
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint, Outcome
