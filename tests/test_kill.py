@@ -36,10 +36,10 @@ STARTER = """
 import json, os, signal, sys
 from dataset_builder.release import open_release
 from judge import pipeline
-from judge.asking import run as asking
-from judge.asking import engine
+from judge.llm import run as asking
 from judge.__main__ import main
-engine.BACKOFF = 0.001
+from replies import waiting
+waiting.BACKOFF = 0.001
 release = open_release(sys.argv[1])
 release.rows, release.criteria, release.helplines
 asking.open_release = lambda folder: release

@@ -34,7 +34,7 @@ from lm_eval_tasks.helmbench.wire import IN_A_ROW, Ended, read
 from replies.lm_eval_log import read_run
 from replies.run import Run
 from replies.script import live_turns
-from replies.waiting import retry_after
+from replies.waiting import Trouble, retry_after
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 STORM = dict.fromkeys(FAULTS, 0.05) | {"400": 0.01}
@@ -242,7 +242,7 @@ def test_replies_are_read_in_the_forms_that_servers_use(body: dict[str, Any], fi
 )
 def test_an_answer_that_is_none_is_asked_for_again(body: Any) -> None:
     """A 200 without a reply in it is the wire's failure, and is never read as the model's silence."""
-    assert isinstance(read(body, model_at("http://127.0.0.1:1").parse_generations), wire.Trouble)
+    assert isinstance(read(body, model_at("http://127.0.0.1:1").parse_generations), Trouble)
 
 
 def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:

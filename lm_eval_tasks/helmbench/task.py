@@ -29,9 +29,10 @@ from dataset_builder.schema import Row
 from judge.rules.answers import conduct
 from lm_eval_tasks.helmbench.metrics import Point, points_by_rule
 from lm_eval_tasks.helmbench.survive import Survivor, survivor
-from lm_eval_tasks.helmbench.wire import PATIENCE, Ended
+from lm_eval_tasks.helmbench.wire import Ended
 from replies.script import ChatMessages, continued, segments
 from replies.visible import NO_REPLY
+from replies.waiting import PATIENCE
 
 log = logging.getLogger("lm_eval.helmbench")
 PINNED = "0.4.13"
