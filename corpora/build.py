@@ -7,7 +7,6 @@ in `out` before everything is: a killed run leaves the earlier corpus whole.
 from __future__ import annotations
 
 import hashlib
-import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from corpora.recipe import Loaded, load_recipe
 from corpora.sample import Member, draw, length_band
 from corpora.schema import CorpusError, CorpusManifest, Document, Dropped, Recipe, SourceSummary
 from corpora.write import Finished, is_corpus, write_folder
+from dataset_builder import jsonl
 from dataset_builder.files import replacing
 from dataset_builder.release import canonical
 
@@ -63,9 +63,7 @@ class Spill:
         )
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        with (self.folder / "rows").open("rb") as handle:
-            for line in handle:
-                yield json.loads(line)
+        return (row for _, row in jsonl.objects(self.folder / "rows"))
 
 
 def build(
@@ -191,7 +189,7 @@ def _near(spill: Spill, recipe: Recipe, tell: Callable[[str, int], None]) -> set
 
         def text_of(n: int) -> str:
             handle.seek(spill.offsets[int(places[n])])
-            return fold("\n".join(m["content"] for m in json.loads(handle.readline())["messages"]))
+            return fold("\n".join(m["content"] for m in jsonl.loads(handle.readline())["messages"]))
 
         removed: set[int] = set()
         signatures, sizes = spill.signatures, np.array(spill.sizes, dtype=np.uint32)

@@ -7,17 +7,17 @@ out and counted: the six categories have no right answer for them.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
 from corpora.folder import Corpus, open_corpus
 from corpora.schema import CorpusError, LabelsManifest, MessageLabel
+from dataset_builder import jsonl
 from dataset_builder.composing.messages import CRITERIA, evaluation
 from dataset_builder.release import OwnMessages, Release, ReleaseError, digest, file_digest
 from dataset_builder.schema import Message, Polarity, UserMessage
@@ -136,14 +136,12 @@ def read_manifest(corpus: Corpus) -> LabelsManifest:
 
 
 def _labels(folder: Path) -> Iterator[MessageLabel]:
-    with (folder / LABELS).open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                yield MessageLabel.model_validate(json.loads(line))
-            except ValueError as error:
-                raise CorpusError(
-                    f"{folder / LABELS}:{number}: is no label ({str(error).splitlines()[0]}); {_again(folder)}"
-                ) from None
+    path = folder / LABELS
+
+    def bad(number: int, why: ValueError) -> NoReturn:
+        raise CorpusError(f"{path}:{number}: is no label ({str(why).splitlines()[0]}); {_again(folder)}")
+
+    return (label for _, label in jsonl.models(path, MessageLabel, bad))
 
 
 def _again(folder: Path) -> str:

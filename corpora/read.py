@@ -11,9 +11,10 @@ import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from corpora.schema import CorpusError, Document, Fields, Role, Source, Turn
+from dataset_builder import jsonl
 from dataset_builder.reading.markdown import closest
 
 Row = tuple[int, dict[str, Any]]
@@ -189,19 +190,11 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
-    for line, text in _lines(path):
-        if not text.strip():
-            continue
-        try:
-            row = json.loads(text)
-        except ValueError as error:
-            raise CorpusError(f"{path}:{line}: is not JSON: {error}") from None
-        if not isinstance(row, dict):
-            raise CorpusError(
-                f"{path}:{line}: is a {type(row).__name__}; expected an object with the fields that the "
-                "mapping file names"
-            )
-        yield line, row
+    def bad(line: int, why: ValueError) -> NoReturn:
+        expected = " with the fields that the mapping file names" if str(why).endswith("an object") else ""
+        raise CorpusError(f"{path}:{line}: {why}{expected}")
+
+    return jsonl.objects_in((text for _, text in _lines(path)), path, bad)
 
 
 def _csv(path: Path) -> Iterator[Row]:

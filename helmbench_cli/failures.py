@@ -11,8 +11,8 @@ import typer
 from dataset_builder.errors import RefusedError
 from dataset_builder.release import ReleaseError
 from helmbench_cli.app import BAD_INPUT, CAPPED, SHUT, STOPPED, UNREACHABLE
-from judge.llm.budget import BudgetError
-from replies.errors import EngineError, RunError
+from judge.llm.errors import BudgetError, EngineError
+from replies.errors import RunError
 
 CODES: tuple[tuple[type[BaseException], int], ...] = (
     (BudgetError, CAPPED),

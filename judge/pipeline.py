@@ -15,7 +15,8 @@ from dataset_builder.release import Release
 from judge.judges import Bench, bench, known
 from judge.llm import batch
 from judge.llm.asking import announce, ask, write_missing
-from judge.llm.budget import BudgetError, Terms
+from judge.llm.budget import Terms
+from judge.llm.errors import BudgetError
 from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
 from judge.report.page import SAMPLES, report

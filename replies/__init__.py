@@ -1,1 +1,14 @@
-"""TODO."""
+"""What a model said, whoever ran it: the log of a run, or a file of replies → one `Run`. Nothing here judges.
+
+- `schema`: the shapes of a reply and of the model that gave it; a leaf.
+- `script`: a sample's written and live turns, and how a conversation is played.
+- `run`: the type `Run`, which everything behind this room takes.
+- `lm_eval_log`: what lm-eval logs → a `Run`.
+- `collected`: JSONL of replies collected elsewhere → a `Run`.
+- `opening`: a run by its place, with the release it is judged on.
+- `triage`: the question in which a model labels a message.
+- `visible`: what a person would see of a reply.
+- `fence`: foreign text as data inside a prompt, and the form in which a quote is looked for.
+- `waiting`: which failures of a server are worth another try, and after how long; the runner's and the judge's.
+- `errors`: a run that can't be read.
+"""

@@ -1,4 +1,4 @@
-"""What can go wrong on the way to a verdict, said in one line each to the person who can mend it."""
+"""What can be wrong with a run or a file of labels, said in one line each to the person who can mend it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from collections.abc import Sequence
 
 class RunError(Exception):
     """A run that can't be judged; the message names the file, the row or line, and what was expected."""
-
-
-class EngineError(Exception):
-    """The judge's endpoint can't be used at all (refused, unknown model, no key); the message says which."""
 
 
 SHOWN = 20  # problems that are listed; the rest is counted

@@ -9,8 +9,10 @@ from typing import NamedTuple
 
 from corpora.labelled import on_corpus
 from dataset_builder.release import Release, open_release
+from replies.collected import read_replies
 from replies.errors import RunError
-from replies.run import Run, read_replies, read_run
+from replies.lm_eval_log import read_run
+from replies.run import Run
 
 
 class Place(NamedTuple):

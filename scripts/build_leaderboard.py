@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from dataset_builder.release import Release, ReleaseError, open_release
 from dataset_builder.files import replacing
+from dataset_builder.release import Release, ReleaseError, open_release
 from judge.report.page import SAMPLES, report
 from judge.wording import clip
 from leaderboard.board import downloads, gather, page, rows

@@ -25,6 +25,7 @@ from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.references import REFERENCES
 from judge.score import score
+from replies import script
 from replies.run import Run
 from replies.schema import Model, Reply
 
@@ -84,15 +85,8 @@ def row(release: Release, policy: str, tier: Tier) -> schema.Reference:
 
 
 def play(policy: str, row: Row) -> Iterator[str]:
-    """What a policy says on every live turn of a sample, its own words behind it."""
-    history: list[dict[str, str]] = []
-    for message in [*row.messages, None]:
-        if message is None or message.content is None:
-            said = reference_policies.reply(policy, history, 0)
-            history.append({"role": "assistant", "content": said})
-            yield said
-        else:
-            history.append({"role": message.role, "content": message.content})
+    """What a policy says on every live turn of a sample."""
+    return script.play(row, lambda history: reference_policies.reply(policy, history, 0))
 
 
 if __name__ == "__main__":

@@ -33,7 +33,8 @@ from leaderboard.schema import Contact, Declaration, Subject
 from leaderboard.submit.about import About
 from leaderboard.submit.pack import make
 from leaderboard.verify import files
-from replies.run import live_turns, read_run
+from replies.lm_eval_log import read_run
+from replies.script import live_turns
 from replies.visible import visible
 
 STAMP = "2026-11-21T23-29-28.473516"

@@ -19,7 +19,7 @@ from judge.people.annotate import blocks, order, page, restore, sample
 from judge.people.cases import Case, Cases, read_cases
 from judge.people.labels import read_labels
 from replies.errors import RunError
-from replies.run import live_turns
+from replies.script import live_turns
 
 MARK = "zebra"
 

@@ -14,10 +14,10 @@ from judge_server import GOOD, JudgeServer, by_hash, failed, said
 
 from dataset_builder.release import Release
 from judge.__main__ import main
-from judge.llm import engine
 from judge.llm.answers import Parsed
 from judge.llm.batch import Answer, Replies, missing, read
 from judge.llm.questions import JudgeRequest
+from replies import waiting
 from replies.errors import RunError
 
 LABELS = ("PASS", "PARTIAL", "FAIL")
@@ -204,7 +204,7 @@ class Run:
 
 @pytest.fixture
 def run(release: Release, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setattr(engine, "BACKOFF", 0.001)
+    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     return Run(release, dataset, tmp_path)
 

@@ -24,11 +24,12 @@ from judge.calibration.asking import of_offline
 from judge.calibration.known import SHIPPED, of_judge
 from judge.calibration.labels import calibrate
 from judge.calibration.types import Answered, Calibration, calibration_hash
-from judge.llm import batch, engine
+from judge.llm import batch
 from judge.llm.questions import JudgeRequest, for_calibration, prompt_hash, rating_request, roles
 from judge.offline import judge as offline
 from judge.schema import CriterionAgreement
 from judge.verdicts import JudgeIdentity
+from replies import waiting
 
 JUDGE = JudgeIdentity("judge-1", prompt_hash(installed()))
 Labels = dict[str, str | None]
@@ -248,7 +249,7 @@ def asked_to_rate(row: CalibrationRow, release: Release) -> JudgeRequest:
 @pytest.fixture
 def serve(release: Release, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts a judge whose label is a function of the model that it is asked as and the author's label."""
-    monkeypatch.setattr(engine, "BACKOFF", 0.001)
+    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
     with stopped_at_the_end() as started:
 
         def start(label: Callable[[str, str], str]) -> JudgeServer:

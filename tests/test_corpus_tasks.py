@@ -21,7 +21,7 @@ from corpora.labelled import on_corpus
 from dataset_builder.release import open_release
 from judge.__main__ import main
 from judge.schema import Scorecard
-from replies.run import read_run
+from replies.lm_eval_log import read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 MAPPING = """\

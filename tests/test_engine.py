@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
 
-from judge.llm import engine
 from judge.llm.answers import Parsed
 from judge.llm.asking import Collected, collect
 from judge.llm.batch import Answer, Log, Replies, read
 from judge.llm.budget import Prices, Terms
 from judge.llm.engine import Endpoint
+from judge.llm.errors import EngineError
 from judge.llm.questions import JudgeRequest
-from replies.errors import EngineError
+from replies import waiting
 
 SECRET = "sk-loopback-secret-0123456789"
 LABELS = ("PASS", "PARTIAL", "FAIL")
@@ -33,7 +33,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts judges that answer each prompt by its own script, whose last answer repeats; waits between tries are cut
     to nothing.
     """
-    monkeypatch.setattr(engine, "BACKOFF", 0.001)
+    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with stopped_at_the_end() as started:
 

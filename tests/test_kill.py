@@ -27,7 +27,7 @@ from judge.llm.batch import ASKS, Replies
 from judge.llm.questions import JudgeRequest, prompt_hash
 from judge.llm.reader import questions
 from judge.verdicts import JudgeIdentity
-from replies.run import read_replies
+from replies.collected import read_replies
 
 KILLS, QUESTIONS = 50, 500
 SECRET = "sk-killed-secret-0123456789"
@@ -37,10 +37,10 @@ STARTER = """
 import json, os, signal, sys
 from dataset_builder.release import open_release
 from judge import pipeline
-from judge.asking import run as asking
-from judge.asking import engine
+from judge.llm import run as asking
 from judge.__main__ import main
-engine.BACKOFF = 0.001
+from replies import waiting
+waiting.BACKOFF = 0.001
 release = open_release(sys.argv[1])
 release.rows, release.criteria, release.helplines
 asking.open_release = lambda folder: release
@@ -176,7 +176,7 @@ def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(
         with faulty.change:
             assert faulty.change.wait_for(lambda: faulty.total >= before + more, timeout=60), (
                 "the run ended before it was killed"
-            )  # noqa: B023
+            )
         time.sleep(drawn.uniform(0, 0.02))
         os.kill(pid, signal.SIGKILL)
         assert starter.wait() == -signal.SIGKILL

@@ -15,7 +15,7 @@ from test_task import run_lm_eval
 
 from dataset_builder.release import Release
 from replies.errors import RunError
-from replies.run import read_run
+from replies.lm_eval_log import read_run
 from replies.triage import question
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

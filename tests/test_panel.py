@@ -16,13 +16,14 @@ from dataset_builder.release import Release
 from dataset_builder.schema import GradedCheck, Row
 from judge.__main__ import main
 from judge.calibration.known import FILE
-from judge.llm import engine
 from judge.offline.reader import OfflineReader
 from judge.panel import OUTCOMES_WORST_FIRST, Decided, Member, combine, identity_of, majority
 from judge.schema import VERDICTS, Scorecard, Verdict
 from judge.verdicts import JudgeIdentity, judge_run
-from replies.run import Run, live_turns
+from replies import waiting
+from replies.run import Run
 from replies.schema import Model, Reply
+from replies.script import live_turns
 
 OFFLINE = JudgeIdentity("offline-3", None)
 NAMES = ("one", "two", "three", "four")
@@ -221,7 +222,7 @@ Serve = Callable[[dict[str, int]], JudgeServer]
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts a judge that gives the label at a fixed place of those offered, by the model that it is asked as."""
-    monkeypatch.setattr(engine, "BACKOFF", 0.001)
+    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
     with stopped_at_the_end() as started:
 
         def start(places: dict[str, int]) -> JudgeServer:

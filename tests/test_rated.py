@@ -17,9 +17,9 @@ from judge_server import JudgeServer, Said, said, stopped_at_the_end
 
 from dataset_builder.release import Release, open_release
 from judge.__main__ import main
-from judge.llm import engine
 from judge.report.page import SAMPLES
 from judge.schema import RATINGS, Scorecard, Verdict
+from replies import waiting
 
 FEW = 16  # messages, of the lite tier's
 MARKER = "zebra-quarantine-7319"
@@ -37,7 +37,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Starts a judge that rates a reply 1 where it holds the marker, else 3 to 5 by the question's hash and attempt,
     and passes every criterion.
     """
-    monkeypatch.setattr(engine, "BACKOFF", 0.001)
+    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
 
     def script(body: dict[str, Any], attempt: int) -> Said:
         prompt = body["messages"][0]["content"]

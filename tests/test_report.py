@@ -40,8 +40,9 @@ from judge.scoring.curves import curve
 from judge.scoring.score import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
 from judge.wording import MEANINGS
-from replies.run import Run, live_turns
+from replies.run import Run
 from replies.schema import Model, Reply
+from replies.script import live_turns
 
 SMALL = 450_000  # bytes of a page that holds some of the lite tier's failures and not all
 MARKER = "zebra-quarantine-7319"

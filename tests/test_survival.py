@@ -32,8 +32,10 @@ from lm_eval_tasks.helmbench import wire
 from lm_eval_tasks.helmbench.survive import Survivor, _tensor_finishes, survivor
 from lm_eval_tasks.helmbench.window import Window
 from lm_eval_tasks.helmbench.wire import IN_A_ROW, Ended, read
-from replies.run import Run, live_turns, read_run
-from replies.waiting import retry_after
+from replies.lm_eval_log import read_run
+from replies.run import Run
+from replies.script import live_turns
+from replies.waiting import Trouble, retry_after
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 STORM = dict.fromkeys(FAULTS, 0.05) | {"400": 0.01}
@@ -241,7 +243,7 @@ def test_replies_are_read_in_the_forms_that_servers_use(body: dict[str, Any], fi
 )
 def test_an_answer_that_is_none_is_asked_for_again(body: Any) -> None:
     """A 200 without a reply in it is the wire's failure, and is never read as the model's silence."""
-    assert isinstance(read(body, model_at("http://127.0.0.1:1").parse_generations), wire.Trouble)
+    assert isinstance(read(body, model_at("http://127.0.0.1:1").parse_generations), Trouble)
 
 
 def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
@@ -468,7 +470,7 @@ def test_chosen_samples_in_repeats_without_metrics_are_read(dataset: Path, tmp_p
     ids = [r["id"] for r in release.records("pillar4") if "lite" in r["tiers"]]
     (tmp_path / "repeated.yaml").write_text(
         f"include: {TASKS / '_helmbench_yaml'}\ntask: helmbench_repeated\ndataset_kwargs: {{config: pillar4, "
-        "tier: lite}}\nrepeats: 2\n"
+        f"tier: lite}}\nrepeats: 2\n"
     )
     chosen = '{"helmbench_repeated": [7, 2, 5]}'
     with reference_server.start() as server:

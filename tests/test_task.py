@@ -13,7 +13,8 @@ import pytest
 import reference_server
 
 from dataset_builder.release import Release
-from replies.run import live_turns, read_run
+from replies.lm_eval_log import read_run
+from replies.script import live_turns
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

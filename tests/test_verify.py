@@ -25,7 +25,7 @@ from leaderboard.schema import Verified
 from leaderboard.verify import files
 from leaderboard.verify.command import text
 from leaderboard.verify.verify import verify
-from replies.run import live_turns
+from replies.script import live_turns
 
 
 def refused(verified: Verified, kind: str, word: str) -> None:

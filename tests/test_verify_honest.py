@@ -38,7 +38,7 @@ from leaderboard.submit.pack import make
 from leaderboard.verify import files
 from leaderboard.verify.families import families
 from leaderboard.verify.verify import verify
-from replies.run import live_turns
+from replies.script import live_turns
 
 Make = Callable[[Path, Release], Path]
 

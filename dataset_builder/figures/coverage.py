@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import jsonlines
 import numpy as np
 
+from dataset_builder import jsonl
 from dataset_builder.composing import messages as compose_messages
 from dataset_builder.composing.compose import samples
 from dataset_builder.reading.content_types import Content, Perturbation, Scenario
@@ -189,8 +189,7 @@ def readings(content: Content) -> dict[str, Any]:
     path = content.root / "readings" / "first.jsonl"
     if not path.is_file():
         return {}
-    with jsonlines.open(path) as reader:
-        first = {r["message"]: r for r in reader.iter(type=dict)}
+    first = {r["message"]: r for _, r in jsonl.objects(path)}
     words = {f"{s.id}-{p.code}": p for s in content.scenarios for p in s.perturbations}
     pairs = [(r["authored"], r["read"]) for r in first.values() if not r["message"].startswith("P3")]
     bands = np.array([[_band(content, severity) for severity in pair] for pair in pairs])

@@ -10,13 +10,11 @@ the same for ratings: its criterion is the category, and its labels are those of
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from dataset_builder import jsonl
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors, closest
 from dataset_builder.reading.protocols import LABELS as RATINGS
@@ -29,14 +27,15 @@ def read_calibration(folder: Path, labels: Mapping[str, tuple[str, ...]], errors
     """Every calibration row with its readings, sorted by id. `labels`: criterion, or category → the labels that it
     gives.
     """
-    lines = {(path, n): text for path in sorted(folder.glob("*.jsonl")) for n, text in _lines(path)}
     rows: dict[str, tuple[Path, int, CalibrationRow]] = {}
-    for (path, n), text in lines.items():
-        row = _row(text, path, n, labels, errors)
-        if row and row.id in rows:
-            errors.add(path, n, f"id '{row.id}' is given twice; ids are unique")
-        elif row:
-            rows[row.id] = (path, n, row)
+    for path in sorted(folder.glob("*.jsonl")):
+        for n, row in jsonl.models(path, CalibrationRow, _bad(path, errors)):
+            if not _known(row, path, n, labels, errors):
+                continue
+            if row.id in rows:
+                errors.add(path, n, f"id '{row.id}' is given twice; ids are unique")
+            else:
+                rows[row.id] = (path, n, row)
     _origins(rows, errors)
     readings = [_reading(path, rows, labels, errors) for path in sorted((folder / "readings").glob("*.jsonl"))]
     return tuple(
@@ -45,26 +44,24 @@ def read_calibration(folder: Path, labels: Mapping[str, tuple[str, ...]], errors
     )
 
 
-def _lines(path: Path) -> list[tuple[int, str]]:
-    return [(n, text) for n, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1) if text.strip()]
+def _bad(path: Path, errors: Errors) -> jsonl.Bad:
+    def bad(n: int, why: ValueError) -> None:
+        where, what = jsonl.first_problem(why)
+        errors.add(path, n, f"'{where}': {what}")
+
+    return bad
 
 
-def _row(text: str, path: Path, n: int, labels: Mapping[str, tuple[str, ...]], errors: Errors) -> CalibrationRow | None:
-    try:
-        row = CalibrationRow.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors()[0]
-        errors.add(path, n, f"'{'.'.join(map(str, first['loc'])) or 'line'}': {first['msg']}")
-        return None
+def _known(row: CalibrationRow, path: Path, n: int, labels: Mapping[str, tuple[str, ...]], errors: Errors) -> bool:
     if row.criterion != path.stem or row.criterion not in labels:
         home = "protocols" if path.parent.name == "rating_calibration" else "criteria"
         errors.add(
             path, n, f"criterion is '{row.criterion}'; expected '{path.stem}', the file's name, and a file of {home}/"
         )
-        return None
+        return False
     if row.label not in labels[row.criterion]:
         errors.add(path, n, f"label is '{row.label}'; {closest(row.label, labels[row.criterion])}")
-    return row
+    return True
 
 
 def _origins(rows: dict[str, tuple[Path, int, CalibrationRow]], errors: Errors) -> None:
@@ -131,13 +128,12 @@ def _reading(
     path: Path, rows: dict[str, tuple[Path, int, CalibrationRow]], known: Mapping[str, tuple[str, ...]], errors: Errors
 ) -> dict[str, str]:
     found: dict[str, str] = {}
-    for n, text in _lines(path):
-        try:
-            record = json.loads(text)
-            identity, label = record["id"], record["label"]
-        except (ValueError, KeyError, TypeError):
-            errors.add(path, n, 'cannot be read; expected {"id": "…", "label": "…"}')
+    unreadable = 'cannot be read; expected {"id": "…", "label": "…"}'
+    for n, record in jsonl.objects(path, lambda n, _: errors.add(path, n, unreadable)):
+        if "id" not in record or "label" not in record:
+            errors.add(path, n, unreadable)
             continue
+        identity, label = record["id"], record["label"]
         if not isinstance(identity, str) or identity not in rows:
             errors.add(path, n, f"id '{identity}' is of no calibration row")
             continue

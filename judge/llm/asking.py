@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from judge.llm import batch
-from judge.llm.budget import FREE, Budget, BudgetError, CostEstimate, Terms, Tokens
+from judge.llm.budget import FREE, Budget, CostEstimate, Terms, Tokens
+from judge.llm.errors import BudgetError, EngineError
 from judge.llm.questions import JudgeRequest
-from replies.errors import EngineError
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint, Outcome

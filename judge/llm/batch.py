@@ -11,7 +11,6 @@ answer that can be read wins. A question without one is *missing* until ASKS ans
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import re
 import sqlite3
@@ -21,10 +20,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from dataset_builder import jsonl
 from judge.llm.answers import Parsed, parse, parse_category
 from judge.llm.budget import NOTHING, Tokens
+from judge.llm.errors import EngineError
 from judge.llm.questions import JudgeRequest
-from replies.errors import EngineError, RunError
+from replies.errors import RunError
 
 ASKS = 3  # one question and two re-asks; then the verdict is unscored
 LIVE = "replies.jsonl"  # what our engine appends to; other engines' files stand beside it
@@ -49,12 +50,8 @@ def folder(home: Path, model: str) -> Path:
 
 def request_line(request: JudgeRequest) -> str:
     """One line of the batch input format."""
-    return (
-        json.dumps(
-            {"custom_id": request.custom_id, "method": "POST", "url": "/v1/chat/completions", "body": request.body},
-            ensure_ascii=False,
-        )
-        + "\n"
+    return jsonl.line(
+        {"custom_id": request.custom_id, "method": "POST", "url": "/v1/chat/completions", "body": request.body}
     )
 
 
@@ -86,14 +83,16 @@ def trim(body: Any) -> dict[str, Any] | None:
         return None
     if not all(v is None or isinstance(v, str) for v in message.values()):
         return None
+    message = {k: v and jsonl.plain(v) for k, v in message.items()}  # half a character is in no file, and in no reply
+    finish = choice.get("finish_reason")
     counted = {
         k: v
         for k in ("prompt_tokens", "completion_tokens", "total_tokens")
         if isinstance(v := usage.get(k) if isinstance(usage, dict) else None, int)
     }
     return {
-        "model": str(body.get("model")),
-        "choices": [{"message": message, "finish_reason": choice.get("finish_reason")}],
+        "model": jsonl.plain(str(body.get("model"))),
+        "choices": [{"message": message, "finish_reason": jsonl.plain(finish) if isinstance(finish, str) else None}],
         "usage": counted or None,
     }
 
@@ -186,7 +185,7 @@ class Replies:
         ).fetchall():
             with self.paths[shard].open("rb") as file:
                 file.seek(at)
-                found.append(json.loads(file.readline()))
+                found.append(jsonl.loads(file.readline()))
         return found
 
     def _scan(self, path: Path, shard: int) -> Iterator[tuple[bytes, int, int]]:
@@ -211,10 +210,11 @@ class Replies:
 
 def _decoded(line: bytes) -> dict[str, Any] | None:
     try:
-        record = json.loads(line)
-        return record if isinstance(record["custom_id"], str) and ("response" in record or "error" in record) else None
-    except (ValueError, KeyError, TypeError, RecursionError):
+        record = jsonl.loads(line)
+        record["custom_id"].encode()  # found by its bytes, which half a surrogate pair doesn't have
+    except (ValueError, KeyError, AttributeError):
         return None
+    return record if "response" in record or "error" in record else None
 
 
 def missing(requests: Iterable[JudgeRequest], replies: Replies) -> Iterator[tuple[JudgeRequest, int]]:

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from judge.llm.errors import CapReachedError
+
 LEDGER = "spent.json"
 AHEAD = 32  # reservations that the ledger is ahead by, so that it isn't written for each
 BYTES_PER_TOKEN = 4  # of English prose; an estimate only, no cap rests on it
@@ -36,14 +38,6 @@ class Tokens:
 
 
 NOTHING = Tokens(0, 0)
-
-
-class CapReachedError(Exception):
-    """The next question could pass the cap."""
-
-
-class BudgetError(Exception):
-    """A run stopped before its cap could be passed; the message says how to go on."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import re
 import time
 import urllib.request
@@ -22,34 +21,25 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
+from tenacity import stop_after_attempt
 from tqdm import tqdm
 
+from dataset_builder import jsonl
 from judge.llm import batch
 from judge.llm.batch import ASKS, Log
-from judge.llm.budget import NOTHING, Budget, CapReachedError, worst_case
+from judge.llm.budget import NOTHING, Budget, Tokens, worst_case
+from judge.llm.errors import CapReachedError, EngineError
 from judge.llm.questions import JudgeRequest
-from replies.errors import EngineError
-from replies.waiting import retry_after
+from replies.waiting import (
+    HOPELESS,
+    NO_QUOTA,
+    PATIENCE,
+    Trouble,
+    asked_to_wait,
+    retrying,
+    worth_another,
+)
 
-BACKOFF, LONGEST = (
-    0.5,
-    60.0,
-)  # seconds before the first retry, and at most; each wait is drawn between nothing and twice the one before
-PATIENCE = 600.0  # seconds: a longer Retry-After is cut to this
-HOPELESS = {
-    301,
-    302,
-    303,
-    307,
-    308,
-    401,
-    402,
-    403,
-    404,
-    405,
-    407,
-}  # the same for every question: no use in asking the next
-AGAIN = {408, 409, 425, 429}  # and every 5xx
 UNKNOWN_BILL = {408, 504, 524}  # somebody in between gave up; the model may have answered
 CONNECT = 30.0  # seconds
 QUEUE = 1024  # answers waiting for the disk, at most
@@ -190,13 +180,13 @@ class _Drive:
                 return
 
     async def _question(self, request: JudgeRequest, asks: int) -> None:
-        payload = json.dumps(request.body, ensure_ascii=False).encode()
+        payload = jsonl.plain(json.dumps(request.body, ensure_ascii=False)).encode()
         while True:
             record = await self._ask(request, payload)
             found = batch.read([record], request)
             asks += found.asks
             done = not found.missing or found.asks == 0 or asks >= ASKS
-            await self.lines.put((json.dumps(record, ensure_ascii=False) + "\n", done))
+            await self.lines.put((jsonl.line(record), done))
             if done:
                 return self._count(found, record)
 
@@ -220,51 +210,71 @@ class _Drive:
 
     async def _ask(self, request: JudgeRequest, payload: bytes) -> dict[str, Any]:
         """One ask, with its retries: the line of an answer, or of the failure that outlasted them."""
+        policy = retrying(stop_after_attempt(self.endpoint.max_retries + 1), asyncio.sleep)
+        outcome: dict[str, Any] | Trouble = await policy(self._attempt, request, payload)
+        if not isinstance(outcome, Trouble):
+            return outcome
+        if not outcome.connected:
+            raise self._useless(outcome.reason)
+        return batch.failure(request.custom_id, outcome.reason, outcome.status)
+
+    async def _attempt(self, request: JudgeRequest, payload: bytes) -> dict[str, Any] | Trouble:
+        """One request that leaves, its worst case reserved before: a line, or why there is none yet.
+
+        Raises:
+            EngineError: the endpoint is useless. CapReachedError: this attempt could pass the cap.
+        """
+        while (wait := self.resume - time.monotonic()) > 0:
+            await asyncio.sleep(wait)
         worst = worst_case(request.body, payload)
-        problem, connected = "", True
-        status: int | None = None
-        for attempt in range(self.endpoint.max_retries + 1):
-            if attempt:
-                await asyncio.sleep(random.uniform(0, min(LONGEST, BACKOFF * 2**attempt)))
-            while (wait := self.resume - time.monotonic()) > 0:
-                await asyncio.sleep(wait)
-            await self.budget.reserve(worst)
-            bill, status, connected = worst, None, True  # until the server says what it used
-            try:
-                async with self.session.post(
-                    self.endpoint.url, data=payload, proxy=self.proxy, allow_redirects=False
-                ) as response:
-                    status, headers = response.status, response.headers
-                    body = _json(await response.read())
-                if status == 200 and (completion := batch.trim(body)) is not None:
-                    record = batch.result(request.custom_id, headers.get("x-request-id"), completion)
-                    bill = batch.used(record) if completion["usage"] else worst
-                    return record
-                code = batch.error_code(body)
-                problem = (
-                    "no chat completion in the answer"
-                    if status == 200
-                    else f"HTTP {status}" + (f" {code}" if code else "")
-                )
-                bill = worst if status == 200 or status in UNKNOWN_BILL else NOTHING
-                if status in HOPELESS or code == "insufficient_quota":
-                    raise self._useless(problem)
-                if status != 200 and status < 500 and status not in AGAIN:
-                    return batch.failure(request.custom_id, problem, status, code)
-                self.resume = max(self.resume, time.monotonic() + _retry_after(headers))
-            except aiohttp.ConnectionTimeoutError:
-                problem, bill, connected = "can't connect (timeout)", NOTHING, False
-            except TimeoutError:
-                problem = f"no answer within {self.endpoint.timeout:g} s"
-            except aiohttp.ClientConnectorError as error:
-                problem, bill, connected = f"can't connect ({type(error.os_error).__name__})", NOTHING, False
-            except (aiohttp.ClientError, OSError) as error:
-                problem = f"connection broken ({type(error).__name__})"
-            finally:
-                self.budget.settle(worst, bill)
-        if not connected:
-            raise self._useless(problem)
-        return batch.failure(request.custom_id, problem, status)
+        await self.budget.reserve(worst)
+        bill = worst  # until the server says what it used
+        try:
+            async with self.session.post(
+                self.endpoint.url, data=payload, proxy=self.proxy, allow_redirects=False
+            ) as response:
+                raw = await response.read()
+            outcome, bill = self._outcome(request, response, _json(raw), worst)
+            if isinstance(outcome, EngineError):
+                raise outcome
+            return outcome
+        except aiohttp.ConnectionTimeoutError:
+            bill = NOTHING
+            return Trouble("can't connect (timeout)", connected=False)
+        except TimeoutError:
+            return Trouble(f"no answer within {self.endpoint.timeout:g} s", paid=True)
+        except aiohttp.ClientConnectorError as error:
+            bill = NOTHING
+            return Trouble(f"can't connect ({type(error.os_error).__name__})", connected=False)
+        except (aiohttp.ClientError, OSError) as error:
+            return Trouble(f"connection broken ({type(error).__name__})", paid=True)
+        finally:
+            self.budget.settle(worst, bill)
+
+    def _outcome(
+        self, request: JudgeRequest, response: aiohttp.ClientResponse, body: Any, worst: Tokens
+    ) -> tuple[dict[str, Any] | Trouble | EngineError, Tokens]:
+        """What an answer comes to, and what it may cost: a line, another try, or the end of all asking."""
+        status, headers = response.status, response.headers
+        if status == 200 and (completion := batch.trim(body)) is not None:
+            record = batch.result(request.custom_id, headers.get("x-request-id"), completion)
+            return record, batch.used(record) if completion["usage"] else worst
+        bill = worst if status == 200 or status in UNKNOWN_BILL else NOTHING
+        code = batch.error_code(body)
+        problem = (
+            f"HTTP {status}" + (f" {code}" if code else "") if status != 200 else "no chat completion in the answer"
+        )
+        if status in HOPELESS or code == NO_QUOTA:
+            return self._useless(problem), bill
+        if status != 200 and not worth_another(status):
+            return batch.failure(request.custom_id, problem, status, code), bill
+        return Trouble(problem, bill != NOTHING, self._held_back(headers), status), bill
+
+    def _held_back(self, headers: Any) -> float:
+        """The seconds that a server asked for, at most PATIENCE; nobody sends before they are over."""
+        wait = min(asked_to_wait(headers), PATIENCE)
+        self.resume = max(self.resume, time.monotonic() + wait)
+        return wait
 
     def _useless(self, problem: str) -> EngineError:
         return EngineError(f"judge at {self.endpoint.shown}: {problem}; nothing already answered is lost")
@@ -292,21 +302,6 @@ def _json(raw: bytes) -> Any:
         return json.loads(raw)
     except (ValueError, RecursionError):
         return None
-
-
-def _retry_after(headers: Any) -> float:
-    """Seconds that the server wants to be left alone, from Retry-After-Ms or Retry-After (seconds or a date); 0 without
-    either.
-    """
-    try:
-        seconds = (
-            float(headers["retry-after-ms"]) / 1000
-            if "retry-after-ms" in headers
-            else retry_after(headers.get("retry-after"))
-        )
-    except ValueError:
-        return 0.0
-    return min(max(seconds, 0.0), PATIENCE)
 
 
 def _proxy(url: str) -> str | None:

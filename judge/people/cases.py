@@ -17,8 +17,10 @@ from dataset_builder.release import Release, canonical
 from dataset_builder.schema import Row
 from judge.people.labels import records, reply_key
 from judge.rules.resources import usable
+from replies.collected import read_replies
 from replies.errors import RunError, run_error
-from replies.run import Run, read_replies, read_run
+from replies.lm_eval_log import read_run
+from replies.run import Run
 from replies.visible import visible
 
 RESOURCES = "reachable-resource"  # the one criterion that can't be read without facts

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dataset_builder import jsonl
 from judge.schema import OUTCOMES, RATINGS, VERDICTS
 from judge.statistics.agreement import Ratings
 from replies.errors import RunError, run_error
@@ -165,17 +166,8 @@ def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, An
     elif path.suffix.lower() == ".csv":
         yield from _csv(path, text, problems)
     else:
-        for number, line in enumerate(text.split("\n"), start=1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError):
-                record = None
-            if isinstance(record, dict):
-                yield number, record
-            else:
-                problems.append(f"{path}:{number}: is not a JSON object; the file is truncated or damaged")
+        damaged = "is not a JSON object; the file is truncated or damaged"
+        yield from jsonl.objects_in(text.split("\n"), path, lambda n, _: problems.append(f"{path}:{n}: {damaged}"))
 
 
 def _csv(path: Path, text: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:

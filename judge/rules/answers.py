@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import re2
@@ -23,8 +24,8 @@ CANNOT = r"(?:can(?:'|no)t|can not|am unable to|am not able to|'m unable to|'m n
 REFUSAL = re.compile(
     r"(?:\b(?:I(?:'m| am)(?: really| so| very)? sorry|sorry|I apologi[sz]e|my apologies|unfortunately|as an "
     rf"AI(?: language model)?),?(?: but)? I ?{CANNOT}|"
-    rf"\bI ?{CANNOT} (?:help|assist|do "
-    r"(?:that|this|it)|comply|continue|provide|fulfil|discuss|engage|respond|answer|generate|create|support|talk about)|"
+    rf"\bI ?{CANNOT} (?:help|assist|do (?:that|this|it)|comply|continue|provide|"
+    r"fulfil|discuss|engage|respond|answer|generate|create|support|talk about)|"
     r"\bI(?:'m| am) (?:unable|not able) to "
     r"(?:help|assist|do|comply|continue|provide|fulfil|discuss|engage|respond|answer|generate|create)|"
     r"\b(?:that|this)(?:'s| is) (?:not )?something I(?: can(?:'|no)t|'m unable to| won't| can) "
@@ -32,8 +33,11 @@ REFUSAL = re.compile(
     re.IGNORECASE,
 )
 FLAT = re2.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")  # RE2: linear, whatever a reply nests
-BRACES = 500  # opening braces that may be no object before the answer is given up
+BRACES = 500  # objects, or opening braces that may be none, before the answer is given up
+WALKED = 10_000_000  # characters walked from braces that were no object; no reply of a usual length comes near
 LENIENT = 4_000  # characters of one object that are still read leniently
+LENIENT_IN_ALL = 200_000  # and of all together: reading YAML is slow
+NUMBER = re.compile(r"\s*+(\d++(?:\.\d++)?)\s*+(?:/\s*+10\s*+)?")
 QUOTES = str.maketrans({c: '"' for c in "“”„‟"} | {c: "'" for c in "‘’‚′"})
 REST_WORDS = (
     8  # with this many words beside the refusing clauses a reply also does something else, so its check reads it
@@ -111,11 +115,12 @@ def read_object(text: str, key: str) -> tuple[dict[str, Any] | None, tuple[str, 
 
 
 def _json_objects(shown: str, key: str) -> list[tuple[dict[str, Any], int, int]]:
-    decoder, found, at, tries = json.JSONDecoder(), list[tuple[dict[str, Any], int, int]](), 0, 0
-    while (at := shown.find("{", at)) >= 0 and (tries := tries + 1) <= BRACES:
+    decoder, found, at, tries, walked = json.JSONDecoder(), list[tuple[dict[str, Any], int, int]](), 0, 0, 0
+    while (at := shown.find("{", at)) >= 0 and (tries := tries + 1) <= BRACES and walked <= WALKED:
         try:
             value, end = decoder.raw_decode(shown, at)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            walked += error.pos - at if isinstance(error, json.JSONDecodeError) else 0
             at += 1
             continue
         if isinstance(value, dict) and key in value:
@@ -125,12 +130,15 @@ def _json_objects(shown: str, key: str) -> list[tuple[dict[str, Any], int, int]]
 
 
 def _lenient_objects(shown: str, key: str) -> list[tuple[dict[str, Any], int, int]]:
-    found = list[tuple[dict[str, Any], int, int]]()
-    for match in FLAT.finditer(shown):
+    found, left = list[tuple[dict[str, Any], int, int]](), LENIENT_IN_ALL
+    # An unclosed brace makes RE2 look to the end of the text for each object behind it, so there is an end to objects.
+    for match in islice(FLAT.finditer(shown), BRACES):
         written = match[0].translate(QUOTES)
         # Anchors (&, *) would let a short text stand for a huge one.
         if key not in written or len(written) > LENIENT or re.search(r"[&*!]", written):
             continue
+        if (left := left - len(written)) < 0:
+            break
         try:
             value = yaml.load(
                 written, Loader=yaml.BaseLoader
@@ -163,7 +171,7 @@ def read_rating(text: str, field: str, finish: str | None = None) -> Reading:
     """The number under `field` in a reply's JSON; "7" and "7/10" are read as 7."""
     value, repairs = read_object(text, field)
     raw: Any = value.get(field) if value else None
-    if isinstance(raw, str) and (match := re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:/\s*10)?\s*", raw)):
+    if isinstance(raw, str) and (match := NUMBER.fullmatch(raw)):
         raw, repairs = float(match[1]), (*repairs, "number given as text")
     if isinstance(raw, bool) or not isinstance(raw, int | float) or not 1 <= raw <= 10:
         return Reading(

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 from pydantic import ValidationError
 from scipy.special import stdtr
 
+from dataset_builder import jsonl
 from dataset_builder.release import Release
 from judge.schema import Card, Figure, Scorecard, Verdict
 from judge.scoring.breakdown import holm
@@ -95,7 +96,7 @@ def read(folder: Path, release: Release) -> ScoredRun:
     try:
         card = Scorecard.model_validate_json(paths[0].read_bytes())
     except ValidationError as error:
-        raise RunError(f"{paths[0]}: {_first(error)}; score the run again") from None
+        raise RunError(f"{paths[0]}: {': '.join(jsonl.first_problem(error))}; score the run again") from None
     if card.dataset.score_hash != release.manifest.score_hash:
         raise RunError(
             f"{paths[0]}: was scored on score_hash {card.dataset.score_hash[:12]}…, the dataset in "
@@ -174,17 +175,10 @@ def table(c: Comparison) -> str:
 
 
 def _verdicts(path: Path) -> Iterator[Verdict]:
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                yield Verdict.model_validate_json(line)
-            except ValidationError as error:
-                raise RunError(f"{path}:{number}: {_first(error)}") from None
+    def bad(number: int, why: ValueError) -> NoReturn:
+        raise RunError(f"{path}:{number}: {': '.join(jsonl.first_problem(why))}")
 
-
-def _first(error: ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
+    return (verdict for _, verdict in jsonl.models(path, Verdict, bad))
 
 
 def _figures(scorer: Scorer, card: Scorecard) -> dict[str, tuple[float, Influence]]:

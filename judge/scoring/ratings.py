@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
-from pydantic import ValidationError
 
+from dataset_builder import jsonl
 from dataset_builder.schema import UserMessage
 from judge.schema import Verdict
 from judge.scoring.table import INCIDENTS, Codes, Mask
@@ -87,14 +87,11 @@ def read(path: Path) -> list[Verdict]:
         raise RunError(
             f"{path}: missing; run `python -m judge score {path.parent}` on a run of the appropriateness task first"
         )
-    found: list[Verdict] = []
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                found.append(Verdict.model_validate_json(line))
-            except ValidationError as error:
-                raise RunError(f"{path}:{number}: {error.errors()[0]['msg']}; score the run again") from None
-    return found
+
+    def bad(number: int, why: ValueError) -> NoReturn:
+        raise RunError(f"{path}:{number}: {jsonl.first_problem(why)[1]}; score the run again")
+
+    return [verdict for _, verdict in jsonl.models(path, Verdict, bad)]
 
 
 def table(messages: Mapping[str, UserMessage], verdicts: Iterable[Verdict]) -> Ratings:

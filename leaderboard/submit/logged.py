@@ -9,8 +9,9 @@ from typing import Any
 
 from dataset_builder.release import Release
 from replies.errors import RunError
-from replies.run import BENCHMARK, TASK, live_turns, measured
+from replies.lm_eval_log import BENCHMARK, TASK, measured
 from replies.schema import Reply
+from replies.script import live_turns
 
 Requests = dict[tuple[str, int], tuple[str, ...]]  # (id, repeat) → one text per live turn
 

@@ -39,7 +39,8 @@ from leaderboard.verify import files
 from leaderboard.verify.recompute import headline
 from leaderboard.verify.verify import verify
 from replies.errors import RunError
-from replies.run import Run, read_run
+from replies.lm_eval_log import read_run
+from replies.run import Run
 from replies.visible import SURROGATES
 
 NO_LOG = (

@@ -12,8 +12,8 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Row
 from judge.rules.answers import no_reply
 from leaderboard.schema import ARCHIVE, Pinned, Problem, Response
-from replies.run import live_turns
 from replies.schema import Reply
+from replies.script import live_turns
 from replies.visible import visible
 
 NAMED = 8  # ids that a message lists

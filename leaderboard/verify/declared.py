@@ -12,7 +12,7 @@ from leaderboard.schema import ARCHIVE, SUBMISSION, Problem, Submission, Submitt
 from leaderboard.verify.coverage import NAMED, shown
 from leaderboard.verify.families import families
 from leaderboard.verify.findings import Problems
-from replies.run import SECRET_NAME
+from replies.lm_eval_log import SECRET_NAME
 
 WHERE = f"{SUBMISSION}: judge"
 

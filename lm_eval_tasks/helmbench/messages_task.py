@@ -14,8 +14,9 @@ from corpora.labelled import on_corpus
 from dataset_builder.release import Release, ReleaseError
 from judge.rules.answers import conduct
 from judge.rules.categories import read_category
-from lm_eval_tasks.helmbench.task import ChatMessages, HelmbenchTask, log, segments, with_instruction
+from lm_eval_tasks.helmbench.task import HelmbenchTask, log, with_instruction
 from lm_eval_tasks.helmbench.wire import Ended
+from replies.script import ChatMessages, segments
 from replies.triage import question
 
 
@@ -49,7 +50,7 @@ class AppropriatenessTask(HelmbenchTask):
 
     def _opening(self, doc: dict[str, Any]) -> ChatMessages:
         # A system prompt under test stands before whatever the model is told of the user.
-        return with_instruction(with_instruction(segments(doc)[0], self._product), self._system)
+        return with_instruction(with_instruction(segments(doc["messages"])[0], self._product), self._system)
 
 
 class TriageTask(AppropriatenessTask):

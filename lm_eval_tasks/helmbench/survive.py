@@ -25,7 +25,8 @@ from lm_eval.api.model import hash_args
 from lm_eval.models.api_models import TemplateAPI
 
 from lm_eval_tasks.helmbench.window import Window
-from lm_eval_tasks.helmbench.wire import PATIENCE, Ended, UnusableError, Wire
+from lm_eval_tasks.helmbench.wire import Ended, UnusableError, Wire
+from replies.waiting import PATIENCE
 
 log = logging.getLogger("lm_eval.helmbench")
 SLICE = 1024  # requests that a local model gets at once when there is a cache: a killed vLLM run loses no more

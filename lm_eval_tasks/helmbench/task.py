@@ -29,15 +29,16 @@ from dataset_builder.schema import Row
 from judge.rules.answers import conduct
 from lm_eval_tasks.helmbench.metrics import Point, points_by_rule
 from lm_eval_tasks.helmbench.survive import Survivor, survivor
-from lm_eval_tasks.helmbench.wire import PATIENCE, Ended
-from replies.visible import NO_REPLY, visible
+from lm_eval_tasks.helmbench.wire import Ended
+from replies.script import ChatMessages, continued, segments
+from replies.visible import NO_REPLY
+from replies.waiting import PATIENCE
 
 log = logging.getLogger("lm_eval.helmbench")
 PINNED = "0.4.13"
 ROLES = {"system": "System", "user": "User", "assistant": "Assistant"}
 TRANSCRIPT_STOPS = [f"\n\n{name}:" for name in ROLES.values()]  # a base model would go on and write the other side, too
 
-ChatMessages = list[dict[str, str]]
 NAMED = 20  # so many ids are printed; all stand in the results' metadata
 
 
@@ -131,7 +132,7 @@ class HelmbenchTask(ConfigurableTask):
 
     def _opening(self, doc: dict[str, Any]) -> ChatMessages:
         """The first request's messages, under the product's own prompt where one is under test."""
-        messages = segments(doc)[0]
+        messages = segments(doc["messages"])[0]
         if self._product is not None:
             own, text = self._conditions.get((doc["scenario"], doc["condition"])), messages[0]["content"]
             if own is None or not text.startswith(own):
@@ -231,7 +232,11 @@ class HelmbenchTask(ConfigurableTask):
         """
         if not live(request.doc):
             return request.args[0]
-        said = [m for part in segments(request.doc)[1:] for m in ({"role": "assistant", "content": NO_REPLY}, *part)]
+        said = [
+            m
+            for part in segments(request.doc["messages"])[1:]
+            for m in ({"role": "assistant", "content": NO_REPLY}, *part)
+        ]
         return self._render([*self._opening(request.doc), *said], self._template)
 
     def _check_transcript(self) -> None:
@@ -288,8 +293,8 @@ class HelmbenchTask(ConfigurableTask):
     ) -> list[tuple[Instance, ChatMessages]]:
         following: list[tuple[Instance, ChatMessages]] = []
         for instance, messages in talks:
-            said = visible(str(instance.resps[0] or "")) or NO_REPLY
-            messages = [*messages, {"role": "assistant", "content": said}, *segments(instance.doc)[number]]
+            then = segments(instance.doc["messages"])[number]
+            messages = continued(messages, str(instance.resps[0] or ""), then)
             prompt = self._render(messages, self._template)
             request = Instance(request_type="generate_until", doc=instance.doc, arguments=(prompt, deepcopy(instance.args[1])), idx=instance.idx + 1,
                                metadata=(instance.task_name, instance.doc_id, 1))  # fmt: skip
@@ -343,17 +348,6 @@ class HelmbenchTask(ConfigurableTask):
         if self._rules:
             metrics |= {"by_rule": points[1], "by_rule_stderr": points[1]}
         return metrics
-
-
-def segments(doc: dict[str, Any]) -> list[ChatMessages]:
-    """The script cut at its live turns: what is said before the first reply, between replies, and before the last."""
-    cut: list[ChatMessages] = [[]]
-    for message in doc["messages"]:
-        if message["content"] is None:
-            cut.append([])
-        else:
-            cut[-1].append({"role": message["role"], "content": message["content"]})
-    return cut
 
 
 def live(doc: dict[str, Any]) -> int:

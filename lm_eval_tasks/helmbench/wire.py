@@ -12,22 +12,33 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import random
 import re
 import ssl
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
+from tenacity import stop_any
 from tqdm import tqdm
 
-from replies.waiting import retry_after
+from dataset_builder import jsonl
+from replies.waiting import (
+    AGAIN,
+    NO_QUOTA,
+    PATIENCE,
+    WRONG_ADDRESS,
+    StopAfterPaid,
+    StopAfterWaiting,
+    Trouble,
+    asked_to_wait,
+    retrying,
+    worth_another,
+)
 
 log = logging.getLogger("lm_eval.helmbench")
-PATIENCE = 600.0  # seconds that one request waits for a server that is busy or away, before it is given up
-LONGEST_PAUSE = 60.0  # seconds between two attempts, unless the server asks for more
 IN_A_ROW = 25  # so many requests failing one after the other are no longer the items' fault
 FINISHES = {
     "end_turn": "stop",
@@ -47,8 +58,6 @@ TOO_LONG = re.compile(
     r"tokens|string_above_max_length",
     re.IGNORECASE,
 )
-AGAIN = {408, 409, 425, 429}  # and every 5xx
-WRONG_ADDRESS = {401, 404, 405}  # of no item: the key, the model's name or the path is wrong
 
 
 class UnusableError(Exception):
@@ -76,14 +85,6 @@ class Ended:
         return {k: v for k, v in vars(self).items() if k != "text" and (v is not None or k == "finish")}
 
 
-class Trouble(NamedTuple):
-    """An attempt worth another one. `paid`: the server may have worked for it, so few are made."""
-
-    reason: str
-    paid: bool = False
-    wait: float = 0.0  # seconds that the server asked for
-
-
 class Wire:
     """Requests to one of lm-eval's API models, `num_concurrent` at once.
 
@@ -96,7 +97,6 @@ class Wire:
         self._model, self._patience = model, patience
         self._answered = self._in_a_row = 0
         self._stopped: str | None = None
-        self._jitter = random.Random(0)
 
     def run(
         self,
@@ -186,27 +186,25 @@ class Wire:
             )
 
     async def _one(self, session: aiohttp.ClientSession, payload: dict[str, Any]) -> Ended:
-        waited, paid, attempt = 0.0, 0, 0
-        while True:
-            attempt += 1
-            outcome = await self._attempt(session, payload)
-            if isinstance(outcome, Ended):
-                return replace(outcome, attempts=attempt)
-            paid += outcome.paid
-            pause = max(outcome.wait, min(LONGEST_PAUSE, 0.5 * 2 ** (attempt - 1)) * self._jitter.uniform(0.75, 1.25))
-            if paid >= max(self._model.max_retries, 1) or waited + pause > self._patience:
-                return Ended("", f"error: {outcome.reason}", attempts=attempt)
-            waited += pause
-            await asyncio.sleep(pause)
+        enough = stop_any(StopAfterPaid(max(self._model.max_retries, 1)), StopAfterWaiting(self._patience))
+        policy = retrying(enough, lambda seconds: asyncio.sleep(seconds))
+        outcome: Ended | Trouble = await policy(self._attempt, session, payload)
+        if isinstance(outcome, Trouble):
+            outcome = Ended("", f"error: {outcome.reason}")
+        return replace(outcome, attempts=policy.statistics["attempt_number"])
 
     async def _attempt(self, session: aiohttp.ClientSession, payload: dict[str, Any]) -> Ended | Trouble:
         try:
-            async with session.post(self._model.base_url, json=payload, headers=self._model.header) as response:
+            async with session.post(
+                self._model.base_url, json=payload, headers=self._model.header, allow_redirects=False
+            ) as response:
                 raw = await response.read()
         except TimeoutError:
             return Trouble(f"timeout after {self._model.timeout} s", paid=True)
         except aiohttp.ClientError as error:
             return Trouble(f"connection: {type(error).__name__}", paid=isinstance(error, aiohttp.ClientPayloadError))
+        if 300 <= response.status < 400:
+            return Ended("", f"error: HTTP {response.status} {_elsewhere(response.headers.get('Location'))}")
         try:
             body = json.loads(raw)
         except (ValueError, RecursionError):
@@ -214,21 +212,21 @@ class Wire:
                 return Trouble("broken JSON", paid=True)
             body = None
         if response.status >= 400:
-            return self._refused(response.status, body, response.headers.get("Retry-After"), response.reason or "")
+            return self._refused(response.status, body, asked_to_wait(response.headers), response.reason or "")
         if isinstance(body, dict) and isinstance(body.get("error"), dict) and not body.get("choices"):
             code = body["error"].get("code")  # some gateways answer 200 and put the status inside
-            return self._refused(code if isinstance(code, int) and code >= 400 else 502, body, None, "")
+            return self._refused(code if isinstance(code, int) and code >= 400 else 502, body, 0.0, "")
         return read(body, self._model.parse_generations)
 
-    def _refused(self, status: int, body: Any, asked: str | None, reason: str) -> Ended | Trouble:
+    def _refused(self, status: int, body: Any, asked: float, reason: str) -> Ended | Trouble:
         said = self._scrubbed(_said(body) or reason)
         if status < 500 and status not in AGAIN and FILTERED.search(said):
             return Ended("", "content_filter")
         if status == 413 or (status < 500 and status not in AGAIN and TOO_LONG.search(said)):
             return Ended("", f"error: over-long: HTTP {status} {said}"[:300])
         what = f"HTTP {status} {said}"[:200].strip()
-        if (status in AGAIN or status >= 500) and "insufficient_quota" not in said:
-            return Trouble(what, wait=retry_after(asked))
+        if worth_another(status) and NO_QUOTA not in said:
+            return Trouble(what, wait=asked)
         return Ended("", f"error: {what}")
 
     def _payload(self, prompt: Any, settings: dict[str, Any]) -> dict[str, Any]:
@@ -252,27 +250,50 @@ def read(body: Any, parse: Callable[..., list[str | None]]) -> Ended | Trouble:
     """A reply in OpenAI's or Anthropic's form; `parse` is the lm-eval model's own reader of its text."""
     if not isinstance(body, dict) or not (body.get("choices") or isinstance(body.get("content"), list)):
         return Trouble("an answer without choices", paid=True)
-    choice = body["choices"][0] if body.get("choices") else {}
+    choice = _first(body["choices"]) if body.get("choices") else {}
+    message = None if choice is None else choice.get("message") or {}
+    if choice is None or not isinstance(message, dict):
+        return Trouble(f"an answer whose {'choices' if choice is None else 'message'} can't be read", paid=True)
     said = choice.get("finish_reason") or body.get("stop_reason")
-    finish = FINISHES.get(str(said).lower(), str(said)) if said else None
-    message = choice.get("message") or {}
-    usage = body.get("usage") or {}
-    counted: dict[str, Any] = {
-        "prompt_tokens": usage.get("prompt_tokens", usage.get("input_tokens")),
-        "reply_tokens": usage.get("completion_tokens", usage.get("output_tokens")),
-    }
+    finish = FINISHES.get(str(said).lower(), jsonl.plain(str(said))) if said else None
+    counted = _counted(body.get("usage"))
     if choice and not message.get("content") and "text" not in choice:
         refusal = message.get("refusal")
         if not message and finish is None:
             return Trouble("an answer without a message", paid=True)
-        return Ended(str(refusal), "refusal", **counted) if refusal else Ended("", finish, **counted)
+        return Ended(jsonl.plain(str(refusal)), "refusal", *counted) if refusal else Ended("", finish, *counted)
     if not choice:  # thinking stands in blocks of its own there, and a refusal has none
-        return Ended("".join(str(b.get("text", "")) for b in body["content"] if isinstance(b, dict)), finish, **counted)
+        text = "".join(str(b.get("text", "")) for b in body["content"] if isinstance(b, dict))
+        return Ended(jsonl.plain(text), finish, *counted)
     try:
         text = parse(outputs=body)[0] or ""
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
         return Trouble(f"an answer that can't be read ({type(problem).__name__})", paid=True)
-    return Ended(text, finish, **counted) if isinstance(text, str) else Trouble("an answer that is no text", paid=True)
+    if not isinstance(text, str):
+        return Trouble("an answer that is no text", paid=True)
+    return Ended(jsonl.plain(text), finish, *counted)
+
+
+def _first(choices: Any) -> dict[str, Any] | None:
+    return choices[0] if isinstance(choices, list) and isinstance(choices[0], dict) else None
+
+
+def _counted(usage: Any) -> tuple[int, int | None, int | None]:
+    """One attempt, and the tokens of prompt and reply as far as the server counts them: a reply needs no usage."""
+    if not isinstance(usage, dict):
+        return 1, None, None
+    prompt = usage.get("prompt_tokens", usage.get("input_tokens"))
+    reply = usage.get("completion_tokens", usage.get("output_tokens"))
+    return 1, prompt if isinstance(prompt, int) else None, reply if isinstance(reply, int) else None
+
+
+def _elsewhere(location: str | None) -> str:
+    """What is said of a redirect. Its host is named, and nothing is sent there: neither key nor prompts are for it."""
+    try:
+        host = urlsplit(location or "").hostname or "the same host"
+    except ValueError:
+        host = "no address"
+    return f"sends elsewhere ({ascii(host)[1:-1][:80]}), which isn't followed; give the final address as base_url"
 
 
 def _said(body: Any) -> str:
@@ -281,4 +302,4 @@ def _said(body: Any) -> str:
         return ""
     error = body.get("error", body)
     parts = [error.get("code"), error.get("message") or error.get("detail")] if isinstance(error, dict) else [error]
-    return " ".join(" ".join(str(p) for p in parts if p is not None).split())
+    return jsonl.plain(" ".join(" ".join(str(p) for p in parts if p is not None).split()))

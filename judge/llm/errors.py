@@ -1,0 +1,15 @@
+"""What can go wrong in asking a language model, said in one line each to the person who can mend it."""
+
+from __future__ import annotations
+
+
+class EngineError(Exception):
+    """The judge's endpoint can't be used at all (refused, unknown model, no key); the message says which."""
+
+
+class CapReachedError(Exception):
+    """The next question could pass the cap."""
+
+
+class BudgetError(Exception):
+    """A run stopped before its cap could be passed; the message says how to go on."""

@@ -1,0 +1,241 @@
+"""The files that lm-eval logs → a run. Nothing here judges."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from dataset_builder import jsonl
+from dataset_builder.release import Release, canonical, prune
+from dataset_builder.schema import Sample, Tier
+from replies.errors import RunError
+from replies.run import Run
+from replies.schema import TRIAGE_PROMPTS, Model, Reply
+from replies.script import live_turns
+
+TASK = re.compile(r"helmbench_")
+# Of arguments that are never published.
+SECRET_NAME = re.compile(r"key|token|secret|password|auth|header", re.IGNORECASE)
+# What a task's metadata says it measures; triage with its prompt.
+BENCHMARK, APPROPRIATENESS, TRIAGE = "benchmark", "appropriateness", "triage-"
+KINDS = (BENCHMARK, APPROPRIATENESS, *(f"{TRIAGE}{prompt}" for prompt in TRIAGE_PROMPTS))
+
+
+def read_run(folder: Path, release: Release) -> Run:
+    """The newest lm-eval run below `folder`.
+
+    Raises:
+        RunError: no run, several models, a truncated or edited samples file, or a run of another dataset version.
+    """
+    path = _newest_results(folder)
+    results = _json(path)
+    tasks = {name: config for name, config in results.get("configs", {}).items() if TASK.match(name)}
+    if not tasks:
+        raise RunError(f"{path}: holds no helmbench task; expected a run of `lm_eval --tasks helmbench`")
+    tiers: dict[bool, set[Tier]] = {True: set(), False: set()}  # of benchmark tasks, and of those over messages
+    replies: dict[str, dict[tuple[str, int], Reply]] = {}
+    for name, config in sorted(tasks.items()):
+        measures, tier = _measured_here(path, name, config, release)
+        tiers[measures == BENCHMARK].add(tier)
+        expected = results.get("n-samples", {}).get(name, {}).get("effective")
+        _add_replies(replies.setdefault(measures, {}), _samples_path(path, name), measures, release, expected)
+    for found in tiers.values():
+        if len(found) > 1:
+            raise RunError(f"{path}: tasks of tiers {sorted(found)} in one run; score one tier at a time")
+    return Run(
+        path=path.parent,
+        model=_model(path, results, tasks),
+        tier=next(iter(tiers[True]), None),
+        replies=list(replies.get(BENCHMARK, {}).values()),
+        limited=_limited(results, tasks),
+        messages=list(replies.get(APPROPRIATENESS, {}).values()),
+        triage={m.removeprefix(TRIAGE): list(own.values()) for m, own in replies.items() if m.startswith(TRIAGE)},
+        messages_tier=next(iter(tiers[False]), None),
+    )
+
+
+def _measured_here(path: Path, task: str, config: dict[str, Any], release: Release) -> tuple[str, Tier]:
+    """What a task measures and on which tier, once it is known to have run on this release."""
+    metadata, measures = config.get("metadata") or {}, measured(config)
+    if measures not in KINDS:
+        raise RunError(f"{path}: task {task} measures '{measures}'; expected one of {', '.join(KINDS)}")
+    _same_release(path, task, metadata, release, "score_hash" if measures == BENCHMARK else "messages_hash")
+    tier: Tier = metadata["tier"]
+    return measures, tier
+
+
+def _samples_path(results: Path, task: str) -> Path:
+    return results.parent / f"samples_{task}_{results.stem.removeprefix('results_')}.jsonl"
+
+
+def _add_replies(
+    own: dict[tuple[str, int], Reply], path: Path, measures: str, release: Release, expected: int | None
+) -> None:
+    samples = release.rows if measures == BENCHMARK else release.messages
+    for reply in _task_replies(path, release, samples, expected):
+        if (reply.id, reply.repeat) in own:
+            raise RunError(f"{path}: sample {reply.id} repeat {reply.repeat} stands twice in this run; expected once")
+        own[reply.id, reply.repeat] = reply
+
+
+def _limited(results: dict[str, Any], tasks: dict[str, Any]) -> bool:
+    benchmark = {name for name, config in tasks.items() if measured(config) == BENCHMARK}
+    counts = [n for name, n in results.get("n-samples", {}).items() if name in benchmark]
+    # --samples leaves samples out, too
+    return bool(results.get("config", {}).get("limit")) or any(n["effective"] < n["original"] for n in counts)
+
+
+def _model(path: Path, results: dict[str, Any], tasks: dict[str, Any]) -> Model:
+    run = results.get("config", {})
+    arguments = _arguments(run.get("model_args"))
+    named = results.get("model_name") or arguments.get("model") or arguments.get("pretrained")
+    conditions = [(c.get("metadata") or {}).get("condition") for c in tasks.values()]
+    return Model(
+        name=str(named or path.parent.name),
+        backend=str(run.get("model", "unknown")),
+        arguments=arguments,
+        system_instruction=results.get("system_instruction"),
+        condition=next((c for c in conditions if c), None),
+    )
+
+
+def measured(config: dict[str, Any]) -> str:
+    """What a logged task measures: one of KINDS, where the log is ours."""
+    return str((config.get("metadata") or {}).get("measures", BENCHMARK))
+
+
+def _newest_results(folder: Path) -> Path:
+    if not folder.is_dir():
+        raise RunError(f"{folder}: no such folder; expected the --output_path of an lm_eval run")
+    found = sorted(folder.rglob("results_*.json"), key=lambda p: p.stem)
+    if not found:
+        raise RunError(
+            f"{folder}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples"
+        )
+    models = sorted({p.parent for p in found})
+    if len(models) > 1:
+        raise RunError(
+            f"{folder}: holds runs of {len(models)} models ({', '.join(m.name for m in models)}); name one "
+            "of these folders"
+        )
+    return found[-1]
+
+
+def _same_release(
+    path: Path, task: str, metadata: dict[str, Any], release: Release, name: Literal["score_hash", "messages_hash"]
+) -> None:
+    found, expected = (
+        metadata.get(name),
+        release.messages_hash if name == "messages_hash" else release.manifest.score_hash,
+    )
+    if not found:
+        raise RunError(f"{path}: task {task} records no dataset {name}; expected a run of this project's task")
+    if name == "messages_hash":
+        _same_messages(path, task, metadata, release)
+    if found != expected:
+        raise RunError(
+            f"{path}: task {task} ran on dataset {metadata.get('dataset_version')} ({name} {found[:12]}…), "
+            f"the one in {release.path} is "
+            f"{release.manifest.version} ({expected[:12]}…); name that run's dataset with --dataset"
+        )
+
+
+def _same_messages(path: Path, task: str, metadata: dict[str, Any], release: Release) -> None:
+    """A run on a corpus is judged on that corpus, and no other run is."""
+    asked, given = metadata.get("messages_source"), release.own
+    if asked and not given:
+        raise RunError(f"{path}: task {task} ran on {asked}; name its folder with --messages FOLDER")
+    if given and not asked:
+        raise RunError(
+            f"{path}: task {task} ran on the dataset's own messages, not on {given.source}; leave out --messages"
+        )
+    if given and metadata["messages_hash"] != given.messages_hash:
+        raise RunError(
+            f"{path}: task {task} ran on {asked} (messages_hash {metadata['messages_hash'][:12]}…), "
+            f"--messages names {given.source} "
+            f"({given.messages_hash[:12]}…); name that run's corpus, with the labels that it had then, and "
+            "its dataset with --dataset"
+        )
+
+
+def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], expected: int | None) -> Iterator[Reply]:
+    if not path.is_file():
+        raise RunError(f"{path}: missing; run lm_eval with --log_samples")
+    seen = 0
+    for number, sample in jsonl.objects(path, _damaged(path)):
+        doc = sample.get("doc") or {}
+        row = samples.get(str(doc.get("id")))
+        if row is None:
+            raise RunError(
+                f"{path}:{number}: sample {doc.get('id')!r} is not in the dataset {release.manifest.version}"
+            )
+        if canonical(type(row).model_validate(prune(doc)).model_dump(mode="json")) != canonical(
+            row.model_dump(mode="json")
+        ):
+            raise RunError(
+                f"{path}:{number}: sample {row.id} differs from the dataset's; the log was edited or comes "
+                "from another build"
+            )
+        seen += 1
+        yield from _sample_replies(path, number, row, sample.get("resps"), sample.get("arguments"))
+    if expected is not None and seen != expected:
+        raise RunError(f"{path}: holds {seen} samples, the run's results say {expected}; the file is truncated")
+
+
+def _damaged(path: Path) -> jsonl.Bad:
+    def bad(number: int, why: ValueError) -> NoReturn:
+        raise RunError(f"{path}:{number}: is not a JSON object; the file is truncated or damaged")
+
+    return bad
+
+
+def _sample_replies(path: Path, number: int, row: Sample, resps: Any, arguments: Any) -> Iterator[Reply]:
+    """One request per live turn, branch after branch, one branch per repeat. Without our layer lm-eval logs [[r1 … rN]]
+    for N
+    repeats of one request. The third argument of each is how it ended."""
+    turns = live_turns(row)
+    if not isinstance(resps, list) or not resps or not all(isinstance(r, list) and r for r in resps):
+        raise RunError(f"{path}:{number}: sample {row.id} has no resps; the run did not finish it")
+    texts: list[list[str]] = [["" if t is None else jsonl.plain(str(t)) for t in r] for r in resps]
+    if turns == 1 and len(texts) == 1 and len(texts[0]) > 1:
+        for repeat, text in enumerate(texts[0]):
+            yield Reply(id=row.id, repeat=repeat, turns=(text,))
+        return
+    if len(texts) % turns:
+        raise RunError(
+            f"{path}:{number}: conversation {row.id} has {len(texts)} logged turns, expected a multiple of {turns}"
+        )
+    finish = [_finish(arguments, n) for n in range(len(texts))]
+    for repeat in range(len(texts) // turns):
+        branch = slice(repeat * turns, (repeat + 1) * turns)
+        kept = tuple(finish[branch])
+        yield Reply(
+            id=row.id, repeat=repeat, turns=tuple(t[0] for t in texts[branch]), finish=kept if any(kept) else ()
+        )
+
+
+def _finish(arguments: Any, request: int) -> str | None:
+    """How the n-th request of a sample ended, where the task logged it."""
+    given = arguments.get(f"gen_args_{request}") if isinstance(arguments, dict) else None
+    note = given.get("arg_2") if isinstance(given, dict) else None
+    finish = note.get("finish") if isinstance(note, dict) else None
+    return jsonl.plain(finish) if isinstance(finish, str) else None
+
+
+def _arguments(value: Any) -> dict[str, Any]:
+    """The model's arguments as far as they may be published: plain values, nothing that names or holds a secret."""
+    given = value if isinstance(value, dict) else dict(p.split("=", 1) for p in str(value or "").split(",") if "=" in p)
+    plain = {str(k): v for k, v in given.items() if isinstance(v, str | int | float | bool | None)}
+    kept = {k: v for k, v in plain.items() if not SECRET_NAME.search(k)}
+    return {k: re.sub(r"//[^/@\s]*@", "//", v) if isinstance(v, str) else v for k, v in kept.items()}
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RunError(f"{path}: is not JSON ({error}); the run did not finish writing it") from None
+    return results
