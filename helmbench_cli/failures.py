@@ -5,13 +5,15 @@ from __future__ import annotations
 import sys
 
 from dataset_builder.release import ReleaseError
-from helmbench_cli.app import BAD_INPUT, CAPPED, STOPPED, UNREACHABLE
+from helmbench_cli.app import BAD_INPUT, CAPPED, SHUT, STOPPED, UNREACHABLE
 from judge.llm.budget import BudgetError
+from lm_eval_tasks.registering import RegistrationError
 from replies.errors import EngineError, RunError
 
 CODES: tuple[tuple[type[BaseException], int], ...] = (
     (BudgetError, CAPPED),
     (EngineError, UNREACHABLE),
+    (RegistrationError, SHUT),
     (ReleaseError, BAD_INPUT),
     (RunError, BAD_INPUT),
     (ValueError, BAD_INPUT),

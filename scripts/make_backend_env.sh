@@ -56,6 +56,6 @@ NAME
   "$uv" pip install --quiet --python "$env/bin/python" --no-deps "$env/vllm-name"
 fi
 
-"$env/bin/python" "$root/scripts/register_task.py" --quiet
+"$env/bin/helmbench" tasks --register --quiet
 "$env/bin/python" -c 'import lm_eval, sys, torch; print(f"{sys.prefix}: lm-eval {lm_eval.__version__}, torch {torch.__version__}")'
 echo "$root" > "$env/.ready"  # what it runs: the tests compare it with the folder that they stand in
