@@ -2,8 +2,8 @@
 
 lm-eval 0.4.13 looks for tasks only in its own folder and in --include_path. So copies of our YAML files go into
 `lm_eval/tasks/helmbench/` of the installed lm-eval. Their classes come from the installed package `lm_eval_tasks`, so
-that nothing there points to a checkout. Each copy says in its first line who wrote it, and carries the hash of the rest:
-what has no such line, or was edited since, is somebody else's and is never changed.
+that nothing there points to a checkout. Each copy says in its first line who wrote it, and carries the hash of the
+rest: what has no such line, or was edited since, is somebody else's and is never changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MARK = re.compile(r"# Registered by helmbench (\S+) \(sha256 ([0-9a-f]{16})\).*\
 
 
 class RegistrationError(Exception):
-    """The tasks can't be registered or removed; the message names the file, and nothing of anyone else's was changed."""
+    """The tasks can't be registered or removed; the message names the file. Nothing of anyone else's was changed."""
 
 
 class Task(NamedTuple):

@@ -314,7 +314,7 @@ def test_without_lm_eval(site: Path) -> None:
 
 def test_the_command_lists_tasks_and_place(site: Path, folder: Path) -> None:
     """By default every name that lm_eval takes, and how things stand; --json the same as values; --quiet nothing."""
-    names = {r.get("task_alias") and r["task"] or r["group"] for r in map(yaml.safe_load, _leaves().values())}
+    names = {(r.get("task_alias") and r["task"]) or r["group"] for r in map(yaml.safe_load, _leaves().values())}
     listed = command(site)
     assert listed.returncode == 0
     assert {line.split()[0] for line in listed.stdout.splitlines() if line.startswith("helmbench")} == names
