@@ -63,7 +63,7 @@ class Environment:
         self.work.mkdir()
         venv.create(root / "env", symlinks=True)
         pip = [sys.executable, "-m", "pip", "--python", str(self.bin / "python"), "--disable-pip-version-check"]
-        install = [*pip, "install", "--quiet", "--no-deps", "--no-index", str(wheel)]
+        install = [*pip, "install", "--quiet", "--no-compile", "--no-deps", "--no-index", str(wheel)]
         subprocess.run(install, check=True, capture_output=True, cwd=root, timeout=120)
         (self.site,) = (root / "env" / "lib").glob("python*/site-packages")
         # lm-eval's own 16,000 files of tasks would only be copied and indexed.
