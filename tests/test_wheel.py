@@ -190,6 +190,20 @@ def test_no_dataset_is_looked_for_beside_the_package(environment: Environment) -
     assert "ReleaseError: helmbench: no built dataset here" in done.stderr
 
 
+def test_load_dataset_takes_a_path_from_anywhere(environment: Environment) -> None:
+    """The absolute path loads from every directory; the bare name asks the Hub, where nothing is."""
+    code = (
+        "import os, sys; os.chdir('/'); from datasets import load_dataset\n"
+        "print(len(load_dataset(sys.argv[1], 'pillar1', split='test')))\n"
+        "load_dataset('helmbench', cache_dir=sys.argv[2])"
+    )
+    folders = [str(environment.work / "helmbench"), str(environment.work / "empty")]
+    done = environment.run("python", "-c", code, *folders)
+    rows = open_release(environment.work / "helmbench").manifest.rows["pillar1"]
+    assert done.stdout == f"{rows}\n"
+    assert "Couldn't reach 'helmbench' on the Hub" in done.stderr
+
+
 def test_from_wheel_to_scorecard(environment: Environment) -> None:
     """Build, register, generate and score, each by the installed command and from another directory."""
     out = environment.said("helmbench", "tasks", "--register")
