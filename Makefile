@@ -34,7 +34,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy -m demo -m measure -m scripted_judge -m reference_server -m reference_policies -m register_task -m make_card -m make_submission -m build_leaderboard -m export_results
+	$(BIN)/mypy -m demo -m measure -m scripted_judge -m reference_server -m reference_policies -m make_card -m make_submission -m build_leaderboard -m export_results
 	$(BIN)/python -m dataset_builder check
 
 $(READY): requirements.lock pyproject.toml
@@ -43,7 +43,7 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
-	@$(BIN)/python scripts/register_task.py
+	@$(BIN)/helmbench tasks --register
 	@touch $@
 
 helmbench/MANIFEST.json: $(READY) $(CONTENT)

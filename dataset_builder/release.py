@@ -69,13 +69,16 @@ def prompt_path(name: str) -> str:
 
 
 def find(explicit: str | Path | None = None) -> Path:
-    """The dataset folder: the one named, else $HELMBENCH_DATASET, else ./helmbench, else this repository's build.
+    """The dataset folder: the one named, else $HELMBENCH_DATASET, else ./helmbench, else the build of the checkout that
+    this code runs from.
 
     Raises:
         ReleaseError: none of them holds a MANIFEST.json.
     """
     named = explicit or os.environ.get("HELMBENCH_DATASET")
-    candidates = [Path(named)] if named else [Path("helmbench"), REPOSITORY / "helmbench"]
+    # Beside an installed package lies whatever else is installed: no place to look for a dataset.
+    last = [REPOSITORY / "helmbench"] if (REPOSITORY / "pyproject.toml").is_file() else []
+    candidates = [Path(named)] if named else [Path("helmbench"), *last]
     for folder in candidates:
         if (folder / "MANIFEST.json").is_file():
             return folder.resolve()

@@ -12,11 +12,13 @@ from dataset_builder.errors import RefusedError
 from dataset_builder.release import ReleaseError
 from helmbench_cli.app import BAD_INPUT, CAPPED, SHUT, STOPPED, UNREACHABLE
 from judge.llm.errors import BudgetError, EngineError
+from lm_eval_tasks.registering import RegistrationError
 from replies.errors import RunError
 
 CODES: tuple[tuple[type[BaseException], int], ...] = (
     (BudgetError, CAPPED),
     (EngineError, UNREACHABLE),
+    (RegistrationError, SHUT),
     (ReleaseError, BAD_INPUT),
     (RunError, BAD_INPUT),
     (ValueError, BAD_INPUT),

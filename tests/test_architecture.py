@@ -16,7 +16,6 @@ OURS = {
     "demo",
     "reference_server",
     "reference_policies",
-    "register_task",
     "scripted_judge",
     *TASK,
 }

@@ -34,6 +34,12 @@ def test_the_current_version_has_an_entry_that_is_true(release: Release) -> None
     assert newest.released is None or hub_diff.unrecorded(release.manifest, changelog.CHANGELOG) == []
 
 
+def test_no_changelog_is_one_line(tmp_path: Path) -> None:
+    """An installed package has none: whoever publishes from there is told to take a checkout."""
+    with pytest.raises(changelog.ChangelogError, match=r"^/.*CHANGELOG\.md: is missing.*checkout$"):
+        changelog.entries(tmp_path / "CHANGELOG.md")
+
+
 def test_versions_fall_and_only_the_newest_is_unreleased() -> None:
     """Newest first, each number once, dates in order, hashes for every release."""
     entries = changelog.entries()

@@ -15,6 +15,7 @@ import pytest
 from make_references import play
 from typer.main import get_command
 
+from dataset_builder.prompts import CONTENT
 from dataset_builder.release import REPOSITORY, Release, open_release
 from dataset_builder.schema import CriterionRow, Row
 from helmbench_cli.app import app, main
@@ -189,6 +190,15 @@ def test_nothing_private_goes_into_the_public_repository(split: Split, capsys: p
     assert not (REPOSITORY / "helmbench-private").exists()
     assert main(["check", "--content", str(split.content), "--held-out", str(REPOSITORY / "docs")]) == 1
     assert "the split lies in the public repository" in capsys.readouterr().err
+
+
+def test_any_checkout_is_guarded(split: Split, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Code that runs from elsewhere, such as an installed package, knows a checkout by its content."""
+    content = tmp_path / "clone" / "dataset_builder" / "content"
+    content.mkdir(parents=True)
+    shutil.copy(CONTENT / "benchmark.yaml", content)
+    assert split.build(tmp_path / "clone" / "private") == 1
+    assert f"--out lies in the public repository {tmp_path / 'clone'}" in capsys.readouterr().err
 
 
 # The figures beside each other

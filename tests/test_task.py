@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import lm_eval
 import pytest
 import reference_server
 
 from dataset_builder.release import Release
+from lm_eval_tasks.helmbench.task import PINNED, HelmbenchTask
 from replies.lm_eval_log import read_run
 from replies.script import live_turns
 
@@ -169,6 +172,20 @@ def test_repeats_of_a_conversation_are_conversations_of_their_own(
         (i, n) for i in sorted({r.id for r in run.replies}) for n in (0, 1)
     ]
     assert all(len(r.turns) == live_turns(release.rows[r.id]) for r in run.replies)
+
+
+def test_another_lm_eval_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task uses what is not public API, so it ends before it begins where another version is installed."""
+    monkeypatch.setattr(lm_eval, "__version__", "0.4.14")
+    with pytest.raises(SystemExit, match=rf"^helmbench: lm-eval 0\.4\.14 is installed.*lm-eval\[api\]=={PINNED}$"):
+        HelmbenchTask({})
+    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [
+        *pyproject["dependencies"],
+        *pyproject["optional-dependencies"]["hf"],
+        *pyproject["optional-dependencies"]["vllm"],
+    ]
+    assert {a.partition("==")[2] for a in asked if a.startswith("lm-eval")} == {PINNED}
 
 
 def test_missing_dataset_is_one_clear_line(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.load import DATE
 from dataset_builder.reading.load_scenario import ScenarioReader
 from dataset_builder.reading.markdown import Errors, read_document
-from dataset_builder.release import REPOSITORY
 from dataset_builder.schema import Strict
 
 SETTINGS = "held-out.yaml"
@@ -72,13 +71,19 @@ def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> C
 
 def _is_elsewhere(root: Path, out: Path | None, errors: Errors) -> None:
     for what, place in (("the split", root), ("--out", out)):
-        if place is not None and place.resolve().is_relative_to(REPOSITORY):
+        if place is not None and (repository := _repository(place)):
             errors.add(
                 place,
                 1,
-                f"{what} lies in the public repository {REPOSITORY}, from where a held-out message could be "
+                f"{what} lies in the public repository {repository}, from where a held-out message could be "
                 "committed; keep it elsewhere",
             )
+
+
+def _repository(place: Path) -> Path | None:
+    """The checkout of this project that a folder lies in. An installed package, too, guards every checkout."""
+    above = [place.resolve(), *place.resolve().parents]
+    return next((p for p in above if (p / "dataset_builder" / "content" / "benchmark.yaml").is_file()), None)
 
 
 def _settings(root: Path, public: Content, errors: Errors) -> _Settings | None:

@@ -36,9 +36,11 @@ def entries(path: Path = CHANGELOG) -> list[Entry]:
     """Every version, newest first, as the file has them.
 
     Raises:
-        ChangelogError: a heading of another form, a version without a line `- Scores: …`, or a dated one without its
-            hashes.
+        ChangelogError: no such file, a heading of another form, a version without a line `- Scores: …`, or a dated
+            one without its hashes.
     """
+    if not path.is_file():
+        raise ChangelogError(f"{path}: is missing; an installed package has none, so publish from a checkout")
     lines = path.read_text(encoding="utf-8").splitlines()
     starts = [n for n, text in enumerate(lines) if text.startswith("## ")]
     return [

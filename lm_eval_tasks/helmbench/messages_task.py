@@ -42,9 +42,13 @@ class AppropriatenessTask(HelmbenchTask):
             table = pa.Table.from_pylist(
                 [m.model_dump(mode="json", by_alias=True) for m in release.messages.values()], schema=table.schema
             )
-            log.warning("%s: %d messages of %s go to the model under test; where that isn't on this machine, "
-                        "people's words leave it",
-                        self.config.task, len(release.messages), release.messages_source)  # fmt: skip
+            log.warning(
+                "%s: %d messages of %s go to the model under test; where that isn't on this machine, "
+                "people's words leave it",
+                self.config.task,
+                len(release.messages),
+                release.messages_source,
+            )
             identity["messages_source"] = release.messages_source  # whoever scores the run must name the same corpus
         return table, {"messages_hash": release.messages_hash, **identity}
 

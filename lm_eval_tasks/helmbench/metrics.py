@@ -1,8 +1,7 @@
 """What lm-eval prints at once, before any judge: figures of the checks that rules alone decide.
 
 Each value is (points 0..1, weight, message, polarity) of one check; the figures are 100 · the weighted means. The
-composite
-and its intervals belong to `python -m judge score`, which also reads what no rule can.
+composite and its intervals belong to `helmbench score`, which also reads what no rule can.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 lm-eval 0.4.13 has no YAML field for chat messages, so a class task overrides `fewshot_context`. Live turns use
 `apply_filters`, which lm-eval calls after the first round and before `process_results`; this is not public API, so
-lm-eval is pinned and `tests/test_task.py` holds what is used here.
+lm-eval is pinned, and `docs/lm-eval.md` lists what is used here with the test that holds it.
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ class HelmbenchTask(ConfigurableTask):
         return release.table(wanted["config"]), {"score_hash": release.manifest.score_hash}
 
     def _set_repeats(self) -> None:
-        """`--metadata '{"helmbench_repeats": N}'`: lm-eval's own command line can't say how often each sample is
-        asked.
-        """
+        """`--metadata '{"helmbench_repeats": N}'`: lm-eval's own options can't say how often each sample is asked."""
         metadata = self.config.metadata
         asked = metadata.get("helmbench_repeats", self.config.repeats)
         if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
@@ -112,9 +110,7 @@ class HelmbenchTask(ConfigurableTask):
         self.config.repeats = metadata["repeats"] = asked
 
     def _read_product_prompt(self, release: Release) -> None:
-        """`--metadata '{"helmbench_condition": "FILE"}'`: a system prompt of one's own in the place of every
-        condition's text.
-        """
+        """`--metadata '{"helmbench_condition": "FILE"}'`: a prompt of one's own in the place of every condition's."""
         metadata = self.config.metadata
         if not (file := metadata.get("helmbench_condition")):
             return
@@ -144,12 +140,9 @@ class HelmbenchTask(ConfigurableTask):
         return with_instruction(messages, self._system)
 
     def test_docs(self) -> Any:
-        """The rows as plain objects, read once: lm-eval goes through them twice, and `datasets` makes each anew every
-        time.
-        """
-        if self._docs is None and hasattr(
-            self, "task_docs"
-        ):  # which lm-eval sets from the dataset itself, whose columns it wants
+        """The rows as plain objects, read once: lm-eval goes through them twice, and `datasets` makes each anew."""
+        # lm-eval sets `task_docs` from the dataset itself, whose columns it wants.
+        if self._docs is None and hasattr(self, "task_docs"):
             self._docs = self.dataset["test"].to_list()
         return self._docs or self.dataset["test"]
 
@@ -164,9 +157,16 @@ class HelmbenchTask(ConfigurableTask):
 
     # --- what the model reads --------------------------------------------------------------------------------------
 
-    def fewshot_context(self, doc: dict[str, Any], num_fewshot: int = 0, system_instruction: str | None = None, apply_chat_template: bool = False,
-                        fewshot_as_multiturn: bool = False, chat_template: Callable[..., Any] | None = None, gen_prefix: str | None = None,
-                        **kwargs: Any) -> Any:  # fmt: skip
+    def fewshot_context(
+        self,
+        doc: dict[str, Any],
+        num_fewshot: int = 0,
+        system_instruction: str | None = None,
+        apply_chat_template: bool = False,
+        chat_template: Callable[..., Any] | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """The first request's prompt; of what lm-eval names, few-shot settings mean nothing here."""
         self._system = system_instruction
         return self._render(self._opening(doc), chat_template if apply_chat_template else None)
 
@@ -176,8 +176,7 @@ class HelmbenchTask(ConfigurableTask):
             return "\n\n".join(f"{ROLES[m['role']]}: {m['content']}" for m in messages) + "\n\nAssistant:"
         prompt = chat_template(messages, add_generation_prompt=True)
         system = messages[0]["content"] if messages[0]["role"] == "system" else ""
-        # hf and vllm drop the system message when a template refuses that role; it then goes before the first user
-        # turn.
+        # hf and vllm drop the system message when a template refuses that role; it goes before the user's turn then.
         # An API's prompt is the JSON of the messages themselves, in which nothing can be lost.
         if system and type(prompt) is str and system.strip() not in prompt:
             first = {**messages[1], "content": f"{system}\n\n{messages[1]['content']}"}
@@ -197,8 +196,7 @@ class HelmbenchTask(ConfigurableTask):
     ) -> None:
         self._template, self._system = chat_template, system_instruction
         # The bound template is the only way from a task to the model that serves it. A base model's run hands over
-        # none; then only
-        # the caller, lm-eval's `evaluate`, still holds the model.
+        # none; then only the caller, lm-eval's `evaluate`, still holds the model.
         found = getattr(chat_template, "__self__", None) or sys._getframe(1).f_locals.get("lm")
         self._model = found.lm if isinstance(found, CachingLM) else found
         if chat_template is None:
@@ -209,9 +207,7 @@ class HelmbenchTask(ConfigurableTask):
         self._name_over_long()
 
     def _name_over_long(self) -> None:
-        """Says before anything is paid for which samples the model's window can't hold; lm-eval would cut off their
-        system message.
-        """
+        """Says before anything is paid for which samples don't fit: lm-eval would cut their system message off."""
         if self._layer is None or self._layer.window.size is None:
             return
         found = {
@@ -222,14 +218,18 @@ class HelmbenchTask(ConfigurableTask):
         ids, why = sorted(found), next(iter(found.values()))
         asked = len({i.doc["id"] for i in self.instances})
         self.config.metadata["over_long"] = ids
-        log.warning("%s: %d of %d samples don't fit the model's window (the first: %s). What doesn't fit is "
-                    "not asked and stands as unscored: %s%s",
-                    self.config.task, len(ids), asked, why, ", ".join(ids[:NAMED]), " …" if len(ids) > NAMED else "")  # fmt: skip
+        log.warning(
+            "%s: %d of %d samples don't fit the model's window (the first: %s). What doesn't fit is not asked and "
+            "stands as unscored: %s",
+            self.config.task,
+            len(ids),
+            asked,
+            why,
+            _first(ids),
+        )
 
     def _least(self, request: Instance) -> Any:
-        """The shortest that a sample's last prompt can be: of a conversation the whole script, with next to nothing for
-        the model's turns.
-        """
+        """The shortest that a sample's last prompt can be: the script, with next to nothing for the model's turns."""
         if not live(request.doc):
             return request.args[0]
         said = [
@@ -240,9 +240,7 @@ class HelmbenchTask(ConfigurableTask):
         return self._render([*self._opening(request.doc), *said], self._template)
 
     def _check_transcript(self) -> None:
-        """A plain transcript is for models without a chat template; one that was trained on its template would be
-        mismeasured.
-        """
+        """A plain transcript is for models without a chat template; others would be mismeasured by it."""
         template = getattr(getattr(self._model, "tokenizer", None), "chat_template", None)
         if template and self.config.metadata.get("helmbench_prompt") != "transcript":
             raise SystemExit(
@@ -266,14 +264,18 @@ class HelmbenchTask(ConfigurableTask):
                     metadata=(task, doc_id, repeats or 1),
                 )
             ]
-        # Each repeat is a branch of requests of its own, so that the cache can tell them apart; idx orders branches,
-        # then rounds.
+        # Each repeat is a branch of its own, so that the cache can tell them apart; idx orders branches, then rounds.
         rounds = live(doc) + 1
         return [
-            Instance(request_type="generate_until", doc=doc, arguments=(ctx, deepcopy(settings) | ({"repeat": branch} if branch else {})),
-                     idx=branch * rounds, metadata=(task, doc_id, 1))
+            Instance(
+                request_type="generate_until",
+                doc=doc,
+                arguments=(ctx, deepcopy(settings) | ({"repeat": branch} if branch else {})),
+                idx=branch * rounds,
+                metadata=(task, doc_id, 1),
+            )
             for branch in range(repeats or 1)
-        ]  # fmt: skip
+        ]
 
     def apply_filters(self) -> Any:
         """Plays every live conversation to its end, one batch per round, then filters as lm-eval does."""
@@ -296,8 +298,13 @@ class HelmbenchTask(ConfigurableTask):
             then = segments(instance.doc["messages"])[number]
             messages = continued(messages, str(instance.resps[0] or ""), then)
             prompt = self._render(messages, self._template)
-            request = Instance(request_type="generate_until", doc=instance.doc, arguments=(prompt, deepcopy(instance.args[1])), idx=instance.idx + 1,
-                               metadata=(instance.task_name, instance.doc_id, 1))  # fmt: skip
+            request = Instance(
+                request_type="generate_until",
+                doc=instance.doc,
+                arguments=(prompt, deepcopy(instance.args[1])),
+                idx=instance.idx + 1,
+                metadata=(instance.task_name, instance.doc_id, 1),
+            )
             if layer.ended(instance).failed:  # what nobody said can't be answered
                 request.ended = Ended("", "error: an earlier turn has no reply", attempts=0)
             following.append((request, messages))
@@ -317,10 +324,14 @@ class HelmbenchTask(ConfigurableTask):
         lost = {i: next(e for e in ends if e.failed) for i, ends in self._ended.items() if any(e.failed for e in ends)}
         if lost:
             reasons = Counter(str(e.finish).split(":")[1].strip()[:80] for e in lost.values())
-            log.warning("%s: %d of %d samples have no reply and stand as unscored (%s): "
-                        "%s%s", self.config.task, len(lost), len(self._ended),
-                        "; ".join(f"{n} × {reason}" for reason, n in reasons.most_common()), ", ".join(sorted(lost)[:NAMED]),
-                        " …" if len(lost) > NAMED else "")  # fmt: skip
+            log.warning(
+                "%s: %d of %d samples have no reply and stand as unscored (%s): %s",
+                self.config.task,
+                len(lost),
+                len(self._ended),
+                "; ".join(f"{n} × {reason}" for reason, n in reasons.most_common()),
+                _first(sorted(lost)),
+            )
 
     # --- what lm-eval prints -----------------------------------------------------------------------------------------
 
@@ -348,6 +359,10 @@ class HelmbenchTask(ConfigurableTask):
         if self._rules:
             metrics |= {"by_rule": points[1], "by_rule_stderr": points[1]}
         return metrics
+
+
+def _first(ids: list[str]) -> str:
+    return ", ".join(ids[:NAMED]) + (" …" if len(ids) > NAMED else "")
 
 
 def live(doc: dict[str, Any]) -> int:
