@@ -18,7 +18,7 @@ from harness import ROOT, SHARE, TIMEOUT
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
-from judge import offline
+from judge.offline import judge as offline
 
 if "HELMBENCH_BACKENDS" not in os.environ:  # the folder of the environments, set by `make test-backends`
     collect_ignore_glob = ["test_*.py"]

@@ -130,7 +130,8 @@ class Maker:
 
 def plant(path: Path, size: int) -> dict[str, int]:
     """Writes `size` messages; returns how many there are of each kind. The kind stands in the row, which keeps it."""
-    made, maker, counts = [], Maker(size), {"own": 0, "exact": 0, "near": 0, "decoy": 0}
+    made: list[tuple[str, str]] = []
+    maker, counts = Maker(size), {"own": 0, "exact": 0, "near": 0, "decoy": 0}
     while len(made) < size:
         n = len(made) % 100
         kind = "own" if n < 80 else "exact" if n < 85 else "near" if n < 95 else "decoy"

@@ -83,26 +83,16 @@ def served(latency: float) -> None:
 
 def questions(number: int) -> Iterator[Any]:
     """Requests that are made as they are needed, each about another reply."""
-    import hashlib
-
-    from judge.llm.questions import MAX_TOKENS, JudgeRequest, _schema
+    from judge.llm.questions import JudgeRequest, sealed
     from replies.fence import fence
 
+    properties = {
+        "label": {"type": "string", "enum": list(LABELS)},
+        "quotes": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+    }
     for n in range(number):
         reply = f"Reply number {n}. I hope that you have a good day. " + "It is long enough to be a real one. " * 30
-        body = {
-            "model": "judge",
-            "messages": [{"role": "user", "content": RUBRIC + fence(reply)}],
-            "temperature": 0,
-            "max_tokens": MAX_TOKENS,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "verdict", "strict": True, "schema": _schema(LABELS, False)},
-            },
-        }
-        yield JudgeRequest(
-            hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:32], body, LABELS, reply
-        )
+        yield JudgeRequest(*sealed(RUBRIC + fence(reply), "verdict", properties, "judge", 0), LABELS, reply)
 
 
 def ours(url: str, number: int, concurrency: int) -> dict[str, float]:

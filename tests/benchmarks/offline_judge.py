@@ -76,7 +76,7 @@ def on_re() -> None:
         for name, value in list(vars(module).items()):
             if type(value).__name__ == "_Regexp":
                 setattr(module, name, plain(value))
-    addressed.BLOCKS = tuple(plain(b) for b in addressed.BLOCKS)
+    vars(addressed)["BLOCKS"] = tuple(plain(b) for b in addressed.BLOCKS)
 
 
 def main() -> None:

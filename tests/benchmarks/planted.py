@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,9 @@ from judge.scoring.table import Table, build  # noqa: E402
 
 Array = NDArray[np.float64]
 Design = Literal["a", "b", "b-p1"]
-LABELS = ("PASS", "PARTIAL", "FAIL")
+Check = Literal["tags", "graded", "rating", "criterion", "appropriateness"]
+Label = Literal["PASS", "PARTIAL", "FAIL"]
+LABELS: tuple[Label, ...] = get_args(Label)
 ICCS = (0.2, 0.5, 0.8)
 LEVELS = (0.7, 0.9, 0.95)
 THRESHOLDS = (3.0, 5.0, 7.0)
@@ -112,7 +114,7 @@ class Population:
         return found
 
 
-def _verdict(row: Row, index: int, check: str, behavior: str, label: str) -> Verdict:
+def _verdict(row: Row, index: int, check: Check, behavior: str, label: Label) -> Verdict:
     return Verdict.model_construct(
         id=row.id,
         repeat=0,
@@ -352,9 +354,10 @@ def _shifted(
     """`eta` with one shift on `mask`, such that `truth` is as wanted."""
     if not mask.any():
         return eta
-    return eta + mask * brentq(
+    shift: float = brentq(
         lambda d: truth(_planted(p, z, eta + d * mask, {})) - wanted, -30.0 * z.stretch, 0.0, xtol=1e-4
     )
+    return eta + mask * shift
 
 
 def _curve_logits(p: Population, z: Disposition, cell: Cell) -> Array:
@@ -575,16 +578,16 @@ def run(cell: Cell, seeds: int, pool: Any = None) -> list[Seen]:
     return list(pool.starmap(observe, [(cell, s) for s in range(seeds)], chunksize=max(1, seeds // 8)))
 
 
-def cells(kind: str, designs: list[str]) -> list[Cell]:
+def cells(kind: str, designs: list[Design]) -> list[Cell]:
     if kind == "rates":
-        return [Cell("rates", d, i, level) for d in designs for i in ICCS for level in LEVELS]  # type: ignore[arg-type]
+        return [Cell("rates", d, i, level) for d in designs for i in ICCS for level in LEVELS]
     if kind == "groups":
         return [
             Cell("groups", d, i, 0.8, plant)
             for d in designs
             for i in ICCS
             for plant in ("nothing", CROSSED[0], BETWEEN[0])
-        ]  # type: ignore[arg-type]
+        ]
     if "b" not in designs:
         return []
     plain = [Cell("curves", "b-p1", i, threshold=x) for i in ICCS for x in THRESHOLDS]

@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import reference_policies  # noqa: E402
 
-from dataset_builder.prompts import CONTENT
+from dataset_builder.prompts import CONTENT  # noqa: E402
 from dataset_builder.reading.load import load  # noqa: E402
 
 SEVERE = 7

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -25,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 
 from dataset_builder.composing.compose import samples  # noqa: E402
 from dataset_builder.figures.coverage import behaviors  # noqa: E402
-from dataset_builder.prompts import CONTENT
+from dataset_builder.prompts import CONTENT  # noqa: E402
 from dataset_builder.reading.content_types import Content  # noqa: E402
 from dataset_builder.reading.load import load  # noqa: E402
 from dataset_builder.schema import BEHAVIORS  # noqa: E402
@@ -65,7 +66,7 @@ def width(messages: dict[str, list[float]], correlation: float) -> float:
         sum(correlation * sum(own) ** 2 + (1 - correlation) * sum(w * w for w in own) for own in messages.values())
         / total**2
     )
-    return 100 * 2 * 1.96 * (RATE * (1 - RATE) * variance) ** 0.5
+    return 100 * 2 * 1.96 * math.sqrt(RATE * (1 - RATE) * variance)
 
 
 def main() -> int:
