@@ -12,7 +12,8 @@ import pytest
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
-from replies.run import RunError, live_turns, read_replies, read_run
+from replies.errors import RunError
+from replies.run import live_turns, read_replies, read_run
 
 STAMP = "2026-11-21T23-29-28.473516"
 SINGLE, TALK = "helmbench_pillar1_lite", "helmbench_conversations_lite"
