@@ -6,15 +6,11 @@ Usage: python tests/benchmarks/judge_engine.py [--requests 3000] [--latency 0.2]
 
 The judge is a loopback server in a process of its own that answers every request after `latency`; the ideal is
 concurrency / latency requests a second. Each engine runs in a process of its own. Ours does what `judge run` does:
-makes
-each request from a reply (4,000 characters of prompt), looks up what is answered, sends, checks the answer's quotes,
-and
-has every line on the disk. The plain loop sends the same bodies from a list through `openai.AsyncOpenAI` under a
-semaphore
-and keeps the answers in memory: no file, no check, nothing to go on from after a kill.
-Rates are the best of `tries`, since other work on the machine only ever takes away; all tries are printed. Peak memory
-is
-the process's own maximum, with a server that answers at once; "before" is what it holds when the first request is made.
+makes each request from a reply (4,000 characters of prompt), looks up what is answered, sends, checks the answer's
+quotes, and has every line on the disk. The plain loop sends the same bodies from a list through `openai.AsyncOpenAI`
+under a semaphore and keeps the answers in memory: no file, no check, nothing to go on from after a kill. Rates are the
+best of `tries`, since other work on the machine only ever takes away; all tries are printed. Peak memory is the
+process's own maximum, with a server that answers at once; "before" is what it holds when the first request is made.
 """
 
 from __future__ import annotations

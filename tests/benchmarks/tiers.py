@@ -2,12 +2,9 @@
 correlations.
 
 Samples of one message are alike; ρ says how much (scoring.md section 5 saw 0.2 to 0.8). For a rate p, the variance of
-the
-weighted mean is p(1 − p) Σ_m [ρ (Σw)² + (1 − ρ) Σw²] / (Σw)², summed over messages m (Kish, Survey Sampling, 1965, on
-the
-design effect of clusters with weights); w are the weights of scoring.yaml. Widths are 2 · 1.96 standard errors at p =
-0.85, in
-points; the ratio doesn't depend on p. `core k` is what k samples per message would give.
+the weighted mean is p(1 − p) Σ_m [ρ (Σw)² + (1 − ρ) Σw²] / (Σw)², summed over messages m (Kish, Survey Sampling, 1965,
+on the design effect of clusters with weights); w are the weights of scoring.yaml. Widths are 2 · 1.96 standard errors
+at p = 0.85, in points; the ratio doesn't depend on p. `core k` is what k samples per message would give.
 
 Usage: python tests/benchmarks/tiers.py [--content DIR] [--samples 2 4 6 8]
 """
