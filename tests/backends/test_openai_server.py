@@ -13,6 +13,7 @@ import pytest
 from harness import (
     LM_EVAL,
     ROOT,
+    SCORE,
     check_judged,
     check_shape,
     environment,
@@ -103,7 +104,7 @@ def test_the_log_has_every_backends_shape(generated: Any, rows: dict[str, Row]) 
 
 
 def test_the_judge_reads_all_forty(generated: Any, dataset: Path, rows: dict[str, Row]) -> None:
-    """`python -m judge score` on the run's folder: forty samples, none unscored."""
+    """The page's command for scoring, on the run's folder: forty samples, none unscored."""
     check_judged(generated[0], dataset, rows)
 
 
@@ -120,7 +121,7 @@ def test_an_open_weights_judge_on_the_same_machine_answers_in_the_asked_shape(
     with served([str(programs / serve[0]), *serve[1:]], port, tmp_path / "server.log") as url:
         words = filled(score, {"http://127.0.0.1:8001": url, "ORG/JUDGE": str(model)})
         at = words.index("runs/ORG__NAME")
-        assert words[:at] == ["python", "-m", "judge", "score"]
+        assert words[:at] == SCORE
         card = judge(generated[0], dataset, *words[at + 1 :])
     assert card["judge"]["name"] == str(model)
     answers = [
