@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def generated(
     dataset: Path,
     forty: dict[str, list[int]],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Path, list[dict[str, Any]], list[str]]]:
+) -> tuple[Path, list[dict[str, Any]], list[str]]:
     """A run against the server: its folder, what the server was sent, and each request as the server's template renders
     it.
     """
@@ -68,11 +68,8 @@ def generated(
         tokens = [
             post(f"{url}/tokenize", {"model": str(model), "messages": body["messages"]})["tokens"] for body in sent
         ]
-        yield (
-            folder / "out",
-            sent,
-            [post(f"{url}/detokenize", {"model": str(model), "tokens": t})["prompt"] for t in tokens],
-        )
+        rendered = [post(f"{url}/detokenize", {"model": str(model), "tokens": t})["prompt"] for t in tokens]
+    return folder / "out", sent, rendered
 
 
 def test_the_server_gets_the_datasets_messages(generated: Any, rows: dict[str, Row]) -> None:
