@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TASKS := $(shell find lm_eval_tasks/helmbench -name '*yaml')
 CONTENT := $(shell find dataset_builder -type f -not -path '*/__pycache__/*')
 
 .PHONY: setup demo measure test test-backends check lint generated lock clean
@@ -18,15 +19,13 @@ measure: setup  ## the paper's measurement, end to end: 2 models × 3 runs × 3 
 test: setup  ## every test
 	$(BIN)/python -m pytest
 
-test-backends: setup  ## transformers, vLLM and its server, really run on the CPU, each in an environment of its own
-	@for kind in hf vllm; do \
-	    ready=.venv-$$kind/.ready; \
-	    if ! [ $$ready -nt pyproject.toml ] || ! [ $$ready -nt scripts/make_backend_env.sh ]; then \
-	        echo "making .venv-$$kind: gigabytes, a few minutes"; \
-	        PYTHON=$(PYTHON) timeout 900 scripts/make_backend_env.sh $$kind || echo "no environment for $$kind on this machine: its tests are skipped"; \
-	    fi; \
-	done
-	HELMBENCH_BACKENDS=$(CURDIR) $(BIN)/python -m pytest tests/backends --numprocesses=0 -r s
+test-backends: setup .venv-hf/.ready .venv-vllm/.ready  ## transformers, vLLM and its server, really run on the CPU
+	HELMBENCH_BACKENDS=$(CURDIR) $(BIN)/python -m pytest tests/backends --numprocesses=0
+
+# Made again, in seconds where only these changed, after a change to what is installed or registered there.
+.venv-%/.ready: pyproject.toml scripts/make_backend_env.sh $(TASKS)
+	@echo "making .venv-$*: gigabytes, a few minutes"
+	@PYTHON=$(PYTHON) timeout 900 scripts/make_backend_env.sh $*
 
 check: lint test  ## all that a commit must pass
 
@@ -34,7 +33,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy -m demo -m measure -m scripted_judge -m reference_server -m reference_policies -m make_card -m make_submission -m build_leaderboard -m export_results
+	$(BIN)/mypy tests/backends/*.py
 	$(BIN)/python -m dataset_builder check
 
 $(READY): requirements.lock pyproject.toml

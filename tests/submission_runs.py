@@ -29,7 +29,7 @@ from judge.llm.questions import prompt_hash
 from judge.llm.reader import questions
 from judge.verdicts import JudgeIdentity, sample_of
 from leaderboard.archive import EPOCH
-from leaderboard.schema import Contact, Declaration, Subject
+from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Contact, Declaration, Subject
 from leaderboard.submit.about import About
 from leaderboard.submit.pack import make
 from leaderboard.verify import files
@@ -288,9 +288,9 @@ class Opened:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.submission: dict[str, Any] = json.loads((folder / files.SUBMISSION).read_text(encoding="utf-8"))
-        self.verdicts = _records((folder / files.VERDICTS).read_bytes())
-        with zipfile.ZipFile(folder / files.ARCHIVE) as archive:
+        self.submission: dict[str, Any] = json.loads((folder / SUBMISSION).read_text(encoding="utf-8"))
+        self.verdicts = _records((folder / VERDICTS).read_bytes())
+        with zipfile.ZipFile(folder / ARCHIVE) as archive:
             self.members = {name: archive.read(name) for name in archive.namelist()}
         self.responses = _records(self.members["responses.jsonl"])
 
@@ -302,10 +302,10 @@ class Opened:
         return next(r for r in self.responses if r["id"] == identity)
 
     def close(self) -> Path:
-        (self.folder / files.SUBMISSION).write_text(json.dumps(self.submission), encoding="utf-8")
-        (self.folder / files.VERDICTS).write_bytes(_lines(self.verdicts))
+        (self.folder / SUBMISSION).write_text(json.dumps(self.submission), encoding="utf-8")
+        (self.folder / VERDICTS).write_bytes(_lines(self.verdicts))
         self.members["responses.jsonl"] = _lines(self.responses)
-        zipped(self.folder / files.ARCHIVE, self.members)
+        zipped(self.folder / ARCHIVE, self.members)
         files.sign(self.folder)
         return self.folder
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from submission_runs import zipped
 
+from leaderboard.schema import ARCHIVE, SUBMISSION, SUMS, VERDICTS
 from leaderboard.verify import files
 
 Case = tuple[Callable[[Path], Any], str, str]  # the change, the kind of problem, a word of its message
@@ -44,14 +45,22 @@ def replaced(name: str, put: Callable[[Path], Any]) -> Callable[[Path], None]:
 
 
 def added(name: str) -> Callable[[Path], None]:
-    return lambda folder: (folder / name).write_text("x") and None
+    def work(folder: Path) -> None:
+        (folder / name).write_text("x")
+
+    return work
+
+
+def many(folder: Path) -> None:
+    for k in range(99):
+        (folder / f"n{k}").touch()
 
 
 def archived(change: Callable[[Path, dict[str, bytes]], None]) -> Callable[[Path], None]:
     """Another archive from the members of this one, signed."""
 
     def work(folder: Path) -> None:
-        path = folder / files.ARCHIVE
+        path = folder / ARCHIVE
         with zipfile.ZipFile(path) as archive:
             members = {name: archive.read(name) for name in archive.namelist()}
         change(path, members)
@@ -126,13 +135,13 @@ def zip_bomb(path: Path, members: dict[str, bytes]) -> None:
 
 
 def other_sum(folder: Path) -> None:
-    path = folder / files.SUMS
+    path = folder / SUMS
     path.write_text(path.read_text().replace(path.read_text()[:8], "00000000"))
 
 
 def sums_without(name: str) -> Callable[[Path], None]:
     def work(folder: Path) -> None:
-        path = folder / files.SUMS
+        path = folder / SUMS
         path.write_text("".join(x for x in path.read_text().splitlines(keepends=True) if name not in x))
 
     return work
@@ -155,9 +164,7 @@ def sparse(path: Path) -> None:
 
 def constant(value: bytes) -> Callable[[Path], None]:
     """Another composite, as text."""
-    return rewritten(
-        files.SUBMISSION, lambda raw: re.sub(rb'("composite":\s*\{\s*"value":\s*)[^,]+', rb"\g<1>" + value, raw)
-    )
+    return rewritten(SUBMISSION, lambda raw: re.sub(rb'("composite":\s*\{\s*"value":\s*)[^,]+', rb"\g<1>" + value, raw))
 
 
 IN_JSON = {
@@ -171,82 +178,82 @@ IN_JSON = {
 RAW: dict[str, Case] = {
     **{f"submission.json: {name}": (constant(raw), kind, word) for name, (raw, kind, word) in IN_JSON.items()},
     "duplicate key": (
-        rewritten(files.SUBMISSION, lambda raw: raw.replace(b"{", b'{"format":"x",', 1)),
+        rewritten(SUBMISSION, lambda raw: raw.replace(b"{", b'{"format":"x",', 1)),
         "duplicate_key",
         "format",
     ),
-    "invalid UTF-8": (rewritten(files.SUBMISSION, lambda raw: raw.replace(b"Ann", b"An\xff")), "encoding", "UTF-8"),
+    "invalid UTF-8": (rewritten(SUBMISSION, lambda raw: raw.replace(b"Ann", b"An\xff")), "encoding", "UTF-8"),
     "lone surrogate": (
-        rewritten(files.SUBMISSION, lambda raw: raw.replace(b"Ann", b"An\\ud83d")),
+        rewritten(SUBMISSION, lambda raw: raw.replace(b"Ann", b"An\\ud83d")),
         "encoding",
         "surrogate",
     ),
-    "byte order mark": (rewritten(files.SUBMISSION, lambda raw: b"\xef\xbb\xbf" + raw), "encoding", "byte order mark"),
-    "submission.json: cut": (rewritten(files.SUBMISSION, lambda raw: raw[:-9]), "json", "not JSON"),
-    "submission.json: a list": (rewritten(files.SUBMISSION, lambda raw: b"[1]"), "schema", "object"),
+    "byte order mark": (rewritten(SUBMISSION, lambda raw: b"\xef\xbb\xbf" + raw), "encoding", "byte order mark"),
+    "submission.json: cut": (rewritten(SUBMISSION, lambda raw: raw[:-9]), "json", "not JSON"),
+    "submission.json: a list": (rewritten(SUBMISSION, lambda raw: b"[1]"), "schema", "object"),
     "verdicts.jsonl: NaN": (
-        rewritten(files.VERDICTS, lambda raw: raw.replace(b'"turn":-1', b'"turn":NaN', 1)),
+        rewritten(VERDICTS, lambda raw: raw.replace(b'"turn":-1', b'"turn":NaN', 1)),
         "not_finite",
         "NaN",
     ),
-    "verdicts.jsonl: no JSON": (rewritten(files.VERDICTS, lambda raw: b"hello\n" + raw), "json", "not JSON"),
+    "verdicts.jsonl: no JSON": (rewritten(VERDICTS, lambda raw: b"hello\n" + raw), "json", "not JSON"),
     "verdicts.jsonl: lone surrogate": (
-        rewritten(files.VERDICTS, lambda raw: raw.replace(b'"behavior":"', b'"behavior":"\\udfff', 1)),
+        rewritten(VERDICTS, lambda raw: raw.replace(b'"behavior":"', b'"behavior":"\\udfff', 1)),
         "encoding",
         "surrogate",
     ),
     "file edited": (
-        rewritten(files.VERDICTS, lambda raw: raw.replace(b"FAIL", b"PASS", 1), sign=False),
+        rewritten(VERDICTS, lambda raw: raw.replace(b"FAIL", b"PASS", 1), sign=False),
         "sums",
         "edited or damaged",
     ),
     "sum edited": (other_sum, "sums", "00000000"),
     "sums of one file missing": (sums_without("verdicts"), "sums", "does not list verdicts.jsonl"),
     "sums of another file": (
-        rewritten(files.SUMS, lambda raw: raw + b"0" * 64 + b"  ../x\n", sign=False),
+        rewritten(SUMS, lambda raw: raw + b"0" * 64 + b"  ../x\n", sign=False),
         "sums",
         "../x",
     ),
     "sums twice": (
-        rewritten(files.SUMS, lambda raw: raw + raw.splitlines(keepends=True)[0], sign=False),
+        rewritten(SUMS, lambda raw: raw + raw.splitlines(keepends=True)[0], sign=False),
         "sums",
         "again",
     ),
-    "sums of no form": (rewritten(files.SUMS, lambda raw: b"\x00\xff\n" + raw, sign=False), "sums", "not a sha256"),
-    "file missing": (lambda folder: (folder / files.VERDICTS).unlink(), "missing_file", "is missing"),
-    "archive missing": (lambda folder: (folder / files.ARCHIVE).unlink(), "missing_file", "is missing"),
-    "sums missing": (lambda folder: (folder / files.SUMS).unlink(), "missing_file", "is missing"),
+    "sums of no form": (rewritten(SUMS, lambda raw: b"\x00\xff\n" + raw, sign=False), "sums", "not a sha256"),
+    "file missing": (lambda folder: (folder / VERDICTS).unlink(), "missing_file", "is missing"),
+    "archive missing": (lambda folder: (folder / ARCHIVE).unlink(), "missing_file", "is missing"),
+    "sums missing": (lambda folder: (folder / SUMS).unlink(), "missing_file", "is missing"),
     "file added": (added("notes.txt"), "extra_file", "no part of a submission"),
     "file with an odd name": (added("\u202etxt.\x1b[2J"), "extra_file", "\\u202e"),
     "many files": (
-        lambda folder: [(folder / f"n{k}").touch() for k in range(99)] and None,
+        many,
         "extra_file",
         "103 entries",
     ),
-    "symbolic link": (replaced(files.VERDICTS, lambda path: path.symlink_to("/etc/hostname")), "link", "symbolic link"),
-    "pipe": (replaced(files.ARCHIVE, lambda path: os.mkfifo(path)), "not_a_file", "pipe"),
-    "folder for a file": (replaced(files.SUBMISSION, lambda path: path.mkdir()), "not_a_file", "folder"),
-    "10 GB file": (replaced(files.VERDICTS, sparse), "too_large", "10,737,418,240"),
-    "long submission.json": (rewritten(files.SUBMISSION, lambda raw: raw + b" " * 5 * 2**20), "too_large", "bytes"),
-    "empty submission.json": (rewritten(files.SUBMISSION, lambda raw: b""), "empty_file", "empty"),
-    "empty verdicts.jsonl": (rewritten(files.VERDICTS, lambda raw: b""), "empty_file", "empty"),
-    "empty archive": (rewritten(files.ARCHIVE, lambda raw: b""), "empty_file", "empty"),
+    "symbolic link": (replaced(VERDICTS, lambda path: path.symlink_to("/etc/hostname")), "link", "symbolic link"),
+    "pipe": (replaced(ARCHIVE, lambda path: os.mkfifo(path)), "not_a_file", "pipe"),
+    "folder for a file": (replaced(SUBMISSION, lambda path: path.mkdir()), "not_a_file", "folder"),
+    "10 GB file": (replaced(VERDICTS, sparse), "too_large", "10,737,418,240"),
+    "long submission.json": (rewritten(SUBMISSION, lambda raw: raw + b" " * 5 * 2**20), "too_large", "bytes"),
+    "empty submission.json": (rewritten(SUBMISSION, lambda raw: b""), "empty_file", "empty"),
+    "empty verdicts.jsonl": (rewritten(VERDICTS, lambda raw: b""), "empty_file", "empty"),
+    "empty archive": (rewritten(ARCHIVE, lambda raw: b""), "empty_file", "empty"),
     "long verdict": (
-        rewritten(files.VERDICTS, lambda raw: raw + b'"' + b"a" * 5 * 2**20 + b'"\n'),
+        rewritten(VERDICTS, lambda raw: raw + b'"' + b"a" * 5 * 2**20 + b'"\n'),
         "long_line",
         "longer than",
     ),
     "folder moved": (moved, "misplaced", "acme__south-9"),
     "folder linked": (linked_folder, "link", "symbolic link"),
-    "no archive": (rewritten(files.ARCHIVE, lambda raw: b"hello" * 99), "broken_archive", "zip"),
-    "archive cut": (rewritten(files.ARCHIVE, lambda raw: raw[:-100]), "broken_archive", "zip"),
+    "no archive": (rewritten(ARCHIVE, lambda raw: b"hello" * 99), "broken_archive", "zip"),
+    "archive cut": (rewritten(ARCHIVE, lambda raw: raw[:-100]), "broken_archive", "zip"),
     "archive damaged": (
-        rewritten(files.ARCHIVE, lambda raw: raw[:5000] + bytes(99) + raw[5099:]),
+        rewritten(ARCHIVE, lambda raw: raw[:5000] + bytes(99) + raw[5099:]),
         "broken_archive",
         "unpacked",
     ),
     "bytes before the archive": (
-        rewritten(files.ARCHIVE, lambda raw: b"#!/bin/sh\n" + raw),
+        rewritten(ARCHIVE, lambda raw: b"#!/bin/sh\n" + raw),
         "odd_archive",
         "before the first",
     ),

@@ -31,7 +31,7 @@ from sklearn.metrics import (
 from statsmodels.stats import inter_rater
 
 from judge.statistics import coefficients as c
-from judge.statistics.agreement import Agreement, Ratings, agreement
+from judge.statistics.agreement import Agreement, ClassAgreement, Coefficients, Ratings, agreement
 from judge.statistics.coefficients import NO_OVERLAP, ONE_LABEL, Codes, Statistic
 from judge.statistics.estimate import Estimate
 
@@ -138,7 +138,7 @@ def test_errors_of_cohen(table: Table) -> None:
                     counted,
                     None if kind == "identity" else kind,
                 )
-                ours = c.cohen(own[:, 0], own[:, 1], c.agreement_weights(table["labels"], kind))  # type: ignore[arg-type]
+                ours = c.cohen(own[:, 0], own[:, 1], c.agreement_weights(table["labels"], kind))
                 assert np.sum(ours.influence**2) == pytest.approx(theirs, abs=1e-12)
 
 
@@ -147,7 +147,9 @@ def test_fleiss(table: Table) -> None:
     """Fleiss' κ as irrCAC has it with missing ratings, and as statsmodels has it without; by class too."""
     ratings = rated(table)
     found = found_of(table["name"])
-    parts = [(found.overall, ratings, table["irrCAC"]["fleiss"])]
+    parts: list[tuple[Coefficients | ClassAgreement, Ratings, Any]] = [
+        (found.overall, ratings, table["irrCAC"]["fleiss"])
+    ]
     parts += [
         (own, ratings.one_against_rest(k), table["irrCAC"]["classes"][k]["fleiss"])
         for k, own in enumerate(found.classes)
@@ -253,8 +255,8 @@ def test_pairs_of_raters(table: Table) -> None:
         first, second = own.T
         same(figures.raw, accuracy_score(first, second))
         same(figures.mae, mean_absolute_error(first, second))
-        same(figures.bias, np.mean(second) - np.mean(first))
-        same(figures.within_one, np.mean(np.isin(second - first, (-1, 0, 1))))
+        same(figures.bias, float(np.mean(second) - np.mean(first)))
+        same(figures.within_one, float(np.mean(np.isin(second - first, (-1, 0, 1)))))
         assert pair.confusion == confusion_matrix(first, second, labels=range(table["labels"])).tolist()
         for ours, theirs, rater in ((pair.recall, recall_score, i), (pair.precision, precision_score, k)):
             said = theirs(first, second, labels=range(table["labels"]), average=None, zero_division=np.nan)

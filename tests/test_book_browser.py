@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from dataset_builder.book.page import book
 from dataset_builder.book.review import Review, read
 from dataset_builder.book.review_patch import changes, patch
 from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.content_types import Content
+from dataset_builder.reading.content_types import Content, Perturbation, Scenario
 from dataset_builder.reading.load import load
 
 pytestmark = pytest.mark.skipif(
@@ -187,7 +188,7 @@ def test_a_criterion_is_found_too(browser: Browser, page: Path) -> None:
     assert "persona-jason" not in visible(browser, ".shared")
 
 
-FILTERS = {
+FILTERS: dict[str, tuple[str, Callable[[Scenario, Perturbation], bool]]] = {
     "pillar": ("P3", lambda s, p: s.id.startswith("P3")),
     "behavior": ("P4-B2", lambda s, p: s.behavior == "P4-B2"),
     "polarity": ("control", lambda s, p: p.severity < 0),

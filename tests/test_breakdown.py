@@ -26,9 +26,18 @@ def rows_of(release: Release, count: int) -> list[Row]:
 
 
 def verdict(row: Row, label: str) -> Verdict:
-    return Verdict(
-        id=row.id, repeat=0, index=0, check="criterion", behavior=row.behavior, turn=-1, label=label, decided_by="judge"
-    )  # type: ignore[arg-type]
+    return Verdict.model_validate(
+        {
+            "id": row.id,
+            "repeat": 0,
+            "index": 0,
+            "check": "criterion",
+            "behavior": row.behavior,
+            "turn": -1,
+            "label": label,
+            "decided_by": "judge",
+        }
+    )
 
 
 def scorer(release: Release, labels: dict[str, str]) -> Scorer:

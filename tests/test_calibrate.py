@@ -109,7 +109,9 @@ def test_variants_of_one_reply_widen_no_claim(release: Release) -> None:
     """
     wrong = {r.same_as: r.id for r in release.calibration if r.criterion == "does-not-diagnose" and r.same_as}
     kin = {*map(str, wrong), *wrong.values()}
-    labels = {r.id: ("FAIL" if r.label != "FAIL" else "PASS") if r.id in kin else r.label for r in release.calibration}
+    labels: Labels = {
+        r.id: ("FAIL" if r.label != "FAIL" else "PASS") if r.id in kin else r.label for r in release.calibration
+    }
     together = of(measured(release, labels), "does-not-diagnose").kappa
     release.__dict__["calibration"] = [
         r.model_copy(update={"same_as": None, "change": None}) for r in release.calibration

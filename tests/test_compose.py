@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -248,15 +249,15 @@ def test_arms_are_whole_in_every_tier(rows: list[Row], tier: str) -> None:
 
 def test_the_diagonal_visits_every_cell_once_before_any_twice() -> None:
     """Two by two, the second lap is shifted; arms go together."""
-    a, b, c, x, y = (SimpleNamespace(code=code) for code in "abcxy")
+    a, b, c, x, y = (cast(Any, SimpleNamespace(code=code)) for code in "abcxy")
     assert [diagonal([(a,), (b,)], (x, y), k) for k in range(5)] == [
         {("a", "x")},
         {("b", "y")},
         {("a", "y")},
         {("b", "x")},
         {("a", "x")},
-    ]  # type: ignore[list-item, arg-type]
-    assert diagonal([(a, b), (c,)], (x,), 2) == {("a", "x"), ("b", "x")}  # type: ignore[list-item, arg-type]
+    ]
+    assert diagonal([(a, b), (c,)], (x,), 2) == {("a", "x"), ("b", "x")}
 
 
 def test_live_turns_are_null_and_the_last_reply_is_not_there(rows: list[Row]) -> None:
@@ -307,7 +308,7 @@ def test_graded_outcomes_follow_the_band(content_copy: Path, severity: int, outc
     assert all(
         c == [GradedCheck(check="graded", behavior="P1-B3", criterion="attends-to-low-mood", outcomes=outcomes)]
         for c in checks
-    )  # type: ignore[arg-type]
+    )
 
 
 METADATA = r"severity|difficulty|polarity|disclosure|persuasion|pair_of|crisis_category|perturbation|helmbench|canary|rationale|judgement call|not tested"

@@ -65,7 +65,8 @@ def home(tmp_path: Path) -> Path:
 
 
 def rows(folder: Path, name: str = "data/corpus.parquet") -> list[dict[str, Any]]:
-    return pq.read_table(folder / name).to_pylist()
+    found: list[dict[str, Any]] = pq.read_table(folder / name).to_pylist()
+    return found
 
 
 def test_every_document_is_kept_or_dropped_for_a_reason(home: Path) -> None:

@@ -21,9 +21,8 @@ GERMAN = "Ich habe gestern Suppe gekocht und es ist viel zu viel für eine Perso
 
 def message(*texts: str, **more: str) -> Document:
     """Turns in turn, the user first."""
-    return Document(
-        "made", 1, tuple(Turn("user" if n % 2 == 0 else "assistant", t) for n, t in enumerate(texts)), **more
-    )  # type: ignore[arg-type]
+    made = Document("made", 1, tuple(Turn("user" if n % 2 == 0 else "assistant", t) for n, t in enumerate(texts)))
+    return made._replace(**more)  # type: ignore[arg-type]  # source_id, language or licence, by name
 
 
 def test_normalise_gives_one_form() -> None:

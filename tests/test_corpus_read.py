@@ -36,7 +36,7 @@ def jsonl(path: Path, rows: Sequence[object]) -> None:
 
 
 def turns(document: Document) -> list[tuple[str, str]]:
-    return [tuple(t) for t in document.turns]
+    return [(t.role, t.text) for t in document.turns]
 
 
 def test_a_mapping_file_is_read_as_text(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def made(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
             done = lm_eval(dataset, out, server.url, *more)
             assert done.returncode == 0, done.stderr[-3000:]
             asked.append([request["messages"] for request in server.requests])
-    return Made(*corpora, home / "a", home / "b", asked[0])
+    return Made(corpora[0], corpora[1], home / "a", home / "b", asked[0])
 
 
 def score(dataset: Path, run: Path, *more: str) -> int:

@@ -28,7 +28,7 @@ from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 from dataset_builder.release import Release
 from judge.llm.questions import JudgeRequest, build, build_rating
-from replies.schema import TRIAGE_PROMPTS
+from replies.schema import TRIAGE_PROMPTS, TriagePrompt
 from replies.triage import question
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
@@ -160,7 +160,9 @@ def test_messages_are_asked_as_their_tasks_ask(release: Release, content: Conten
 
 
 @pytest.mark.parametrize("prompt", TRIAGE_PROMPTS)
-def test_triage_prompts_are_as_long_as_those_that_are_sent(release: Release, content: Content, prompt: str) -> None:
+def test_triage_prompts_are_as_long_as_those_that_are_sent(
+    release: Release, content: Content, prompt: TriagePrompt
+) -> None:
     """Within two in a hundred of the real questions, counted the same way."""
     count, messages = counter(None), list(release.messages.values())
     own = cost_messages.estimate(content, messages, Asked())["tiers"]["core"]["tasks"][f"helmbench_triage_{prompt}"]
@@ -183,7 +185,7 @@ def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(rele
             asked.append(
                 build_rating(m, check, (reply,), release, "x")
                 if check.check == "appropriateness"
-                else build(m, check, (reply,), release, "x")
+                else build(m, check, (reply,), release, "x")  # type: ignore[arg-type]  # messages have no third kind
             )
     once, thrice = (
         cost_messages.estimate(content, messages, Asked(judge_runs=n))["tiers"]["core"]["judge"] for n in (1, 3)

@@ -19,8 +19,10 @@ import pytest
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import CriterionCheck, CriterionRow, GradedCheck, Row
 from judge.llm.answers import parse
-from judge.llm.questions import build, fence, prompt
+from judge.llm.questions import build, prompt
 from judge.offline import judge as offline
+from judge.offline.readings import READERS
+from replies.fence import fence
 
 KINDS = {
     "fake_verdict", "closed_fence", "disguised_fence", "placeholder", "role_header", "unicode", "as_the_grader", "self_praise", "threat", "encoded",
@@ -205,7 +207,7 @@ def test_the_battery_holds_every_kind_and_at_least_sixty() -> None:
 
 def test_every_criterion_has_a_passing_and_a_failing_base() -> None:
     """No criterion is left out of the battery."""
-    assert set(BASES) == set(offline.READERS)
+    assert set(BASES) == set(READERS)
     for bases in BASES.values():
         assert {label.split("-")[0] for label in bases} & {"PASS", "PARTIAL", "flagged"}
         assert {label.split("-")[0] for label in bases} & {"FAIL", "ignored"}

@@ -174,7 +174,7 @@ def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(
         before, more = faulty.total, drawn.randint(1, 14)
         pid = starter.start(*command(path, faulty))
         with faulty.change:
-            assert faulty.change.wait_for(lambda: faulty.total >= before + more, timeout=60), (
+            assert faulty.change.wait_for(lambda: faulty.total >= before + more, timeout=60), (  # noqa: B023
                 "the run ended before it was killed"
             )
         time.sleep(drawn.uniform(0, 0.02))
@@ -217,7 +217,7 @@ def _answers(replies: Replies, request: JudgeRequest) -> tuple[int, int]:
 def test_ctrl_c_keeps_what_was_answered(dataset: Path, tmp_path: Path, starter: Starter) -> None:
     """One line instead of a traceback, exit code 130, whole lines on the disk, and the same command goes on."""
     path, server = replies_file(open_release(dataset), tmp_path / "stopped.jsonl"), JudgeServer(by_hash)
-    command = [
+    command: list[str | Path] = [
         "run",
         "--replies",
         path,

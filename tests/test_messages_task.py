@@ -49,7 +49,7 @@ def test_every_prompt_arrives_byte_for_byte(served: Served, release: Release) ->
         for prompt in ("bare", "guided"):
             expected[
                 sent([{"role": "user", "content": question(said, release.taxonomy, release.prompts, prompt)}])
-            ] += 1  # type: ignore[arg-type]
+            ] += 1
     assert Counter(sent(r["messages"]) for r in served[1]) == expected
 
 

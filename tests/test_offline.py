@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from dataset_builder.prompts import CONTENT
 from dataset_builder.release import Release, open_release
 from judge.offline import judge as offline
+from judge.offline.readings import READERS
 from judge.rules.resources import decide_resource
 
 CRITERIA = sorted((CONTENT / "criteria").glob("*.md"))
@@ -383,7 +385,7 @@ SAME = {
     ),
     "FAIL-unhelpful": ("Everything is possible.", "I can't help with that.", "Good luck!"),
 }
-TABLE = {
+TABLE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "sees-the-danger": SEES,
     "withholds-the-means": WITHHOLDS,
     "keeps-to-reality": REALITY,
@@ -425,7 +427,7 @@ def test_every_criterion_of_the_content_has_a_reading_and_a_table_here(path: Pat
 
 def test_every_reading_is_used_by_the_content() -> None:
     """A pattern for a criterion that is gone is dead code."""
-    assert set(offline.READERS) == {p.stem for p in CRITERIA}
+    assert set(READERS) == {p.stem for p in CRITERIA}
 
 
 @pytest.mark.parametrize("path", CRITERIA, ids=lambda p: p.stem)

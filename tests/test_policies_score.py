@@ -194,11 +194,12 @@ def test_chance_is_worth_nothing_over_two_hundred_seeds(built: Release) -> None:
     known: dict[tuple[str, tuple[str, ...]], list[Verdict]] = {}
     for v in judged:
         known.setdefault((v.id, different[v.id][v.repeat]), []).append(v.model_copy(update={"repeat": 0}))
-    values = []
+    values: list[float | None] = []
     for seed in SEEDS:
         scorer = Scorer(built.rows, [v for r in rows for v in known[r.id, said[seed, r.id]]], built.scoring)
         values.append(scorer.detection().informedness.value)
-    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / len(SEEDS) ** 0.5
+    numbers = np.array(values, dtype=float)
+    mean, error = float(numbers.mean()), float(numbers.std(ddof=1)) / len(SEEDS) ** 0.5
     print(f"random over {len(SEEDS)} seeds: mean informedness {mean:.4f}, standard error {error:.4f}")  # noqa: T201 - the figure is worth seeing
     assert len(set(values)) > 100, "the seeds differ"
     assert abs(mean) < 0.01

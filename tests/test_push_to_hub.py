@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hub_stub
 import huggingface_hub
@@ -417,9 +418,9 @@ def test_a_repository_that_moves_meanwhile_is_left_alone(
     api = huggingface_hub.HfApi
     commit = api.create_commit
 
-    def late(self: huggingface_hub.HfApi, *arguments: object, **more: object) -> object:
+    def late(self: huggingface_hub.HfApi, *arguments: Any, **more: Any) -> object:
         repo.commit({**repo.commits[repo.main], "theirs.md": b"theirs"})
-        return commit(self, *arguments, **more)  # type: ignore[arg-type]
+        return commit(self, *arguments, **more)
 
     monkeypatch.setattr(api, "create_commit", late)
     assert shop.push("--yes") == 1

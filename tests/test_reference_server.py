@@ -51,11 +51,13 @@ class Got(NamedTuple):
 
     @property
     def content(self) -> str | None:
-        return json.loads(self.body)["choices"][0]["message"]["content"]
+        said: str | None = json.loads(self.body)["choices"][0]["message"]["content"]
+        return said
 
     @property
     def message(self) -> str:
-        return json.loads(self.body)["error"]["message"]
+        said: str = json.loads(self.body)["error"]["message"]
+        return said
 
 
 def send(connection: HTTPConnection, method: str, path: str, body: bytes | None = None) -> Got:

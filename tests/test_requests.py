@@ -15,7 +15,8 @@ from dataset_builder.reading.load import load
 from dataset_builder.release import Release, ReleaseError, open_release
 from dataset_builder.schema import CalibrationRow, CriterionCheck, GradedCheck, Row
 from dataset_builder.writing.write import write
-from judge.llm.questions import JudgeRequest, build, fence, for_calibration, prompt_hash
+from judge.llm.questions import JudgeRequest, build, for_calibration, prompt_hash
+from replies.fence import fence
 
 REPLY = "Thank you for telling me. Please sit with somebody you know tonight."
 

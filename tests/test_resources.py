@@ -327,6 +327,7 @@ def test_every_country_has_its_words(release: Release) -> None:
     name.
     """
     content, _ = load(CONTENT)
+    assert content
     countries = {h.country for h in release.helplines} | {p.country for p in content.personas.values() if p.country}
     assert countries - {"INT"} <= set(COUNTRY_WORDS)
 

@@ -20,9 +20,8 @@ import reference_server
 from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model, log, measure, number, say, score
 
 from dataset_builder.release import Release
-from leaderboard.schema import Submission
+from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Submission
 from leaderboard.submit.pack import make
-from leaderboard.verify import files
 from leaderboard.verify.verify import verify
 from replies.errors import RunError
 
@@ -70,7 +69,7 @@ def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path
     with reference_server.start() as server:
         program = Path(sys.executable).with_name("lm_eval")
         address = f"model=keyword,base_url={server.url}/chat/completions,num_concurrent=8"
-        options = [
+        options: list[str | Path] = [
             "--tasks",
             "helmbench_lite,helmbench_triage_lite",
             "--include_path",
@@ -106,7 +105,7 @@ def test_the_submission_says_how_the_run_was_made(small: Release, tmp_path: Path
     )
     score(run, small)
     made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22", commit="0123abc")
-    s = Submission.model_validate_json((made.folder / files.SUBMISSION).read_bytes())
+    s = Submission.model_validate_json((made.folder / SUBMISSION).read_bytes())
     card = json.loads((run / "scorecard.json").read_text())
     assert (s.dataset.version, s.dataset.score_hash, s.dataset.tier) == (
         small.manifest.version,
@@ -118,7 +117,7 @@ def test_the_submission_says_how_the_run_was_made(small: Release, tmp_path: Path
     assert s.generation.generation_kwargs == {"until": ["x"], "temperature": 0.7, "extra_body": '{"top_k": 3}'}
     assert s.scores.composite.model_dump() == card["composite"]
     assert (s.judge.name, s.judge.agreement[0].measured) == ("offline-3", True)
-    with zipfile.ZipFile(made.folder / files.ARCHIVE) as archive:
+    with zipfile.ZipFile(made.folder / ARCHIVE) as archive:
         assert archive.namelist() == ["responses.jsonl"]
 
 
@@ -146,7 +145,7 @@ def test_no_public_file_holds_a_reply_that_is_withheld(release: Release, tmp_pat
     unread = {v.id for v in verified.verdicts if v.unscored}
     assert len(harmed) >= 5
     assert len(unread) == 1
-    public = "".join(p.read_text(encoding="utf-8") for p in folder.iterdir() if p.name != files.ARCHIVE)
+    public = "".join(p.read_text(encoding="utf-8") for p in folder.iterdir() if p.name != ARCHIVE)
     marks = {r.id: [str(number(r.id, k, 0)) for k in range(len(r.turns))] for r in verified.replies}
     assert not [i for i in harmed | unread for mark in marks[i] if mark in public]
     assert any(mark in public for i, own in marks.items() if i not in harmed | unread for mark in own), (
@@ -175,8 +174,8 @@ def test_the_twin_of_a_withheld_reply_is_withheld(small: Release, tmp_path: Path
     measure(run, small, "gpt-test-1")
     score(run, small, "--judge", "gpt-test-1", "--allow-missing")
     folder = make(run, small, ABOUT, tmp_path / "out", "2026-11-22").folder
-    assert words not in (folder / files.VERDICTS).read_text()
-    with zipfile.ZipFile(folder / files.ARCHIVE) as archive:
+    assert words not in (folder / VERDICTS).read_text()
+    with zipfile.ZipFile(folder / ARCHIVE) as archive:
         assert archive.read("responses.jsonl").decode().count(words) > 10
 
 
@@ -215,7 +214,7 @@ def test_a_file_says_who_submits_and_flags_go_before_it(
     ]
     assert make_submission.main([*common, "--model", "north-3", "--run", "first"]) == 0
     s = Submission.model_validate_json(
-        (tmp_path / "out" / small.manifest.version / "acme__north-3" / "first" / files.SUBMISSION).read_bytes()
+        (tmp_path / "out" / small.manifest.version / "acme__north-3" / "first" / SUBMISSION).read_bytes()
     )
     assert (s.declaration.trained_on_benchmark, s.declaration.note, s.contact.name) == (
         "no",
@@ -394,7 +393,7 @@ def test_every_task_of_a_tier_is_packed(small: Release, tmp_path: Path) -> None:
     run = log(tmp_path / "run", small)
     score(run, small)
     made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
-    with zipfile.ZipFile(made.folder / files.ARCHIVE) as archive:
+    with zipfile.ZipFile(made.folder / ARCHIVE) as archive:
         responses = [json.loads(line) for line in archive.read("responses.jsonl").splitlines()]
     assert [r["id"] for r in responses] == sorted(r.id for r in small.rows.values() if "lite" in r.tiers)
     assert all(len(r["turns"]) == len(r["requests"]) for r in responses)

@@ -442,7 +442,10 @@ def test_what_the_storm_took_is_unscored_and_silence_is_not(storm: tuple[Path, S
     known = [
         r
         for r in run.replies
-        if all(c.check in ("tags", "rating") or offline.knows(c.criterion) for c in release.rows[r.id].evaluation)
+        if all(
+            c.check in ("tags", "rating") or offline.knows(c.criterion)  # type: ignore[union-attr]  # all others have one
+            for c in release.rows[r.id].evaluation
+        )
     ]
     verdicts = judge_run(Run(run.path, run.model, run.tier, known, True), release, OfflineReader())
     replies = {r.id: r for r in known}

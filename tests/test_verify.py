@@ -21,7 +21,7 @@ from tampering_files import RAW
 
 from dataset_builder.release import Release
 from judge.__main__ import main
-from leaderboard.schema import Verified
+from leaderboard.schema import ARCHIVE, SUBMISSION, SUMS, VERDICTS, Verified
 from leaderboard.verify import files
 from leaderboard.verify.command import text
 from leaderboard.verify.verify import verify
@@ -157,14 +157,14 @@ def test_a_flood_of_problems_is_counted(opened: Opened, small: Release) -> None:
 
 def test_bytes_at_random_never_raise(judged: Path, tmp_path: Path, small: Release) -> None:
     """Damage anywhere is a problem, or, where it changes nothing, none; it is never a traceback."""
-    for name in (files.SUBMISSION, files.VERDICTS, files.ARCHIVE, files.SUMS):
+    for name in (SUBMISSION, VERDICTS, ARCHIVE, SUMS):
         for seed in range(12):
             folder = copied(judged, tmp_path / f"{name}-{seed}")
             raw = bytearray((folder / name).read_bytes())
             for at in (int(hashlib.sha256(f"{name}{seed}{k}".encode()).hexdigest(), 16) for k in range(3)):
                 raw[at % len(raw)] ^= 1 << at % 8
             (folder / name).write_bytes(raw)
-            if name != files.SUMS:
+            if name != SUMS:
                 files.sign(folder)
             assert verify(folder, small).state in ("refused", "verified")
 

@@ -33,7 +33,7 @@ from submission_runs import (
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
 from judge.llm import batch
-from leaderboard.schema import Verified
+from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Verified
 from leaderboard.submit.pack import make
 from leaderboard.verify import files
 from leaderboard.verify.families import families
@@ -316,11 +316,11 @@ def test_the_usual_run_has_no_flag(judged: Path, tmp_path: Path, small: Release)
 
 def other_text(folder: Path) -> None:
     """Other order of keys, other spaces, whole numbers for 1.0, exponents, escapes: the same JSON."""
-    value = json.loads((folder / files.SUBMISSION).read_text())
+    value = json.loads((folder / SUBMISSION).read_text())
     text = json.dumps(dict(reversed(value.items())), indent=7, ensure_ascii=True)
     text = re.sub(r"(?<=[ :])(-?\d+)\.0(?=[,\n])", r"\1", text)
     text = re.sub(r'(?<="value": )(-?\d+\.\d+)(?=,)', lambda m: f"{float(m[0]) * 1e5:.17g}e-5", text)
-    (folder / files.SUBMISSION).write_text(text)
+    (folder / SUBMISSION).write_text(text)
 
 
 def other_order(folder: Path) -> None:
@@ -333,22 +333,22 @@ def other_order(folder: Path) -> None:
 def other_archive(folder: Path) -> None:
     """Stored instead of packed, members the other way round."""
     members = Opened(folder).members
-    zipped(folder / files.ARCHIVE, dict(reversed(members.items())), method=0)
+    zipped(folder / ARCHIVE, dict(reversed(members.items())), method=0)
 
 
 def other_line_ends(folder: Path) -> None:
-    path = folder / files.VERDICTS
+    path = folder / VERDICTS
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
 
 
 def no_last_line_end(folder: Path) -> None:
     opened = Opened(folder)
     opened.close()
-    zipped(folder / files.ARCHIVE, {name: data.rstrip(b"\n") for name, data in opened.members.items()})
-    (folder / files.VERDICTS).write_bytes((folder / files.VERDICTS).read_bytes().rstrip(b"\n"))
+    zipped(folder / ARCHIVE, {name: data.rstrip(b"\n") for name, data in opened.members.items()})
+    (folder / VERDICTS).write_bytes((folder / VERDICTS).read_bytes().rstrip(b"\n"))
 
 
-REWRITTEN = {
+REWRITTEN: dict[str, Callable[[Path], object]] = {
     "other text of the same JSON": other_text,
     "other order of lines": other_order,
     "another archiver": other_archive,

@@ -1,8 +1,7 @@
 """Models made on the spot and forty samples, for backends that really run.
 
-Not part of `make test`: `make test-backends` runs these. The environments come from scripts/make_backend_env.sh; a
-backend whose
-environment is missing is skipped, and the message says how to make it.
+Not part of `make test`: `make test-backends` makes the environments with scripts/make_backend_env.sh and runs these. A
+test whose environment is missing fails, and the message says how to make it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from harness import ROOT, SHARE, TIMEOUT
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
-from judge import offline
+from judge.offline import judge as offline
 
 if "HELMBENCH_BACKENDS" not in os.environ:  # the folder of the environments, set by `make test-backends`
     collect_ignore_glob = ["test_*.py"]

@@ -20,14 +20,15 @@ TIMEOUT = 900  # seconds; the first start of vLLM on a busy machine takes minute
 # Of the tests' own environment, which is enough for models behind an API; the path, since another checkout may be
 # registered there.
 LM_EVAL = [sys.executable, "-m", "lm_eval", "run", "--include_path", str(ROOT / "lm_eval_tasks")]
+SCORE = ["python", "-m", "judge", "score"]  # as docs/running.md types it, in the tests' own environment
 SHARE = {"pillar1": 16, "pillar2": 7, "pillar3": 5, "pillar4": 6, "conversations": 6}  # forty samples of the lite tier
 
 
 def environment(kind: str) -> Path:
-    """The `bin` of a backend's environment; a test that needs it is skipped where there is none."""
+    """The `bin` of a backend's environment; a test that needs it fails where there is none."""
     folder = ENVIRONMENTS / f".venv-{kind}"
     if not (folder / ".ready").is_file():
-        pytest.skip(
+        pytest.fail(
             f"no environment for the backend {kind} in {folder}; make it with: scripts/make_backend_env.sh {kind}"
         )
     made_for = (folder / ".ready").read_text(encoding="utf-8").strip()
@@ -61,8 +62,9 @@ def succeeded(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedPro
 
 
 def judge(folder: Path, dataset: Path, *more: str) -> dict[str, Any]:
-    """`python -m judge score`, and the scorecard that it wrote."""
-    command = [sys.executable, "-m", "judge", "score", str(folder), "--dataset", str(dataset), *more]
+    """The page's command for scoring, and the scorecard that it wrote."""
+    program = str(Path(sys.executable).with_name(SCORE[0]))
+    command = [program, *SCORE[1:], str(folder), "--dataset", str(dataset), *more]
     subprocess.run(command, cwd=ROOT, check=True, timeout=TIMEOUT, stdout=subprocess.DEVNULL)
     card: dict[str, Any] = json.loads(next(folder.rglob("scorecard.json")).read_text(encoding="utf-8"))
     return card

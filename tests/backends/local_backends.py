@@ -152,7 +152,7 @@ class LocalBackendTests:
         assert sent == Counter(chat_run.received)
 
     def test_the_judge_reads_all_forty(self, chat_run: Run, dataset: Path, rows: dict[str, Row]) -> None:
-        """`python -m judge score` on the run's folder: forty samples, none unscored."""
+        """The page's command for scoring, on the run's folder: forty samples, none unscored."""
         assert check_judged(chat_run.out, dataset, rows)["model"]["backend"] == chat_run.results["config"]["model"]
 
     def test_a_refused_system_role_loses_no_word(self, thinking_run: Run, opened: Any) -> None:

@@ -1,10 +1,8 @@
 """Runs `lm_eval` in a backend's environment and writes down every prompt that the model itself is given.
 
 Usage: `PYTHON tests/backends/record.py FILE --model hf|vllm …`, everything after FILE as `lm_eval` takes it. FILE gets
-one JSON string
-per prompt: its token ids, decoded with all special tokens. What lm-eval logs is what it meant to send; this is what
-came out of
-tokenizing, truncating and batching.
+one JSON string per prompt: its token ids, decoded with all special tokens. What lm-eval logs is what it meant to send;
+this is what came out of tokenizing, truncating and batching.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from harness import (
     LM_EVAL,
     ROOT,
+    SCORE,
     check_judged,
     check_shape,
     environment,
@@ -40,7 +41,7 @@ def generated(
     dataset: Path,
     forty: dict[str, list[int]],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Path, list[dict[str, Any]], list[str]]]:
+) -> tuple[Path, list[dict[str, Any]], list[str]]:
     """A run against the server: its folder, what the server was sent, and each request as the server's template renders
     it.
     """
@@ -67,11 +68,8 @@ def generated(
         tokens = [
             post(f"{url}/tokenize", {"model": str(model), "messages": body["messages"]})["tokens"] for body in sent
         ]
-        yield (
-            folder / "out",
-            sent,
-            [post(f"{url}/detokenize", {"model": str(model), "tokens": t})["prompt"] for t in tokens],
-        )
+        rendered = [post(f"{url}/detokenize", {"model": str(model), "tokens": t})["prompt"] for t in tokens]
+    return folder / "out", sent, rendered
 
 
 def test_the_server_gets_the_datasets_messages(generated: Any, rows: dict[str, Row]) -> None:
@@ -103,7 +101,7 @@ def test_the_log_has_every_backends_shape(generated: Any, rows: dict[str, Row]) 
 
 
 def test_the_judge_reads_all_forty(generated: Any, dataset: Path, rows: dict[str, Row]) -> None:
-    """`python -m judge score` on the run's folder: forty samples, none unscored."""
+    """The page's command for scoring, on the run's folder: forty samples, none unscored."""
     check_judged(generated[0], dataset, rows)
 
 
@@ -120,7 +118,7 @@ def test_an_open_weights_judge_on_the_same_machine_answers_in_the_asked_shape(
     with served([str(programs / serve[0]), *serve[1:]], port, tmp_path / "server.log") as url:
         words = filled(score, {"http://127.0.0.1:8001": url, "ORG/JUDGE": str(model)})
         at = words.index("runs/ORG__NAME")
-        assert words[:at] == ["python", "-m", "judge", "score"]
+        assert words[:at] == SCORE
         card = judge(generated[0], dataset, *words[at + 1 :])
     assert card["judge"]["name"] == str(model)
     answers = [
@@ -128,11 +126,12 @@ def test_an_open_weights_judge_on_the_same_machine_answers_in_the_asked_shape(
         for line in next(generated[0].rglob("judge/*/replies.jsonl")).read_text(encoding="utf-8").splitlines()
     ]
     assert len(answers) > 20
-    assert not [a for a in answers if "answer" not in a]
+    assert not [a for a in answers if a["error"] or a["response"]["status_code"] != 200]
+    said = [a["response"]["body"]["choices"][0]["message"]["content"] for a in answers]
     # Random weights seldom end a string, so a quotation may run until the room is used up; what came before it is the
     # server's to get right.
     labels = {label for criterion in opened.criteria.values() for label in criterion.labels}
     begun = re.compile(
         r'\{\s*"label"\s*:\s*"(?:' + "|".join(map(re.escape, sorted(labels))) + r')"\s*,\s*"quotes"\s*:\s*\['
     )
-    assert [a["answer"][:80] for a in answers if not begun.match(a["answer"])] == []
+    assert [text[:80] for text in said if not begun.match(text)] == []

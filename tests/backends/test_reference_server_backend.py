@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import reference_server
-from harness import LM_EVAL, ROOT, check_judged, check_shape, expected_requests, judge, logged, run, succeeded
+from harness import LM_EVAL, ROOT, SCORE, check_judged, check_shape, expected_requests, judge, logged, run, succeeded
 from recipes import filled, recipe, with_option
 
 from dataset_builder.release import Release
@@ -58,7 +58,7 @@ def test_the_log_has_every_backends_shape(answered: Any, rows: dict[str, Row]) -
 
 
 def test_the_judge_reads_all_forty(answered: Any, dataset: Path, rows: dict[str, Row]) -> None:
-    """`python -m judge score` on the run's folder: forty samples, none unscored, and the key nowhere."""
+    """The page's command for scoring, on the run's folder: forty samples, none unscored, and the key nowhere."""
     check_judged(answered[0], dataset, rows)
     assert not [p for p in answered[0].rglob("*") if p.is_file() and b"not-a-key" in p.read_bytes()]
 
@@ -110,7 +110,7 @@ def test_a_prompt_of_ones_own_stands_where_the_condition_stood(
     assert [config["metadata"]["condition"] for config in results["configs"].values()] == [expected] * len(
         results["configs"]
     )
-    (folder,) = (words[4] for words in [recipe("own-prompt")[1]])
+    folder = recipe("own-prompt")[1][len(SCORE)]
     card = judge(tmp_path / folder.replace("NAME", "keyword"), dataset)
     assert card["judge"]["unscored"] == 0
     assert card["model"]["condition"] == expected
@@ -125,8 +125,8 @@ def test_the_recipe_for_messages_by_themselves_runs_and_is_scored(
         words = filled(asks, {"NAME": "keyword", "http://127.0.0.1:8000/v1": server.url})
         tasks = ",".join(f"{task}_lite" for task in words[words.index("--tasks") + 1].split(","))
         succeeded(run([*LM_EVAL, *with_option(words, "--tasks", tasks)[1:]], dataset, tmp_path))
-    assert scores[:4] == ["python", "-m", "judge", "score"]
-    card = judge(tmp_path / scores[4].replace("NAME", "keyword"), dataset)
+    assert scores[: len(SCORE)] == SCORE
+    card = judge(tmp_path / scores[len(SCORE)].replace("NAME", "keyword"), dataset)
     lite = sum("lite" in m.tiers for m in opened.messages.values())
     assert card["composite"]["value"] is None
     assert [(t["prompt"], t["messages"], t["runs"], t["complete"]) for t in card["triage"]] == [

@@ -1,14 +1,12 @@
 """Makes a causal language model of two million parameters or less and its tokenizer, on the spot: nothing is
 downloaded.
 
-Usage, in an environment that has torch and transformers:
-`python tests/backends/tiny_model.py OUT --corpus TEXT [--template chatml|no-system|drops-system|none] [--says REPLY]
-[--seed 0]`
+Usage, in an environment that has torch and transformers: `python tests/backends/tiny_model.py OUT --corpus TEXT
+[--template chatml|no-system|drops-system|none] [--says REPLY] [--seed 0]`
 
 Weights are random, unless `--says` is given: then they are built so that the model writes that reply, token after
-token, whatever
-it was asked, on every backend and in every batch. What was asked can't be read from such replies, so tests read it from
-what went in.
+token, whatever it was asked, on every backend and in every batch. What was asked can't be read from such replies, so
+tests read it from what went in.
 """
 
 from __future__ import annotations
@@ -66,10 +64,19 @@ def tokenizer(corpus: str, template: str | None, vocabulary: int = 4096) -> PreT
 def model(tok: PreTrainedTokenizerFast, hidden: int, tied: bool) -> Qwen2ForCausalLM:
     """Two layers; what they hold is random."""
     config = Qwen2Config(
-        vocab_size=-(-len(tok) // 64) * 64, hidden_size=hidden, intermediate_size=2 * hidden, num_hidden_layers=2, num_attention_heads=hidden // HEAD,
-        num_key_value_heads=1, max_position_embeddings=CONTEXT, tie_word_embeddings=tied, eos_token_id=tok.eos_token_id, bos_token_id=None,
-        pad_token_id=tok.pad_token_id, initializer_range=0.2,
-    )  # fmt: skip
+        vocab_size=-(-len(tok) // 64) * 64,
+        hidden_size=hidden,
+        intermediate_size=2 * hidden,
+        num_hidden_layers=2,
+        num_attention_heads=hidden // HEAD,
+        num_key_value_heads=1,
+        max_position_embeddings=CONTEXT,
+        tie_word_embeddings=tied,
+        eos_token_id=tok.eos_token_id,
+        bos_token_id=None,
+        pad_token_id=tok.pad_token_id,
+        initializer_range=0.2,
+    )
     made = Qwen2ForCausalLM(config).eval()
     made.generation_config = GenerationConfig(
         eos_token_id=tok.eos_token_id, pad_token_id=tok.pad_token_id, do_sample=False
@@ -82,8 +89,7 @@ def teach(made: Qwen2ForCausalLM, tok: PreTrainedTokenizerFast, says: str) -> No
     that by the end.
 
     The layers add nothing, so the last position's state is its token's embedding e_t, and the output row of the token
-    that
-    follows t is e_t itself: random e are nearly orthogonal, so its logit is far above all others.
+    that follows t is e_t itself: random e are nearly orthogonal, so its logit is far above all others.
 
     Raises:
         SystemExit: a token stands twice in the reply, so that its follower isn't one.

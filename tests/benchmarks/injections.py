@@ -1,12 +1,14 @@
 """How many labels and request structures the injection battery breaks, by kind; both columns are to be 0.
 
-python tests/benchmarks/injections.py
+Usage: python tests/benchmarks/injections.py [--bases 50]. Needs a built dataset.
+
+The battery's texts stand before and after each of the base replies; `--bases` takes the first so many of them.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -15,35 +17,28 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import test_injection as battery  # noqa: E402
 
-from dataset_builder.composing.compose import compose  # noqa: E402
-from dataset_builder.reading.load import load  # noqa: E402
 from dataset_builder.release import open_release  # noqa: E402
-from dataset_builder.writing.write import write  # noqa: E402
 
 
 def main() -> None:
-    content, errors = load()
-    if content is None:
-        raise SystemExit(errors.lines())
-    with tempfile.TemporaryDirectory() as folder:
-        write(content, compose(content), Path(folder) / "helmbench")
-        release = open_release(Path(folder) / "helmbench")
-        flipped: Counter[str] = Counter()
-        broken: Counter[str] = Counter()
-        for criterion, label, base in battery.CASES:
-            flipped.update(f.split()[0].rpartition("-")[0] for f in battery.flips(criterion, label, base))
-        for injection in battery.BATTERY:
-            try:
-                battery.test_no_injection_breaks_the_structure_of_a_request(release, injection)
-            except AssertionError:
-                broken[injection.kind] += 1
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bases", type=int, default=len(battery.CASES))
+    bases = battery.CASES[: parser.parse_args().bases]
+    release = open_release()
+    flipped: Counter[str] = Counter()
+    broken: Counter[str] = Counter()
+    for criterion, label, base in bases:
+        flipped.update(f.split()[0].rpartition("-")[0] for f in battery.flips(criterion, label, base))
+    for injection in battery.BATTERY:
+        try:
+            battery.test_no_injection_breaks_the_structure_of_a_request(release, injection)
+        except AssertionError:
+            broken[injection.kind] += 1
     print(f"{'kind':18}{'texts':>6}{'readings':>10}{'flips':>7}{'broken requests':>17}")
     texts = Counter(i.kind for i in battery.BATTERY)
     for kind, count in texts.items():
-        print(f"{kind:18}{count:6}{2 * count * len(battery.CASES):10}{flipped[kind]:7}{broken[kind]:17}")
-    print(
-        f"{'all':18}{texts.total():6}{2 * texts.total() * len(battery.CASES):10}{flipped.total():7}{broken.total():17}"
-    )
+        print(f"{kind:18}{count:6}{2 * count * len(bases):10}{flipped[kind]:7}{broken[kind]:17}")
+    print(f"{'all':18}{texts.total():6}{2 * texts.total() * len(bases):10}{flipped.total():7}{broken.total():17}")
 
 
 if __name__ == "__main__":

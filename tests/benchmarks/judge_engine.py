@@ -6,15 +6,11 @@ Usage: python tests/benchmarks/judge_engine.py [--requests 3000] [--latency 0.2]
 
 The judge is a loopback server in a process of its own that answers every request after `latency`; the ideal is
 concurrency / latency requests a second. Each engine runs in a process of its own. Ours does what `judge run` does:
-makes
-each request from a reply (4,000 characters of prompt), looks up what is answered, sends, checks the answer's quotes,
-and
-has every line on the disk. The plain loop sends the same bodies from a list through `openai.AsyncOpenAI` under a
-semaphore
-and keeps the answers in memory: no file, no check, nothing to go on from after a kill.
-Rates are the best of `tries`, since other work on the machine only ever takes away; all tries are printed. Peak memory
-is
-the process's own maximum, with a server that answers at once; "before" is what it holds when the first request is made.
+makes each request from a reply (4,000 characters of prompt), looks up what is answered, sends, checks the answer's
+quotes, and has every line on the disk. The plain loop sends the same bodies from a list through `openai.AsyncOpenAI`
+under a semaphore and keeps the answers in memory: no file, no check, nothing to go on from after a kill. Rates are the
+best of `tries`, since other work on the machine only ever takes away; all tries are printed. Peak memory is the
+process's own maximum, with a server that answers at once; "before" is what it holds when the first request is made.
 """
 
 from __future__ import annotations
@@ -83,26 +79,16 @@ def served(latency: float) -> None:
 
 def questions(number: int) -> Iterator[Any]:
     """Requests that are made as they are needed, each about another reply."""
-    import hashlib
-
-    from judge.llm.questions import MAX_TOKENS, JudgeRequest, _schema
+    from judge.llm.questions import JudgeRequest, sealed
     from replies.fence import fence
 
+    properties = {
+        "label": {"type": "string", "enum": list(LABELS)},
+        "quotes": {"type": "array", "items": {"type": "string"}, "maxItems": 3},
+    }
     for n in range(number):
         reply = f"Reply number {n}. I hope that you have a good day. " + "It is long enough to be a real one. " * 30
-        body = {
-            "model": "judge",
-            "messages": [{"role": "user", "content": RUBRIC + fence(reply)}],
-            "temperature": 0,
-            "max_tokens": MAX_TOKENS,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "verdict", "strict": True, "schema": _schema(LABELS, False)},
-            },
-        }
-        yield JudgeRequest(
-            hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:32], body, LABELS, reply
-        )
+        yield JudgeRequest(*sealed(RUBRIC + fence(reply), "verdict", properties, "judge", 0), LABELS, reply)
 
 
 def ours(url: str, number: int, concurrency: int) -> dict[str, float]:

@@ -3,10 +3,9 @@
     python tests/benchmarks/offline_judge.py [--replies 20000] [--seed 1]
 
 Every reply is another text, so that no cache answers: sentences of the benchmark's own messages and of plain replies
-are drawn at
-random, in lengths from a word to a page, over all criteria in turn. The plain alternative reads the same replies with
-the same
-decisions on `re`, compiled beforehand, every pattern searched in full; it must give the same labels.
+are drawn at random, in lengths from a word to a page, over all criteria in turn. The plain alternative reads the same
+replies with the same decisions on `re`, compiled beforehand, every pattern searched in full; it must give the same
+labels.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ def on_re() -> None:
         for name, value in list(vars(module).items()):
             if type(value).__name__ == "_Regexp":
                 setattr(module, name, plain(value))
-    addressed.BLOCKS = tuple(plain(b) for b in addressed.BLOCKS)
+    vars(addressed)["BLOCKS"] = tuple(plain(b) for b in addressed.BLOCKS)
 
 
 def main() -> None:

@@ -1,21 +1,18 @@
 """Do the intervals hold? Simulated models whose true rates are planted, scored by the library, compared with the truth.
 
-Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a b] [--kind rates groups curves]. Needs a
-built dataset.
+Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a b] [--kind rates groups curves]
+[--icc 0.2 0.5 0.8]. Needs a built dataset.
 
 Estimand: messages like these, this model, these settings. Every seed draws its messages anew from a population: a slot
-of
-a scenario takes one of that scenario's real messages as a pattern (its severity, difficulty, conditions and contexts,
-with
-replacement) and a new disposition z ~ N(0, 1) of the model towards it. Its samples pass with
+of a scenario takes one of that scenario's real messages as a pattern (its severity, difficulty, conditions and
+contexts, with replacement) and a new disposition z ~ N(0, 1) of the model towards it. Its samples pass with
     logit⁻¹(intercept + slope · |severity| + scenario + planted effect + σ z),
 independently given z. σ is set so that two samples of a message correlate as the ICC says (on the pass/fail scale, not
 the logit). Truth is the population's value under the library's weights, by quadrature over z; it uses the library for
 weights and polarity, and for no estimate. Nothing generalises to scenarios, contexts or conditions that aren't here.
 
 Design a is this release's core tier: P1-B1 12 crisis and 13 control messages, P1-B3 11/11, P2-B3 9/8, P3-B1 10/8, P4-B1
-5/9
-(with and without a safety prompt), P4-B2 12 controls, 4 conversations.
+5/9 (with and without a safety prompt), P4-B2 12 controls, 4 conversations.
 Design b is the planned library: P1-B1…B6 120/100/100/60/60/60, P2 80, P3 60, P4 120 messages, in scenarios of about 20,
 synthesised from the real rows; its P1 crisis messages stand on a ladder of severities 1…10.
 """
@@ -29,11 +26,11 @@ import sys
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +50,9 @@ from judge.scoring.table import Table, build  # noqa: E402
 
 Array = NDArray[np.float64]
 Design = Literal["a", "b", "b-p1"]
-LABELS = ("PASS", "PARTIAL", "FAIL")
+Check = Literal["tags", "graded", "rating", "criterion", "appropriateness"]
+Label = Literal["PASS", "PARTIAL", "FAIL"]
+LABELS: tuple[Label, ...] = get_args(Label)
 ICCS = (0.2, 0.5, 0.8)
 LEVELS = (0.7, 0.9, 0.95)
 THRESHOLDS = (3.0, 5.0, 7.0)
@@ -112,7 +111,7 @@ class Population:
         return found
 
 
-def _verdict(row: Row, index: int, check: str, behavior: str, label: str) -> Verdict:
+def _verdict(row: Row, index: int, check: Check, behavior: str, label: Label) -> Verdict:
     return Verdict.model_construct(
         id=row.id,
         repeat=0,
@@ -352,9 +351,10 @@ def _shifted(
     """`eta` with one shift on `mask`, such that `truth` is as wanted."""
     if not mask.any():
         return eta
-    return eta + mask * brentq(
+    shift: float = brentq(
         lambda d: truth(_planted(p, z, eta + d * mask, {})) - wanted, -30.0 * z.stretch, 0.0, xtol=1e-4
     )
+    return eta + mask * shift
 
 
 def _curve_logits(p: Population, z: Disposition, cell: Cell) -> Array:
@@ -575,20 +575,20 @@ def run(cell: Cell, seeds: int, pool: Any = None) -> list[Seen]:
     return list(pool.starmap(observe, [(cell, s) for s in range(seeds)], chunksize=max(1, seeds // 8)))
 
 
-def cells(kind: str, designs: list[str]) -> list[Cell]:
+def cells(kind: str, designs: list[Design], correlations: Sequence[float] = ICCS) -> list[Cell]:
     if kind == "rates":
-        return [Cell("rates", d, i, level) for d in designs for i in ICCS for level in LEVELS]  # type: ignore[arg-type]
+        return [Cell("rates", d, i, level) for d in designs for i in correlations for level in LEVELS]
     if kind == "groups":
         return [
             Cell("groups", d, i, 0.8, plant)
             for d in designs
-            for i in ICCS
+            for i in correlations
             for plant in ("nothing", CROSSED[0], BETWEEN[0])
-        ]  # type: ignore[arg-type]
+        ]
     if "b" not in designs:
         return []
-    plain = [Cell("curves", "b-p1", i, threshold=x) for i in ICCS for x in THRESHOLDS]
-    return plain + [Cell("curves", "b-p1", i, plant="inversion", threshold=3.0) for i in ICCS]
+    plain = [Cell("curves", "b-p1", i, threshold=x) for i in correlations for x in THRESHOLDS]
+    return plain + [Cell("curves", "b-p1", i, plant="inversion", threshold=3.0) for i in correlations]
 
 
 # Why a figure falls outside, where that is known; the first whose name begins so.
@@ -667,6 +667,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--design", nargs="+", choices=["a", "b"], default=["a", "b"])
     parser.add_argument("--kind", nargs="+", choices=list(HEADS), default=list(HEADS))
+    parser.add_argument("--icc", type=float, nargs="+", choices=ICCS, default=ICCS)
     args = parser.parse_args()
     started = time.perf_counter()
     context = multiprocessing.get_context("fork")
@@ -677,7 +678,7 @@ def main() -> None:
             f"±MC {'width':>9}",
             flush=True,
         )
-        for cell in cells(kind, args.design):
+        for cell in cells(kind, args.design, args.icc):
             planted(cell)  # before the fork, so that every process has it
             if args.jobs > 1:
                 with context.Pool(args.jobs) as pool:

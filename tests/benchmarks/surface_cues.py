@@ -5,12 +5,11 @@ out).
 2. The `keyword` policy, a word list such as an engineer writes in an afternoon.
 
 Implicit messages are those of severity below 7; explicit ones are meant to be easier. Balanced accuracy is the mean of
-the
-two recalls (0.5: the majority answer, or any constant one); informedness is sensitivity + specificity − 1. Intervals:
-95 %,
-percentiles over 2,000 resamples of whole scenarios.
+the two recalls (0.5: the majority answer, or any constant one); informedness is sensitivity + specificity − 1.
+Intervals: 95 %, percentiles over 2,000 resamples of whole scenarios.
 
-Usage: python tests/benchmarks/surface_cues.py [--content DIR]
+Usage: python tests/benchmarks/surface_cues.py [--content DIR] [--scenarios N]. The limits are of all scenarios: where
+only the first N are read, nothing is said about them.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import reference_policies  # noqa: E402
 
-from dataset_builder.prompts import CONTENT
+from dataset_builder.prompts import CONTENT  # noqa: E402
 from dataset_builder.reading.load import load  # noqa: E402
 
 SEVERE = 7
@@ -53,16 +52,12 @@ class Messages(NamedTuple):
         return self.severity > 0
 
 
-def messages(root: Path) -> Messages:
+def messages(root: Path, first: int | None) -> Messages:
     content, errors = load(root)
     if content is None:
         raise SystemExit("\n".join(errors.lines()))
-    found = [
-        (p.words, s.id, p.severity)
-        for s in content.scenarios
-        if s.id.startswith("P1") and s.kind == "scenario"
-        for p in s.perturbations
-    ]
+    read = [s for s in content.scenarios if s.id.startswith("P1") and s.kind == "scenario"][:first]
+    found = [(p.words, s.id, p.severity) for s in read for p in s.perturbations]
     texts, scenarios, severities = zip(*found, strict=True)
     return Messages(np.array(texts), np.array(scenarios), np.array(severities))
 
@@ -146,7 +141,9 @@ def interval(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--content", type=Path, default=CONTENT)
-    found = messages(parser.parse_args().content)
+    parser.add_argument("--scenarios", type=int)
+    options = parser.parse_args()
+    found = messages(options.content, options.scenarios)
     implicit, explicit = ~found.crisis | (found.severity < SEVERE), ~found.crisis | (found.severity >= SEVERE)
     hits = keyword(found)
     trained_on_all, trained_on_implicit = left_out(found, np.ones_like(found.crisis)), left_out(found, implicit)
@@ -179,6 +176,8 @@ def main() -> int:
         )
         for side, words in zip(("crisis", "control"), telling(found, mask), strict=True):
             print(f"  most telling for {side}: {', '.join(words)}")
+    if options.scenarios is not None:
+        return 0
     print(
         f"\nlimits on implicit messages: balanced accuracy {CLASSIFIER_LIMIT}, informedness {KEYWORD_LIMIT}: "
         f"{'passed over' if failed else 'held'}"

@@ -1,9 +1,9 @@
 """What our task adds per sample over the model's own time, and its memory, beside lm-eval's plainest class task on the
 same samples.
 
-Usage: python tests/benchmarks/task_overhead.py [--samples 20000] [--rounds 3]. Needs a built dataset; no network.
-The tasks of helmbench_full, as often as it takes to have that many samples, against a model that answers at once. Each
-measurement is a process of its own, so that its peak memory is its own; the two kinds take turns.
+Usage: python tests/benchmarks/task_overhead.py [--samples 20000] [--rounds 3] [--tier full]. Needs a built dataset; no
+network. The tasks of the tier's group, as often as it takes to have that many samples, against a model that answers at
+once. Each measurement is a process of its own, so that its peak memory is its own; the two kinds take turns.
 """
 
 from __future__ import annotations
@@ -105,11 +105,9 @@ def plainest(samples: int) -> Plainest:
     )
 
 
-def ours(folder: Path, samples: int) -> list[str]:
-    """Names of enough copies of helmbench_full's leaf tasks to have that many samples; their YAML files go into
-    `folder`.
-    """
-    group = yaml.safe_load((TASKS / "helmbench_full.yaml").read_text())["task"]
+def ours(folder: Path, samples: int, tier: str) -> list[str]:
+    """Names of enough copies of the tier's leaf tasks to have that many samples; their YAML files go into `folder`."""
+    group = yaml.safe_load((TASKS / f"helmbench_{tier}.yaml").read_text())["task"]
     rows, names = 0, list[str]()
     release = open_release()
     for copy in itertools.count():
@@ -124,17 +122,17 @@ def ours(folder: Path, samples: int) -> list[str]:
             )
             (folder / f"{leaf}_{copy}.yaml").write_text(given)
             names.append(f"{leaf}_{copy}")
-            rows += release.table(leaf.split("_")[1]).num_rows
+            rows += sum(tier in tiers for tiers in release.table(leaf.split("_")[1])["tiers"].to_pylist())
     raise AssertionError("unreachable")
 
 
-def measure(kind: str, samples: int) -> dict[str, float]:
+def measure(kind: str, samples: int, tier: str) -> dict[str, float]:
     """Seconds outside the model, samples, and peak memory in MB, of one evaluation in this process; task loading left
     out of the seconds.
     """
     model = NoModel()
     with tempfile.TemporaryDirectory() as folder:
-        names = ours(Path(folder), samples) if kind == "ours" else []
+        names = ours(Path(folder), samples, tier) if kind == "ours" else []
         manager = TaskManager(include_path=folder, include_defaults=False)
         loaded = manager.load(names if kind == "ours" else [plainest(samples)])
         started = time.perf_counter()
@@ -151,16 +149,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Overhead of the HELMbench task per sample.")
     parser.add_argument("--samples", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--tier", choices=["lite", "full"], default="full")
     parser.add_argument("--measure", choices=["ours", "plainest"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
         logging.disable(logging.WARNING)
-        print(json.dumps(measure(options.measure, options.samples)))
+        print(json.dumps(measure(options.measure, options.samples, options.tier)))
         return
     found: dict[str, list[dict[str, float]]] = {"ours": [], "plainest": []}
     for _ in range(options.rounds):
         for kind, measured in found.items():
-            command = [sys.executable, __file__, "--measure", kind, "--samples", str(options.samples)]
+            command = [sys.executable, __file__, "--measure", kind]
+            command += ["--samples", str(options.samples), "--tier", options.tier]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
             measured.append(json.loads(done.stdout.splitlines()[-1]))
     each = {kind: [1000 * m["seconds"] / m["samples"] for m in measured] for kind, measured in found.items()}

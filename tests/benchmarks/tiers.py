@@ -2,12 +2,9 @@
 correlations.
 
 Samples of one message are alike; ρ says how much (scoring.md section 5 saw 0.2 to 0.8). For a rate p, the variance of
-the
-weighted mean is p(1 − p) Σ_m [ρ (Σw)² + (1 − ρ) Σw²] / (Σw)², summed over messages m (Kish, Survey Sampling, 1965, on
-the
-design effect of clusters with weights); w are the weights of scoring.yaml. Widths are 2 · 1.96 standard errors at p =
-0.85, in
-points; the ratio doesn't depend on p. `core k` is what k samples per message would give.
+the weighted mean is p(1 − p) Σ_m [ρ (Σw)² + (1 − ρ) Σw²] / (Σw)², summed over messages m (Kish, Survey Sampling, 1965,
+on the design effect of clusters with weights); w are the weights of scoring.yaml. Widths are 2 · 1.96 standard errors
+at p = 0.85, in points; the ratio doesn't depend on p. `core k` is what k samples per message would give.
 
 Usage: python tests/benchmarks/tiers.py [--content DIR] [--samples 2 4 6 8]
 """
@@ -16,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -25,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from dataset_builder.composing.compose import samples  # noqa: E402
 from dataset_builder.figures.coverage import behaviors  # noqa: E402
-from dataset_builder.prompts import CONTENT
+from dataset_builder.prompts import CONTENT  # noqa: E402
 from dataset_builder.reading.content_types import Content  # noqa: E402
 from dataset_builder.reading.load import load  # noqa: E402
 from dataset_builder.schema import BEHAVIORS  # noqa: E402
@@ -65,7 +63,7 @@ def width(messages: dict[str, list[float]], correlation: float) -> float:
         sum(correlation * sum(own) ** 2 + (1 - correlation) * sum(w * w for w in own) for own in messages.values())
         / total**2
     )
-    return 100 * 2 * 1.96 * (RATE * (1 - RATE) * variance) ** 0.5
+    return 100 * 2 * 1.96 * math.sqrt(RATE * (1 - RATE) * variance)
 
 
 def main() -> int:

@@ -1,0 +1,77 @@
+"""Every script of tests/benchmarks runs: at its smallest size, in a process of its own, as it is typed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPTS = sorted((ROOT / "tests" / "benchmarks").glob("*.py"))
+
+
+class Smallest(NamedTuple):
+    """The arguments that make a script quick, and a line with a figure for each part that it measures."""
+
+    arguments: str
+    figures: tuple[str, ...]
+
+
+SMALLEST = {
+    "corpus": Smallest(
+        "--sizes 200 400 --jobs 1",
+        (r"corpus +200 .* near [\d.]+% of 20 ", r"corpus +400 .* s CPU ", r"set +200 ", r"grew [\d.]+-fold from 200"),
+    ),
+    "injections": Smallest("--bases 2", (r"very_long +7 +28 +0 +0", r"all +97 +388 +0 +0")),
+    "judge_engine": Smallest(
+        "--requests 40 --latency 0.05 --tries 1 --memory 40",
+        (r"ours +\d+ requests/s", r"plain +\d+ requests/s", r"memory, +40 requests: peak [\d.]+ MB"),
+    ),
+    "offline_judge": Smallest("--replies 100", (r"RE2\) +\d+ replies/s", r"Python's re +\d+ replies/s +\(100 of 100 ")),
+    "planted": Smallest(
+        "--seeds 2 --jobs 1 --icc 0.2 --design a --kind rates",
+        (r"composite +[\d.]+ +[+-][\d.]+ ", r"2 seeds per cell, \d+ s"),
+    ),
+    "ratings": Smallest("--models 1 --messages 20", (r"ours +[\d.]+", r"pandas +[\d.]+", r"the tables are equal")),
+    "scale": Smallest(
+        "--sizes 1000 --resamples 2", (r"1,000 +200 +library +[\d.]+ ", r"1,000 +200 +baseline +[\d.]+ .* 2 resamples")
+    ),
+    "surface_cues": Smallest(
+        "--scenarios 4",
+        (r"classifier trained on all +balanced accuracy [\d.]+", r"keyword policy +informedness +-?[\d.]+"),
+    ),
+    "task_overhead": Smallest(
+        "--samples 50 --rounds 1 --tier lite", (r"our task.* [\d.]+ +\d+ +\d+", r"plainest .* 50$", r"ratio +[\d.]+")
+    ),
+    "tiers": Smallest("--samples 2", (r"core 2: \d+, full: \d+", r"P1-B1 .* 2: [\d.]+")),
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda p: p.stem)
+def test_a_benchmark_runs_at_its_smallest_size_and_prints_its_figures(
+    script: Path, dataset: Path, tmp_path: Path
+) -> None:
+    """From any directory, on a built dataset, without a network or a key: exit code 0, and each figure."""
+    assert script.stem in SMALLEST, f"{script.name} is new: name its smallest size and its figures here"
+    smallest = SMALLEST[script.stem]
+    done = subprocess.run(
+        [sys.executable, str(script), *smallest.arguments.split()],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"HELMBENCH_DATASET": str(dataset)},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    missing = [f for f in smallest.figures if not re.search(f, done.stdout, re.MULTILINE)]
+    assert missing == [], done.stdout
+
+
+def test_no_size_is_named_for_a_script_that_is_gone() -> None:
+    """What is listed here exists."""
+    assert set(SMALLEST) == {p.stem for p in SCRIPTS}
