@@ -4,7 +4,6 @@ python -m judge score RUN_DIR --judge A --judge B --judge C   [--repeats N] [--c
 python -m judge requests RUN_DIR --model NAME   [--out FILE] [--repeats N]
 python -m judge run RUN_DIR --model NAME --base-url URL   [--max-cost X --price-in P --price-out P]
 python -m judge compare RUN_A RUN_B …   [--fail-on floor|regression]
-python -m judge verify SUBMISSION …   [--json FILE]
 python -m judge appropriateness RUN …   [--json FILE] [--csv FILE]
 python -m judge agreement | annotate | calibrate | ratings …
 python -m judge label CORPUS --model NAME --base-url URL   [--repeats N] [--sample validation|test|all]
@@ -39,10 +38,6 @@ MODULES = {
     "calibrate": (
         "judge.calibration.command",
         "how far a judge agrees with the calibration set, and whether it may be used in a submission",
-    ),
-    "verify": (
-        "leaderboard.verify.command",
-        "whether submissions are what they say: files, prompts, verdicts and scores, made again",
     ),
     "label": (
         "judge.people.corpus_labels",

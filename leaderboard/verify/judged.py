@@ -76,7 +76,7 @@ def members(judge: SubmittedJudge, release: Release) -> tuple[list[JudgeIdentity
 def judged(
     run: Run, release: Release, judges: Sequence[JudgeIdentity], repeats: int, door: Answers
 ) -> tuple[list[Verdict], schema.Panel | None]:
-    """Every verdict of the run as `judge score` gives it, with the card of a panel. `door` answers the questions to
+    """Every verdict of the run as `helmbench score` gives it, with the card of a panel. `door` answers the questions to
     language models.
     """
     given = [

@@ -60,7 +60,7 @@ def verify(folder: Path, release: Release) -> Verified:
         RunError: there is no such folder.
     """
     if not folder.is_dir():
-        raise RunError(f"{folder}: no such folder; expected a submission, as scripts/make_submission.py writes it")
+        raise RunError(f"{folder}: no such folder; expected a submission, as `helmbench submit` writes it")
     found = _Findings()
     submission: Submission | None = None
     try:
