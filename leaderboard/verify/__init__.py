@@ -5,7 +5,8 @@ it can raise, hang or fill the memory.
 `files`: which files there are, how large, and SHA256SUMS over them.
 `reading`: a foreign line of JSON → our models, or what is wrong with it.
 `coverage`: whether the replies are those of the whole tier, each once per repeat.
-`prompts`: whether each logged request is the sample's own; `around`: what stands beside the messages in a text.
+`prompts`: whether each logged request is the sample's own. Of a text: `around`, what stands beside its messages;
+`template`, what may stand there; `dates`, the only thing that may differ.
 `bounds`: how much a submission may ask of whoever verifies it.
 `judged`: its judges, their answers replayed, and what their calibration is worth; `families`: whose kin they are.
 `recompute`: verdicts and scores made again, and where the submission says something else.
