@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -35,7 +35,9 @@ class Held:
         self._bytes += sum(sys.getsizeof(turn) for turn in response.turns)
         if self._bytes <= self._most:
             return None
-        said = f"its replies take more than {self._most:,} bytes, the most for a run of this size; the rest was not read"
+        said = (
+            f"its replies take more than {self._most:,} bytes, the most for a run of this size; the rest was not read"
+        )
         return Problem("too_much_text", ARCHIVE, said)
 
 
@@ -65,8 +67,14 @@ def _combining() -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return np.array([unicodedata.combining(chr(n)) != 0 for n in range(sys.maxunicode + 1)], dtype=np.bool_)
 
 
-def stacked(text: str) -> bool:
-    """Whether more than MARKS combining marks stand in a row, so that bringing them into order could take for ever."""
+def stacked(texts: Iterable[str], where: str) -> list[Problem]:
+    """Texts in which so many combining marks stand in a row that bringing them into order could take for ever."""
+    if not any(_stacked(text) for text in texts):
+        return []
+    return [Problem("stacked_marks", where, f"has more than {MARKS} combining marks in a row; no script writes so")]
+
+
+def _stacked(text: str) -> bool:
     if text.isascii():
         return False
     marks = _combining()[np.frombuffer(text.encode("utf-32-le", "replace"), dtype=np.uint32)]
