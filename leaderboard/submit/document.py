@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import takewhile
 from pathlib import PureWindowsPath
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from pydantic import ValidationError
 
 from dataset_builder.release import Release
+from leaderboard import secrets
 from leaderboard.public import ABSOLUTE
 from leaderboard.schema import Generation, Pinned, Submission, SubmittedJudge
 from leaderboard.submit.about import About
@@ -17,6 +20,8 @@ from leaderboard.submit.ready import Ready
 from leaderboard.verify.recompute import headline
 from replies.errors import RunError
 
+ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+USER = re.compile(r"^[^\s/:@]+:[^\s/@]+@")  # a name and password before an address without `https://`
 Plain = str | int | float | bool | None
 
 
@@ -73,9 +78,14 @@ def _setting(value: Any) -> Any:
 
 
 def published(arguments: dict[str, Plain]) -> Published:
-    """Of a path its last part, of an address nothing behind its `?`."""
+    """Of a path its last part; of an address no name, no password, nothing behind its `?` or `#`, and nothing from a
+    part on that looks like a key. What is named like a key is left out.
+    """
     found = Published({}, [])
     for name, value in arguments.items():
+        if secrets.named_like(name):
+            found.notes.append(f"generation.arguments.{name}: left out, a name under which keys are given")
+            continue
         found.arguments[name] = short = _short(value) if isinstance(value, str) else value
         if short != value:
             found.notes.append(f"generation.arguments.{name}: shortened to {short}")
@@ -83,6 +93,10 @@ def published(arguments: dict[str, Plain]) -> Published:
 
 
 def _short(value: str) -> str:
-    if re.match(r"https?://", value):
-        return value.partition("?")[0]
+    if ADDRESS.match(value):
+        scheme, _, rest = re.split(r"[?#]", value, maxsplit=1)[0].partition("//")
+        host, *path = rest.split("/")
+        plain = takewhile(lambda part: not secrets.random_looking(unquote(part)), path)
+        return f"{scheme}//{'/'.join([host.rpartition('@')[2], *plain])}"
+    value = USER.sub("", value)
     return PureWindowsPath(value).name if ABSOLUTE.search(value) else value
