@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -16,8 +18,25 @@ LINE_BYTES = 4 * 2**20  # a conversation of a reasoning model takes about 1 MiB
 RATIO = 300  # unpacked to packed: replies of one policy, all alike, come to about 40
 RATIO_FROM = 16 * 2**20  # bytes below which a ratio says nothing
 CHUNK = 2**16
+ENDING = 64  # bytes that `zipfile` reads beyond the longest comment
 EPOCH = (1980, 1, 1, 0, 0, 0)
 LINK = 0o120000
+DIRECTORY = 2**16  # bytes of the list of members that are read: three members take some hundreds
+
+
+class _Bounded(io.FileIO):
+    """A file that hands out no more than DIRECTORY bytes at once: `zipfile` reads the whole list of members in one go,
+    however long it says that it is.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > DIRECTORY:
+            raise _TooManyError(f"its list of members takes {size:,} bytes; at most {DIRECTORY:,} are read")
+        return super().read(DIRECTORY + ENDING if size is None or size < 0 else size) or b""
+
+
+class _TooManyError(Exception):
+    """A list of members that is too long to be read."""
 
 
 class ArchiveError(Exception):
@@ -43,16 +62,19 @@ def inspect(path: Path) -> list[Problem]:
     """What is wrong with the archive, judged by its directory alone; nothing is unpacked."""
     where = path.name
     try:
-        with zipfile.ZipFile(path) as archive:
+        with _Bounded(path) as file, zipfile.ZipFile(file) as archive:
             infos = archive.infolist()
             comment = archive.comment
+    except _TooManyError as error:
+        return [Problem("too_many_members", where, str(error))]
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, RuntimeError) as error:
         return [Problem("broken_archive", where, f"is no readable zip archive ({error})")]
     found = [p for info in infos for p in _member(where, info)]
-    names = [info.filename for info in infos]
+    names = Counter(info.filename for info in infos)
     found += [
-        Problem("duplicate_member", where, f"holds {name} {names.count(name)} times")
-        for name in sorted({n for n in names if names.count(n) > 1})
+        Problem("duplicate_member", where, f"holds {shown_name(name)} {times} times")
+        for name, times in sorted(names.items())
+        if times > 1
     ]
     if RESPONSES not in names:
         found.append(Problem("missing_member", where, f"holds no {RESPONSES}"))
@@ -74,9 +96,14 @@ def names(path: Path) -> set[str]:
         return set(archive.namelist())
 
 
+def shown_name(name: str) -> str:
+    """A foreign name, to stand in a message."""
+    return name.encode("unicode_escape").decode()[:80]
+
+
 def _member(where: str, info: zipfile.ZipInfo) -> Iterator[Problem]:
     name = info.filename
-    shown = name.encode("unicode_escape").decode()[:80]
+    shown = shown_name(name)
     if name.startswith(("/", "\\")) or ":" in name[:3] or ".." in name.replace("\\", "/").split("/"):
         yield Problem("unsafe_member", where, f"member {shown} points out of the archive")
     elif name not in MEMBERS:
@@ -111,33 +138,42 @@ def lines(path: Path, member: str) -> Iterator[tuple[int, bytes]]:
         ArchiveError: a line or member over its limit, or packed bytes that don't give what the directory says.
     """
     where = f"{path.name}/{member}"
-    rest, number, total = b"", 0, 0
+    parts: list[bytes] = []  # of the line that no piece has ended yet
+    held, number = 0, 0
+    for chunk in _chunks(path, member, where):
+        first, *rest = chunk.split(b"\n")
+        parts.append(first)
+        held += len(first)
+        if held > LINE_BYTES:
+            raise ArchiveError(Problem("long_line", f"{where}:{number + 1}", f"is longer than {LINE_BYTES:,} bytes"))
+        if rest:
+            for line in (b"".join(parts), *rest[:-1]):
+                number += 1
+                yield number, line
+            parts, held = [rest[-1]], len(rest[-1])
+    if held:
+        yield number + 1, b"".join(parts)
+
+
+def _chunks(path: Path, member: str, where: str) -> Iterator[bytes]:
+    """A member's bytes, CHUNK at a time.
+
+    Raises:
+        ArchiveError: as `lines`.
+    """
+    total = 0
     try:
         with zipfile.ZipFile(path) as archive, archive.open(member) as file:
             packed, claimed = archive.getinfo(member).compress_size, archive.getinfo(member).file_size
             while chunk := file.read(CHUNK):
                 total += len(chunk)
                 if total > MEMBER_BYTES or (total > RATIO_FROM and total > RATIO * max(1, packed)):
-                    raise ArchiveError(
-                        Problem("zip_bomb", where, f"goes on after {total:,} bytes unpacked from {packed:,}")
-                    )
-                *whole, rest = (rest + chunk).split(b"\n")
-                if len(rest) > LINE_BYTES or any(len(line) > LINE_BYTES for line in whole):
-                    raise ArchiveError(
-                        Problem("long_line", f"{where}:{number + 1}", f"is longer than {LINE_BYTES:,} bytes")
-                    )
-                for line in whole:
-                    number += 1
-                    yield number, line
+                    said = f"goes on after {total:,} bytes unpacked from {packed:,}"
+                    raise ArchiveError(Problem("zip_bomb", where, said))
+                yield chunk
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
-        raise ArchiveError(
-            Problem(
-                "broken_archive", where, f"can't be unpacked to the size and checksum that the archive claims ({error})"
-            )
-        ) from None
+        said = f"can't be unpacked to the size and checksum that the archive claims ({error})"
+        raise ArchiveError(Problem("broken_archive", where, said)) from None
     if total != claimed:
-        raise ArchiveError(
-            Problem("broken_archive", where, f"unpacks to {total:,} bytes; its directory claims {claimed:,}")
-        )
-    if rest:
-        yield number + 1, rest
+        said = f"unpacks to {total:,} bytes; its directory claims {claimed:,}"
+        raise ArchiveError(Problem("broken_archive", where, said))

@@ -12,15 +12,10 @@ from typing import Any
 
 from judge.report.failures import WITHHELD, Key, withheld
 from judge.schema import Verdict
+from leaderboard import secrets
 from leaderboard.schema import Problem
 from replies.schema import Reply
 
-# Names of keys that are passed about; long runs of letters and digits after a known beginning.
-SECRET = re.compile(
-    r"\b(?:sk|pk|rk)-[\w\-]{16,}|\bhf_\w{16,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bxox[abprs]-[\w\-]{10,}|\bAKIA[0-9A-Z]{12,}|\bAIza[\w\-]{20,}|"
-    r"\bglpat-[\w\-]{16,}|\beyJ[\w\-]{10,}\.[\w\-]{10,}\.|-----BEGIN [A-Z ]*PRIVATE "
-    r"KEY|\bBearer\s+\S{8,}|//[^/@\s]+@|[?&](?:key|token|api_?key|sig|signature)="
-)
 ABSOLUTE = re.compile(r"^~?/(?!/)[\w.\-]|(?:^|[\s='\"(,:])(?:~?/(?!/)[\w.\-]+/|file://|[A-Za-z]:[\\/]|\\\\[\w.\-]+\\)")
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 JOINERS = "\u200c\u200d"  # which Persian, Hindi and others are written with
@@ -47,7 +42,7 @@ def check(record: dict[str, Any], where: str) -> list[Problem]:
     found: list[Problem] = []
     for path, text in _texts(record, ""):
         at = f"{where}: {path}"
-        if SECRET.search(text):
+        if secrets.holds(text):
             found.append(Problem("secret", at, "holds what looks like a key, or a name and password in an address"))
         if ABSOLUTE.search(text):
             found.append(Problem("absolute_path", at, "holds a path of somebody's machine; expected names only"))

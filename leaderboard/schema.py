@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -23,6 +23,7 @@ SUBMISSION, ARCHIVE, VERDICTS, SUMS = (
 )  # the files of a submission
 FORMAT: Literal["helmbench-submission-1"] = "helmbench-submission-1"
 JUDGES = 16  # that a panel may have
+NAME_LETTERS, ANSWERERS = 500, 16  # of a judge's name; the models that may answer under one name
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,95}")
 State = Literal["verified", "demo", "refused"]
 
@@ -89,9 +90,9 @@ class SubmittedJudge(Strict):
     model was asked each question.
     """
 
-    name: str
+    name: str = Field(max_length=JUDGES * NAME_LETTERS)
     prompt_hash: str | None
-    answered_as: list[str]
+    answered_as: list[Annotated[str, Field(max_length=NAME_LETTERS)]] = Field(max_length=JUDGES * ANSWERERS)
     agreement: list[JudgeAgreement] = Field(min_length=1, max_length=JUDGES + 1)
     repeats: int = Field(default=1, ge=1, le=100)
 
@@ -166,7 +167,7 @@ class AnswerChoice(Strict):
 
 
 class AnswerBody(Strict):
-    model: str
+    model: str = Field(max_length=NAME_LETTERS)
     choices: list[AnswerChoice] = Field(min_length=1, max_length=1)
 
 
@@ -188,6 +189,11 @@ class Answer(Strict):
     custom_id: str
     response: AnswerResponse | None
     error: AnswerError | None
+
+    def texts(self) -> list[str]:
+        """What the judge said."""
+        choices = self.response.body.choices if self.response and self.response.body else []
+        return [text for c in choices for text in (c.message.content, c.message.refusal) if text]
 
 
 @dataclass(frozen=True)

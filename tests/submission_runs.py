@@ -47,6 +47,7 @@ ABOUT = About(
     Contact(name="Ann Ortega", address="ann@example.org"),
     Subject(organization="acme", name="north-2", revision="2026-10-01", access="api", relation="independent"),
     Declaration(trained_on_benchmark="no"),
+    submitted="2026-11-22",
 )
 
 
@@ -271,14 +272,14 @@ def judged_by_model(home: Path, release: Release, model: str = "claude-test-1", 
         file.writelines(json.dumps(batch.result(unread, None, body)) + "\n" for _ in range(batch.ASKS))
     measure(folder, release, model)
     score(folder, release, "--judge", model)
-    return make(folder, release, ABOUT, home / "submissions", "2026-11-22").folder
+    return make(folder, release, ABOUT, home / "submissions").folder
 
 
 def judged_offline(home: Path, release: Release, **run: Any) -> Path:
     """A demo: the offline judge read it."""
     folder = log(home / "run", release, **run)
     score(folder, release)
-    return make(folder, release, ABOUT, home / "submissions", "2026-11-22").folder
+    return make(folder, release, ABOUT, home / "submissions").folder
 
 
 class Opened:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from dataset_builder.release import Release
-from judge.people import annotate
+from helmbench_cli.app import main
 from judge.people.annotate import blocks, order, page, restore, sample
 from judge.people.cases import Case, Cases, read_cases
 from judge.people.labels import read_labels
@@ -91,9 +90,7 @@ def downloaded(text: str, choose: dict[str, str | None], **more: object) -> list
 
 
 def command(*arguments: str | Path) -> int:
-    parser = argparse.ArgumentParser()
-    annotate.add_arguments(parser)
-    return annotate.run(parser.parse_args([str(a) for a in arguments]))
+    return main(["annotate", *map(str, arguments)])
 
 
 def test_sheet_is_blind(release: Release, tmp_path: Path) -> None:

@@ -11,15 +11,16 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import build_leaderboard
 import pytest
 import submission_runs as runs
 from board_runs import place, played, refused, verified, verifier
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
+from helmbench_cli.app import main
 from judge.schema import Verdict
 from judge.verdicts import JudgeIdentity
+from leaderboard.board.build import build
 from leaderboard.board.downloads import cell
 from leaderboard.board.gather import newest_first, submissions, version_key
 from leaderboard.board.rows import Board
@@ -85,7 +86,7 @@ def built(
     tmp_path: Path, release: Release, found: dict[str, Verified], rejudged: Path | None = None
 ) -> tuple[Path, Board]:
     folder = place(tmp_path / "submissions", found)
-    board = build_leaderboard.build(folder, tmp_path / "board", [release], rejudged, verifier(folder, found))
+    board = build(folder, tmp_path / "board", [release], rejudged, verifier(folder, found))
     return tmp_path / "board", board
 
 
@@ -162,12 +163,12 @@ def test_real_submissions_become_a_board(release: Release, tmp_path: Path, capsy
             runs.measure(run, release, judge)
         runs.score(run, release, *(["--judge", judge] if name != "demo" else []))
         about = runs.ABOUT._replace(model=runs.ABOUT.model.model_copy(update={"name": name}))
-        pack.make(run, release, about, folder, submitted="2026-11-22", name="r1")
+        pack.make(run, release, about, folder, name="r1")
     opened = runs.Opened(folder / release.manifest.version / "acme__forged" / "r1")
     opened.verdict(label="FAIL")["label"] = "PASS"
     opened.close()
     arguments = [str(folder), "--out", str(tmp_path / "board"), "--dataset", str(release.path)]
-    assert build_leaderboard.main(arguments) == 1
+    assert main(["board", *arguments]) == 1
     assert "1 demos, 1 refused" in capsys.readouterr().out
     first = everything(tmp_path / "board")
     page = Page(read(tmp_path / "board"))
@@ -181,7 +182,7 @@ def test_real_submissions_become_a_board(release: Release, tmp_path: Path, capsy
         name: content for name, content in first.items() if "demo" not in name
     }  # in the demo, word patterns call that reply harmless
     assert [name for name, content in ranked.items() if MARKER.encode() in content] == []
-    assert build_leaderboard.main(arguments) == 1
+    assert main(["board", *arguments]) == 1
     assert everything(tmp_path / "board") == first
 
 
@@ -461,7 +462,7 @@ def test_rejudged_run_is_marked_until_it_changes(release: Release, tmp_path: Pat
     (folder / "example__m" / "r1" / "SHA256SUMS").write_text("sums")
     sums = hashlib.sha256(b"sums").hexdigest()
     marks.write_text(f"- {{run: example__m/r1, sha256: {sums}, date: 2026-11-23, by: A maintainer}}\n")
-    build_leaderboard.build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
+    build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
     told = {r[1].split()[0]: r[1] for r in Page(read(tmp_path / "board")).part("models")}
     assert "re-judged on 2026-11-23 by A maintainer" in told["m"]
     assert "self-reported" in told["n"]
@@ -470,12 +471,12 @@ def test_rejudged_run_is_marked_until_it_changes(release: Release, tmp_path: Pat
         f"{sums}, date: 2026-11-23, by: A}}\n" * 2
     )
     with pytest.raises(RunError) as error:
-        build_leaderboard.build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
+        build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
     for words in ("it changed since it was judged again", "../x: no such submission", "stands 2 times"):
         assert words in str(error.value)
     marks.write_text("- {run: example__m/r1, sha256: short, date: yesterday}\n")
     with pytest.raises(RunError, match=r"sha256.*\n.*date.*\n.*by"):
-        build_leaderboard.build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
+        build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
 
 
 @pytest.mark.parametrize("where", ["other", "submissions", ".", "submissions/board"])
@@ -486,7 +487,7 @@ def test_folder_that_is_no_board_is_left_alone(release: Release, tmp_path: Path,
     (tmp_path / "other" / "thesis.txt").write_text("mine")
     before = everything(tmp_path)
     with pytest.raises(RunError):
-        build_leaderboard.build(folder, tmp_path / where, [release], None, verifier(folder, {}))
+        build(folder, tmp_path / where, [release], None, verifier(folder, {}))
     assert everything(tmp_path) == before
 
 
@@ -503,10 +504,10 @@ def test_failing_build_leaves_the_earlier_board(release: Release, tmp_path: Path
         raise OSError("disk")
 
     with pytest.raises(OSError, match="disk"):
-        build_leaderboard.build(folder, out, [release], None, broken)
+        build(folder, out, [release], None, broken)
     assert everything(out) == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["board", "submissions"]
-    build_leaderboard.build(folder, out, [release], None, lambda path, release: refused("gone"))
+    build(folder, out, [release], None, lambda path, release: refused("gone"))
     assert "example__m/r1.html" not in everything(out)
 
 
@@ -524,7 +525,7 @@ def test_every_submission_is_found_and_links_are_not_followed(release: Release, 
         (tmp_path / "s" / name / file).write_text("")
     (tmp_path / "s" / "link").symlink_to(tmp_path / "s" / "b")
     assert [p.relative_to(tmp_path / "s").as_posix() for p in submissions(tmp_path / "s")] == ["a/x__y/r", "b", "link"]
-    board = build_leaderboard.build(tmp_path / "s", tmp_path / "board", [release])
+    board = build(tmp_path / "s", tmp_path / "board", [release])
     assert {r.name for r in board.refused} == {"a/x__y/r", "b", "link"}
     assert next(r.kinds for r in board.refused if r.name == "link") == (("link", 1),)
     assert "missing_file" in dict(next(r.kinds for r in board.refused if r.name == "b"))
@@ -543,11 +544,11 @@ def test_command_says_what_it_did(release: Release, tmp_path: Path, capsys: pyte
     (tmp_path / "s" / "a__b" / "r").mkdir(parents=True)
     (tmp_path / "s" / "a__b" / "r" / "submission.json").write_text("{")
     arguments = ["--out", str(tmp_path / "board"), "--dataset", str(release.path)]
-    assert build_leaderboard.main([str(tmp_path / "s"), *arguments]) == 1
+    assert main(["board", str(tmp_path / "s"), *arguments]) == 1
     said = capsys.readouterr().out.splitlines()
     assert re.match(r"1 of 1, \d+ s: a__b/r: refused: \S+: .+ \(and \d+ more\)$", said[0])
     assert said[-1].endswith("index.html: 0 verified, 0 demos, 1 refused")
-    assert build_leaderboard.main([str(tmp_path / "none"), *arguments]) == 2
+    assert main(["board", str(tmp_path / "none"), *arguments]) == 2
     assert "no such folder" in capsys.readouterr().err
-    assert build_leaderboard.main([str(tmp_path / "s"), "--out", str(tmp_path / "b2"), "--dataset", str(tmp_path)]) == 2
+    assert main(["board", str(tmp_path / "s"), "--out", str(tmp_path / "b2"), "--dataset", str(tmp_path)]) == 2
     assert not (tmp_path / "b2").exists()

@@ -7,7 +7,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import build_leaderboard
 import pytest
 import test_report_browser as report_page
 from board_runs import place, verified, verifier
@@ -15,6 +14,7 @@ from test_board import some
 from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 
 from dataset_builder.release import Release, open_release
+from leaderboard.board.build import build
 
 browser = report_page.browser  # its fixture
 pytestmark = pytest.mark.skipif(
@@ -38,7 +38,7 @@ def board(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _built(release: Release, home: Path, found: dict[str, Any]) -> Path:
     folder = place(home / "submissions", found)
-    build_leaderboard.build(folder, home / "board", [release], None, verifier(folder, found))
+    build(folder, home / "board", [release], None, verifier(folder, found))
     return home / "board"
 
 

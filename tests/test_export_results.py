@@ -1,4 +1,4 @@
-"""`scripts/export_results.py` on submissions as make_submission.py packs them: what it writes, and what it refuses."""
+"""`helmbench export` on submissions as `helmbench submit` packs them: what it writes, and what it refuses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import export_results
 import pytest
 import submission_runs
 import yaml
@@ -17,7 +16,8 @@ from dataset_builder.composing.compose import compose
 from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
 from dataset_builder.writing.write import write
-from leaderboard.exports.export import FORMATS
+from helmbench_cli.app import main
+from leaderboard.exports.formats import FORMATS
 from leaderboard.schema import Verified
 from leaderboard.submit.pack import make
 
@@ -32,8 +32,8 @@ class Packed:
     verified: Verified
 
     def export(self, folder: Path, form: str, out: Path, *more: str) -> int:
-        return export_results.main(
-            [str(folder), "--format", form, "--out", str(out), "--dataset", str(self.release.path), *more]
+        return main(
+            ["export", str(folder), "--format", form, "--out", str(out), "--dataset", str(self.release.path), *more]
         )
 
 
@@ -52,11 +52,11 @@ def packed(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Pac
     )
     run = submission_runs.log(root / "run", release, "core")
     submission_runs.score(run, release)
-    demo = make(run, release, about, root / "submissions", "2026-11-22", name="demo")
+    demo = make(run, release, about, root / "submissions", name="demo")
     submission_runs.answer(run, release, JUDGE)
     submission_runs.measure(run, release, JUDGE)
     submission_runs.score(run, release, "--judge", JUDGE)
-    judged = make(run, release, about, root / "submissions", "2026-11-22", name="judged")
+    judged = make(run, release, about, root / "submissions", name="judged")
     assert (demo.verified.state, judged.verified.state) == ("demo", "verified")
     return Packed(release, demo.folder, judged.folder, judged.verified)
 

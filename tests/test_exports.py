@@ -27,7 +27,8 @@ from judge.schema import Figure, Verdict, Vote
 from judge.scoring.score import About, judge_card, scorecard
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity, judge_run
-from leaderboard.exports.export import FORMATS, Format, export
+from leaderboard.exports.export import export
+from leaderboard.exports.formats import FORMATS, Format
 from leaderboard.exports.headline import ExportError
 from leaderboard.schema import (
     Contact,

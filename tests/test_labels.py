@@ -4,13 +4,12 @@ agreement.
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
 import pytest
 
-from judge.people import raters as agreement_table
+from helmbench_cli.app import main
 from judge.people.labels import Item, read_labels, scale
 from judge.schema import Verdict
 from replies.errors import RunError
@@ -28,9 +27,7 @@ def label(identity: str, value: object, **more: object) -> dict[str, object]:
 
 
 def run(*arguments: str | Path) -> int:
-    parser = argparse.ArgumentParser()
-    agreement_table.add_arguments(parser)
-    return agreement_table.run(parser.parse_args([str(a) for a in arguments]))
+    return main(["agreement", *map(str, arguments)])
 
 
 def test_two_files_are_two_raters(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`scripts/make_submission.py`: from a real run to a verified submission, what it refuses, and what it lets nobody
+"""`helmbench submit`: from a real run to a verified submission, what it refuses, and what it lets nobody
 read.
 """
 
@@ -14,12 +14,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import make_submission
 import pytest
 import reference_server
 from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model, log, measure, number, say, score
 
 from dataset_builder.release import Release
+from helmbench_cli.app import main
 from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Submission
 from leaderboard.submit.pack import make
 from leaderboard.verify.verify import verify
@@ -63,8 +63,8 @@ def command(arguments: list[str | Path], cwd: Path, dataset: Path) -> subprocess
 
 
 def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path) -> None:
-    """lm_eval, `judge score`, make_submission and `judge verify` as they are typed; each says what comes next, and the
-    last accepts it.
+    """lm_eval, `judge score`, `helmbench submit` and `helmbench verify` as they are typed; each says what comes next,
+    and the last accepts it.
     """
     with reference_server.start() as server:
         program = Path(sys.executable).with_name("lm_eval")
@@ -83,13 +83,12 @@ def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path
         done = command(run, tmp_path, small.path)
         assert done.returncode == 0, done.stderr
     assert command([sys.executable, "-m", "judge", "score", "runs/keyword"], tmp_path, small.path).returncode == 0
-    made = command(
-        [sys.executable, ROOT / "scripts" / "make_submission.py", "runs/keyword", *FLAGS], tmp_path, small.path
-    )
+    helmbench = Path(sys.executable).with_name("helmbench")
+    made = command([helmbench, "submit", "runs/keyword", *FLAGS], tmp_path, small.path)
     assert made.returncode == 0, made.stderr
-    folder = made.stdout.splitlines()[-1].removeprefix("next: python -m judge verify ")
+    folder = made.stdout.splitlines()[-1].removeprefix("next: helmbench verify ")
     assert re.fullmatch(rf"submissions/{re.escape(small.manifest.version)}/acme__north-2/[0-9a-f]{{12}}", folder)
-    done = command([sys.executable, "-m", "judge", "verify", folder, "--json", "found.json"], tmp_path, small.path)
+    done = command([helmbench, "verify", folder, "--json-file", "found.json"], tmp_path, small.path)
     assert done.returncode == 0, done.stdout
     assert f"{folder}: demo" in done.stdout
     (found,) = json.loads((tmp_path / "found.json").read_text())
@@ -104,7 +103,7 @@ def test_the_submission_says_how_the_run_was_made(small: Release, tmp_path: Path
         tmp_path / "run", small, repeats=2, settings={"until": ["x"], "temperature": 0.7, "extra_body": {"top_k": 3}}
     )
     score(run, small)
-    made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22", commit="0123abc")
+    made = make(run, small, ABOUT._replace(commit="0123abc"), tmp_path / "out")
     s = Submission.model_validate_json((made.folder / SUBMISSION).read_bytes())
     card = json.loads((run / "scorecard.json").read_text())
     assert (s.dataset.version, s.dataset.score_hash, s.dataset.tier) == (
@@ -125,11 +124,11 @@ def test_the_same_run_gives_the_same_bytes(small: Release, tmp_path: Path) -> No
     """Two packings are equal; packing into the same place again is no error, another run there is."""
     run = log(tmp_path / "run", small)
     score(run, small)
-    one, two = (make(run, small, ABOUT, tmp_path / out, "2026-11-22").folder for out in ("a", "b"))
+    one, two = (make(run, small, ABOUT, tmp_path / out).folder for out in ("a", "b"))
     assert {p.name: p.read_bytes() for p in one.iterdir()} == {p.name: p.read_bytes() for p in two.iterdir()}
-    assert make(run, small, ABOUT, tmp_path / "a", "2026-11-22").folder == one
+    assert make(run, small, ABOUT, tmp_path / "a").folder == one
     with pytest.raises(RunError, match="is there already"):
-        make(run, small, ABOUT, tmp_path / "a", "2026-11-23")
+        make(run, small, ABOUT._replace(submitted="2026-11-23"), tmp_path / "a")
     assert verify(one, small).state == "demo"
     assert sorted(p.name for p in one.parent.iterdir()) == [one.name]
 
@@ -173,7 +172,7 @@ def test_the_twin_of_a_withheld_reply_is_withheld(small: Release, tmp_path: Path
     answer(run, small, "gpt-test-1", label)
     measure(run, small, "gpt-test-1")
     score(run, small, "--judge", "gpt-test-1", "--allow-missing")
-    folder = make(run, small, ABOUT, tmp_path / "out", "2026-11-22").folder
+    folder = make(run, small, ABOUT, tmp_path / "out").folder
     assert words not in (folder / VERDICTS).read_text()
     with zipfile.ZipFile(folder / ARCHIVE) as archive:
         assert archive.read("responses.jsonl").decode().count(words) > 10
@@ -181,7 +180,7 @@ def test_the_twin_of_a_withheld_reply_is_withheld(small: Release, tmp_path: Path
 
 def test_everything_that_is_missing_is_listed_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each with its flag and what is expected."""
-    assert make_submission.main([str(tmp_path), "--access", "free"]) == 1
+    assert main(["submit", str(tmp_path), "--access", "free"]) == 1
     said = capsys.readouterr().err
     for flag in (
         "--contact-name",
@@ -212,7 +211,7 @@ def test_a_file_says_who_submits_and_flags_go_before_it(
         "--dataset",
         str(small.path),
     ]
-    assert make_submission.main([*common, "--model", "north-3", "--run", "first"]) == 0
+    assert main(["submit", *common, "--model", "north-3", "--run", "first"]) == 0
     s = Submission.model_validate_json(
         (tmp_path / "out" / small.manifest.version / "acme__north-3" / "first" / SUBMISSION).read_bytes()
     )
@@ -221,7 +220,7 @@ def test_a_file_says_who_submits_and_flags_go_before_it(
         "none that we know of",
         "Ann Ortega",
     )
-    assert "next: python -m judge verify" in capsys.readouterr().out
+    assert "next: helmbench verify" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -239,7 +238,7 @@ def test_a_file_says_who_submits_and_flags_go_before_it(
 def test_a_wrong_file_is_named(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is wrong and what was expected, beside all that is missing."""
     (tmp_path / "about.yaml").write_text(text)
-    assert make_submission.main([str(tmp_path), "--about", str(tmp_path / "about.yaml")]) == 1
+    assert main(["submit", str(tmp_path), "--about", str(tmp_path / "about.yaml")]) == 1
     said = capsys.readouterr().err
     assert words in said
     assert "declaration.trained_on_benchmark is missing" in said
@@ -314,7 +313,7 @@ def test_what_the_board_does_not_take_is_refused(
     capsys.readouterr()
     change, words = REFUSED[name]
     change(run)
-    assert make_submission.main([str(run), *FLAGS, "--out", str(tmp_path / "out"), "--dataset", str(small.path)]) == 1
+    assert main(["submit", str(run), *FLAGS, "--out", str(tmp_path / "out"), "--dataset", str(small.path)]) == 1
     said = capsys.readouterr()
     assert words in said.err
     assert said.out == ""
@@ -324,7 +323,7 @@ def test_what_the_board_does_not_take_is_refused(
 def test_replies_without_a_log_are_refused(small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--replies` runs hold no request, so nobody could see what was asked."""
     (tmp_path / "replies.jsonl").write_text("")
-    assert make_submission.main([str(tmp_path / "replies.jsonl"), *FLAGS, "--dataset", str(small.path)]) == 1
+    assert main(["submit", str(tmp_path / "replies.jsonl"), *FLAGS, "--dataset", str(small.path)]) == 1
     assert "the board needs lm-eval's log" in capsys.readouterr().err
 
 
@@ -336,15 +335,15 @@ def test_a_judge_without_calibration_is_refused(
     answer(run, small, "gpt-test-1")
     score(run, small, "--judge", "gpt-test-1")
     with pytest.raises(RunError, match=r"judge_not_allowed: .*run `judge calibrate`"):
-        make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
+        make(run, small, ABOUT, tmp_path / "out")
     measure(run, small, "gpt-test-1", wrong=0.7)
     score(run, small, "--judge", "gpt-test-1")
     with pytest.raises(RunError, match=r"judge_not_allowed: .*κ over all replies"):
-        make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
+        make(run, small, ABOUT, tmp_path / "out")
     measure(run, small, "gpt-test-1")
     given = (run / "judge" / "gpt-test-1" / "calibration.json").rename(tmp_path / "given.json")
     score(run, small, "--judge", "gpt-test-1", "--calibration", str(given))
-    assert make(run, small, ABOUT, tmp_path / "out", "2026-11-22", calibrations=[given]).verified.state == "verified"
+    assert make(run, small, ABOUT, tmp_path / "out", calibrations=[given]).verified.state == "verified"
 
 
 def test_too_many_errors_are_refused(small: Release, tmp_path: Path) -> None:
@@ -354,7 +353,7 @@ def test_too_many_errors_are_refused(small: Release, tmp_path: Path) -> None:
     )
     score(run, small)
     with pytest.raises(RunError, match=r"unscored: .*at most 2%"):
-        make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
+        make(run, small, ABOUT, tmp_path / "out")
 
 
 def test_paths_and_keys_stay_behind(small: Release, tmp_path: Path) -> None:
@@ -367,7 +366,7 @@ def test_paths_and_keys_stay_behind(small: Release, tmp_path: Path) -> None:
     }
     run = log(tmp_path / "run", small, config={"model": "hf", "model_args": arguments, "limit": None})
     score(run, small)
-    made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
+    made = make(run, small, ABOUT, tmp_path / "out")
     assert made.verified.submission is not None
     assert made.verified.submission.generation.arguments == {
         "pretrained": "north-2",
@@ -385,14 +384,14 @@ def test_a_key_among_the_settings_is_refused(small: Release, tmp_path: Path) -> 
     run = log(tmp_path / "run", small, settings={"until": [], "user": "sk-" + "a1b2c3d4" * 4})
     score(run, small)
     with pytest.raises(RunError, match=r"secret: .*generation_kwargs\.user"):
-        make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
+        make(run, small, ABOUT, tmp_path / "out")
 
 
 def test_every_task_of_a_tier_is_packed(small: Release, tmp_path: Path) -> None:
     """Conversations too: as many responses as samples, each with a request for every live turn."""
     run = log(tmp_path / "run", small)
     score(run, small)
-    made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
+    made = make(run, small, ABOUT, tmp_path / "out")
     with zipfile.ZipFile(made.folder / ARCHIVE) as archive:
         responses = [json.loads(line) for line in archive.read("responses.jsonl").splitlines()]
     assert [r["id"] for r in responses] == sorted(r.id for r in small.rows.values() if "lite" in r.tiers)

@@ -1,4 +1,4 @@
-"""Tampering: an honest submission is changed in one way and signed again, and `judge verify` must refuse it with a
+"""Tampering: an honest submission is changed in one way and signed again, and `helmbench verify` must refuse it with a
 message that names the change.
 
 The two bases are judged by a language model (API requests) and by the offline judge (a chat template's text). What is
@@ -20,10 +20,10 @@ from tampering import OF_TEXT, SIGNED
 from tampering_files import RAW
 
 from dataset_builder.release import Release
-from judge.__main__ import main
+from helmbench_cli.app import main
 from leaderboard.schema import ARCHIVE, SUBMISSION, SUMS, VERDICTS, Verified
 from leaderboard.verify import files
-from leaderboard.verify.command import text
+from leaderboard.verify.said import text
 from leaderboard.verify.verify import verify
 from replies.script import live_turns
 
@@ -98,7 +98,9 @@ def test_the_command_says_it_and_its_exit_code_too(
     dataset = ["--dataset", str(small.path)]
     assert main(["verify", str(judged), *dataset]) == 0
     tampering.changed_verdict(opened)
-    assert main(["verify", str(judged), str(opened.close()), *dataset, "--json", str(tmp_path / "found.json")]) == 1
+    assert (
+        main(["verify", str(judged), str(opened.close()), *dataset, "--json-file", str(tmp_path / "found.json")]) == 1
+    )
     assert "changed_verdict: verdicts.jsonl:" in capsys.readouterr().out
     found = json.loads((tmp_path / "found.json").read_text())
     assert [f["state"] for f in found] == ["verified", "refused"]

@@ -164,7 +164,7 @@ def test_one_request_for_all_repeats(tmp_path: Path, small: Release) -> None:
                 }
         path.write_text("".join(json.dumps(s) + "\n" for s in samples))
     score(run, small)
-    made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
+    made = make(run, small, ABOUT, tmp_path / "out")
     assert made.verified.state == "demo"
     assert made.verified.submission is not None
     assert made.verified.submission.generation.repeats == 2
@@ -180,7 +180,7 @@ def asked_of(models: list[str], repeats: int = 1, others: tuple[str, ...] = ()) 
             measure(run, release, model)
         judges = [part for name in [*models, *others] for part in ("--judge", name)]
         score(run, release, *judges, *(("--repeats", str(repeats)) if repeats > 1 else ()))
-        return make(run, release, ABOUT, home / "out", "2026-11-22").folder
+        return make(run, release, ABOUT, home / "out").folder
 
     return work
 
@@ -215,7 +215,7 @@ def test_a_judge_that_answers_under_its_dated_name(tmp_path: Path, small: Releas
     )
     measure(run, small, "gpt-test")
     score(run, small, "--judge", "gpt-test")
-    made = make(run, small, ABOUT, tmp_path / "out", "2026-11-22")
+    made = make(run, small, ABOUT, tmp_path / "out")
     assert made.verified.state == "verified"
     assert made.verified.submission is not None
     assert made.verified.submission.judge.answered_as == ["gpt-test-2026-09-01"]

@@ -55,8 +55,7 @@ def submissions(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise RunError(
-            f"{folder}: no such folder; expected one with submissions below it, as "
-            "scripts/make_submission.py writes them"
+            f"{folder}: no such folder; expected one with submissions below it, as `helmbench submit` writes them"
         )
     found: list[Path] = []
     for where, folders, files in os.walk(folder):

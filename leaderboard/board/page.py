@@ -26,7 +26,7 @@ from leaderboard.board.rows import STATES, TIERS, Board, Entry, Place, Table
 TEMPLATES = Path(__file__).with_name("templates")
 REFUSALS = (
     "Reasons are given by kind: their wording may quote what is withheld. Whoever submitted finds all "
-    "of them with python -m judge verify."
+    "of them with helmbench verify."
 )
 
 

@@ -89,7 +89,7 @@ def _scored(verdicts: list[Verdict], release: Release) -> list[tuple[Verdict, fl
 
 def _metadata(verified: Verified, submission: Submission) -> dict[str, Any]:
     details = {
-        "verification": "ids, prompts, rule verdicts and scores recomputed by `judge verify`; that these "
+        "verification": "ids, prompts, rule verdicts and scores recomputed by `helmbench verify`; that these "
         "replies are the model's is the submitter's word",
         "flags": ", ".join(sorted({f.kind for f in verified.flags})) or "none",
         "trained_on_benchmark": submission.declaration.trained_on_benchmark,

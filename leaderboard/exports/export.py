@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, get_args
+from pathlib import Path
 
+from dataset_builder.files import write_whole
 from dataset_builder.release import Release
 from judge.schema import Scorecard
 from leaderboard.exports import every_eval_ever, figures_csv, hub
+from leaderboard.exports.formats import Format
 from leaderboard.exports.headline import ExportError
 from leaderboard.schema import Submission, Verified
+from leaderboard.verify.verify import verify
 
-Format = Literal["hub", "every-eval-ever", "csv"]
-FORMATS: tuple[Format, ...] = get_args(Format)
+
+def export_to(
+    out: Path,
+    submission: Path,
+    form: Format,
+    release: Release,
+    dataset_repo: str | None = None,
+    dataset_revision: str | None = None,
+    demo: bool = False,
+) -> list[Path]:
+    """Verifies a submission, and writes its export below `out`; returns the files. Nothing is uploaded.
+
+    Raises:
+        RunError: no such submission. ExportError: as `export`. OSError: the disk.
+    """
+    files = export(verify(submission, release), form, release, dataset_repo, dataset_revision, demo)
+    for name, text in files.items():
+        write_whole(out / name, text)
+    return [out / name for name in files]
 
 
 def export(
@@ -41,7 +61,7 @@ def export(
         raise ExportError(f"'{dataset_repo}' is no dataset id; expected ORG/NAME, such as org/helmbench")
     if dataset_revision is not None and not re.fullmatch(r"[0-9a-f]{40}", dataset_revision):
         raise ExportError(
-            f"'{dataset_revision}' is no commit; expected the 40 hexadecimal digits that push_to_hub.py printed"
+            f"'{dataset_revision}' is no commit; expected the 40 hexadecimal digits that `helmbench push` printed"
         )
     marked = "helmbench-demo" if verified.state == "demo" else "helmbench"
     if form == "csv":
@@ -55,8 +75,7 @@ def _may_leave(verified: Verified, demo: bool) -> tuple[Submission, Scorecard]:
     if verified.state == "refused" or verified.submission is None or verified.scorecard is None:
         first = f", first {verified.problems[0].kind}" if verified.problems else ""
         raise ExportError(
-            f"{verified.path}: was refused ({len(verified.problems)} problems{first}); `python -m judge "
-            "verify` says why"
+            f"{verified.path}: was refused ({len(verified.problems)} problems{first}); `helmbench verify` says why"
         )
     if verified.state == "demo" and not demo:
         raise ExportError(

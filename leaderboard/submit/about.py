@@ -1,9 +1,11 @@
-"""What a run can't say of itself: who submits it, which model it is, what it was trained on. From flags or a small YAML
-file.
+"""What a run can't say of itself: who submits it and when, which model it is, what it was trained on, and by which code
+it was made. From flags or a small YAML file.
 """
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,43 +13,32 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from leaderboard.schema import Contact, Declaration, Subject
+from leaderboard.submit.fields import FIELDS, flag
 
-# Field of the YAML file → what is expected there; `?` marks what may be left out.
-FIELDS = {
-    "contact.name": "who answers for the submission",
-    "contact.address": "an email or web address",
-    "model.organization": "who made the model, such as ORG of ORG/NAME on the Hub",
-    "model.name": "the model's name",
-    "model.revision": "a commit or dated snapshot; `none` where the provider gives none",
-    "model.access": "open_weights, api or private",
-    "model.relation": "yours to whoever made the model: developer, paid_by_developer or independent",
-    "model.family?": "what it descends from, where the name doesn't say",
-    "declaration.trained_on_benchmark": "no, yes or unknown: whether the model, or what it was made from, "
-    "was trained on this benchmark",
-    "declaration.note?": "anything to add",
-}
 PARTS: dict[str, type[BaseModel]] = {"contact": Contact, "model": Subject, "declaration": Declaration}
 
 
 class About(NamedTuple):
+    """`submitted`: the day, as 2026-11-22; `commit`: of the code that made the run."""
+
     contact: Contact
     model: Subject
     declaration: Declaration
+    submitted: str
+    commit: str | None = None
 
 
-def flag(field: str) -> str:
-    """The command-line flag of a field: `--contact-name`, `--model` for the model's name, `--organization` for its
-    other fields.
-    """
-    part, _, name = field.rstrip("?").partition(".")
-    if field == "model.name":
-        return "--model"
-    return (
-        f"--{part}-{name}".replace("_", "-") if part == "contact" or name == "note" else f"--{name}".replace("_", "-")
-    )
+def commit_of(checkout: Path) -> str | None:
+    """The commit that a checkout stands at; None where it is none."""
+    if not (checkout / ".git").exists():
+        return None
+    done = subprocess.run(["git", "-C", str(checkout), "rev-parse", "HEAD"], capture_output=True, text=True)
+    return done.stdout.strip() or None
 
 
-def gather(path: Path | None, given: dict[str, str | None]) -> tuple[About | None, list[str]]:
+def gather(
+    path: Path | None, given: Mapping[str, str | None], submitted: str, commit: str | None
+) -> tuple[About | None, list[str]]:
     """All that is known, flags before the file, and everything that is missing or wrong. `given`: by field."""
     values, problems = _file(path) if path else ({}, list[str]())
     values |= {field: value for field, value in given.items() if value is not None}
@@ -68,7 +59,7 @@ def gather(path: Path | None, given: dict[str, str | None]) -> tuple[About | Non
                         f"{field} is {values[field]!r}: {e['msg']}; expected "
                         f"{FIELDS.get(field) or FIELDS.get(field + '?')}"
                     )
-    return (About(**parts) if not problems else None), problems
+    return (About(**parts, submitted=submitted, commit=commit) if not problems else None), problems
 
 
 def _file(path: Path) -> tuple[dict[str, Any], list[str]]:

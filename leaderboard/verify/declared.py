@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dataset_builder.release import Release
 from judge.llm.asking import Stored
 from judge.schema import JudgeAgreement, Scorecard, Verdict
-from leaderboard.schema import ARCHIVE, SUBMISSION, Problem, Submission, SubmittedJudge
+from leaderboard import secrets
+from leaderboard.schema import ARCHIVE, SUBMISSION, Generation, Problem, Submission, SubmittedJudge
 from leaderboard.verify.coverage import NAMED, shown
 from leaderboard.verify.families import families
 from leaderboard.verify.findings import Problems
@@ -51,21 +52,25 @@ def problems(submission: Submission, folder: Path, release: Release) -> list[Pro
                 "published benchmark",
             )
         )
-    secrets = sorted(name for name in submission.generation.arguments if SECRET_NAME.search(name))
-    if secrets:
-        found.append(
-            Problem(
-                "secret",
-                f"{SUBMISSION}: generation.arguments",
-                f"has {shown(', '.join(secrets))}, a name under which keys are given",
-            )
-        )
+    found += _secret_names(submission.generation)
     if submission.judge.repeats > 1 and not any(a.prompt_hash for a in submission.judge.agreement):
         found.append(Problem("judge", WHERE, "says that the offline judge was asked more than once"))
     place, own = folder.resolve().parent.name, f"{submission.model.organization}__{submission.model.name}"
     if "__" in place and place != own:
         found.append(Problem("misplaced", str(folder), f"lies in the folder {shown(place)}, and is of {own}"))
     return found
+
+
+def _secret_names(generation: Generation) -> Iterator[Problem]:
+    """Arguments and settings whose names say that a key is given under them."""
+    settings = {k for k, v in generation.generation_kwargs.items() if isinstance(v, str | list)}  # a number is no key
+    for what, names in (
+        ("arguments", {n for n in generation.arguments if SECRET_NAME.search(n) or secrets.named_like(n)}),
+        ("generation_kwargs", {n for n in settings if secrets.named_like(n)}),
+    ):
+        if names:
+            said = f"has {shown(', '.join(sorted(names)))}, a name under which keys are given"
+            yield Problem("secret", f"{SUBMISSION}: generation.{what}", said)
 
 
 def flags(submission: Submission) -> list[Problem]:

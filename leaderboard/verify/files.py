@@ -12,7 +12,7 @@ from pathlib import Path
 from leaderboard.archive import LINE_BYTES, ArchiveError
 from leaderboard.schema import ARCHIVE, SUBMISSION, SUMS, VERDICTS, Problem
 
-LIMITS = {SUBMISSION: 4 * 2**20, ARCHIVE: 512 * 2**20, VERDICTS: 512 * 2**20, SUMS: 4096}  # bytes
+LIMITS = {SUBMISSION: 4 * 2**20, ARCHIVE: 512 * 2**20, VERDICTS: 256 * 2**20, SUMS: 4096}  # bytes
 LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
 MANY = 16  # entries of a folder that are still looked at
 

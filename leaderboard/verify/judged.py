@@ -11,7 +11,7 @@ from dataset_builder.prompts import WORDINGS
 from dataset_builder.release import Release
 from judge import panel, schema
 from judge.calibration import known as agreement_of
-from judge.calibration.labels import agreement_over
+from judge.calibration.labels import calibrate
 from judge.calibration.ruled import by_rules
 from judge.calibration.types import Answered, Calibration, calibration_hash
 from judge.llm.asking import Stored
@@ -139,13 +139,16 @@ def _recomputed(calibration: Calibration, identity: JudgeIdentity, release: Rele
     answers = {
         i: ruled.get(i) or Answered(label, None if label else "unparsable") for i, label in calibration.labels.items()
     }
-    overall, criteria = agreement_over(release, answers)
+    made = calibrate(release, identity, [answers])
+    # Who labelled the calibration set is the release's to say: the page warns of labels by language models with it.
+    facts = {"readers", "agreed", "by_language_models"}
+    wrong = differences(calibration.model_dump(include=facts), made.model_dump(include=facts), "calibration set")
     pairs = [
-        ("overall", calibration.overall, overall),
-        *((str(b.criterion), a, b) for a, b in zip(calibration.criteria, criteria, strict=False)),
+        ("overall", calibration.overall, made.overall),
+        *((str(b.criterion), a, b) for a, b in zip(calibration.criteria, made.criteria, strict=False)),
     ]
-    wrong = [what for name, given, own in pairs for what in differences(given.model_dump(), own.model_dump(), name)]
-    if len(calibration.criteria) != len(criteria):
+    wrong += [what for name, given, own in pairs for what in differences(given.model_dump(), own.model_dump(), name)]
+    if len(calibration.criteria) != len(made.criteria):
         wrong.append("criteria")
     return (
         [Problem("calibration", where, f"its figures are not those of its own labels: {'; '.join(wrong[:3])}")]

@@ -2,66 +2,25 @@
 nothing else.
 
 An API's request is the JSON of the messages, and must equal them. A templated text or a transcript must hold every
-message in its order;
-what stands around the messages must be the same in all requests with the same roles, and is shown where it has words of
-its own.
+message in its order; what stands around the messages must be the same in all requests, and is shown where it has words
+of its own (leaderboard.verify.around).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections import Counter
 
 from dataset_builder.schema import Row
 from leaderboard.schema import ARCHIVE, Problem, Response
+from leaderboard.verify.around import Part, Surroundings
 from leaderboard.verify.findings import Problems
 from leaderboard.verify.reading import UnreadableError, once
 from replies.visible import NO_REPLY, visible
 
-WORDS, MOST_WORDS = 12, 2000  # letters around the messages: more are shown, more still are refused
-DATE = "\0DATE\0"
-DATES = re.compile(
-    r"\d{4}-\d{2}-\d{2}|\d{1,2} [A-Z][a-z]{2,8} \d{4}|[A-Z][a-z]{2,8} \d{1,2}, \d{4}"
-)  # a run may last over midnight
-# What known templates write around messages. Any other token's letters count as words: `<hand><over>` could be a
-# prompt, too.
-TOKENS = (
-    "im_start|im_end|im_sep|im_middle|begin_of_text|end_of_text|endoftext|endofprompt|start_header_id|end_header_id|eot_id|eom_id|eot|start_of_turn|end_of_turn|"
-    "start_of_role|end_of_role|start|end|message|channel|return|header_start|header_end|turn|think|sop|gMASK|s|bos|eos|pad|begin▁of▁sentence|end▁of▁sentence|"
-    "INST|SYS|SYSTEM_PROMPT|BOS_TOKEN|START_OF_TURN_TOKEN|END_OF_TURN_TOKEN|SYSTEM_TOKEN|USER_TOKEN|CHATBOT_TOKEN|system|user|assistant|model|observation"
-)
-MARKS = re.compile(
-    rf"<<?/?[|｜]?(?:{TOKENS})[|｜]?>>?|\[/?(?:{TOKENS})\]|\b(?:system|user|assistant|model|human)\b|{re.escape(DATE)}",
-    re.IGNORECASE,
-)
-LETTER = re.compile(r"[^\W\d_]")
 KINDS = {"system": "system_prompt", "user": "edited_prompt", "assistant": "live_turn"}
 SAID = {"system": "the system text", "user": "the user's message", "assistant": "the model's own earlier reply"}
-KEPT = 64  # requests of one shape that are kept for a second look
-
-
-class Part(NamedTuple):
-    """A message as the request has to carry it."""
-
-    role: str
-    content: str
-
-
-Shape = tuple[str, ...]  # roles in the order in which a template puts them
-Around = tuple[str, ...]  # what stands before, between and behind the messages
-
-
-class Example(NamedTuple):
-    """A text request, to be read again when what usually stands around messages is known."""
-
-    where: str
-    request: str
-    contents: tuple[str, ...]
-    around: Around
 
 
 class Prompts:
@@ -72,8 +31,7 @@ class Prompts:
     def __init__(self, problems: Problems) -> None:
         self._problems = problems
         self._forms: Counter[str] = Counter()
-        self._around: dict[Shape, Counter[Around]] = defaultdict(Counter)
-        self._examples: dict[Shape, list[Example]] = defaultdict(list)
+        self._surroundings = Surroundings(problems)
 
     def add(self, response: Response, row: Row, where: str) -> None:
         """Looks at one response, whose turns are as many as the row's script has."""
@@ -88,7 +46,7 @@ class Prompts:
             expected = parts(row, response.turns, number)
             messages = _messages(request)
             self._forms["a text" if messages is None else "a list of messages"] += 1
-            problem = self._text(request, expected, at) if messages is None else _exact(messages, expected, at)
+            problem = self._text(request, expected, row, at) if messages is None else _exact(messages, expected, at)
             if problem:
                 self._problems.append(problem)
 
@@ -97,66 +55,14 @@ class Prompts:
         if len(self._forms) > 1:
             told = ", ".join(f"{n} are {form}" for form, n in sorted(self._forms.items()))
             self._problems.append(Problem("mixed_requests", ARCHIVE, f"has requests of two kinds: {told}"))
-        words: set[str] = set()
-        for shape, found in sorted((shape, found) for shape, found in self._around.items() if found):
-            usual = _usual(found)
-            words.add(" … ".join(p.strip() for p in usual if LETTER.search(MARKS.sub("", p))))
-            for example in self._examples[shape]:
-                if example.around != usual and not _fits(usual, example.contents, example.request):
-                    other = next((p for p, u in zip(example.around, usual, strict=True) if p != u), "")
-                    self._problems.append(
-                        Problem(
-                            "outside_text",
-                            example.where,
-                            f"holds text beside its messages that other requests don't: {other[:200]!r}",
-                        )
-                    )
-        return list(self._foreign(words))
+        return self._surroundings.close()
 
-    def _text(self, request: str, expected: list[Part], at: str) -> Problem | None:
-        """A templated text or a transcript: the messages in order. What is around them is kept for the end."""
-        for order in _orders(expected):
-            shape, contents = tuple(p.role for p in order), tuple(p.content for p in order)
-            known = self._around[shape]
-            if known and _fits(_usual(known), contents, request):
-                known[_usual(known)] += 1
-                return None
-            around, lacking = _cut(request, contents)
-            if lacking is None:
-                known[around] += 1
-                if len(known) > 1 or known[around] == 1:
-                    self._examples[shape].append(Example(at, request, contents, around))
-                if len(self._examples[shape]) > KEPT:
-                    self._examples[shape].pop()
-                    return Problem(
-                        "outside_text",
-                        at,
-                        f"is one of more than {KEPT} requests with different text beside their messages",
-                    )
-                return None
-        role = expected[_cut(request, [p.content for p in expected])[1] or 0].role
+    def _text(self, request: str, expected: list[Part], row: Row, at: str) -> Problem | None:
+        lacking = self._surroundings.add(request, expected, row, at)
+        if lacking is None:
+            return None
+        role = expected[lacking].role
         return Problem(KINDS[role], at, f"{SAID[role]} that belongs there is not in the request, or not in its place")
-
-    def _foreign(self, words: set[str]) -> Iterator[Problem]:
-        """A flag, or a problem, for words around the messages that every request carries: a comparison can't tell them
-        from a template's own.
-        """
-        for text in sorted(words):
-            letters = len(LETTER.findall(MARKS.sub("", text)))
-            if letters > MOST_WORDS:
-                self._problems.append(
-                    Problem(
-                        "outside_text",
-                        ARCHIVE,
-                        f"every request holds {letters} letters beside its messages: {text[:300]!r}",
-                    )
-                )
-            elif letters > WORDS:
-                yield Problem(
-                    "template_text",
-                    ARCHIVE,
-                    f"every request also holds words that are no message of the sample's: {text[:600]!r}",
-                )
 
 
 def parts(row: Row, turns: tuple[str, ...], number: int) -> list[Part]:
@@ -203,41 +109,3 @@ def _exact(messages: list[dict[str, str]], expected: list[Part], at: str) -> Pro
     if len(messages) > len(expected):
         return Problem("extra_message", at, f"has {len(messages)} messages; expected {len(expected)}")
     return None
-
-
-def _orders(expected: list[Part]) -> Iterator[list[Part]]:
-    """As they are said; and as some templates write them, with the system text before the user's last message."""
-    yield expected
-    if expected[0].role == "system" and len(expected) > 2:
-        yield [*expected[1:-1], expected[0], expected[-1]]
-
-
-def _cut(request: str, contents: tuple[str, ...] | list[str]) -> tuple[Around, int | None]:
-    """What stands around the messages, dates evened out; or the place of the first that isn't found."""
-    around: list[str] = []
-    at = 0
-    for n, content in enumerate(contents):
-        found = request.find(content, at)
-        if found < 0:
-            return (), n
-        around.append(request[at:found])
-        at = found + len(content)
-    return tuple(DATES.sub(DATE, piece) for piece in [*around, request[at:]]), None
-
-
-def _fits(around: Around, contents: tuple[str, ...], request: str) -> bool:
-    """Whether a request is exactly these messages in these surroundings, whatever the dates in the latter."""
-    if not any(DATE in piece for piece in around):
-        return request == "".join(piece + content for piece, content in zip(around, [*contents, ""], strict=True))
-    date = f"(?:{DATES.pattern})"
-    pieces = [date.join(re.escape(part) for part in piece.split(DATE)) for piece in around]
-    return (
-        re.fullmatch(
-            "".join(piece + re.escape(content) for piece, content in zip(pieces, [*contents, ""], strict=True)), request
-        )
-        is not None
-    )
-
-
-def _usual(found: Counter[Around]) -> Around:
-    return max(found, key=lambda around: (found[around], around))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -79,10 +80,8 @@ def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """
     seen = dict(pairs)
     if len(seen) != len(pairs):
-        keys = [k for k, _ in pairs]
-        raise UnreadableError(
-            "duplicate_key", f"field {next(k for k in keys if keys.count(k) > 1)[:60]!r} stands twice in one object"
-        )
+        twice = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise UnreadableError("duplicate_key", f"field {twice[:60]!r} stands twice in one object")
     return seen
 
 

@@ -34,13 +34,14 @@ from leaderboard.schema import (
     Submission,
     Verified,
 )
-from leaderboard.verify import coverage, declared, files, judged, recompute
+from leaderboard.verify import bounds, coverage, declared, files, judged, recompute
 from leaderboard.verify.findings import Problems
 from leaderboard.verify.prompts import Prompts
 from leaderboard.verify.reading import M, UnreadableError, read
 from replies.errors import RunError
 from replies.run import Run
 from replies.schema import Model, Reply
+from replies.script import live_turns
 
 SURPLUS = 1000  # lines above what a whole run has that are still read, to say what they are
 ANSWERS_EACH = 10  # lines that may answer one question: repeated deliveries, failures, unreadable answers
@@ -64,7 +65,7 @@ def verify(folder: Path, release: Release) -> Verified:
         RunError: there is no such folder.
     """
     if not folder.is_dir():
-        raise RunError(f"{folder}: no such folder; expected a submission, as scripts/make_submission.py writes it")
+        raise RunError(f"{folder}: no such folder; expected a submission, as `helmbench submit` writes it")
     found = _Findings()
     submission: Submission | None = None
     try:
@@ -108,20 +109,26 @@ def _replies(folder: Path, usable: set[str], submission: Submission, release: Re
     if broken:
         return
     prompts = Prompts(found.problems)
-    most = submission.generation.repeats * sum(submission.dataset.tier in r.tiers for r in release.rows.values())
+    rows = [r for r in release.rows.values() if submission.dataset.tier in r.tiers]
+    repeats = submission.generation.repeats
+    held = bounds.Held(repeats * sum(live_turns(row) for row in rows))
     seen: Counter[tuple[str, int]] = Counter()
     kept: dict[tuple[str, int], Reply] = {}
-    for where, response in _read_lines(folder, RESPONSES, Response, most + SURPLUS, found):
+    for where, response in _read_lines(folder, RESPONSES, Response, repeats * len(rows) + SURPLUS, found):
         row = release.rows.get(response.id)
         misfit = coverage.fits(response, row, where)
         if misfit or row is None:
             found.problems += [misfit] if misfit else []
             continue
+        if beyond := held.add(response):
+            found.problems.append(beyond)
+            return
+        found.problems += bounds.stacked(response.turns, where)
         seen[response.id, response.repeat] += 1
         kept.setdefault((response.id, response.repeat), response.reply())
         prompts.add(response, row, where)
     found.flags += prompts.close()
-    found.problems += coverage.check(seen, submission.dataset, submission.generation.repeats, release)
+    found.problems += coverage.check(seen, submission.dataset, repeats, release)
     found.replies = [kept[key] for key in sorted(kept)]
     found.flags += coverage.alike(found.replies, release)
 
@@ -134,8 +141,13 @@ def _read_lines(folder: Path, member: str, model: type[M], most: int, found: _Fi
 def _records(
     lines: Iterable[tuple[int, bytes]], where: str, model: type[M], most: int, found: _Findings
 ) -> Iterator[tuple[str, M]]:
+    broken = 0
     try:
         for number, line in lines:
+            if broken > bounds.BROKEN:
+                said = f"has more than {bounds.BROKEN:,} bytes of lines that can't be read; the rest was left"
+                found.problems.append(Problem("unreadable_lines", where, said))
+                return
             if number > most:
                 found.problems.append(
                     Problem("too_many_lines", where, f"goes on after {most:,} lines; a run of this size has fewer")
@@ -145,6 +157,7 @@ def _records(
                 yield f"{where}:{number}", read(line, model)
             except UnreadableError as error:
                 found.problems.append(Problem(error.kind, f"{where}:{number}", str(error)))
+                broken += len(line)
     except ArchiveError as error:
         found.problems.append(error.problem)
 
@@ -156,7 +169,9 @@ def _judgement(folder: Path, usable: set[str], submission: Submission, release: 
     checks = _checks(submission, release)
     lines = files.lines(folder / VERDICTS) if VERDICTS in usable else ()
     given = list(_records(lines, VERDICTS, Verdict, checks + SURPLUS, found))
-    if problems or not found.replies:
+    beyond = bounds.too_much(submission.judge, checks, found.replies)
+    found.problems += beyond
+    if problems or beyond or not found.replies or "stacked_marks" in found.problems.kinds:
         return
     with tempfile.TemporaryDirectory() as home:
         try:
@@ -223,8 +238,11 @@ def _answers(
         return Stored(home), []
     most = _checks(submission, release) * submission.judge.repeats * models * ANSWERS_EACH
     with (home / batch.LIVE).open("w", encoding="utf-8") as file:
-        for _, answer in _read_lines(folder, ANSWERS, Answer, most, found) if ANSWERS in held else ():
-            file.write(answer.model_dump_json() + "\n")
+        for where, answer in _read_lines(folder, ANSWERS, Answer, most, found) if ANSWERS in held else ():
+            marks = bounds.stacked(answer.texts(), where)
+            found.problems += marks
+            if not marks:
+                file.write(answer.model_dump_json() + "\n")
     read = _read_lines(folder, CALIBRATIONS, Calibration, JUDGES, found) if CALIBRATIONS in held else ()
     return Stored(home), [c for _, c in read]
 

@@ -1,0 +1,116 @@
+"""Submissions → the board: index.html, a page and a report for each, leaderboard.json and leaderboard.csv."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dataset_builder.files import replacing
+from dataset_builder.release import Release
+from judge.report.page import SAMPLES, report
+from judge.wording import clip
+from leaderboard.board import downloads, gather, page, rows
+from leaderboard.verify.verify import verify
+from replies.errors import RunError
+
+
+class Step(NamedTuple):
+    """One submission has been verified: the `number`-th of `total`, and what it came to, in one line that can't steer a
+    terminal.
+    """
+
+    number: int
+    total: int
+    name: str
+    outcome: str
+
+
+Told = Callable[[Step], None]
+
+
+def build(
+    folder: Path,
+    out: Path,
+    releases: Sequence[Release],
+    rejudged: Path | None = None,
+    verify: gather.Verify = verify,
+    told: Told = lambda step: None,
+) -> rows.Board:
+    """Writes the board, whole or not at all. `releases`: in any order. `told` is called after each submission.
+
+    Raises:
+        RunError: no such folder, an `out` that is not ours to replace, or a wrong list of what was judged again.
+        OSError: the disk.
+    """
+    _replaceable(out, folder)
+    marks = gather.read_rejudged(rejudged, folder) if rejudged else {}
+    total = len(gather.submissions(folder))
+    found: list[rows.Entry | rows.Refused] = []
+    taken: set[str] = set()
+    with replacing(out.resolve()) as staging:
+        for number, checked in enumerate(gather.check(folder, gather.newest_first(releases), verify), start=1):
+            entry = rows.entry(checked, marks.get(checked.name), taken)
+            found.append(entry)
+            told(Step(number, total, clip(checked.name), _outcome(checked)))
+            if isinstance(entry, rows.Entry):
+                _write_report(staging, entry, checked)
+        board = rows.board(found)
+        _write_pages(staging, board)
+    return board
+
+
+def _write_pages(staging: Path, board: rows.Board) -> None:
+    for entry in board.entries:
+        (staging / entry.page).write_text(page.submission_page(entry, board), encoding="utf-8")
+    (staging / "index.html").write_text(page.index(board), encoding="utf-8")
+    (staging / downloads.JSON).write_text(downloads.as_json(board), encoding="utf-8")
+    (staging / downloads.CSV).write_text(downloads.as_csv(board), encoding="utf-8")
+
+
+def _write_report(staging: Path, entry: rows.Entry, checked: gather.Checked) -> None:
+    made = report(
+        entry.card,
+        checked.verified.verdicts,
+        checked.verified.replies,
+        checked.release.rows,
+        criteria=checked.release.criteria,
+    )
+    path = staging / entry.report
+    path.parent.mkdir(parents=True)
+    path.write_text(made.page, encoding="utf-8")
+    if made.samples is not None:
+        path.with_name(SAMPLES).write_text(made.samples, encoding="utf-8")
+
+
+def _outcome(checked: gather.Checked) -> str:
+    """`verified`, `demo`, or `refused` with the first reason."""
+    verified = checked.verified
+    if not verified.problems:
+        return verified.state
+    first, more = verified.problems[0], len(verified.problems) - 1
+    return " ".join(
+        clip(f"{verified.state}: {first.where}: {first.message}{f' (and {more} more)' if more else ''}", 400).split()
+    )
+
+
+def _replaceable(out: Path, submissions: Path) -> None:
+    """Raises:
+    RunError: `out` holds something else than a board, or the submissions themselves.
+    """
+    here, there = out.resolve(), submissions.resolve()
+    if here == there or here in there.parents or there in here.parents:
+        raise RunError(f"{out}: holds or stands among the submissions of {submissions}; expected a folder beside them")
+    if not out.exists():
+        return
+    try:
+        ours = out.is_dir() and (
+            not any(out.iterdir()) or json.loads((out / downloads.JSON).read_bytes())["format"] == downloads.FORMAT
+        )
+    except (OSError, ValueError, LookupError, TypeError):
+        ours = False
+    if not ours:
+        raise RunError(
+            f"{out}: exists and is no leaderboard; expected an empty or earlier board's folder, so nothing was written"
+        )

@@ -1,0 +1,84 @@
+"""Keys and passwords in what may be read by everybody: by the name that they are given under, by their look, and by
+their place in an address. Patterns run in linear time, whatever the text. A leaf.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from urllib.parse import unquote
+
+import re2
+
+# What keys are given under, as a part of a name (`db_pass`, `Set-Cookie`); `tokenizer` and `passage` are none.
+WORD = re.compile(
+    "keys?|apikey|tokens?|secrets?|passw(?:or)?d|passwort|passphrase|pass|pwd|pw|credentials?|creds|cookies?|bearer|auth|"
+    "authorization|authentication|oauth|jwt|pat|sig|signature|session|sessionid|headers?"
+)
+ANYWHERE = re2.compile(r"(?i)api_?key|apikey|passw|passphrase|secret|credential|cookie|bearer|authoriz")
+# Names of generation settings that hold such a word and no key.
+HARMLESS = re2.compile(
+    r"(?i)^(?:.*(?:eos|bos|pad|unk|stop|end|special|new|max|min|image|think|forced|suppress|num|add|skip|prompt|logit)"
+    r".*tokens?.*|tokenizer.*|tokenized_requests)$"
+)
+PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+GIVEN = (  # `pwd=…`, `"cookie": "…"`, `Cookie: a=…`
+    r"(?:api[_\-]?key|access[_\-]?key|access[_\-]?token|auth[_\-]?token|token|secret|client[_\-]?secret|passw(?:or)?d|"
+    r"passwort|passphrase|pass|pwd|pw|credentials?|creds|cookies?|bearer|sig|signature|authorization|jwt|"
+    r"session(?:[_\-]?id)?|key)"
+)
+SECRET = re2.compile(
+    r"\b(?:sk|pk|rk)-[\w\-]{16,}|\bhf_\w{16,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bxox[abprs]-[\w\-]{10,}|"
+    r"\bAKIA[0-9A-Z]{12,}|\bAIza[\w\-]{20,}|\bglpat-[\w\-]{16,}|\beyJ[\w\-]{10,}\.[\w\-]{10,}\.|"
+    r"-----BEGIN [A-Z ]*PRIVATE KEY|(?i:\bbearer\s+\S{8,})|(?i:\bbasic\s+[A-Za-z0-9+/]{12,}=*)|"
+    r"//[^/@\s]+@|[?&#;](?i:" + GIVEN + r")=|"
+    r"(?i:(?:^|[^A-Za-z0-9])" + GIVEN + r"=[^\s=&]{3,})|"
+    r"(?i:[\"']" + GIVEN + r"\\*[\"']\s*:\s*\\*[\"'][^\"'\s]{3,})|"
+    r"(?i:\b(?:set-)?cookie:\s*\S+=)"
+)
+# A name and a password before a host, without `//`; an address with a word before it, such as `mailto:`, is none.
+NAMED = re2.compile(r"([^\s/:@\"'=,;(<]+):[^\s/@]+@[\w\-]+")
+NO_NAME = frozenset({"mailto", "acct", "sip", "xmpp", "email", "mail", "e-mail", "contact"})
+ADDRESS = re2.compile(r"(?i)\bhttps?://[^\s\"'<>]+")
+BETWEEN = re.compile(r"[^A-Za-z0-9_\-]+")
+UUID = re2.compile(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+RANDOM_FROM, TURNS = 16, 4  # letters and digits in one run, and changes among small, capital and digit
+
+
+def named_like(name: str) -> bool:
+    """Whether a key may be given under this name of an argument."""
+    if HARMLESS.search(name):
+        return False
+    return bool(ANYWHERE.search(name)) or any(WORD.fullmatch(p.lower()) for p in PART.findall(name))
+
+
+def holds(text: str) -> bool:
+    """Whether a text holds what looks like a key, or a name and password in an address."""
+    if SECRET.search(text):
+        return True
+    if any(m[1].lower() not in NO_NAME for m in NAMED.finditer(text)):
+        return True
+    return any(keyed(m[0]) for m in ADDRESS.finditer(text))
+
+
+def keyed(address: str) -> bool:
+    """Whether a part of an address behind its host looks like a key."""
+    _, _, behind = unquote(address).partition("://")
+    return random_looking(behind.partition("/")[2] or behind.partition("#")[2])
+
+
+def random_looking(path: str) -> bool:
+    """Whether a part of a path was made by no person: long, and small letters, capitals and digits all mixed."""
+    return any(map(_random, BETWEEN.split(path)))
+
+
+def _random(part: str) -> bool:
+    if UUID.search(part):
+        return True
+    return any(len(run) >= RANDOM_FROM and sum(_turns(run)) >= TURNS for run in re.split(r"[_\-]", part))
+
+
+def _turns(run: str) -> Iterator[bool]:
+    kinds = ["digit" if c.isdigit() else "capital" if c.isupper() else "small" for c in run]
+    return (a != b for a, b in pairwise(kinds))

@@ -1,0 +1,27 @@
+"""What was packed, as text for a terminal."""
+
+from __future__ import annotations
+
+from leaderboard.submit.pack import Made
+from leaderboard.verify.said import line
+
+PUBLIC = (
+    "submission.json, verdicts.jsonl and SHA256SUMS may be public; responses.zip holds every reply "
+    "and is for verifiers only"
+)
+
+
+def summary(made: Made) -> str:
+    """What was packed, what it came to, and what to do next."""
+    sizes = [f"  {p.name:<16}{p.stat().st_size:>12,} bytes" for p in sorted(made.folder.iterdir())]
+    flags = [f"flag: {line(p)}" for p in made.verified.flags]
+    return "\n".join(
+        [
+            f"{made.folder}: {made.verified.state}",
+            *sizes,
+            PUBLIC,
+            *made.notes,
+            *flags,
+            f"next: helmbench verify {made.folder}",
+        ]
+    )
