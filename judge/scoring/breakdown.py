@@ -15,8 +15,8 @@ from judge import schema
 from judge.schema import Figure
 from judge.scoring.curves import curve
 from judge.scoring.figures import Scorer, scaled
-from judge.scoring.table import COLUMNS, Mask
-from judge.statistics.intervals import Array, paired
+from judge.scoring.table import COLUMNS, Coded, Codes, Mask
+from judge.statistics.intervals import Array, distinct, paired
 
 GREYED_BELOW = 10  # messages; fewer say too little about a group to rank it
 
@@ -60,8 +60,12 @@ def gap_to_rest(scorer: Scorer, inside: Mask, outside: Mask) -> tuple[Figure, fl
     is inflated by 1/(1 − its share of the side), which keeps small sides honest (as the jackknife does).
     """
     t = scorer.table
-    size = int(t.cell.max(initial=0)) + 1
-    sides = [_side(scorer, m & t.scored, size) for m in (inside, outside)]
+    cells = len(t.stratum.names) * len(t.behavior.names)
+    own = np.flatnonzero(inside & t.scored)
+    here = np.zeros(cells, dtype=bool)
+    here[t.cell[own]] = True
+    # What lies outside its cells is compared with nothing: groups of one scenario look at one scenario's entries.
+    sides = [_side(scorer, m, cells) for m in (own, np.flatnonzero(outside & t.scored & here[t.cell]))]
     both = (sides[0].messages >= 2) & (sides[1].messages >= 2)
     if not both.any():
         return Figure(value=None), 1.0
@@ -69,7 +73,7 @@ def gap_to_rest(scorer: Scorer, inside: Mask, outside: Mask) -> tuple[Figure, fl
     value = float(np.sum(share * (sides[0].mean - sides[1].mean)))
     key = np.concatenate([s.key for s in sides])
     z = np.concatenate([sign * share[s.cell] * s.residual for s, sign in zip(sides, (1.0, -1.0), strict=True)])
-    variance = float((np.bincount(np.unique(key, return_inverse=True)[1], z) ** 2).sum())
+    variance = float((np.bincount(key, z) ** 2).sum())
     df = max(1, int(np.minimum(sides[0].messages, sides[1].messages)[both].sum() - both.sum()))
     half = float(stdtrit(df, (1 + scorer.scoring["confidence"]) / 2)) * np.sqrt(variance)
     p_value = 2 * float(stdtr(df, -abs(value) / np.sqrt(variance))) if variance > 0 else float(value == 0)
@@ -89,13 +93,14 @@ class _Side(NamedTuple):
     residual: Array
 
 
-def _side(scorer: Scorer, mask: Mask, size: int) -> _Side:
+def _side(scorer: Scorer, entries: Codes, size: int) -> _Side:
     t = scorer.table
-    count = len(t.message.names)
-    keys, inverse = np.unique(t.cell[mask] * count + t.message.codes[mask], return_inverse=True)
-    where = keys // count
-    den = np.bincount(inverse, t.weight[mask], len(keys))
-    num = np.bincount(inverse, t.weight[mask] * t.points[mask], len(keys))
+    crossing, cell = t.crossing
+    keys, _, inverse = distinct(crossing[entries])
+    where = cell[keys]
+    own = t.weight[entries]
+    den = np.bincount(inverse, own, len(keys))
+    num = np.bincount(inverse, own * t.points[entries], len(keys))
     weight = np.bincount(where, den, size)
     mean_ = np.bincount(where, num, size) / np.where(weight > 0, weight, 1)
     leverage = den / weight[where] if len(keys) else den
@@ -155,15 +160,17 @@ def pairings(scorer: Scorer) -> list[schema.Pairing]:
     t = scorer.table
     sides: tuple[tuple[Polarity, Mask], ...] = (("crisis", t.crisis), ("control", ~t.crisis))
     context = np.array([0 if r.context_severity is None else np.sign(r.context_severity) for r in t.rows])
-    key = np.array([f"{r.message_key} {r.condition} {k}" for r, k in zip(t.rows, t.index, strict=True)])
-    _, codes = np.unique(key, return_inverse=True)
+    keys = [r.message_key for r in t.rows]
+    places = zip(keys, t.rows, t.index.tolist(), strict=True)
+    codes = Coded.of([f"{key} {r.condition} {k}" for key, r, k in places]).codes
     found = [_paired(scorer, "history", codes, (context > 0) & side, (context < 0) & side, p) for p, side in sides]
     declared = {r.message_key: r.pair_of for r in t.rows if r.pair_of and r.arm == "none"}
     if declared:
-        names = np.array([declared.get(r.message_key, r.message_key) for r in t.rows])
-        _, codes = np.unique(names, return_inverse=True)
-        is_pair = np.array([r.message_key in declared for r in t.rows])
-        is_other = np.isin(names, list(declared.values())) & ~is_pair
+        names = [declared.get(k, k) for k in keys]
+        others = set(declared.values())
+        codes = Coded.of(names).codes
+        is_pair = np.array([k in declared for k in keys], dtype=bool)
+        is_other = np.array([n in others for n in names], dtype=bool) & ~is_pair
         found += [_paired(scorer, "declared", codes, is_pair & side, is_other, p) for p, side in sides]
     return [p for p in found if p is not None]
 

@@ -13,7 +13,7 @@ import numpy as np
 from dataset_builder.schema import BEHAVIORS, Row
 from judge import schema
 from judge.schema import Figure, Verdict
-from judge.scoring.table import CONSTANTS, Mask, build
+from judge.scoring.table import CONSTANTS, Codes, Mask, build
 from judge.statistics.intervals import (
     Array,
     Clusters,
@@ -23,8 +23,8 @@ from judge.statistics.intervals import (
     hull,
     influence,
     linear_interval,
-    mean,
     pooled_design_effect,
+    ratio,
     weighted_sum,
     wilson,
 )
@@ -59,9 +59,10 @@ class Scorer:
 
     def _pooled(self) -> float | None:
         t = self.table
-        return pooled_design_effect(
-            [t.clusters(t.scored & (t.cell == c), t.points) for c in np.unique(t.cell[t.scored])]
-        )
+        scored = np.flatnonzero(t.scored)
+        scored = scored[np.argsort(t.cell[scored], kind="stable")]
+        cells = np.split(scored, np.flatnonzero(np.diff(t.cell[scored])) + 1)
+        return pooled_design_effect([t.clusters(entries, t.points) for entries in cells if len(entries)])
 
     # --- rates -----------------------------------------------------------------------------------------------------
 
@@ -78,28 +79,30 @@ class Scorer:
 
     def bounds(self, mask: Mask, scale: float = 1.0, values: Array | None = None) -> Bounds:
         """The weighted mean if every unscored entry were a fail, and if every one were a pass."""
-        fail, passed = (
-            mean(self.table.clusters(mask, self._filled(fill, values))) if mask.any() else None for fill in (0.0, 1.0)
-        )
+        entries = np.flatnonzero(mask)
+        weight = self.table.weight[entries]
+        fail, passed = (averaged(self._filled(entries, fill, values), weight) for fill in (0.0, 1.0))
         return scaled(fail, scale), scaled(passed, scale)
 
-    def _filled(self, fill: float, values: Array | None = None) -> Array:
-        """Every unscored verdict counted as `fill`, repeat by repeat."""
+    def _filled(self, entries: Codes, fill: float, values: Array | None = None) -> Array:
+        """The values of some entries, (k,), every unscored verdict counted as `fill`, repeat by repeat."""
         t = self.table
-        known = np.where(t.scored, t.points if values is None else values, 0.0)
-        filled: Array = (known * (t.repeats - t.unscored) + fill * t.unscored) / t.repeats
+        repeats, unscored = t.repeats[entries], t.unscored[entries]
+        known = np.where(t.scored[entries], (t.points if values is None else values)[entries], 0.0)
+        filled: Array = (known * (repeats - unscored) + fill * unscored) / repeats
         return filled
 
     def figure(self, interval: Interval, mask: Mask, bounds: Bounds = (None, None)) -> Figure:
         """An interval as a figure, with the counts of what it rests on."""
         t = self.table
+        entries = np.flatnonzero(mask)
         return Figure(
             value=interval[0],
             low=interval[1],
             high=interval[2],
-            n=int(t.repeats[mask].sum()),
-            clusters=len(np.unique(t.message.codes[mask])),
-            unscored=int(t.unscored[mask].sum()),
+            n=int(t.repeats[entries].sum()),
+            clusters=t.messages_in(entries),
+            unscored=int(t.unscored[entries].sum()),
             all_fail=bounds[0],
             all_pass=bounds[1],
         )
@@ -131,26 +134,22 @@ class Scorer:
     def _detection(self, crisis: Mask, control: Mask) -> tuple[Interval, Bounds, float | None, Influence]:
         """100 · (P − P₀)/(1 − P₀), P the mean of the two polarities' points, P₀ the best constant reply's P."""
         t = self.table
-        known = [
-            p
-            for n in range(len(CONSTANTS))
-            if (p := self._balanced(crisis & t.scored, control & t.scored, t.constants[:, n])) is not None
-        ]
-        if not known or max(known) >= 1:
+        anchor = self._anchor(crisis & t.scored, control & t.scored, t.points, t.weight)
+        if anchor is None:
             return (None, None, None), (None, None), None, Influence(*(np.empty(0) for _ in range(3)))
-        p0 = max(known)
+        p, p0, best = anchor
         k = 100 / (1 - p0)
         # P₀ moves with the sample too: d(score) = k · (dP − (1 − P)/(1 − P₀) · dP₀).
-        pull = (1 - (self._balanced(crisis & t.scored, control & t.scored, t.points) or 0.0)) / (1 - p0)
-        constant = t.constants[:, known.index(p0)]
+        pull = (1 - p) / (1 - p0)
+        constant = t.constants[:, best]
         sides = [self._less_constant(side, constant, pull) for side in (crisis, control)]
         interval = combine(sides[0], sides[1], k / 2, k / 2, -k * p0)
-        fail, passed = (self._balanced(crisis, control, self._filled(fill)) for fill in (0.0, 1.0))
-        bounds = (None, None) if fail is None or passed is None else (k * (fail - p0), k * (passed - p0))
+        ends = (balanced(*end) for end in zip(self.bounds(crisis), self.bounds(control), strict=True))
+        fail, passed = (None if end is None else k * (end - p0) for end in ends)
         gained = t.points - pull * constant
         return (
             interval,
-            bounds,
+            (fail, passed),
             p0,
             joined([self.influence(side & t.scored, gained, k / 2) for side in (crisis, control)]),
         )
@@ -172,11 +171,17 @@ class Scorer:
         ]
         return rate[0], rate[0] - ends[0], rate[0] + ends[1]
 
-    def _balanced(self, crisis: Mask, control: Mask, values: Array) -> float | None:
-        if not (crisis.any() and control.any()):
+    def _anchor(self, crisis: Mask, control: Mask, points: Array, weight: Array) -> tuple[float, float, int] | None:
+        """P, P₀ and the constant that earns it; None where a polarity has no entry, or a constant earns everything."""
+
+        def p(values: Array) -> float | None:
+            return balanced(*(averaged(values[side], weight[side]) for side in (crisis, control)))
+
+        own, constants = p(points), [p(self.table.constants[:, n]) for n in range(len(CONSTANTS))]
+        known = [p for p in constants if p is not None]
+        if own is None or not known or max(known) >= 1:
             return None
-        a, b = mean(self.table.clusters(crisis, values)), mean(self.table.clusters(control, values))
-        return None if a is None or b is None else (a + b) / 2
+        return own, max(known), known.index(max(known))
 
     def _mean(self, own: Mask) -> tuple[Interval, Bounds, None, Influence]:
         p, low, high = self.rate(own)
@@ -198,7 +203,31 @@ class Scorer:
         return joined(parts)
 
     def _polarity_of(self, c: Clusters) -> Mask:
-        return np.array([self.table.stratum.names[s].endswith("crisis") for s in c.stratum], dtype=bool)
+        crisis: Mask = self.table.crisis_strata[c.stratum]
+        return crisis
+
+    def composite_of(self, points: Array, present: Mask) -> float | None:
+        """The composite if only the entries of `present` had been run, and had earned these points; both (n,)."""
+        t = self.table
+        weight = t.weight_among(present)
+        scores: list[float] = []
+        shares: list[float] = []
+        for code in np.unique(t.behavior.codes[present]).tolist():
+            name = t.behavior.names[code]
+            score = self._value(name, (t.behavior.codes == code) & present & ~np.isnan(points), points, weight)
+            if score is None:
+                return None
+            scores.append(score)
+            shares.append(float(self.scoring["composite"][name]))
+        return float(np.average(scores, weights=shares)) if scores else None
+
+    def _value(self, code: str, own: Mask, points: Array, weight: Array) -> float | None:
+        """A behavior's score without its interval."""
+        if not code.startswith("P1"):
+            return scaled(averaged(points[own], weight[own]), 100)
+        crisis = self.table.crisis
+        anchor = self._anchor(own & crisis, own & ~crisis, points, weight)
+        return None if anchor is None else 100 * (anchor[0] - anchor[1]) / (1 - anchor[1])
 
     # --- what is made of several behaviors ---------------------------------------------------------------------------
 
@@ -293,6 +322,16 @@ def joined(parts: list[Influence]) -> Influence:
     z = np.concatenate([p.z for p in parts])
     keys, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     return Influence(keys, stratum[first], np.bincount(inverse, z, len(keys)).astype(np.float64))
+
+
+def averaged(values: Array, weight: Array) -> float | None:
+    """The weighted mean; None where there is no weight."""
+    return ratio(float((weight * values).sum()), float(weight.sum()))
+
+
+def balanced(crisis: float | None, control: float | None) -> float | None:
+    """The mean of the two polarities; None where one is missing."""
+    return None if crisis is None or control is None else (crisis + control) / 2
 
 
 def scaled(value: float | None, scale: float) -> float | None:

@@ -57,7 +57,6 @@ def scorecard(
     needed = _needed(basis.rows, dataset.tier)
     composite, note = _composite(scorer, behaviors, dataset, needed)
     detection = scorer.detection()
-    repeats = len({v.repeat for v in verdicts})
     return Scorecard(
         dataset=dataset,
         model=about.model,
@@ -77,8 +76,8 @@ def scorecard(
         incidents=safety.incidents(scorer),
         references=list(references),
         smallest_difference=breakdown.smallest_differences(composite, detection, scoring["confidence"]),
-        repeats=repeats,
-        repeat_sd=_repeat_sd(basis.rows, verdicts, scoring, repeats) if composite.value is not None else None,
+        repeats=len(np.unique(scorer.table.repeat)),
+        repeat_sd=_repeat_sd(scorer) if composite.value is not None else None,
         complete=dataset.complete and judge.unscored_share <= scoring["unscored_limit"],
         notes=_notes(dataset, judge, needed, scoring),
     )
@@ -174,16 +173,15 @@ def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scori
     return notes
 
 
-def _repeat_sd(
-    rows: Mapping[str, Row], verdicts: Sequence[Verdict], scoring: Mapping[str, Any], repeats: int
-) -> float | None:
+def _repeat_sd(scorer: Scorer) -> float | None:
     """Standard deviation of the composite over repeats, in points; None for a single one."""
-    if repeats < 2:
-        return None
+    t = scorer.table
     values: list[float] = []
-    for repeat in sorted({v.repeat for v in verdicts}):
-        scorer = Scorer(rows, [v for v in verdicts if v.repeat == repeat], scoring)
-        value = scorer.weighted(scorer.behaviors()).value
+    for repeat in np.unique(t.repeat):
+        given = t.repeat == repeat
+        points, present = np.full(t.size, np.nan), np.zeros(t.size, dtype=bool)
+        points[t.entry[given]], present[t.entry[given]] = t.earned[given], True
+        value = scorer.composite_of(points, present)
         if value is not None:
             values.append(value)
     return float(np.std(values, ddof=1)) if len(values) > 1 else None

@@ -32,9 +32,25 @@ class Clusters:
         return len(self.num)
 
 
+def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """The sorted distinct values of shape (k,), where each stands first, and for every entry which of them it is.
+
+    What numpy's `unique` gives, without its sort where the values are codes: whole numbers from 0.
+    """
+    if values.dtype.kind != "i" or not len(values):
+        keys, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+        return keys, first, inverse
+    place = np.full(int(values.max()) + 1, -1)
+    place[values[::-1]] = np.arange(len(values))[::-1]  # of several, the last assignment stays
+    keys = np.flatnonzero(place >= 0)
+    first = place[keys]
+    place[keys] = np.arange(len(keys))
+    return keys, first, place[values]
+
+
 def cluster(points: Array, weights: Array, messages: NDArray[Any], strata: NDArray[Any]) -> Clusters:
     """Sums points and weights (all of shape (n,)) over the rows of each message."""
-    keys, first, inverse = np.unique(messages, return_index=True, return_inverse=True)
+    keys, first, inverse = distinct(messages)
     num = np.bincount(inverse, weights * points, len(keys)).astype(np.float64)
     den = np.bincount(inverse, weights, len(keys)).astype(np.float64)
     square = np.bincount(inverse, weights**2, len(keys)).astype(np.float64)
@@ -47,7 +63,8 @@ def stratified_variance(z: Array, stratum: NDArray[Any]) -> tuple[float, int]:
     Strata of one message say nothing about their own spread, so they share a stratum (with the first larger one if
     alone).
     """
-    ids, inverse, counts = np.unique(stratum, return_inverse=True, return_counts=True)
+    ids, _, inverse = distinct(stratum)
+    counts = np.bincount(inverse, minlength=len(ids))
     single = np.flatnonzero(counts < 2)
     if single.size:
         larger = np.flatnonzero(counts >= 2)
@@ -63,10 +80,14 @@ def stratified_variance(z: Array, stratum: NDArray[Any]) -> tuple[float, int]:
 
 def mean(c: Clusters) -> float | None:
     """The weighted mean; None where there is no weight."""
-    total = float(c.den.sum())
-    if total <= 0:
+    return ratio(float(c.num.sum()), float(c.den.sum()))
+
+
+def ratio(num: float, den: float) -> float | None:
+    """A weighted mean from its two sums; None where there is no weight."""
+    if den <= 0:
         return None
-    value = float(c.num.sum()) / total
+    value = num / den
     # Sums of weights round; a rate that is all passes is 1 and not 1 + 2⁻⁵², whose variance would be negative.
     return round(value) if abs(value - round(value)) < 1e-12 else value
 
