@@ -1,5 +1,8 @@
 """The console command: every option is read here, and nowhere further in. No logic.
 
-`app` is the root and says what ends a command with which exit code; `content`, `runs`, `people` and `board` hold the
-commands, grouped as users think; `common` has what several share; `aliases` keeps the spellings of the first release.
+- `root`: what commands hang from, and the exit codes; `app`: runs one; `failures`: which error ends it with which code;
+  `endings`: how one ends that did nothing.
+- `content`, `runs`, `people`, `board`: the commands, grouped as users think.
+- `common`, `asking`: the options that several share.
+- `aliases`: the spellings of the first release.
 """

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from helmbench_cli.app import BAD_INPUT, OK, SHUT, app
 from helmbench_cli.common import BOARD, Dataset, Json, JsonFile, Quiet, figures, say
+from helmbench_cli.root import BAD_INPUT, OK, SHUT, app
 from leaderboard.exports.formats import Format
 from leaderboard.submit.fields import FIELDS
 

@@ -15,9 +15,9 @@ import typer
 
 from dataset_builder.prompts import CONTENT
 from helmbench_cli import common
-from helmbench_cli.app import app
 from helmbench_cli.common import Dataset, Json, Quiet, figures, say
-from helmbench_cli.failures import ending, refusing
+from helmbench_cli.endings import ending, refusing
+from helmbench_cli.root import app
 
 Content = Annotated[
     Path,

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-import typer
-
-from dataset_builder.errors import RefusedError
 from dataset_builder.release import ReleaseError
-from helmbench_cli.app import BAD_INPUT, CAPPED, SHUT, STOPPED, UNREACHABLE
+from helmbench_cli.root import BAD_INPUT, CAPPED, STOPPED, UNREACHABLE
 from judge.llm.errors import BudgetError, EngineError
 from lm_eval_tasks.registering import RegistrationError
 from replies.errors import RunError
@@ -40,25 +35,3 @@ def exit_code(error: BaseException) -> int:
             sys.stderr.write(f"{error}\n")
             return code
     raise error
-
-
-@contextmanager
-def ending(code: int, *kinds: type[Exception], last: str = "") -> Iterator[None]:
-    """Ends the command with `code` where one of `kinds` is raised: its message, and then `last`, on standard error."""
-    try:
-        yield
-    except kinds as error:
-        sys.stderr.write("".join(f"{text}\n" for text in (error, last) if str(text)))
-        raise typer.Exit(code) from None
-
-
-@contextmanager
-def refusing() -> Iterator[None]:
-    """How commands end that write content, a build or a corpus: 1 with every problem, 2 where it can't be written."""
-    try:
-        with ending(BAD_INPUT, OSError):
-            yield
-    except RefusedError as error:
-        count = f"{len(error.lines)} error{'s' if len(error.lines) != 1 else ''}"
-        sys.stderr.write("\n".join([*error.lines, f"{count}; nothing was written"]) + "\n")
-        raise typer.Exit(SHUT) from None

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 import typer
 
 from dataset_builder.prompts import WORDINGS
-from helmbench_cli.app import OK, SHUT, app
 from helmbench_cli.asking import (
     BaseUrl,
     Concurrency,
@@ -21,6 +20,7 @@ from helmbench_cli.asking import (
     endpoint_at,
 )
 from helmbench_cli.common import PEOPLE, Dataset, Json, JsonFile, Quiet, figures, say
+from helmbench_cli.root import OK, SHUT, app
 from helmbench_cli.runs import Messages, Replies, RunDir
 
 annotate = typer.Typer(

@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import typer
 
 from dataset_builder.prompts import REASONED
-from helmbench_cli.app import OK, SHUT, app
 from helmbench_cli.asking import (
     BaseUrl,
     Concurrency,
@@ -21,6 +20,7 @@ from helmbench_cli.asking import (
     endpoint_at,
 )
 from helmbench_cli.common import RUNS, Dataset, Json, JsonFile, Quiet, figures, say
+from helmbench_cli.root import OK, SHUT, app
 
 Wording = Literal["judge", "judge-b", "judge-reason"]
 RunDir = Annotated[

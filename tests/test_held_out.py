@@ -18,7 +18,8 @@ from typer.main import get_command
 from dataset_builder.prompts import CONTENT
 from dataset_builder.release import REPOSITORY, Release, open_release
 from dataset_builder.schema import CriterionRow, Row
-from helmbench_cli.app import app, main
+from helmbench_cli.app import main
+from helmbench_cli.root import app
 from judge import schema
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
