@@ -34,7 +34,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/mypy -m demo -m measure -m scripted_judge -m reference_server -m reference_policies -m register_task -m compare_held_out -m make_card -m make_submission -m build_leaderboard -m export_results
+	$(BIN)/mypy -m demo -m measure -m scripted_judge -m reference_server -m reference_policies -m register_task -m make_card -m make_submission -m build_leaderboard -m export_results
 	$(BIN)/python -m dataset_builder check
 
 $(READY): requirements.lock pyproject.toml

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.__main__ import main
 from dataset_builder.book.page import blocks, book, content_hash, write_book
 from dataset_builder.book.readable import readable
 from dataset_builder.composing.messages import NAMES, messages
@@ -21,6 +20,7 @@ from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 from dataset_builder.reading.signing import text_hash
+from helmbench_cli.app import main
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -252,7 +252,7 @@ def test_the_same_content_gives_the_same_page(content: Content, page: str, tmp_p
 
 # CONTRIBUTING.md
 
-COMMANDS = re.findall(r"python -m dataset_builder ([^`\n#]+)", CONTRIBUTING)
+COMMANDS = re.findall(r"(?m)(?:^|`|^ +)helmbench ([^`\n#]+)", CONTRIBUTING)
 
 
 @pytest.mark.parametrize("command", sorted({c.strip() for c in COMMANDS}))
@@ -260,7 +260,7 @@ def test_contributing_names_real_commands(command: str) -> None:
     """Every command that CONTRIBUTING shows is one that the program knows, options and all."""
     name, *arguments = shlex.split(command)
     done = subprocess.run(
-        [sys.executable, "-m", "dataset_builder", name, "--help"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "helmbench_cli", name, "--help"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert {a for a in arguments if a.startswith("--")} - set(re.findall(r"--\w+", done.stdout)) == set()

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.__main__ import main
 from dataset_builder.composing.messages import EVERY, NAMES, covers, known_countries, messages
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.release import Release
 from dataset_builder.schema import UserMessage
+from helmbench_cli.app import main
 
 LETTER, HANDOFF, STRESS, DIAGNOSIS = (
     "scenarios/P1-B1-S1.md",

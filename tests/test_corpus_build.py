@@ -266,7 +266,7 @@ def test_the_command_prints_what_was_done(home: Path) -> None:
             2,
             ".: exists and is no corpus folder; expected an empty or earlier one, so nothing was written",
         ),
-        (["mapping.yaml"], 2, "python -m dataset_builder corpus: error: the following arguments are required: --out"),
+        (["mapping.yaml"], 2, "Error: Missing option '--out'."),
     ],
     ids=["mapping", "folder", "usage"],
 )

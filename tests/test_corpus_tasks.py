@@ -219,7 +219,7 @@ def test_it_is_judged_and_scored_on_the_corpus(made: Made, dataset: Path, capsys
         (
             "on_corpus",
             lambda m: ["--messages", str(m.corpus.parent)],
-            "name a folder that `python -m dataset_builder corpus` made",
+            "name a folder that `helmbench corpus` made",
         ),
     ],
 )
@@ -253,6 +253,6 @@ def test_an_unlabelled_corpus_ends_the_run_before_it_begins(dataset: Path, tmp_p
     )
     assert done.returncode != 0
     assert (
-        f"helmbench: {corpus}: this corpus has no labels; make them with `python -m judge label {corpus} "
+        f"helmbench: {corpus}: this corpus has no labels; make them with `helmbench label {corpus} "
         "--model NAME --base-url URL`" in done.stderr
     )

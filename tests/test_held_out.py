@@ -8,16 +8,18 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
-import compare_held_out
 import pytest
 from make_references import play
+from typer.main import get_command
 
-from dataset_builder.__main__ import main
 from dataset_builder.release import REPOSITORY, Release, open_release
+from helmbench_cli.app import app, main
 from judge import schema
 from judge.offline import judge as offline
 from judge.schema import Figure
+from judge.scoring.held_out import UnlikeError, beside, difference, read_scorecard, table
 from judge.scoring.score import score
 from judge.verdicts import JudgeIdentity, judge_run
 from replies.run import Run
@@ -219,15 +221,15 @@ def cards(split: Split, tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_both_scores_stand_beside_each_other(
-    cards: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cards: tuple[Path, Path],
 ) -> None:
-    """The table and the file have both figures, their difference, both hashes, and nothing of what was asked or
+    """The table and the figures have both figures, their difference, both hashes, and nothing of what was asked or
     answered.
     """
-    capsys.readouterr()
-    assert compare_held_out.main([*map(str, cards), "--out", str(tmp_path / "held-out.json")]) == 0
-    said, text = capsys.readouterr().out, (tmp_path / "held-out.json").read_text(encoding="utf-8")
+    public, private = map(read_scorecard, cards)
+    text = json.dumps(beside(public, private))
     found = json.loads(text)
+    said = table(found)
     assert found["held_out"]["version"] == f"{found['public']['version']}+held-out.a"
     assert found["public"]["score_hash"][:12] in said
     assert found["held_out"]["score_hash"][:12] in said
@@ -268,39 +270,40 @@ UNLIKE: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
-def test_runs_that_do_not_belong_together_are_refused(
-    cards: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Each reason by name, no file written; also the two in the wrong order, and a file that isn't there."""
+def test_runs_that_do_not_belong_together_are_refused(cards: tuple[Path, Path], tmp_path: Path) -> None:
+    """Each reason by name; also the two in the wrong order, and a file that isn't there."""
     public, private = cards
     kept = private.read_bytes()
     for what, (changes, message) in UNLIKE.items():
         private.write_bytes(kept)
         edited(private, **changes)
-        capsys.readouterr()
-        assert compare_held_out.main([str(public), str(private), "--out", str(tmp_path / "none.json")]) == 1, what
-        assert re.search(message, capsys.readouterr().err), what
+        with pytest.raises(UnlikeError) as refused:
+            beside(read_scorecard(public), read_scorecard(private))
+        assert re.search(message, str(refused.value)), what
     private.write_bytes(kept)
-    assert compare_held_out.main([str(private), str(public)]) == 1
-    assert compare_held_out.main([str(public), str(tmp_path / "nowhere.json")]) == 1
-    assert not (tmp_path / "none.json").exists()
+    with pytest.raises(UnlikeError, match="in this order"):
+        beside(read_scorecard(private), read_scorecard(public))
+    with pytest.raises(FileNotFoundError):
+        read_scorecard(tmp_path / "nowhere.json")
 
 
 def test_the_interval_of_a_difference() -> None:
     """MOVER on two figures that are not paired: 40 [35, 46] and 30 [22, 37]."""
     public, held_out = Figure(value=40, low=35, high=46), Figure(value=30, low=22, high=37)
-    found = compare_held_out.difference(public, held_out)
+    found = difference(public, held_out)
     assert found["value"] == 30 - 40
     assert found["low"] == pytest.approx(-10 - (8**2 + 6**2) ** 0.5)
     assert found["high"] == pytest.approx(-10 + (7**2 + 5**2) ** 0.5)
-    assert compare_held_out.difference(Figure(value=None), held_out) == {"value": None, "low": None, "high": None}
-    assert compare_held_out.difference(Figure(value=40), held_out) == {"value": -10, "low": None, "high": None}
+    assert difference(Figure(value=None), held_out) == {"value": None, "low": None, "high": None}
+    assert difference(Figure(value=40), held_out) == {"value": -10, "low": None, "high": None}
 
 
 def test_the_page_names_commands_that_exist() -> None:
-    """docs/held-out.md: every option it uses is one of the programs'."""
+    """docs/held-out.md: every option it uses is one of the command's."""
+    assert main(["--help"]) == 0
+    commands: dict[str, Any] = getattr(get_command(app), "commands", {})
+    known = {option for command in commands.values() for parameter in command.params for option in parameter.opts}
     page = (REPOSITORY / "docs" / "held-out.md").read_text(encoding="utf-8")
     for option in re.findall(r"--[a-z-]+", page):
-        sources = [REPOSITORY / "dataset_builder" / "__main__.py", REPOSITORY / "scripts" / "compare_held_out.py"]
-        assert any(f'"{option}"' in s.read_text(encoding="utf-8") for s in sources)
+        assert option in known, option
     assert "There is no held-out split yet." in page

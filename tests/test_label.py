@@ -366,7 +366,7 @@ def test_a_slip_on_the_command_line_is_one_line(
 def test_no_corpus_and_no_sample_are_said(corpus: Path, dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A folder that is none, one that was edited, and one without samples."""
     assert label(corpus.parent, dataset) == 2
-    assert "name a folder that `python -m dataset_builder corpus` made" in capsys.readouterr().err
+    assert "name a folder that `helmbench corpus` made" in capsys.readouterr().err
     mapping = corpus.parent / "mapping.yaml"
     mapping.write_text(MAPPING.partition("samples:")[0])
     build(mapping, corpus.parent / "bare")

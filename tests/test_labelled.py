@@ -209,13 +209,13 @@ def no_manifest(folder: Path, labels: list[MessageLabel]) -> None:
     [
         (
             no_labels,
-            r"this corpus has no labels; make them with `python -m judge label \S+ --model NAME --base-url URL`",
+            r"this corpus has no labels; make them with `helmbench label \S+ --model NAME --base-url URL`",
         ),
         (edited, r"labels\.jsonl: isn't the file that labels\.json was written for"),
         (lost, r"labels\.jsonl: isn't the file that labels\.json was written for"),
         (
             of_another_build,
-            r"labels are of corpus_hash 000000000000…, the corpus here has [0-9a-f]{12}…; run `python -m judge label",
+            r"labels are of corpus_hash 000000000000…, the corpus here has [0-9a-f]{12}…; run `helmbench label",
         ),
         (one_short, r"labels\.jsonl: has no line for message"),
         (one_too_many, r"labels\.jsonl: 1 ids are not of the corpus, such as elsewhere"),
@@ -242,5 +242,5 @@ def test_what_is_wrong_is_said_in_one_line(
 
 def test_a_folder_that_is_no_corpus_is_said(tmp_path: Path, release: Release) -> None:
     """As `open_corpus` says it."""
-    with pytest.raises(ReleaseError, match=r"name a folder that `python -m dataset_builder corpus` made"):
+    with pytest.raises(ReleaseError, match=r"name a folder that `helmbench corpus` made"):
         on_corpus(release, tmp_path)

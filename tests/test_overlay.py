@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from test_builder_cli import SCENARIO
 
-from dataset_builder.__main__ import main
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
@@ -21,6 +20,7 @@ from dataset_builder.reading.markdown import Errors
 from dataset_builder.reading.overlay import OWN_SCENARIO, PREFIX, is_overlay, opened
 from dataset_builder.schema import Manifest
 from dataset_builder.writing.write import write
+from helmbench_cli.app import main
 
 OWN = "P4-B2-S900"
 # A team's own words: near none of the published messages.

@@ -25,6 +25,7 @@ from dataset_builder.reading.load import load
 from dataset_builder.release import open_release, parquet_path
 from dataset_builder.schema import Manifest
 from dataset_builder.writing.write import write
+from helmbench_cli.app import main
 
 REPO = "org/helmbench"
 pytestmark = pytest.mark.filterwarnings(
@@ -79,8 +80,18 @@ class Workshop:
         return manifest
 
     def push(self, *more: str) -> int:
-        return push_to_hub.main(
-            [REPO, "--dataset", str(self.out), "--content", str(self.content), "--changelog", str(self.log), *more]
+        return main(
+            [
+                "push",
+                REPO,
+                "--dataset",
+                str(self.out),
+                "--content",
+                str(self.content),
+                "--changelog",
+                str(self.log),
+                *more,
+            ]
         )
 
     def files(self) -> dict[str, bytes]:
@@ -211,7 +222,7 @@ def test_load_dataset_gets_the_tagged_rows(shop: Workshop, tmp_path: Path) -> No
         str(shop.log),
         "--yes",
     ]
-    command = [sys.executable, push_to_hub.__file__, *arguments]
+    command = [sys.executable, "-m", "helmbench_cli", "push", *arguments]
     pushed = subprocess.run(
         command, env=environment | {"HF_TOKEN": hub_stub.TOKEN}, capture_output=True, text=True, check=False
     )
@@ -462,7 +473,7 @@ def test_a_token_that_is_none_is_refused_unshown(
 @pytest.mark.parametrize("name", ["helmbench", "org/helm bench", "https://hub/org/helmbench", "../helmbench/x"])
 def test_a_name_that_is_no_dataset_id_is_refused(shop: Workshop, capfd: pytest.CaptureFixture[str], name: str) -> None:
     """Before anything is asked."""
-    assert push_to_hub.main([name, "--dataset", str(shop.out)]) == 1
+    assert main(["push", name, "--dataset", str(shop.out)]) == 1
     assert "is no dataset id" in printed(capfd)
     assert shop.hub.log == []
 

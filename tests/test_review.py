@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from dataset_builder.__main__ import main
 from dataset_builder.book.page import content_hash
 from dataset_builder.book.readable import readable
 from dataset_builder.book.review import FORMAT, MOST_BYTES, ReviewError, read
@@ -24,6 +23,7 @@ from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 from dataset_builder.reading.signing import signatures, text_hash
+from helmbench_cli.app import main
 
 ID = "P4-B2-S1"
 FILE = f"scenarios/{ID}.md"

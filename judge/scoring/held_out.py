@@ -1,16 +1,11 @@
-"""A score on a held-out split beside the public one: figures and their difference, and nothing of what was asked or
-answered.
+"""A score on a held-out split beside the public one: figures and their difference, and nothing of what was asked.
 
-Usage: python scripts/compare_held_out.py PUBLIC/scorecard.json HELD_OUT/scorecard.json [--out held-out.json]
-Prints the table that is published; --out writes the same as JSON. Exit code 1: the two runs don't belong together.
+What is published of such a split, as JSON or as a table; docs/held-out.md says how to read it.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +14,17 @@ from pydantic import ValidationError
 from judge.schema import Figure, Scorecard
 
 
-class UnlikeError(Exception):
+class UnlikeError(ValueError):
     """Two scorecards that can't stand beside each other; the message says why."""
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code."""
-    parser = argparse.ArgumentParser(description="Put a held-out score beside the public one.")
-    parser.add_argument("public", type=Path, help="scorecard.json of the public run")
-    parser.add_argument("held_out", type=Path, help="scorecard.json of the run on the held-out split")
-    parser.add_argument("--out", type=Path, help="file to write the figures to, as JSON")
-    options = parser.parse_args(arguments)
-    try:
-        found = beside(_read(options.public), _read(options.held_out))
-        if options.out:
-            options.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    except (UnlikeError, OSError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    print(table(found))
-    return 0
+def read_scorecard(path: Path) -> Scorecard:
+    """The scorecard in `path`.
 
-
-def _read(path: Path) -> Scorecard:
+    Raises:
+        UnlikeError: it is none.
+        OSError: there is no such file.
+    """
     try:
         return Scorecard.model_validate_json(path.read_bytes())
     except ValidationError as error:
@@ -58,6 +41,26 @@ def beside(public: Scorecard, held_out: Scorecard) -> dict[str, Any]:
         UnlikeError: not a public and a held-out run of one version, tier, model, settings and judge, or one of them is
             incomplete.
     """
+    _refuse_unlike(public, held_out)
+    ours, theirs = _figures(public), _figures(held_out)
+    figures = {
+        name: (ours.get(name, Figure(value=None)), theirs.get(name, Figure(value=None))) for name in {**ours, **theirs}
+    }  # a split may lack a pillar
+    return {
+        "format": "helmbench-held-out-1",
+        "public": public.dataset.model_dump(mode="json"),
+        "held_out": held_out.dataset.model_dump(mode="json"),
+        "model": public.model.model_dump(mode="json"),
+        "judge": public.judge.name,
+        "approximate": public.judge.approximate or held_out.judge.approximate,
+        "figures": {
+            name: {"public": _short(one), "held_out": _short(other), "difference": difference(one, other)}
+            for name, (one, other) in figures.items()
+        },
+    }
+
+
+def _refuse_unlike(public: Scorecard, held_out: Scorecard) -> None:
     version = public.dataset.version
     if "+" in version or not held_out.dataset.version.startswith(f"{version}+held-out."):
         raise UnlikeError(
@@ -76,22 +79,6 @@ def beside(public: Scorecard, held_out: Scorecard) -> dict[str, Any]:
             raise UnlikeError(
                 f"the {name} run is incomplete ({'; '.join(card.notes) or 'see its notes'}); complete it first"
             )
-    ours, theirs = _figures(public), _figures(held_out)
-    figures = {
-        name: (ours.get(name, Figure(value=None)), theirs.get(name, Figure(value=None))) for name in {**ours, **theirs}
-    }  # a split may lack a pillar
-    return {
-        "format": "helmbench-held-out-1",
-        "public": public.dataset.model_dump(mode="json"),
-        "held_out": held_out.dataset.model_dump(mode="json"),
-        "model": public.model.model_dump(mode="json"),
-        "judge": public.judge.name,
-        "approximate": public.judge.approximate or held_out.judge.approximate,
-        "figures": {
-            name: {"public": _short(one), "held_out": _short(other), "difference": difference(one, other)}
-            for name, (one, other) in figures.items()
-        },
-    }
 
 
 def _field(card: Scorecard, path: str) -> Any:
@@ -118,8 +105,7 @@ def difference(public: Figure, held_out: Figure) -> dict[str, float | None]:
     """Held out minus public, with a 95 % interval; in the figures' unit, None where either has none.
 
     The messages are other ones, so nothing is paired: Zou and Donner's MOVER (Statistics in Medicine 27, 2008) recovers
-    the
-    variances from the two intervals, which need not be symmetric.
+    the variances from the two intervals, which need not be symmetric.
     """
     if public.value is None or held_out.value is None:
         return {"value": None, "low": None, "high": None}
@@ -161,7 +147,3 @@ def table(found: dict[str, Any]) -> str:
             "models before calling it contamination.",
         ]
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())
