@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
-import click
 import typer
 
 OK, SHUT, BAD_INPUT, UNREACHABLE, CAPPED, STOPPED = 0, 1, 2, 3, 4, 130
+WRONG_CALL: Any = typer.BadParameter.__mro__[2]  # ClickException, of which newer typers have a copy of their own
 EPILOG = (
-    "Exit codes: 0 fine; 1 a gate is shut, or what was checked doesn't hold; 2 bad input; 3 the judge can't be reached, "
-    "or the disk; 4 --max-cost is reached; 130 stopped by Ctrl-C."
+    "Exit codes: 0 fine; 1 a gate is shut, or what was checked doesn't hold; 2 bad input; 3 the judge can't be "
+    "reached, or the disk; 4 --max-cost is reached; 130 stopped by Ctrl-C."
 )
 
 app = typer.Typer(
@@ -49,10 +49,10 @@ def main(arguments: Sequence[str] | None = None, program: str = "helmbench") -> 
     _commands()
     try:
         returned = app(args=None if arguments is None else list(arguments), prog_name=program, standalone_mode=False)
-    except click.ClickException as error:
+    except WRONG_CALL as error:
         error.show()
         return BAD_INPUT
-    except click.Abort:
+    except typer.Abort:
         sys.stderr.write("stopped; run the same command again to go on where it stopped\n")
         return STOPPED
     except (Exception, KeyboardInterrupt) as error:
