@@ -1,9 +1,22 @@
-"""Corpora of the user's own: messages and conversations → a clean, dated, hashed folder (`python -m dataset_builder
-corpus`).
+"""Messages of your own → a clean, dated, hashed corpus folder (`helmbench corpus`; docs/corpora.md explains it).
 
-The steps, in order, one module each: `recipe` (the mapping file) → `read` → `normalise` → `mask` → `filters` → `dedupe`
-→ `sample` → `write`; `build` runs them over a stream, `folder` reads a finished corpus back. docs/corpora.md explains
-them.
-Nothing here labels a message: `judge label` does, by the `id` of a row, and `labelled` reads corpus and labels
-together.
+The steps, in order:
+
+    recipe.py      the mapping file
+    read.py        sources → documents; hub.py: datasets of the Hub
+    normalise.py   spaces and characters, and the text that duplicates are compared by
+    mask.py        what identifies a person by pattern
+    filters.py     length, language, long conversations
+    clean.py       these steps over batches, in as many processes as asked
+    dedupe.py      copies and near-copies
+    sample.py      two disjoint samples
+    licences.py    which licences allow a text to be passed on
+    write.py       rows → parquet, card, MANIFEST.json
+    build.py       all of it over a stream
+
+    schema.py      the shapes, and `CorpusError`
+    folder.py      a finished corpus, read back with every hash checked
+    labelled.py    a corpus with its labels, in the place of a release's messages
+
+Nothing here labels a message: `helmbench label` does, by the `id` of a row.
 """

@@ -28,6 +28,32 @@ CORPUS, VALIDATION, TEST, DROPPED = (
     "data/test.parquet",
     "dropped.parquet",
 )
+Drawn = tuple[list[dict[str, Any]], list[dict[str, Any]]]  # the rows of validation and test
+CARD = """---
+{front}---
+# {m.corpus}, {m.date}
+
+{passing}
+
+Messages of people, some of them in distress. Email addresses, phone numbers, handles, web addresses that name a user, \
+card and
+account numbers were masked by pattern. **Names and whatever else takes reading to recognise were not**: treat it as \
+personal data.
+It may hold what people wrote about harming themselves or others. Not for training.
+
+{m.rows} rows, sha256 {m.corpus_hash}. Made by `helmbench corpus`; `mapping.yaml` says how,
+`MANIFEST.json` holds every figure, `dropped.parquet` names each document that was left out, and why.
+
+| source | from | revision or date | licence | may be passed on | read | kept |
+|---|---|---|---|---|---|---|
+{sources}
+
+| dropped at | because | documents |
+|---|---|---|
+{dropped}
+
+Changed: {changed}.
+"""
 _DROPPED = pa.schema(
     [
         (name, pa.int64() if name == "line" else pa.float64() if name == "jaccard" else pa.string())
@@ -84,28 +110,34 @@ def write_folder(
     if not all(s.redistributable for s in finished.sources):
         (out / ".gitignore").write_text("# Not redistributable, see README.md\n*\n", encoding="utf-8")
         files.append(".gitignore")
-    manifest = CorpusManifest(
-        name="helmbench-corpus",
-        corpus=finished.loaded.recipe.name,
-        date=finished.loaded.recipe.date,
-        corpus_hash=corpus_hash,
-        recipe_sha256=finished.loaded.sha256,
-        redistributable=all(s.redistributable for s in finished.sources),
-        rows=count,
-        samples={"validation": len(drawn[0]), "test": len(drawn[1])} if finished.loaded.recipe.samples else {},
-        sources=finished.sources,
-        dropped=finished.dropped,
-        changed=finished.changed,
-        limits=finished.loaded.recipe.limits,
-        sampling=finished.loaded.recipe.samples,
-        tools={name: version(name) for name in TOOLS}
-        | {"python": platform.python_version(), "unicode": unicodedata.unidata_version},
-        files={},
-    )
+    manifest = _manifest(finished, corpus_hash, count, drawn)
     (out / "README.md").write_text(_card(manifest), encoding="utf-8")
     manifest = manifest.model_copy(update={"files": {name: file_digest(out / name) for name in sorted(files)}})
     (out / "MANIFEST.json").write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
+
+
+def _manifest(finished: Finished, corpus_hash: str, rows: int, drawn: Drawn) -> CorpusManifest:
+    """All but the hashes of the files."""
+    recipe = finished.loaded.recipe
+    return CorpusManifest(
+        name="helmbench-corpus",
+        corpus=recipe.name,
+        date=recipe.date,
+        corpus_hash=corpus_hash,
+        recipe_sha256=finished.loaded.sha256,
+        redistributable=all(s.redistributable for s in finished.sources),
+        rows=rows,
+        samples={"validation": len(drawn[0]), "test": len(drawn[1])} if recipe.samples else {},
+        sources=finished.sources,
+        dropped=finished.dropped,
+        changed=finished.changed,
+        limits=recipe.limits,
+        sampling=recipe.samples,
+        tools={name: version(name) for name in TOOLS}
+        | {"python": platform.python_version(), "unicode": unicodedata.unidata_version},
+        files={},
+    )
 
 
 def _write_rows(
@@ -114,10 +146,10 @@ def _write_rows(
     columns: pa.Schema,
     samples: tuple[set[str], set[str]],
     tell: Callable[[int], None],
-) -> tuple[str, int, tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
+) -> tuple[str, int, Drawn]:
     """The rows' sha256 and number, and those of the two samples."""
     hasher, count = hashlib.sha256(), 0
-    drawn: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
+    drawn: Drawn = ([], [])
     stream = iter(rows)
     with pq.ParquetWriter(out / CORPUS, columns, compression="zstd") as writer:
         while group := list(islice(stream, GROUP)):
@@ -155,26 +187,4 @@ def _card(manifest: CorpusManifest) -> str:
         f"| {step} | {reason} | {n} |" for step, reasons in manifest.dropped.items() for reason, n in reasons.items()
     )
     changed = ", ".join(f"{what}: {n}" for what, n in manifest.changed.items()) or "nothing"
-    return f"""---
-{front}---
-# {manifest.corpus}, {manifest.date}
-
-{passing}
-
-Messages of people, some of them in distress. Email addresses, phone numbers, handles, web addresses that name a user, card and
-account numbers were masked by pattern. **Names and whatever else takes reading to recognise were not**: treat it as personal data.
-It may hold what people wrote about harming themselves or others. Not for training.
-
-{manifest.rows} rows, sha256 {manifest.corpus_hash}. Made by `helmbench corpus`; `mapping.yaml` says how,
-`MANIFEST.json` holds every figure, `dropped.parquet` names each document that was left out, and why.
-
-| source | from | revision or date | licence | may be passed on | read | kept |
-|---|---|---|---|---|---|---|
-{sources}
-
-| dropped at | because | documents |
-|---|---|---|
-{dropped}
-
-Changed: {changed}.
-"""
+    return CARD.format(m=manifest, front=front, passing=passing, sources=sources, dropped=dropped, changed=changed)

@@ -84,42 +84,44 @@ def build(
         say(build_into(content, out, held_out).said(time.perf_counter() - started), quiet)
 
 
+PriceIn = Annotated[float | None, typer.Option(metavar="X", callback=_price, help="Price of a million prompt tokens.")]
+PriceOut = Annotated[float | None, typer.Option(metavar="X", callback=_price, help="Price of a million reply tokens.")]
+Tokenizer = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Tiktoken encoding (o200k_base), tokenizer.json or Hub id to count by; without it tokens are bytes ÷ 4.",
+    ),
+]
+ReplyTokens = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        callback=_count,
+        help="Expected length of a reply (default 350, or 40 for JSON); reasoning counts, too.",
+    ),
+]
+JudgeRuns = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        callback=_count,
+        help="How often a judge rates each reply to a message that stands alone (default 3).",
+    ),
+]
+
+
 @app.command(rich_help_panel=common.CONTENT)
 def stats(
     content: Content = CONTENT,
     cost: Annotated[
         bool, typer.Option("--cost", help="What one run costs instead: samples, requests, tokens and money per tier.")
     ] = False,
-    price_in: Annotated[
-        float | None, typer.Option(metavar="X", callback=_price, help="Price of a million prompt tokens.")
-    ] = None,
-    price_out: Annotated[
-        float | None, typer.Option(metavar="X", callback=_price, help="Price of a million reply tokens.")
-    ] = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Tiktoken encoding (o200k_base), tokenizer.json or Hub id to count by; without it tokens are "
-            "bytes ÷ 4.",
-        ),
-    ] = None,
-    reply_tokens: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            callback=_count,
-            help="Expected length of a reply (default 350, or 40 for JSON); reasoning counts, too.",
-        ),
-    ] = None,
-    judge_runs: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            callback=_count,
-            help="How often a judge rates each reply to a message that stands alone (default 3).",
-        ),
-    ] = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    tokenizer: Tokenizer = None,
+    reply_tokens: ReplyTokens = None,
+    judge_runs: JudgeRuns = None,
     as_json: Json = False,
 ) -> None:
     """Counts what the content covers, beside the coverage plan; or, with --cost, what a run of it costs.

@@ -2,12 +2,9 @@
 
 The full cross product is thousands of near-copies; precision comes from distinct messages. So `core` takes a balanced
 fraction: every message appears, and within each polarity of a scenario the cells (condition, user context) are walked
-along
-a diagonal that visits every pairing once before any twice. `lite` takes a few messages of every scenario, spread evenly
-over
-its severities, with the first of their core cells. Arms stay whole: a message that appears under a condition with the
-safety
-prompt appears under the same condition without it.
+along a diagonal that visits every pairing once before any twice. `lite` takes a few messages of every scenario, spread
+evenly over its severities, with the first of their core cells. Arms stay whole: a message that appears under a
+condition with the safety prompt appears under the same condition without it.
 """
 
 from __future__ import annotations
@@ -21,10 +18,9 @@ from dataset_builder.reading.fields import words
 from dataset_builder.reading.load_scenario import criterion_check
 from dataset_builder.schema import CHECK, Check, Message, Row, Tier
 
-NEAR_THE_LINE, GRAVE = (
-    -4,
-    6,
-)  # severities: of a control that is sad or strained, and of a history from which one would look in
+# Severities: of a control that is sad or strained, and of a history from which one would look in.
+NEAR_THE_LINE, GRAVE = -4, 6
+PERSON = ("country", "population", "age_band", "gender", "culture")  # what a row says of its persona, besides the name
 Cell = tuple[str, str | None]  # codes of a condition and of a user context
 
 
@@ -99,8 +95,7 @@ def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, 
 
     A letter to grown-up children can't come from the 22-year-old whom the product remembers: a prompt that contradicts
     itself would measure confusion. Nor does a control near the line stand beside a grave history: there a careful
-    helper might
-    well look in on the person, and either answer would be marked wrong by some.
+    helper might well look in on the person, and either answer would be marked wrong by some.
     """
     wanted = message.attributes.get("for")
     contexts = [c for c in scenario.contexts if wanted is None or c.persona.slug in words(wanted)]
@@ -127,8 +122,7 @@ def diagonal(arms: list[tuple[Condition, ...]], contexts: tuple[Context | None, 
 def _row(content: Content, sample: Sample) -> Row:
     scenario, condition, context, message, tiers = sample
     codes = [scenario.id, condition.code, *([context.code] if context else []), message.code]
-    persona = context.persona if context else None
-    front, attributes = scenario.document, message.attributes
+    attributes = message.attributes
     row = {
         "id": "-".join(codes),
         "pillar": scenario.id.split("-")[0],
@@ -145,27 +139,23 @@ def _row(content: Content, sample: Sample) -> Row:
         "context_severity": context.severity if context else None,
         "difficulty": condition.difficulty,
         "arm": _arm(scenario, condition),
-        "pair_of": _pair(scenario, condition, codes, attributes),
+        "pair_of": _pair(condition, codes, attributes),
         "crisis_category": scenario.category(message),
-        "crisis_category_2": (attributes.get("crisis_category_2") or front.text("crisis_category_2") or None)
-        if message.severity > 0
-        else None,
+        "crisis_category_2": scenario.second_category(message),
         "clarity": attributes.get("clarity", "clear"),
         "register": attributes.get("register", "standard"),
-        "language": front.text("language", "en"),
+        "language": scenario.document.text("language", "en"),
         "disclosure": attributes.get("disclosure"),
         "persuasion": attributes.get("persuasion"),
         "wording": condition.wording if len({c.wording for c in scenario.conditions}) > 1 else None,
-        "country": persona.country if persona else None,
-        "population": persona.population if persona else None,
-        "persona": persona.slug if persona else None,
-        "age_band": persona.age_band if persona else None,
-        "gender": persona.gender if persona else None,
-        "culture": persona.culture if persona else None,
         "condition_kind": condition.kind,
         "canary": content.canary,
     }
-    return Row.model_validate(row)
+    return Row.model_validate(
+        row
+        | {name: getattr(context.persona, name) if context else None for name in PERSON}
+        | {"persona": context.persona.slug if context else None}
+    )
 
 
 def system_text(scenario: Scenario, condition: Condition, context: Context | None) -> str:
@@ -188,7 +178,7 @@ def _arm(scenario: Scenario, condition: Condition) -> str:
     return "without" if any(c.pairs == condition.code for c in scenario.conditions) else "none"
 
 
-def _pair(scenario: Scenario, condition: Condition, codes: list[str], attributes: dict[str, str]) -> str | None:
+def _pair(condition: Condition, codes: list[str], attributes: dict[str, str]) -> str | None:
     if condition.pairs:
         return "-".join([codes[0], condition.pairs, *codes[2:]])
     return attributes.get("pair_of")

@@ -132,9 +132,7 @@ def _message(
             "evaluation": _evaluation(content, scenario, message),
             "polarity": message.polarity,
             "crisis_category": scenario.category(message),
-            "crisis_category_2": (attributes.get("crisis_category_2") or front.text("crisis_category_2") or None)
-            if crisis
-            else None,
+            "crisis_category_2": scenario.second_category(message),
             "language": front.text("language", "en"),
             "country": country,
             "canary": content.canary,

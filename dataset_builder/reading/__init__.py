@@ -1,1 +1,14 @@
-"""TODO."""
+"""Authored files → `Content`: every error with its file and line, all of them at once.
+
+markdown.py        one file → front matter and parts, with line numbers; the collection of errors
+fields.py          readers of single fields
+content_types.py   what the files hold once read
+signing.py         what a `review:` line is: a draft, or who signed which words
+load_scenario.py   a scenario or a conversation, against the shared texts that it points to
+taxonomy.py        the crisis categories
+protocols.py       how a reply to a message of a category is rated
+calibration.py     replies written to be judged or rated, and what blind readers said of them
+load.py            a whole folder
+overlay.py         a team's private additions, laid over the published content
+opening.py         a folder as a command is given it: read whole, or refused with every line
+"""

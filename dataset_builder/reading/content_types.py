@@ -163,6 +163,11 @@ class Scenario:
             else "no_crisis"
         )
 
+    def second_category(self, message: Perturbation) -> str | None:
+        """The category beside it, where a crisis is of two."""
+        own = message.attributes.get("crisis_category_2") or self.document.text("crisis_category_2")
+        return (own or None) if message.severity > 0 else None
+
     def prose(self, name: str) -> str:
         return self.parts[name].text if name in self.parts else ""
 

@@ -13,7 +13,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from dataset_builder import prompts
-from dataset_builder.prompts import CONTENT
+from dataset_builder.prompts import CONTENT, Prompts
 from dataset_builder.reading.calibration import read_calibration
 from dataset_builder.reading.content_types import CONDITION_KINDS, ConditionText, Content, Criterion, Persona
 from dataset_builder.reading.fields import choice, filled, integer, known_attributes, known_keys
@@ -21,7 +21,16 @@ from dataset_builder.reading.load_scenario import ScenarioReader
 from dataset_builder.reading.markdown import Document, Errors, read_document
 from dataset_builder.reading.protocols import LABELS, read_protocols
 from dataset_builder.reading.taxonomy import NAMES, read_taxonomy
-from dataset_builder.schema import CriterionRow, Helpline, Incident, Strict
+from dataset_builder.schema import (
+    CalibrationRow,
+    Category,
+    CrisisCategory,
+    CriterionRow,
+    Helpline,
+    Incident,
+    ProtocolRow,
+    Strict,
+)
 
 T = TypeVar("T")
 DATE = r"\d{4}-\d\d-\d\d"
@@ -57,6 +66,7 @@ CRITERION_KEYS = {
     "control",
 }
 HELPLINE_COLUMNS = list(Helpline.model_fields)
+HELPLINE_LISTS = ("phone", "text", "url", "aliases", "superseded")  # of these columns a cell holds several, parted by |
 
 
 def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
@@ -75,13 +85,8 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     helplines = _helplines(root / "helplines.csv", errors)
     calibration = read_calibration(root / "calibration", {slug: c.row.labels for slug, c in criteria.items()}, errors)
     taxonomy = read_taxonomy(root / "taxonomy", errors)
-    asked, misfits = prompts.read(root / "prompts")
-    for misfit in misfits:
-        errors.add(*misfit)
-    # Of a taxonomy that can't be read whole nobody knows which protocols it needs.
-    wanted = [name for name, category in taxonomy.items() if category.in_triage] if len(taxonomy) == len(NAMES) else []
-    protocols = read_protocols(root / "protocols", wanted, errors) if wanted else {}
-    ratings = read_calibration(root / "rating_calibration", dict.fromkeys(wanted, LABELS), errors) if wanted else ()
+    asked = _prompts(root / "prompts", errors)
+    protocols, ratings = _rating(root, taxonomy, errors)
     if errors.found or settings is None:
         return None, errors
     content = Content(
@@ -103,6 +108,26 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
         rating_calibration=ratings,
     )
     return content, errors
+
+
+def _rating(
+    root: Path, taxonomy: dict[CrisisCategory, Category], errors: Errors
+) -> tuple[dict[CrisisCategory, ProtocolRow], tuple[CalibrationRow, ...]]:
+    """The protocols and the replies written to be rated; none where the taxonomy can't be read whole: nobody knows then
+    which protocols it needs.
+    """
+    wanted = [name for name, category in taxonomy.items() if category.in_triage]
+    if not wanted or len(taxonomy) < len(NAMES):
+        return {}, ()
+    protocols = read_protocols(root / "protocols", wanted, errors)
+    return protocols, read_calibration(root / "rating_calibration", dict.fromkeys(wanted, LABELS), errors)
+
+
+def _prompts(folder: Path, errors: Errors) -> Prompts:
+    found, misfits = prompts.read(folder)
+    for misfit in misfits:
+        errors.add(*misfit)
+    return found
 
 
 def _each(folder: Path, read: Callable[[Document, Errors], T | None], errors: Errors) -> list[T]:
@@ -191,23 +216,8 @@ def _criterion(document: Document, errors: Errors) -> Criterion | None:
     kind = choice(document.text("kind"), ("graded", "labelled"), "kind", path, where["kind"], errors)
     for key in ("incident", "incident_control"):
         choice(document.text(key), get_args(Incident), key, path, where[key], errors)
-    gradings: dict[str, dict[str, str]] = {}
-    for key in ("mild", "graver", "control"):
-        if (kind == "graded") != (key in document.front):
-            errors.add(
-                path,
-                where.get(key, 1),
-                f"'{key}' belongs to a graded criterion, which has all of mild, graver, control; others have none",
-            )
-        elif kind == "graded":
-            gradings[key] = _grading(document, key, errors)
-    for way in document.words("fails"):
-        if not re.fullmatch(r"[a-z\-]+ [a-z_]+", way):
-            errors.add(
-                path, where["fails"], f"'{way}' in fails; expected 'name incident', such as 'escalates over_escalation'"
-            )
-        else:
-            choice(way.split()[1], get_args(Incident), "incident in fails", path, where["fails"], errors)
+    gradings = _gradings(document, kind, errors)
+    _ways_to_fail(document, errors)
     expected = ["Outcomes" if kind == "graded" else "Labels", "Not judged", "Neutral pair"]
     if [p.name for p in document.parts] != expected:
         errors.add(path, 1, f"headings are {[p.name for p in document.parts]}; expected {expected}, in this order")
@@ -228,6 +238,29 @@ def _criterion(document: Document, errors: Errors) -> Criterion | None:
     )
 
 
+def _gradings(document: Document, kind: str, errors: Errors) -> dict[str, dict[str, str]]:
+    gradings: dict[str, dict[str, str]] = {}
+    for key in ("mild", "graver", "control"):
+        if (kind == "graded") != (key in document.front):
+            errors.add(
+                document.path,
+                document.front_lines.get(key, 1),
+                f"'{key}' belongs to a graded criterion, which has all of mild, graver, control; others have none",
+            )
+        elif kind == "graded":
+            gradings[key] = _grading(document, key, errors)
+    return gradings
+
+
+def _ways_to_fail(document: Document, errors: Errors) -> None:
+    for way in document.words("fails"):
+        path, line = document.path, document.front_lines["fails"]
+        if not re.fullmatch(r"[a-z\-]+ [a-z_]+", way):
+            errors.add(path, line, f"'{way}' in fails; expected 'name incident', such as 'escalates over_escalation'")
+        else:
+            choice(way.split()[1], get_args(Incident), "incident in fails", path, line, errors)
+
+
 def _grading(document: Document, key: str, errors: Errors) -> dict[str, str]:
     grading = dict(w.split(maxsplit=1) for w in document.words(key) if len(w.split()) == 2)
     if set(grading) != {"flagged", "attentive", "ignored"} or set(grading.values()) - {"PASS", "PARTIAL", "FAIL"}:
@@ -240,7 +273,6 @@ def _grading(document: Document, key: str, errors: Errors) -> dict[str, str]:
 
 
 def _helplines(path: Path, errors: Errors) -> list[Helpline]:
-    lists = {"phone", "text", "url", "aliases", "superseded"}
     rows: list[Helpline] = []
     if not path.is_file():
         errors.add(path, 1, "is missing; every content folder has one")
@@ -251,26 +283,26 @@ def _helplines(path: Path, errors: Errors) -> list[Helpline]:
             errors.add(path, 1, f"columns are {reader.fieldnames}; expected {HELPLINE_COLUMNS}")
             return []
         for record in reader:
-            if None in record or None in record.values():
-                errors.add(path, reader.line_num, f"has more or fewer cells than the {len(HELPLINE_COLUMNS)} columns")
-                continue
-            if record["always_open"] not in ("yes", "no"):
-                errors.add(
-                    path, reader.line_num, f"column 'always_open': is '{record['always_open']}'; expected yes or no"
-                )
-            for key in ("verified", "expires"):
-                if record[key] and not re.fullmatch(DATE, record[key]):
-                    errors.add(
-                        path, reader.line_num, f"column '{key}': is '{record[key]}'; expected a date such as 2026-11-21"
-                    )
-            values: dict[str, Any] = {k: (v or None) for k, v in record.items()}
-            values |= {k: [p.strip() for p in (record[k] or "").split("|") if p.strip()] for k in lists}
-            values["always_open"] = record["always_open"] == "yes"
-            try:
-                rows.append(Helpline(**values))
-            except ValidationError as error:
-                first = error.errors()[0]
-                errors.add(
-                    path, reader.line_num, f"column '{first['loc'][0]}': {first['msg']}, found {first['input']!r}"
-                )
+            if row := _helpline(record, path, reader.line_num, errors):
+                rows.append(row)
     return rows
+
+
+def _helpline(record: dict[str, str], path: Path, line: int, errors: Errors) -> Helpline | None:
+    if None in record or None in record.values():
+        errors.add(path, line, f"has more or fewer cells than the {len(HELPLINE_COLUMNS)} columns")
+        return None
+    if record["always_open"] not in ("yes", "no"):
+        errors.add(path, line, f"column 'always_open': is '{record['always_open']}'; expected yes or no")
+    for key in ("verified", "expires"):
+        if record[key] and not re.fullmatch(DATE, record[key]):
+            errors.add(path, line, f"column '{key}': is '{record[key]}'; expected a date such as 2026-11-21")
+    values: dict[str, Any] = {k: (v or None) for k, v in record.items()}
+    values |= {k: [p.strip() for p in (record[k] or "").split("|") if p.strip()] for k in HELPLINE_LISTS}
+    values["always_open"] = record["always_open"] == "yes"
+    try:
+        return Helpline(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        errors.add(path, line, f"column '{first['loc'][0]}': {first['msg']}, found {first['input']!r}")
+        return None

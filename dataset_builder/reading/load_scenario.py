@@ -32,6 +32,17 @@ ALONE = {"signal", "alone", "probe", "country"}  # what is said of a message for
 PERTURBATION_KEYS = {"severity", "register", "clarity", "disclosure", "persuasion", "tags", "accepted", "rating",
                      "crisis_category", "crisis_category_2", "pair_of", "for", *ALONE}  # fmt: skip
 
+CHOICES: dict[str, tuple[str, ...]] = {
+    "register": REGISTERS,
+    "clarity": ("clear", "ambiguous"),
+    "disclosure": DISCLOSURES,
+    "persuasion": PERSUASIONS,
+    "crisis_category": get_args(CrisisCategory),
+    "crisis_category_2": get_args(CrisisCategory),
+    "signal": get_args(Signal),
+    "alone": ("yes", "no"),
+}  # what an attribute of a message may be
+
 
 class ScenarioReader:
     """Reads scenario files against the shared texts they point to."""
@@ -57,28 +68,7 @@ class ScenarioReader:
         if not known_keys(document, SCENARIO_KEYS, ["id", "title", "review", "sources", "crisis_category"], errors):
             return None
         check_review(document, errors)
-        identity = document.text("id")
-        if not re.fullmatch(r"P\d-B\d-S\d+", identity) or identity.rsplit("-", 1)[0] not in BEHAVIORS:
-            errors.add(
-                path,
-                document.front_lines["id"],
-                f"id is '{identity}'; expected a behavior of schema.BEHAVIORS and a number, such as P1-B1-S1",
-            )
-        for key in ("crisis_category", "crisis_category_2"):
-            if key in document.front:
-                choice(document.text(key), get_args(CrisisCategory), key, path, document.front_lines[key], errors)
-        for tag in document.words("flag"):
-            choice(tag, document.words("tags"), "flag", path, document.front_lines["flag"], errors)
-        for key in ("graded", "crisis", "control"):
-            for entry in document.words(key):
-                slug, *behavior = entry.split()
-                self._criterion(slug, "graded" if key == "graded" else "labelled", path, document.front_lines[key])
-                if len(behavior) > 1 or (behavior and behavior[0] not in BEHAVIORS):
-                    errors.add(
-                        path,
-                        document.front_lines[key],
-                        f"cannot read '{entry}' in {key}; expected 'criterion' or 'criterion P2-B2'",
-                    )
+        self._front_matter(document)
         parts: dict[str, Part] = {}
         conditions: list[Condition] = []
         contexts: list[Context] = []
@@ -98,52 +88,76 @@ class ScenarioReader:
             elif re.fullmatch(r"PT\d+", part.name):
                 perturbations.append(self._perturbation(part, kind, document))
             else:
-                errors.add(
-                    path,
-                    part.line,
-                    f"unknown heading '# {part.name}'; expected {', '.join(sorted(SCENARIO_PARTS))}, '# C1 "
-                    "…', '# U1 …' or '# PT1 (severity …)'",
-                )
+                expected = f"{', '.join(sorted(SCENARIO_PARTS))}, '# C1 …', '# U1 …' or '# PT1 (severity …)'"
+                errors.add(path, part.line, f"unknown heading '# {part.name}'; expected {expected}")
+        self._wordings(parts, conditions, path)
+        for name in sorted(SCENARIO_PARTS - parts.keys()):
+            errors.add(path, 1, f"'# {name}' is missing; every scenario has one")
+        if not conditions or not perturbations:
+            what = "expected at least one '# C1 …' and one '# PT1 (severity …)'"
+            errors.add(path, 1, f"has no condition or no perturbation; {what}")
+        self._arms(conditions, path)
+        identity = document.text("id")
+        return Scenario(document, identity, kind, parts, tuple(conditions), tuple(contexts), tuple(perturbations))
+
+    def _front_matter(self, document: Document) -> None:
+        path, errors, where = document.path, self.errors, document.front_lines
+        identity = document.text("id")
+        if not re.fullmatch(r"P\d-B\d-S\d+", identity) or identity.rsplit("-", 1)[0] not in BEHAVIORS:
+            errors.add(
+                path,
+                where["id"],
+                f"id is '{identity}'; expected a behavior of schema.BEHAVIORS and a number, such as P1-B1-S1",
+            )
+        for key in ("crisis_category", "crisis_category_2"):
+            if key in document.front:
+                choice(document.text(key), get_args(CrisisCategory), key, path, where[key], errors)
+        for tag in document.words("flag"):
+            choice(tag, document.words("tags"), "flag", path, where["flag"], errors)
+        for key in ("graded", "crisis", "control"):
+            for entry in document.words(key):
+                slug, *behavior = entry.split()
+                self._criterion(slug, "graded" if key == "graded" else "labelled", path, where[key])
+                if len(behavior) > 1 or (behavior and behavior[0] not in BEHAVIORS):
+                    what = "expected 'criterion' or 'criterion P2-B2'"
+                    errors.add(path, where[key], f"cannot read '{entry}' in {key}; {what}")
+
+    def _wordings(self, parts: dict[str, Part], conditions: list[Condition], path: Path) -> None:
+        """Every condition's wording is given, and every wording that is given is used."""
         wordings = {name.split()[1] for name in parts if name.startswith("Wording ")} | {"1"}
         for condition in conditions:
             if condition.wording not in wordings:
                 what = f"'{condition.code}' has wording {condition.wording}"
-                errors.add(
+                self.errors.add(
                     path, condition.line, f"{what}; expected one of {sorted(wordings)}, as '# Wording N' gives them"
                 )
         for name in sorted(wordings - {c.wording for c in conditions} - {"1"}):
             line = parts[f"Wording {name}"].line
-            errors.add(
+            self.errors.add(
                 path, line, f"no condition uses '# Wording {name}'; expected '(difficulty …; wording {name})' on one"
             )
-        for name in sorted(SCENARIO_PARTS - parts.keys()):
-            errors.add(path, 1, f"'# {name}' is missing; every scenario has one")
-        if not conditions or not perturbations:
-            errors.add(
-                path,
-                1,
-                "has no condition or no perturbation; expected at least one '# C1 …' and one '# PT1 (severity …)'",
-            )
+
+    def _arms(self, conditions: list[Condition], path: Path) -> None:
+        """A condition with a safety prompt names the one that is the same without it."""
         for condition in conditions:
             partner = next((c for c in conditions if c.code == condition.pairs), None)
             alike = partner is None or (
                 not partner.safety_prompt and (partner.text, partner.wording) == (condition.text, condition.wording)
             )
             if bool(condition.pairs) != bool(condition.safety_prompt) or not alike:
-                errors.add(
+                self.errors.add(
                     path,
                     condition.line,
                     f"'{condition.code}': a condition has 'pairs' exactly where it adds a safety prompt, and "
                     "names the same one without",
                 )
             elif condition.pairs and partner is None:
-                errors.add(
+                self.errors.add(
                     path,
                     condition.line,
                     f"pairs '{condition.pairs}' is no condition of this scenario; expected one of "
                     f"{[c.code for c in conditions]}",
                 )
-        return Scenario(document, identity, kind, parts, tuple(conditions), tuple(contexts), tuple(perturbations))
 
     def _criterion(self, slug: str, kind: str, path: Path, line: int) -> None:
         if slug not in self.files["criteria"]:
@@ -226,11 +240,7 @@ class ScenarioReader:
             errors.add(path, part.line, f"rating is '{rating}'; expected low-high within 1-10, such as 2-4")
         if severity == 0:
             errors.add(path, part.line, "severity is 0; expected 1 to 10 for a crisis message, -1 to -10 for a control")
-        categories = get_args(CrisisCategory)
-        choices = {"register": REGISTERS, "clarity": ("clear", "ambiguous"), "disclosure": DISCLOSURES, "persuasion": PERSUASIONS,
-                   "crisis_category": categories, "crisis_category_2": categories}  # fmt: skip
-        choices |= {"signal": get_args(Signal), "alone": ("yes", "no")}
-        for key, allowed in choices.items():
+        for key, allowed in CHOICES.items():
             if key in attributes:
                 choice(attributes[key], allowed, key, path, part.line, errors)
         self._standing_alone(part, kind, severity, path)

@@ -1,1 +1,7 @@
-"""TODO."""
+"""Rows → the built dataset; the same input gives the same bytes.
+
+write.py       parquet, prompts, scoring.yaml, MANIFEST.json, and the hashes that stand for them
+features.py    the columns of every config, read off the models
+card.py        the dataset card's figures; card.md has its words
+croissant.py   the same for machines
+"""
