@@ -68,8 +68,8 @@ def test_prune_drops_only_absent_fields_of_checks(dataset: Path) -> None:
 def test_a_missing_dataset_says_how_to_build_one(tmp_path: Path) -> None:
     """The folder asked for is named, and so is the command."""
     assert refusal(tmp_path / "nowhere") == (
-        f"{tmp_path}/nowhere: no built dataset here (MANIFEST.json is missing); run `python -m "
-        "dataset_builder build` or set HELMBENCH_DATASET"
+        f"{tmp_path}/nowhere: no built dataset here (MANIFEST.json is missing); run `helmbench build` "
+        "or set HELMBENCH_DATASET"
     )
 
 
