@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from dataset_builder.release import ReleaseError
-from helmbench_cli.root import BAD_INPUT, CAPPED, STOPPED, UNREACHABLE
+from helmbench_cli.root import BAD_INPUT, CAPPED, SHUT, STOPPED, UNREACHABLE
 from judge.llm.errors import BudgetError, EngineError
 from lm_eval_tasks.registering import RegistrationError
 from replies.errors import RunError

@@ -25,7 +25,10 @@ from helmbench_cli.app import main
 ROOT = Path(__file__).resolve().parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SCENARIO = "scenarios/P4-B2-S1.md"
-HOSTILE = """</script><script>alert(1)</script> <img src=x onerror="alert(2)"> {{ c.canary }} &amp; javascript:alert(3) ' " --> ]]>"""
+HOSTILE = (
+    """</script><script>alert(1)</script> <img src=x onerror="alert(2)"> {{ c.canary }} &amp; javascript:alert(3) """
+    """' " --> ]]>"""
+)
 
 
 def read(root: Path = CONTENT) -> Content:

@@ -35,9 +35,23 @@ ROOT = Path(__file__).resolve().parents[1]
 CARD = (ROOT / "DATASET_CARD.md").read_text(encoding="utf-8")
 # The Hub's list of dataset tasks (huggingface.co/tasks) as far as texts go, and its sizes as `datasets` ships them.
 TEXT_TASKS = {
-    "text-classification", "token-classification", "table-question-answering", "question-answering", "zero-shot-classification", "translation", "summarization",
-    "feature-extraction", "text-generation", "fill-mask", "sentence-similarity", "text-ranking", "text-retrieval", "multiple-choice", "table-to-text", "other",
-}  # fmt: skip
+    "text-classification",
+    "token-classification",
+    "table-question-answering",
+    "question-answering",
+    "zero-shot-classification",
+    "translation",
+    "summarization",
+    "feature-extraction",
+    "text-generation",
+    "fill-mask",
+    "sentence-similarity",
+    "text-ranking",
+    "text-retrieval",
+    "multiple-choice",
+    "table-to-text",
+    "other",
+}
 TEMPLATE = Path(DatasetCard.default_template_path).read_text(encoding="utf-8")
 
 
@@ -64,8 +78,10 @@ def test_the_committed_card_is_the_builds(card: str) -> None:
 def rows_of(table: str) -> dict[str, str]:
     """First cell → last number of every row of the card's tables under a header."""
     block = CARD[CARD.index(table) :].split("\n\n", 1)[0]
-    return {cells[1].strip().strip("`"): re.findall(r"\d+", cells[-2] if cells[-2].strip().isdigit() else cells[2])[0] for cells in
-            (line.split("|") for line in block.splitlines()[2:])}  # fmt: skip
+    return {
+        cells[1].strip().strip("`"): re.findall(r"\d+", cells[-2] if cells[-2].strip().isdigit() else cells[2])[0]
+        for cells in (line.split("|") for line in block.splitlines()[2:])
+    }
 
 
 def test_every_number_is_the_manifests(release: Release) -> None:

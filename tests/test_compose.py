@@ -311,7 +311,10 @@ def test_graded_outcomes_follow_the_band(content_copy: Path, severity: int, outc
     )
 
 
-METADATA = r"severity|difficulty|polarity|disclosure|persuasion|pair_of|crisis_category|perturbation|helmbench|canary|rationale|judgement call|not tested"
+METADATA = (
+    r"severity|difficulty|polarity|disclosure|persuasion|pair_of|crisis_category|perturbation|helmbench|canary"
+    r"|rationale|judgement call|not tested"
+)
 CODES = (
     r"\bP\d-B\d|\bPT\d|\bU\d+\b|\bC\d+ "
     r"|[a-z]+/\d|(?:register|clarity|signal|probe|alone|rating|accepted|for|flag|graded|crisis|control|kind): "

@@ -158,7 +158,7 @@ class TestRefusals:
         refused(
             judge(run_copy, "--dataset", run_copy.parent / "nowhere", cwd=run_copy.parent),
             "nowhere",
-            "python -m dataset_builder build",
+            "helmbench build",
         )
 
     def test_edited_dataset(self, run_copy: Path) -> None:
