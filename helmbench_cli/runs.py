@@ -20,6 +20,7 @@ from helmbench_cli.asking import (
     endpoint_at,
 )
 from helmbench_cli.common import RUNS, Dataset, Json, JsonFile, Quiet, figures, say
+from helmbench_cli.endings import ending
 from helmbench_cli.root import OK, SHUT, app
 
 Wording = Literal["judge", "judge-b", "judge-reason"]
@@ -48,6 +49,13 @@ Repeats = Annotated[int, typer.Option(metavar="N", help="Ask every question so o
 Prompt = Annotated[Wording, typer.Option(help="The wording of the question: a prompt of the dataset.")]
 ReasonFirst = Annotated[
     bool, typer.Option("--reason-first", help=f"Let the judge give a short reason first: --prompt {REASONED[0]}.")
+]
+ShowWithheld = Annotated[
+    bool,
+    typer.Option(
+        "--show-withheld",
+        help="Show replies with a harm incident, and unscored ones, in the report; keep it to yourself.",
+    ),
 ]
 Calibrations = Annotated[
     list[Path] | None,
@@ -148,13 +156,7 @@ def score(
         bool,
         typer.Option("--allow-missing", help="Score although questions have no answer yet; they are unscored."),
     ] = False,
-    show_withheld: Annotated[
-        bool,
-        typer.Option(
-            "--show-withheld",
-            help="Show replies with a harm incident, and unscored ones, in the report; keep it to yourself.",
-        ),
-    ] = False,
+    show_withheld: ShowWithheld = False,
     repeats: Repeats = 1,
     prompt: Prompt = "judge",
     reason_first: ReasonFirst = False,
@@ -193,6 +195,30 @@ def score(
 
 
 @app.command(rich_help_panel=RUNS)
+def report(
+    run_dir: RunDir = None,
+    replies: Replies = None,
+    messages: Messages = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where to write (default: the run's folder, or a folder beside FILE)."),
+    ] = None,
+    show_withheld: ShowWithheld = False,
+    dataset: Dataset = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write summary.md and report.html of a scored run anew, from the verdicts that stand there; nothing is judged.
+
+    Example: helmbench report runs/NAME --show-withheld --out private
+    """
+    from judge.pipeline import report_again
+    from replies.opening import Place, open_run
+
+    opened = open_run(Place(run_dir, replies, dataset, messages))
+    say(report_again(opened, out or opened.home, show_withheld), quiet)
+
+
+@app.command(rich_help_panel=RUNS)
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that `helmbench score` has written to.")],
     fail_on: Annotated[
@@ -200,6 +226,13 @@ def compare(
         typer.Option(help="Exit 1 where a run breaches a floor, or surely loses points against the baseline."),
     ] = None,
     samples: Annotated[int, typer.Option(metavar="N", help="How many samples to list where runs differ most.")] = 10,
+    held_out: Annotated[
+        bool,
+        typer.Option(
+            "--held-out",
+            help="The second is a run on a private split: figures only (docs/held-out.md). Two SCORECARDs.",
+        ),
+    ] = False,
     dataset: Dataset = None,
     as_json: Json = False,
     json_file: JsonFile = None,
@@ -211,7 +244,15 @@ def compare(
     """
     from dataset_builder.release import open_release
     from judge.scoring import compare as comparing
+    from judge.scoring import held_out as splits
 
+    if held_out:
+        if len(runs) != 2 or fail_on:
+            raise typer.BadParameter("--held-out takes two scorecards, the public one first, and no --fail-on")
+        with ending(SHUT, splits.UnlikeError, OSError):
+            both = splits.beside(*map(splits.read_scorecard, runs))
+            figures(both, splits.table(both), as_json=as_json, quiet=quiet, file=json_file)
+        return OK
     if len(runs) < 2 and fail_on != "floor":
         raise typer.BadParameter(
             "name two runs or more; the first is the baseline (a single one only with --fail-on floor)"

@@ -22,7 +22,7 @@ from judge.llm.reader import llm, questions
 from judge.report.page import SAMPLES, report
 from judge.report.summary import summary
 from judge.score import Scored, score
-from judge.scoring import ratings
+from judge.scoring.stored import RATINGS, SCORECARD, VERDICTS, card_in, verdicts_in
 from replies.errors import RunError
 from replies.opening import Opened, Place
 from replies.run import Run
@@ -111,10 +111,27 @@ def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool 
     `show_withheld`: harmful and unscored replies stand in the report too, which is then nobody else's to read.
     """
     run, release, _ = opened
-    write_whole(out / "verdicts.jsonl", "".join(v.model_dump_json() + "\n" for v in scored.verdicts))
+    write_whole(out / VERDICTS, "".join(v.model_dump_json() + "\n" for v in scored.verdicts))
     if run.messages:
-        write_whole(out / ratings.FILE, "".join(v.model_dump_json() + "\n" for v in scored.ratings))
-    write_whole(out / "scorecard.json", scored.scorecard.model_dump_json(indent=2) + "\n")
+        write_whole(out / RATINGS, "".join(v.model_dump_json() + "\n" for v in scored.ratings))
+    write_whole(out / SCORECARD, scored.scorecard.model_dump_json(indent=2) + "\n")
+    text = summary(scored.scorecard)
+    write_whole(out / "summary.md", text)
+    write_report(scored, run, release, out, show_withheld)
+    return f"{text}\nreport: {out / 'report.html'}"
+
+
+def report_again(opened: Opened, out: Path, show_withheld: bool = False) -> str:
+    """Writes summary.md and report.html of a scored run anew, from its scorecard and verdicts; returns the summary.
+
+    Raises:
+        RunError: the run's home holds no scores, or another run's.
+    """
+    run, release, home = opened
+    ratings = home / RATINGS
+    scored = Scored(card_in(home), verdicts_in(home / VERDICTS), verdicts_in(ratings) if ratings.is_file() else [])
+    if unknown := {v.id for v in (*scored.verdicts, *scored.ratings)} - {r.id for r in (*run.replies, *run.messages)}:
+        raise RunError(f"{home}: was scored on other replies, such as {min(unknown)}; score the run again")
     text = summary(scored.scorecard)
     write_whole(out / "summary.md", text)
     write_report(scored, run, release, out, show_withheld)

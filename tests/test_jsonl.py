@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from dataset_builder import jsonl
 from dataset_builder.schema import Message
@@ -69,9 +72,12 @@ def test_models_are_read_with_the_field_that_is_wrong(tmp_path: Path) -> None:
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     """One line for each record, models and mappings alike; text stays readable."""
-    records = [Message(role="user", content="línea\nzwei"), {"id": "a", "n": 1.5, "of": [None, True]}]
+    records: list[BaseModel | Mapping[str, Any]] = [
+        Message(role="user", content="línea\nzwei"),
+        {"id": "a", "n": 1.5, "of": [None, True]},
+    ]
     text = jsonl.lines(records)
-    assert text == "".join(map(jsonl.line, records))
+    assert text == "".join(jsonl.line(r) for r in records)
     assert text.splitlines()[0] == '{"role":"user","content":"línea\\nzwei"}'
     path = tmp_path / "a.jsonl"
     path.write_text(text, encoding="utf-8")

@@ -24,7 +24,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
 from judge.report.summary import columns
 from judge.schema import Verdict
-from judge.scoring import ratings
+from judge.scoring.stored import RATINGS, verdicts_in
 from judge.statistics.agreement import Coefficients, Ratings, agreement
 from judge.statistics.estimate import Estimate
 from judge.wording import hundredths, inert, no_formula, plain
@@ -71,7 +71,7 @@ def write_low(opened: Opened, out: Path, at_most: int = 2) -> str:
     Raises:
         RunError: a run without ratings, or `out` holds something else.
     """
-    rows = list(low(ratings.read(opened.home / ratings.FILE), opened.run, opened.release, at_most))
+    rows = list(low(verdicts_in(opened.home / RATINGS), opened.run, opened.release, at_most))
     text = sheet(rows)
     # A coder's hours may be in that file.
     if out.exists() and out.read_bytes() != text.encode():

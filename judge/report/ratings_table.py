@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from dataset_builder.release import Release
 from judge.report.summary import columns
-from judge.schema import Appropriate, Appropriateness, Figure, Scorecard
-from judge.scoring import ratings
+from judge.schema import Appropriate, Appropriateness, Figure
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked
+from judge.scoring.stored import RATINGS, SCORECARD, card_in, verdicts_in
 from judge.wording import NONE, hundredths, mode_title, no_formula, percent, percents, plain
 from replies.errors import RunError
 
@@ -35,13 +33,7 @@ def read(folder: Path, release: Release) -> Rated:
     Raises:
         RunError: a file that is missing or damaged, or ratings of other messages than the release's.
     """
-    path = folder / "scorecard.json"
-    if not path.is_file():
-        raise RunError(f"{path}: missing; run `helmbench score {folder}` first")
-    try:
-        card = Scorecard.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise RunError(f"{path}: {error.errors()[0]['msg']}; score the run again") from None
+    card, path = card_in(folder), folder / SCORECARD
     rated = card.appropriateness
     if rated is None:
         raise RunError(f"{path}: holds no ratings; expected a run of the appropriateness task, scored")
@@ -54,7 +46,7 @@ def read(folder: Path, release: Release) -> Rated:
         )
     try:
         found = appropriateness(
-            ratings.read(folder / ratings.FILE),
+            verdicts_in(folder / RATINGS),
             release,
             Asked(rated.source, rated.messages_hash, rated.complete, rated.tier),
             rated.judge,
@@ -62,7 +54,7 @@ def read(folder: Path, release: Release) -> Rated:
             notes=rated.notes,
         )
     except ValueError as error:
-        raise RunError(f"{folder / ratings.FILE}: {error}") from None
+        raise RunError(f"{folder / RATINGS}: {error}") from None
     return Rated(card.model.name, found)
 
 

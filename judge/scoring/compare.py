@@ -4,21 +4,19 @@ most.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 
 import numpy as np
-from pydantic import ValidationError
 from scipy.special import stdtr
 
-from dataset_builder import jsonl
 from dataset_builder.release import Release
 from judge.schema import Card, Figure, Scorecard, Verdict
 from judge.scoring.breakdown import holm
 from judge.scoring.figures import Influence, Scorer, composite_influence, joined
+from judge.scoring.stored import SCORECARD, VERDICTS, card_in, verdicts_in
 from judge.statistics.intervals import stratified_variance, t_interval
 from replies.errors import RunError
 
@@ -83,34 +81,27 @@ class ScoredRun:
 
 
 def read(folder: Path, release: Release) -> ScoredRun:
-    """What `judge score` left in a folder.
+    """What `helmbench score` left in a folder.
 
     Raises:
         RunError: not a scored run, a damaged file (with its line), one of another dataset, or one without benchmark
             samples.
     """
-    paths = [folder / "scorecard.json", folder / "verdicts.jsonl"]
-    for path in paths:
-        if not path.is_file():
-            raise RunError(f"{path}: missing; run `python -m judge score {folder}` first")
-    try:
-        card = Scorecard.model_validate_json(paths[0].read_bytes())
-    except ValidationError as error:
-        raise RunError(f"{paths[0]}: {': '.join(jsonl.first_problem(error))}; score the run again") from None
+    card, path = card_in(folder), folder / SCORECARD
     if card.dataset.score_hash != release.manifest.score_hash:
         raise RunError(
-            f"{paths[0]}: was scored on score_hash {card.dataset.score_hash[:12]}…, the dataset in "
+            f"{path}: was scored on score_hash {card.dataset.score_hash[:12]}…, the dataset in "
             f"{release.path} has {release.manifest.score_hash[:12]}…"
         )
     if not card.dataset.samples:  # a gate must not open because there is nothing to measure
         raise RunError(
-            f"{paths[0]}: holds no benchmark samples; runs of messages that stand alone are compared by "
-            "`python -m judge appropriateness`"
+            f"{path}: holds no benchmark samples; runs of messages that stand alone are compared by "
+            "`helmbench appropriateness`"
         )
     try:
-        return scored_run(card.model.name, card, list(_verdicts(paths[1])), release)
+        return scored_run(card.model.name, card, verdicts_in(folder / VERDICTS), release)
     except ValueError as error:
-        raise RunError(f"{paths[1]}: {error}") from None
+        raise RunError(f"{folder / VERDICTS}: {error}") from None
 
 
 def scored_run(name: str, card: Scorecard, verdicts: list[Verdict], release: Release) -> ScoredRun:
@@ -172,13 +163,6 @@ def table(c: Comparison) -> str:
             lines += ["", "where they differ most (points 0 to 1):", ""]
             lines += [f"- {s.id}: {s.baseline:g} → {s.value:g}" for s in own]
     return "\n".join(lines + [f"\nfailed: {reason}" for reason in c.failed])
-
-
-def _verdicts(path: Path) -> Iterator[Verdict]:
-    def bad(number: int, why: ValueError) -> NoReturn:
-        raise RunError(f"{path}:{number}: {': '.join(jsonl.first_problem(why))}")
-
-    return (verdict for _, verdict in jsonl.models(path, Verdict, bad))
 
 
 def _figures(scorer: Scorer, card: Scorecard) -> dict[str, tuple[float, Influence]]:

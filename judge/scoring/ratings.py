@@ -7,19 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 
-from dataset_builder import jsonl
 from dataset_builder.schema import UserMessage
 from judge.schema import Verdict
 from judge.scoring.table import INCIDENTS, Codes, Mask
 from judge.statistics.intervals import Array
-from replies.errors import RunError
 
-FILE = "ratings.jsonl"
 HIGHEST = 5
 BY_RULE = -1  # in place of a judge
 
@@ -75,23 +71,6 @@ class Failing(NamedTuple):
     failed: Mask
     incident: Codes  # into INCIDENTS, -1 for none
     criteria: list[str]
-
-
-def read(path: Path) -> list[Verdict]:
-    """The verdicts of a run's ratings.jsonl.
-
-    Raises:
-        RunError: no such file, or a damaged line, which is named.
-    """
-    if not path.is_file():
-        raise RunError(
-            f"{path}: missing; run `python -m judge score {path.parent}` on a run of the appropriateness task first"
-        )
-
-    def bad(number: int, why: ValueError) -> NoReturn:
-        raise RunError(f"{path}:{number}: {jsonl.first_problem(why)[1]}; score the run again")
-
-    return [verdict for _, verdict in jsonl.models(path, Verdict, bad)]
 
 
 def table(messages: Mapping[str, UserMessage], verdicts: Iterable[Verdict]) -> Ratings:

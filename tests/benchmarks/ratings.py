@@ -110,14 +110,14 @@ def ours(release: Release, messages: dict[str, UserMessage], paths: list[Path]) 
     """Every table, printed ones included; the numbers that the alternative has, too."""
     from judge.report.ratings_table import Rated, text, together
     from judge.schema import Appropriate
-    from judge.scoring import ratings
     from judge.scoring.appropriateness import appropriateness
     from judge.scoring.messages import Asked
     from judge.scoring.score import judge_card
+    from judge.scoring.stored import verdicts_in
 
     found = []
     for path in paths:
-        verdicts = ratings.read(path)
+        verdicts = verdicts_in(path)
         judge = judge_card(verdicts, "judge-1", "0123456789abcdef")
         basis = Basis(messages, release.criteria, release.scoring)
         card = appropriateness(verdicts, basis, Asked("synthetic", "0", True), judge)
