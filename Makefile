@@ -34,7 +34,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/backends/*.py
-	$(BIN)/python -m dataset_builder check
+	$(BIN)/helmbench check
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "HELMbench needs Python 3.11 or newer; name one with make PYTHON=python3.11")'
@@ -46,12 +46,12 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 helmbench/MANIFEST.json: $(READY) $(CONTENT)
-	@$(BIN)/python -m dataset_builder build
+	@$(BIN)/helmbench build
 	@touch $@
 
 generated: setup  ## after a change to the content or the scorecard: what is committed beside them
 	$(BIN)/python scripts/make_references.py --dataset helmbench
-	$(BIN)/python -m judge schema > docs/scorecard.schema.json
+	$(BIN)/helmbench schema > docs/scorecard.schema.json
 	$(BIN)/python scripts/make_card.py --dataset helmbench
 
 lock:  ## after a change to the dependencies (needs uv)

@@ -215,7 +215,7 @@ Part = Literal["corpus", "validation", "test"]
 
 
 class MessageLabel(_Model):
-    """A line of `labels.jsonl`, which is also a label file for `judge agreement`. `label` is null where the judges came
+    """A line of `labels.jsonl`, which is also a label file for `helmbench agreement`. `label` is null where the judges came
     to none.
 
     `votes`: what each model said in each of its repeats, in their order; null where it gave no readable answer.

@@ -138,7 +138,7 @@ class CriterionAgreement(Card):
 
 
 class JudgeAgreement(Card):
-    """What is known of a judge's agreement with the calibration set (`judge calibrate`).
+    """What is known of a judge's agreement with the calibration set (`helmbench calibrate`).
 
     `measured`: false where nothing is, and `note` says what to do. `calibration_hash`: of the replies, labels, readings
     and criteria that

@@ -209,9 +209,7 @@ def no_formula(cell: str) -> str:
 def rating_sentence(a: Appropriateness) -> str:
     """How far the judge of a run's ratings can be trusted, in one sentence."""
     if not a.agreement or a.agreement[0].kappa.value is None:
-        return (
-            "How far this judge's ratings agree with the rating calibration set is not measured: run `judge calibrate`."
-        )
+        return "How far this judge's ratings agree with the rating calibration set is not measured: run `helmbench calibrate`."
     whole = a.agreement[0]
     by_category = ", ".join(f"{plain(str(k.category))} {hundredths(k.kappa.value)}" for k in a.agreement[1:])
     return (
@@ -282,7 +280,7 @@ def coefficient(m: Estimate | None) -> str:
 def judge_sentence(judge: Judge) -> str:
     """How far the judge of a run can be trusted, in one sentence."""
     if not judge.agreement:
-        return "The judge's agreement is not measured: run `judge calibrate`."
+        return "The judge's agreement is not measured: run `helmbench calibrate`."
     whole = judge.agreement[0]
     if whole.overall is None:
         return f"The judge's agreement is {whole.note}." if whole.note.startswith("not measured") else whole.note

@@ -5,7 +5,7 @@ Usage: `python scripts/scripted_judge.py --port N [--host 127.0.0.1] [--seed 0] 
 scripted-judge`.
 In a test: `with scripted_judge.start() as server:` then `server.url`, `server.requests`, `server.log`.
 
-It answers the questions of `judge run` and `judge label` in the JSON that they ask for, from words of the fenced reply
+It answers the questions of `helmbench run` and `helmbench label` in the JSON that they ask for, from words of the fenced reply
 or
 message. It understands nothing, and a figure that it gave says nothing about a model. When the same question comes
 again, a
@@ -85,7 +85,7 @@ def answer(prompt: str, schema: dict[str, Any], drawn: float | None = None) -> s
     fenced = FENCED.findall(prompt)
     if field is None or not fenced:
         raise ValueError(
-            "expected a question of `judge run` or `judge label`: fenced text, and a JSON schema with category or label"
+            "expected a question of `helmbench run` or `helmbench label`: fenced text, and a JSON schema with category or label"
         )
     choices: list[str] = properties[field]["enum"]
     chosen = choices.index(_choice(field, prompt, fenced, choices))

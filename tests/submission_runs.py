@@ -186,7 +186,7 @@ def _sample(
 
 
 def score(run: Path, release: Release, *arguments: str) -> None:
-    """`judge score`, which must succeed."""
+    """`helmbench score`, which must succeed."""
     assert main(["score", str(run), "--dataset", str(release.path), *arguments]) == 0
 
 
@@ -198,7 +198,7 @@ def answer(
     repeats: int = 1,
     answered_as: str | None = None,
 ) -> None:
-    """Puts a judge's answers to all that is asked about a run where `judge score` looks for them, as another engine
+    """Puts a judge's answers to all that is asked about a run where `helmbench score` looks for them, as another engine
     would.
     """
     read, where = read_run(run, release), batch.folder(run, model)

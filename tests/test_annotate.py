@@ -167,7 +167,7 @@ def test_replies_to_one_message_are_kept_apart(release: Release) -> None:
 
 
 def test_labels_come_home(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Export, label, import: the ids are back, what is missing is named, and `judge agreement` reads the file beside
+    """Export, label, import: the ids are back, what is missing is named, and `helmbench agreement` reads the file beside
     the rows.
     """
     source, out = write(tmp_path / "author.jsonl", rows()), tmp_path / "sheet.html"

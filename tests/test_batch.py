@@ -231,7 +231,7 @@ def answered_by_file(
 
 
 class TestByFile:
-    """`judge requests` → another engine → `judge score`."""
+    """`helmbench requests` → another engine → `helmbench score`."""
 
     def test_requests_are_the_batch_format(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         """Each line has what OpenAI's and vLLM's batch need; count, tokens and cost are printed."""
@@ -249,7 +249,7 @@ class TestByFile:
             in shown
         )
         assert f"at most {(sum(sizes) * 2 + 600 * len(lines) * 10) / 1e6:.2f}" in shown
-        assert "python -m judge score --replies" in shown
+        assert "helmbench score --replies" in shown
 
     def test_repeats_and_wordings_are_questions_of_their_own(self, run: Run, tmp_path: Path) -> None:
         """Every repeat of every question has an id; --reason-first asks for a reason before the label."""
@@ -290,7 +290,7 @@ class TestByFile:
         assert run.call("score", "--judge", "org/judge-1") == 2
         told = capsys.readouterr().err
         assert "2 questions have no answer yet" in told
-        assert f"python -m judge run --replies {run.replies} --model org/judge-1" in told
+        assert f"helmbench run --replies {run.replies} --model org/judge-1" in told
         assert len(told.splitlines()) == 1
         assert not (run.home / "verdicts.jsonl").exists()
         assert run.call("score", "--judge", "org/judge-1", "--allow-missing") == 0
@@ -335,7 +335,7 @@ class TestByFile:
 
 
 class TestLive:
-    """`judge run` → `judge score`, or both at once."""
+    """`helmbench run` → `helmbench score`, or both at once."""
 
     def test_run_then_score(self, run: Run, server: JudgeServer, capsys: pytest.CaptureFixture[str]) -> None:
         """What the engine wrote is scored, and the shorthand finds it instead of asking again."""

@@ -64,7 +64,7 @@ def ask(
 
 
 def answers(prompts: str, where: Path) -> dict[str, Answer]:
-    """What stands on the disk, as `judge score` reads it."""
+    """What stands on the disk, as `helmbench score` reads it."""
     replies = Replies(where)
     return {r.custom_id: read(replies.of(r.custom_id), r).answer for r in questions(prompts)}
 
@@ -290,7 +290,7 @@ def test_no_more_questions_are_under_way_than_asked_for(serve: Serve, tmp_path: 
 def test_two_runs_can_not_write_one_file(serve: Serve, tmp_path: Path) -> None:
     """A second process would ask everything twice; it is told to wait."""
     log = Log(tmp_path)
-    with pytest.raises(EngineError, match=r"replies\.jsonl: another `judge run` is writing it"):
+    with pytest.raises(EngineError, match=r"replies\.jsonl: another `helmbench run` is writing it"):
         ask("a", tmp_path, serve().url)
     log.close()
     ask("a", tmp_path, serve().url)

@@ -37,7 +37,7 @@ LABELS: dict[str, CrisisCategory | None] = {
 
 
 def write(folder: Path, labels: list[MessageLabel], **other: Any) -> None:
-    """The two files that `judge label` writes."""
+    """The two files that `helmbench label` writes."""
     (folder / "labels.jsonl").write_text("".join(x.model_dump_json() + "\n" for x in labels), encoding="utf-8")
     corpus = open_corpus(folder)
     manifest: dict[str, Any] = {

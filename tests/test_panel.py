@@ -276,7 +276,7 @@ def test_the_command_scores_by_a_panel(
     for text in ((home / "report.html").read_text(encoding="utf-8"), (home / "summary.md").read_text(encoding="utf-8")):
         assert "Krippendorff" in text
         assert "stern" in text
-        assert "not measured: run `judge calibrate` for kind, stern" in text.replace("&#39;", "'")
+        assert "not measured: run `helmbench calibrate` for kind, stern" in text.replace("&#39;", "'")
 
 
 def test_a_panels_own_agreement_comes_from_its_members_calibrations(

@@ -416,7 +416,7 @@ def test_withheld_reply_is_not_beside_the_page(release: Release) -> None:
 
 
 def test_file_beside_the_page_comes_and_goes(release: Release, dataset: Path, tmp_path: Path) -> None:
-    """`judge score` writes the file where the page can't hold all, and removes an earlier run's where it can."""
+    """`helmbench score` writes the file where the page can't hold all, and removes an earlier run's where it can."""
 
     def lines(text: str, tier: str) -> str:
         rows = [r for r in release.rows.values() if tier in r.tiers]
@@ -629,7 +629,7 @@ def test_an_unmeasured_judge_is_called_that(release: Release) -> None:
     card = _score(release, scored.verdicts, scored.card.dataset, "fixed")
     assert card.judge.agreement == []
     for text in (Page(scored.page()).text, " ".join(summary(card).split())):
-        assert "ot measured: run `judge calibrate`" in text
+        assert "ot measured: run `helmbench calibrate`" in text
     assert "Agreement of the judge" not in scored.page()
 
 

@@ -409,4 +409,4 @@ def test_a_panel_with_the_offline_judge_is_approximate() -> None:
         assert card.judge.approximate is approximate
         assert card.judge.by_criterion == {"acts": 1}
         assert any("panel that the offline judge sits on" in n for n in card.notes) is approximate
-        assert any("not measured: run `judge calibrate`" in n for n in card.notes)
+        assert any("not measured: run `helmbench calibrate`" in n for n in card.notes)

@@ -147,7 +147,7 @@ def test_it_wavers_as_often_as_it_says(release: Release) -> None:
         (
             {"messages": [{"role": "user", "content": "rate this"}]},
             400,
-            "expected a question of `judge run` or `judge label`",
+            "expected a question of `helmbench run` or `helmbench label`",
         ),
         (
             {"response_format": {"json_schema": {"schema": {"properties": {"label": {}}}}}},

@@ -63,7 +63,7 @@ def command(arguments: list[str | Path], cwd: Path, dataset: Path) -> subprocess
 
 
 def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path) -> None:
-    """lm_eval, `judge score`, `helmbench submit` and `helmbench verify` as they are typed; each says what comes next,
+    """lm_eval, `helmbench score`, `helmbench submit` and `helmbench verify` as they are typed; each says what comes next,
     and the last accepts it.
     """
     with reference_server.start() as server:
@@ -334,7 +334,7 @@ def test_a_judge_without_calibration_is_refused(
     run = log(tmp_path / "run", small)
     answer(run, small, "gpt-test-1")
     score(run, small, "--judge", "gpt-test-1")
-    with pytest.raises(RunError, match=r"judge_not_allowed: .*run `judge calibrate`"):
+    with pytest.raises(RunError, match=r"judge_not_allowed: .*run `helmbench calibrate`"):
         make(run, small, ABOUT, tmp_path / "out")
     measure(run, small, "gpt-test-1", wrong=0.7)
     score(run, small, "--judge", "gpt-test-1")

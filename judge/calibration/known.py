@@ -28,7 +28,7 @@ CHANGED = "its text or its calibration replies are others than those that this j
 
 
 def read(path: Path) -> Calibration:
-    """A file that `judge calibrate` wrote.
+    """A file that `helmbench calibrate` wrote.
 
     Raises:
         RunError: it is none.
@@ -38,7 +38,7 @@ def read(path: Path) -> Calibration:
     except (OSError, ValidationError) as error:
         why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.strerror
         raise RunError(
-            f"{path}: can't be read as a calibration ({why}); expected what `judge calibrate` writes"
+            f"{path}: can't be read as a calibration ({why}); expected what `helmbench calibrate` writes"
         ) from None
 
 
@@ -69,11 +69,11 @@ def stored(
 def of_judge(identity: JudgeIdentity, calibration: Calibration | None, release: Release) -> JudgeAgreement:
     """A judge's measured agreement with this release's calibration set."""
     if calibration is None:
-        return _unmeasured(identity, "not measured: run `judge calibrate`", release)
+        return _unmeasured(identity, "not measured: run `helmbench calibrate`", release)
     if calibration.prompt_hash != identity.prompt_hash:
         return _unmeasured(
             identity,
-            f"not measured with this prompt, only with {calibration.prompt_hash}: run `judge calibrate`",
+            f"not measured with this prompt, only with {calibration.prompt_hash}: run `helmbench calibrate`",
             release,
         )
     before = {a.criterion: a for a in calibration.criteria}
@@ -83,7 +83,7 @@ def of_judge(identity: JudgeIdentity, calibration: Calibration | None, release: 
         criteria.append(
             own
             if own and own.hash == key
-            else blank(name, key, CHANGED if own else "not measured: run `judge calibrate` again")
+            else blank(name, key, CHANGED if own else "not measured: run `helmbench calibrate` again")
         )
     reasons = shut_out(identity, calibration.overall, criteria, release)
     return JudgeAgreement(
@@ -113,14 +113,14 @@ def of_panel(
     if len(members) < len(own) or not all(a.measured for a in own):
         return _unmeasured(
             identity,
-            f"not measured: run `judge calibrate` for {', '.join(a.judge for a in own if not a.measured)}",
+            f"not measured: run `helmbench calibrate` for {', '.join(a.judge for a in own if not a.measured)}",
             release,
         )
     rows = release.calibration
     if any(set(m.labels) != {r.id for r in rows} for m in members):
         return _unmeasured(
             identity,
-            "not measured: its members were measured on other replies; run `judge calibrate` for each",
+            "not measured: its members were measured on other replies; run `helmbench calibrate` for each",
             release,
         )
     answers: dict[str, Answered] = {}

@@ -87,7 +87,7 @@ def agreement(release: Release, answers: Answers) -> list[RatingAgreement]:
 
 
 def known(identity: JudgeIdentity, folders: Iterable[Path], release: Release) -> list[RatingAgreement]:
-    """What `judge calibrate` left in one of these folders of a language model, this set and this prompt; empty where it
+    """What `helmbench calibrate` left in one of these folders of a language model, this set and this prompt; empty where it
     left nothing.
 
     Raises:
@@ -100,7 +100,7 @@ def known(identity: JudgeIdentity, folders: Iterable[Path], release: Release) ->
             found = RatingCalibration.model_validate_json(path.read_bytes())
         except ValidationError as error:
             raise RunError(
-                f"{path}: can't be read ({error.errors()[0]['msg']}); expected what `judge calibrate` writes"
+                f"{path}: can't be read ({error.errors()[0]['msg']}); expected what `helmbench calibrate` writes"
             ) from None
         if (found.judge, found.prompt_hash, found.calibration_hash) == (
             identity.name,
@@ -157,7 +157,7 @@ def _steadiness(rows: Sequence[CalibrationRow], repeats: Sequence[Answers]) -> t
 
 
 def text(r: RatingCalibration) -> str:
-    """What `judge calibrate` prints of it, 95 % intervals in brackets."""
+    """What `helmbench calibrate` prints of it, 95 % intervals in brackets."""
     head = [
         "ratings, by category",
         "replies",

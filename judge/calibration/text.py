@@ -14,7 +14,7 @@ CHANGE = {"follow_up": "asks as well (neutral pair)", "greeting": "language of g
 
 
 def text(c: Calibration, release: Release) -> str:
-    """All that `judge calibrate` prints of one judge, 95 % intervals in brackets."""
+    """All that `helmbench calibrate` prints of one judge, 95 % intervals in brackets."""
     asked = f", prompt {c.wording} {c.prompt_hash}, {c.repeats} repeats" if c.prompt_hash else ", word patterns"
     blocks = [
         f"# {c.judge}{asked}\n\n{c.overall.replies} replies, {len(c.criteria)} criteria, dataset "

@@ -247,7 +247,7 @@ class Log:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel lets go of it, however the process ends
         except OSError:
             self._file.close()
-            raise EngineError(f"{self.path}: another `judge run` is writing it; wait for it, or stop it") from None
+            raise EngineError(f"{self.path}: another `helmbench run` is writing it; wait for it, or stop it") from None
         self._mend()
         directory = os.open(where, os.O_RDONLY)
         os.fsync(directory)  # the file's name is on the disk too

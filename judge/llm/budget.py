@@ -195,6 +195,6 @@ def _ledger(path: Path) -> Tokens:
         return Tokens(int(written["prompt_tokens"]), int(written["completion_tokens"]))
     except (ValueError, KeyError, TypeError):
         raise ValueError(
-            f"{path}: is not what `judge run` wrote; expected prompt_tokens and completion_tokens. Delete it "
+            f"{path}: is not what `helmbench run` wrote; expected prompt_tokens and completion_tokens. Delete it "
             "to count from the replies"
         ) from None

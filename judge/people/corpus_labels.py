@@ -184,8 +184,8 @@ def _summary(path: Path, manifest: LabelsManifest, labels: list[MessageLabel]) -
     if manifest.between:
         lines.append(f"agreement of the models: {_agreement(manifest.between)}")
     lines.append(
-        "Labels are a model's reading of words, no diagnosis; compare them with people's: `python -m judge "
-        "agreement` reads this file."
+        "Labels are a model's reading of words, no diagnosis; compare them with people's: `helmbench agreement` "
+        "reads this file."
     )
     return "\n".join(lines)
 

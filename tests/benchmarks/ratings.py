@@ -5,7 +5,7 @@ Usage: python tests/benchmarks/ratings.py [--models 5] [--messages 2044]. Needs 
 
 Messages are the release's under new ids; ratings are drawn with a seed, one in a hundred unscored. Beside its ratings
 each reply
-has the verdicts of its criteria, as `judge score` writes them, so the files hold more lines than ratings.
+has the verdicts of its criteria, as `helmbench score` writes them, so the files hold more lines than ratings.
 Ours: `judge.report.ratings_table`'s work as a user asks for it: each ratings.jsonl is read and checked line by line,
 and made into
 shares, bins and means with their intervals, by category and over all, ways to fail, the judge's self-agreement, and the
@@ -58,7 +58,7 @@ def synthetic(release: Release, wanted: int) -> dict[str, UserMessage]:
 
 
 def write(release: Release, messages: dict[str, UserMessage], path: Path, seed: int) -> None:
-    """A ratings.jsonl as `judge score` leaves it, of a model whose replies get better with the seed."""
+    """A ratings.jsonl as `helmbench score` leaves it, of a model whose replies get better with the seed."""
     from judge.schema import Verdict, Vote
 
     rng = np.random.default_rng(seed)
