@@ -4,6 +4,7 @@ read.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -20,7 +21,9 @@ from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model,
 
 from dataset_builder.release import Release
 from helmbench_cli.app import main
+from helmbench_cli.board import submit
 from leaderboard.schema import Submission
+from leaderboard.submit.fields import FIELDS, flag
 from leaderboard.submit.pack import make
 from leaderboard.verify import files
 from leaderboard.verify.verify import verify
@@ -194,6 +197,12 @@ def test_everything_that_is_missing_is_listed_at_once(tmp_path: Path, capsys: py
     ):
         assert f"is missing ({flag}): " in said
     assert "model.access is 'free'" in said
+
+
+def test_every_field_has_its_flag() -> None:
+    """What is said to be missing is named by an option that the command has."""
+    options = {"--" + name.replace("_", "-") for name in inspect.signature(submit).parameters}
+    assert {flag(field) for field in FIELDS} <= options
 
 
 def test_a_file_says_who_submits_and_flags_go_before_it(
