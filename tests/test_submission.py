@@ -186,7 +186,7 @@ def test_everything_that_is_missing_is_listed_at_once(tmp_path: Path, capsys: py
     """Each with its flag and what is expected."""
     assert main(["submit", str(tmp_path), "--access", "free"]) == 1
     said = capsys.readouterr().err
-    for flag in (
+    for name in (
         "--contact-name",
         "--contact-address",
         "--organization",
@@ -195,7 +195,7 @@ def test_everything_that_is_missing_is_listed_at_once(tmp_path: Path, capsys: py
         "--relation",
         "--trained-on-benchmark",
     ):
-        assert f"is missing ({flag}): " in said
+        assert f"is missing ({name}): " in said
     assert "model.access is 'free'" in said
 
 
