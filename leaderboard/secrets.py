@@ -13,8 +13,8 @@ import re2
 
 # What keys are given under, as a part of a name (`db_pass`, `Set-Cookie`); `tokenizer` and `passage` are none.
 WORD = re.compile(
-    "keys?|apikey|tokens?|secrets?|passw(?:or)?d|passwort|passphrase|pass|pwd|pw|credentials?|creds|cookies?|bearer|auth|"
-    "authorization|authentication|oauth|jwt|pat|sig|signature|session|sessionid|headers?"
+    "keys?|apikey|tokens?|secrets?|passw(?:or)?d|passwort|passphrase|pass|pwd|pw|credentials?|creds|cookies?|bearer|"
+    "auth|authorization|authentication|oauth|jwt|pat|sig|signature|session|sessionid|headers?"
 )
 ANYWHERE = re2.compile(r"(?i)api_?key|apikey|passw|passphrase|secret|credential|cookie|bearer|authoriz")
 # Names of generation settings that hold such a word and no key.

@@ -287,8 +287,9 @@ class Opened:
     would.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, release: Release | None = None) -> None:
         self.folder = folder
+        self.polarity = {r.id: r.polarity for r in release.rows.values()} if release else {}
         self.submission: dict[str, Any] = json.loads((folder / SUBMISSION).read_text(encoding="utf-8"))
         self.verdicts = _records((folder / VERDICTS).read_bytes())
         with zipfile.ZipFile(folder / ARCHIVE) as archive:

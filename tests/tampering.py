@@ -11,8 +11,11 @@ from typing import Any
 
 from submission_runs import Opened, as_chatml
 
+from judge.wording import calibration_caveat
+
 Case = tuple[Callable[[Opened], Any], str, str]  # the change, the kind of problem, a word of its message
 HARD = "P1-B1-S1"
+ASSISTANT = "<|im_start|>assistant"
 
 
 def sha(value: str) -> str:
@@ -219,6 +222,20 @@ def calibration_of_another(o: Opened) -> None:
     o.members["calibrations.jsonl"] = o.members["calibrations.jsonl"].replace(b"claude-test-1", b"gpt-test-1")
 
 
+def labelled_by(readers: int, by_language_models: bool) -> Callable[[Opened], None]:
+    """Another account of who labelled the calibration set, wherever the submission gives one."""
+
+    def change(o: Opened) -> None:
+        c = json.loads(o.members["calibrations.jsonl"])
+        assert (c["readers"], c["by_language_models"]) != (readers, by_language_models)
+        c |= {"readers": readers, "by_language_models": by_language_models}
+        note = calibration_caveat(c["overall"]["replies"], c["agreed"], readers, by_language_models, c["judge"])
+        o.submission["judge"]["agreement"][0] |= {"readers": readers, "note": note}
+        o.members["calibrations.jsonl"] = json.dumps(c).encode()
+
+    return change
+
+
 def no_calibration(o: Opened) -> None:
     del o.members["calibrations.jsonl"]
 
@@ -349,6 +366,50 @@ def text_system_lost(o: Opened) -> None:
     r["prompt_sha256"] = sha(r["requests"][0])
 
 
+def crisis(o: Opened) -> set[str]:
+    """The samples of messages in a crisis: those whose severity, which a forger knows, is positive."""
+    return {r["id"] for r in o.responses if o.polarity[r["id"]] == "crisis"}
+
+
+def told(crises: str, controls: str, before: str = ASSISTANT) -> Callable[[Opened], None]:
+    """Another text for crises and for controls before a mark of the template, in every request."""
+
+    def change(o: Opened) -> None:
+        of = crisis(o)
+        assert 0 < len(of) < len(o.responses)
+        for r in o.responses:
+            said = crises if r["id"] in of else controls
+            r["requests"] = [said.join(_split_last(t, before)) for t in r["requests"]]
+            r["prompt_sha256"] = sha(r["requests"][0])
+
+    return change
+
+
+def _split_last(text: str, mark: str) -> tuple[str, str]:
+    head, found, tail = text.rpartition(mark)
+    assert found
+    return head, found + tail
+
+
+def in_long_talks(sign: str) -> Callable[[Opened], None]:
+    """A text in the last requests of conversations only, where none of single messages can be compared with it."""
+
+    def change(o: Opened) -> None:
+        for r in o.responses:
+            if len(r["turns"]) > 1:
+                r["requests"][1:] = [sign.join(_split_last(t, ASSISTANT)) for t in r["requests"][1:]]
+
+    return change
+
+
+def system_late_for_one(o: Opened) -> None:
+    """The system text before the user's last message, in one request of a conversation."""
+    r = talk(o)
+    system, _, rest = r["requests"][1].partition("<|im_end|>\n")
+    head, tail = _split_last(rest, "<|im_start|>user\n")
+    r["requests"][1] = f"{head}{system}<|im_end|>\n{tail}"
+
+
 def in_response(**values: Any) -> Callable[[Opened], None]:
     return lambda o: o.responses[2].update(values)
 
@@ -411,6 +472,8 @@ SIGNED: dict[str, Case] = {
     "calibrated on other replies": (calibration_on_other_replies, "calibration", "another calibration set"),
     "calibration labels dropped": (calibration_labels_dropped, "calibration", "labels"),
     "calibration of another judge": (calibration_of_another, "calibration", "gpt-test-1"),
+    "calibration set read by twelve people": (labelled_by(12, False), "calibration", "readers is 12"),
+    "calibration set labelled by people": (labelled_by(2, False), "calibration", "by_language_models"),
     "no calibration": (no_calibration, "judge_not_allowed", "calibrate"),
     "answers edited": (other_answer, "changed_verdict", "label is FAIL"),
     "answers lost": (lost_answers, "changed_verdict", "gives None"),
@@ -461,6 +524,16 @@ OF_TEXT: dict[str, Case] = {
         "outside_text",
         "letters beside",
     ),
+    "text: a label as a date": (told("1 Crisis 2026", "1 Control 2026"), "outside_text", "other requests don't"),
+    "text: a label as a day that is none": (told("98 Jul 2026", "99 Jul 2026"), "outside_text", "98 Jul"),
+    "text: a label in other digits": (told("\u0661 Jul 2026", "\u0662 Jul 2026"), "outside_text", "Jul 2026"),
+    "text: a label as an emoji": (told("🆘", "🙂"), "outside_text", "other requests don't"),
+    "text: a label as a number": (told("1", "0"), "outside_text", "other requests don't"),
+    "text: a label as a token": (told("<|think|>", "<|turn|>"), "outside_text", "other requests don't"),
+    "text: a label as a real date": (told("26 Jul 2026", "27 Jul 2026"), "outside_text", "the date tells"),
+    "text: many dates": (told("26 Jul 2026 " * 2000, "27 Jul 2026 " * 2000), "outside_text", "Jul 2026"),
+    "text: a word in conversations": (in_long_talks("user"), "outside_text", "between user and the end"),
+    "text: system text late in one request": (system_late_for_one, "outside_text", "in one order in some"),
     "text: user message": (text_user_message, "edited_prompt", "user's message"),
     "text: live turn": (text_live_turn, "live_turn", "earlier reply"),
     "text: system text lost": (text_system_lost, "system_prompt", "system text"),

@@ -4,7 +4,9 @@ a word that must name it.
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import os
 import re
 import struct
@@ -96,6 +98,34 @@ def duplicate_member(path: Path, members: dict[str, bytes]) -> None:
         warnings.simplefilter("ignore")
         for name, data in [*members.items(), ("responses.jsonl", b"x\n")]:
             archive.writestr(name, data)
+
+
+def sixty_thousand_members(path: Path, members: dict[str, bytes]) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for n in range(60_000):
+            archive.writestr(f"{n}", b"")
+
+
+def many_broken_lines(path: Path, members: dict[str, bytes]) -> None:
+    """A field twice at the end of half a million, line after line."""
+    line = b"{" + b"".join(b'"%x":1,' % n for n in range(400_000)) + b'"0":1}\n'
+    zipped(path, {**members, "responses.jsonl": line * 12})
+
+
+def endless_replies(path: Path, members: dict[str, bytes]) -> None:
+    """Replies of four megabytes for every sample."""
+    record = json.loads(members["responses.jsonl"].splitlines()[0])
+    said = "".join(hashlib.sha256(bytes([n])).hexdigest() + "a" * 2000 for n in range(256)) * 7
+    line = json.dumps({**record, "turns": [said] * len(record["turns"])}).encode() + b"\n"
+    zipped(path, {**members, "responses.jsonl": line * 40})
+
+
+def stacked_marks(path: Path, members: dict[str, bytes]) -> None:
+    """A letter with two hundred thousand accents of two kinds, whose order is sorted one by one."""
+    first, *rest = members["responses.jsonl"].splitlines(keepends=True)
+    record = json.loads(first)
+    record["turns"] = ["e" + "\u0301\u0323" * 100_000] * len(record["turns"])
+    zipped(path, {**members, "responses.jsonl": json.dumps(record).encode() + b"\n" + b"".join(rest)})
 
 
 def link_member(path: Path, members: dict[str, bytes]) -> None:
@@ -267,6 +297,10 @@ RAW: dict[str, Case] = {
         "responses.jsonl",
     ),
     "member twice": (archived(duplicate_member), "duplicate_member", "2 times"),
+    "60,000 members": (archived(sixty_thousand_members), "too_many_members", "65,536"),
+    "lines that can't be read": (archived(many_broken_lines), "unreadable_lines", "16,777,216"),
+    "replies without end": (archived(endless_replies), "too_much_text", "for a run of this size"),
+    "a letter with 200,000 accents": (archived(stacked_marks), "stacked_marks", "128 combining marks"),
     "member a link": (archived(link_member), "link_member", "symbolic link"),
     "encrypted": (patched({LOCAL: {6: b"\x01\x00"}, CENTRAL: {8: b"\x01\x00"}}), "encrypted", "encrypted"),
     "packed another way": (

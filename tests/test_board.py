@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -345,10 +346,11 @@ def test_hostile_words_stay_text(release: Release, tmp_path: Path) -> None:
     )
     subject = bad.submission.model.model_copy(update={"revision": HOSTILE, "family": HOSTILE})
     said = Declaration(trained_on_benchmark="yes", note=HOSTILE)
-    bad = Verified(
-        "x", "verified", [], bad.flags, bad.submission.model_copy(update={"generation": generation, "model": subject, "declaration": said}), bad.scorecard,
-        bad.verdicts, bad.replies,
-    )  # fmt: skip
+    bad = replace(
+        bad,
+        path="x",
+        submission=bad.submission.model_copy(update={"generation": generation, "model": subject, "declaration": said}),
+    )
     out, _ = built(tmp_path, release, {"example__m/r1": bad, "\u202eexample__<b>x/r1": refused("<img src=x>")})
     for name in ("index.html", "example__m/r1.html"):
         html = read(out, name)

@@ -4,6 +4,7 @@ read.
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -20,7 +21,9 @@ from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model,
 
 from dataset_builder.release import Release
 from helmbench_cli.app import main
+from helmbench_cli.board import submit
 from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Submission
+from leaderboard.submit.fields import FIELDS, flag
 from leaderboard.submit.pack import make
 from leaderboard.verify.verify import verify
 from replies.errors import RunError
@@ -182,7 +185,7 @@ def test_everything_that_is_missing_is_listed_at_once(tmp_path: Path, capsys: py
     """Each with its flag and what is expected."""
     assert main(["submit", str(tmp_path), "--access", "free"]) == 1
     said = capsys.readouterr().err
-    for flag in (
+    for name in (
         "--contact-name",
         "--contact-address",
         "--organization",
@@ -191,8 +194,14 @@ def test_everything_that_is_missing_is_listed_at_once(tmp_path: Path, capsys: py
         "--relation",
         "--trained-on-benchmark",
     ):
-        assert f"is missing ({flag}): " in said
+        assert f"is missing ({name}): " in said
     assert "model.access is 'free'" in said
+
+
+def test_every_field_has_its_flag() -> None:
+    """What is said to be missing is named by an option that the command has."""
+    options = {"--" + name.replace("_", "-") for name in inspect.signature(submit).parameters}
+    assert {flag(field) for field in FIELDS} <= options
 
 
 def test_a_file_says_who_submits_and_flags_go_before_it(

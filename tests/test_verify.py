@@ -72,7 +72,7 @@ def test_a_change_that_is_signed_again_is_refused(name: str, opened: Opened, sma
 def test_a_change_of_a_templated_demo_is_refused(name: str, templated: Path, tmp_path: Path, small: Release) -> None:
     """The same for requests that are no JSON and for the offline judge."""
     change, kind, word = OF_TEXT[name]
-    opened = Opened(copied(templated, tmp_path))
+    opened = Opened(copied(templated, tmp_path), small)
     change(opened)
     refused(verify(opened.close(), small), kind, word)
 
@@ -105,6 +105,20 @@ def test_the_command_says_it_and_its_exit_code_too(
     found = json.loads((tmp_path / "found.json").read_text())
     assert [f["state"] for f in found] == ["verified", "refused"]
     assert {p["kind"] for p in found[1]["problems"]} == {"changed_verdict"}
+
+
+def test_json_is_printed_in_place_of_the_text_and_quiet_says_what_is_refused(
+    judged: Path, opened: Opened, small: Release, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--json` prints what `--json-file` writes; `--quiet` leaves the refused ones."""
+    tampering.changed_verdict(opened)
+    given = [str(judged), str(opened.close()), "--dataset", str(small.path)]
+    assert main(["verify", *given, "--json"]) == 1
+    assert [f["state"] for f in json.loads(capsys.readouterr().out)] == ["verified", "refused"]
+    assert main(["verify", *given, "--quiet"]) == 1
+    said = capsys.readouterr().out
+    assert f"{opened.folder}: refused" in said
+    assert f"{judged}: verified" not in said
 
 
 def test_untouched_copies_are_accepted(judged: Path, templated: Path, tmp_path: Path, small: Release) -> None:

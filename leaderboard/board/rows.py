@@ -27,6 +27,8 @@ FLAGS = {
     "unknown_family": "kinship with the judge unknown",
     "same_reply": "same reply to many samples",
     "template_text": "words of its own in every request",
+    "template_differs": "text beside the messages differs",
+    "dates": "requests dated on several days",
     "no_revision": "no revision named",
     "unscored": "some verdicts unscored",
 }

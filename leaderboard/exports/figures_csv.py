@@ -10,11 +10,25 @@ from judge.wording import no_formula
 from leaderboard.exports.headline import Named, figures
 from leaderboard.schema import Submission
 
+COLUMNS = ["figure", "title", "unit", "value", "low", "high", "n", "clusters", "unscored", "note"]
+
 
 def table(state: str, submission: Submission, card: Scorecard) -> str:
     """CSV, a row per figure and floor, with what identifies the run on each; empty where there is no value."""
+    identity = _identity(state, submission, card)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, [*COLUMNS, *identity], lineterminator="\n")
+    writer.writeheader()
+    for named in [*figures(card), *_floors(card)]:
+        row = {**_row(named), **identity}
+        # A model's revision is whatever its submitter wrote; a number below 0 stays a number.
+        writer.writerow({name: no_formula(value) if isinstance(value, str) else value for name, value in row.items()})
+    return out.getvalue()
+
+
+def _identity(state: str, submission: Submission, card: Scorecard) -> dict[str, str | int | None]:
     model, data = submission.model, submission.dataset
-    identity = {
+    return {
         "state": state,
         "organization": model.organization,
         "model": model.name,
@@ -30,7 +44,10 @@ def table(state: str, submission: Submission, card: Scorecard) -> str:
         "judge_prompt_hash": card.judge.prompt_hash,
         "submitted": submission.submitted,
     }
-    floors = [
+
+
+def _floors(card: Scorecard) -> list[Named]:
+    return [
         Named(
             f"floor: {f.name}",
             "",
@@ -40,32 +57,19 @@ def table(state: str, submission: Submission, card: Scorecard) -> str:
         )
         for f in card.floors
     ]
-    columns = ["figure", "title", "unit", "value", "low", "high", "n", "clusters", "unscored", "note", *identity]
-    out = io.StringIO()
-    writer = csv.DictWriter(out, columns, lineterminator="\n")
-    writer.writeheader()
-    for named in [*figures(card), *floors]:
-        f = named.figure
-        counts = {
-            "n": f.n if named.title else None,
-            "clusters": f.clusters,
-            "unscored": f.unscored if named.title else None,
-        }
-        row = {
-            "figure": named.name,
-            "title": named.title,
-            "unit": named.unit,
-            "value": f.value,
-            "low": f.low,
-            "high": f.high,
-            **counts,
-            "note": named.note,
-        }
-        # A model's revision is whatever its submitter wrote; a number below 0 stays a number.
-        writer.writerow(
-            {
-                name: no_formula(value) if isinstance(value, str) else value
-                for name, value in {**row, **identity}.items()
-            }
-        )
-    return out.getvalue()
+
+
+def _row(named: Named) -> dict[str, str | float | int | None]:
+    f, counted = named.figure, bool(named.title)  # a floor has no title, and counts messages only
+    return {
+        "figure": named.name,
+        "title": named.title,
+        "unit": named.unit,
+        "value": f.value,
+        "low": f.low,
+        "high": f.high,
+        "n": f.n if counted else None,
+        "clusters": f.clusters,
+        "unscored": f.unscored if counted else None,
+        "note": named.note,
+    }

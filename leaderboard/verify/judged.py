@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,28 +34,13 @@ def members(judge: SubmittedJudge, release: Release) -> tuple[list[JudgeIdentity
     release's, another panel.
     """
     wordings = {prompt_hash(release.prompts, w): w for w in WORDINGS}
-    found: list[JudgeIdentity] = []
-    problems: list[Problem] = []
-    for own in judge.agreement[1:] or judge.agreement:
-        if own.prompt_hash is None and own.judge != offline.NAME:
-            problems.append(
-                Problem(
-                    "judge",
-                    WHERE,
-                    f"'{own.judge}' has no prompt hash, as the offline judge has none; that one is {offline.NAME}",
-                )
-            )
-        elif own.prompt_hash is not None and own.prompt_hash not in wordings:
-            problems.append(
-                Problem(
-                    "judge_prompt",
-                    WHERE,
-                    f"prompt hash {own.prompt_hash[:24]} of '{own.judge}' is of no wording; expected "
-                    f"{', '.join(wordings)}",
-                )
-            )
-        else:
-            found.append(JudgeIdentity(own.judge, own.prompt_hash, wordings.get(own.prompt_hash or "", WORDINGS[0])))
+    own = judge.agreement[1:] or judge.agreement
+    problems = [Problem(kind, WHERE, said) for a in own for kind, said in _no_judge(a, list(wordings))]
+    found = [
+        JudgeIdentity(a.judge, a.prompt_hash, wordings.get(a.prompt_hash or "", WORDINGS[0]))
+        for a in own
+        if not any(_no_judge(a, list(wordings)))
+    ]
     if len({m.name for m in found}) < len(found):
         problems.append(Problem("judge", WHERE, "names a member of its panel twice"))
     if (
@@ -77,6 +62,16 @@ def members(judge: SubmittedJudge, release: Release) -> tuple[list[JudgeIdentity
 def seats(judges: Sequence[JudgeIdentity], repeats: int, answers: Stored) -> list[Judge]:
     """The judges as they sat for the run. `answers`: what language models are replayed from."""
     return [(OfflineReader(),) if j.offline else readers(j, repeats, answers) for j in judges]
+
+
+def _no_judge(own: schema.JudgeAgreement, wordings: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Why nobody judges under this name: kind and message of a problem."""
+    if own.prompt_hash is None and own.judge != offline.NAME:
+        said = f"'{own.judge}' has no prompt hash, as the offline judge has none; that one is {offline.NAME}"
+        yield "judge", said
+    elif own.prompt_hash is not None and own.prompt_hash not in wordings:
+        said = f"prompt hash {own.prompt_hash[:24]} of '{own.judge}' is of no wording; expected {', '.join(wordings)}"
+        yield "judge_prompt", said
 
 
 def agreement(
@@ -104,57 +99,52 @@ def agreement(
 
 
 def _recomputed(calibration: Calibration, identity: JudgeIdentity, release: Release) -> list[Problem]:
-    where = f"{CALIBRATIONS}: {calibration.judge}"
-    if calibration.calibration_hash != (expected := calibration_hash(release)):
-        return [
-            Problem(
-                "calibration",
-                where,
-                f"was measured on another calibration set ({calibration.calibration_hash[:24]}, the "
-                f"release's is {expected}); calibrate again",
-            )
-        ]
-    if calibration.prompt_hash != identity.prompt_hash:
-        return [
-            Problem(
-                "calibration",
-                where,
-                f"was measured with prompt {calibration.prompt_hash}, the run was judged with {identity.prompt_hash}",
-            )
-        ]
-    rows = {r.id: r for r in release.calibration}
-    if calibration.labels.keys() != rows.keys():
-        return [
-            Problem(
-                "calibration",
-                where,
-                f"has {len(calibration.labels)} labels that are not those of the {len(rows)} calibration replies",
-            )
-        ]
+    """Why a calibration can't count: not of this release and judge, or figures that its own labels don't give."""
     ruled = by_rules(release.calibration, release)
+    said = _unfit(calibration, identity, release) or _unknown_label(calibration, ruled, release)
+    if said is None and (wrong := _miscounted(calibration, identity, ruled, release)):
+        said = f"its figures are not those of its own labels: {'; '.join(wrong[:3])}"
+    return [Problem("calibration", f"{CALIBRATIONS}: {calibration.judge}", said)] if said else []
+
+
+def _unfit(calibration: Calibration, identity: JudgeIdentity, release: Release) -> str | None:
+    if calibration.calibration_hash != (expected := calibration_hash(release)):
+        return (
+            f"was measured on another calibration set ({calibration.calibration_hash[:24]}, the "
+            f"release's is {expected}); calibrate again"
+        )
+    if calibration.prompt_hash != identity.prompt_hash:
+        return f"was measured with prompt {calibration.prompt_hash}, the run was judged with {identity.prompt_hash}"
+    if calibration.labels.keys() != (rows := {r.id for r in release.calibration}):
+        return f"has {len(calibration.labels)} labels that are not those of the {len(rows)} calibration replies"
+    return None
+
+
+def _unknown_label(calibration: Calibration, ruled: Mapping[str, Answered], release: Release) -> str | None:
+    rows = {r.id: r for r in release.calibration}
     for i, label in calibration.labels.items():
         known = (ruled[i].label,) if i in ruled else (*release.criteria[rows[i].criterion].labels, None)
         if label not in known:
-            return [Problem("calibration", where, f"labels {i} {str(label)[:40]!r}; expected one of {known}")]
+            return f"labels {i} {str(label)[:40]!r}; expected one of {known}"
+    return None
+
+
+def _miscounted(
+    calibration: Calibration, identity: JudgeIdentity, ruled: Mapping[str, Answered], release: Release
+) -> list[str]:
     answers = {
         i: ruled.get(i) or Answered(label, None if label else "unparsable") for i, label in calibration.labels.items()
     }
-    made = calibrate(release, identity, [answers])
+    own = calibrate(release, identity, [answers])
     # Who labelled the calibration set is the release's to say: the page warns of labels by language models with it.
     facts = {"readers", "agreed", "by_language_models"}
-    wrong = differences(calibration.model_dump(include=facts), made.model_dump(include=facts), "calibration set")
+    wrong = differences(calibration.model_dump(include=facts), own.model_dump(include=facts), "calibration set")
     pairs = [
-        ("overall", calibration.overall, made.overall),
-        *((str(b.criterion), a, b) for a, b in zip(calibration.criteria, made.criteria, strict=False)),
+        ("overall", calibration.overall, own.overall),
+        *((str(b.criterion), a, b) for a, b in zip(calibration.criteria, own.criteria, strict=False)),
     ]
-    wrong += [what for name, given, own in pairs for what in differences(given.model_dump(), own.model_dump(), name)]
-    if len(calibration.criteria) != len(made.criteria):
-        wrong.append("criteria")
-    return (
-        [Problem("calibration", where, f"its figures are not those of its own labels: {'; '.join(wrong[:3])}")]
-        if wrong
-        else []
-    )
+    wrong += [what for name, a, b in pairs for what in differences(a.model_dump(), b.model_dump(), name)]
+    return [*wrong, "criteria"] if len(calibration.criteria) != len(own.criteria) else wrong
 
 
 def differences(given: Any, own: Any, path: str) -> list[str]:

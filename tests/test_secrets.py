@@ -1,0 +1,164 @@
+"""Keys and passwords: what looks like one is never packed and never verified, and what doesn't stays as it is."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from submission_runs import ABOUT, Opened, build, copied, judged_offline, log, score
+
+from dataset_builder.release import Release
+from leaderboard import secrets
+from leaderboard.submit.pack import make
+from leaderboard.verify.verify import verify
+from replies.errors import RunError
+
+KEY = "hunter2hunter2"
+NAMES = (
+    *("pwd", "passwd", "pass", "credentials", "cookie", "bearer", "sig", "password", "api_key", "apiKey", "db_pass"),
+    *("userPass", "X-Signature", "session_id", "jwt", "client_secret", "access_token", "OPENAI_API_KEY", "oauth"),
+)
+VALUES = (
+    f"https://host/v1?sig={KEY}",
+    f"https://host/v1#key={KEY}",
+    "https://host/v1/a1B2c3D4e5F6g7H8",
+    "https://host/v1#a1B2c3D4e5F6g7H8",
+    "https://host/9f86d081884c7d659a2feaa0c55ad015/v1",
+    "https://host/%61%31B2c3D4e5F6g7H8/v1",
+    "https://host/8f3a9c1e-1b2c-4d5e-8f90-123456789abc/v1",
+    f"https://me:{KEY}@host/v1",
+    f"me:{KEY}@host/v1",
+    f"host;me:{KEY}@other",
+    f"pwd={KEY}",
+    f"cookie={KEY}",
+    f'{{"api_key": "{KEY}"}}',
+    f"{{'pass': '{KEY}'}}",
+    f'"{{\\"credentials\\": \\"{KEY}\\"}}"',
+    "Cookie: sid=123",
+    "authorization: bearer abcdefgh1",
+    "Basic dXNlcjpwYXNzd29yZA==",
+    "sk-" + "a1b2" * 6,
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+)
+HONEST_NAMES = (
+    *("model", "base_url", "num_concurrent", "max_gen_toks", "max_new_tokens", "eos_token", "stop_token_ids", "dtype"),
+    *("skip_special_tokens", "temperature", "until", "device_map", "compass", "bypass", "passage", "design", "monkey"),
+)
+HONEST_VALUES = (
+    "https://api.example.com/v1/chat/completions",
+    "http://127.0.0.1:8000/v1",
+    "https://res.example.com/openai/deployments/gpt-4o-2024-08-06/chat/completions",
+    "meta-llama/Llama-3.1-8B-Instruct",
+    "llama3:70b-instruct-q4_K_M",
+    "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b",
+    "ann@example.org",
+    "mailto:ann@example.org",
+    "https://example.org/about#contact",
+    "Trained on public text; it may pass: see the card.",
+)
+LONG = {
+    "eyJ-": 250_000,
+    "a:": 500_000,
+    "https://": 125_000,
+    "https://h/": 100_000,
+    "a1B": 333_333,
+    "user:": 200_000,
+    "cookie": 166_666,
+    "Bearer ": 142_857,
+    "-----BEGIN ": 90_000,
+}
+
+
+@pytest.fixture(scope="module")
+def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release of seven scenarios."""
+    return build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
+
+
+@pytest.fixture(scope="module")
+def demo(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An honest demo; read-only by agreement."""
+    return judged_offline(tmp_path_factory.mktemp("demo"), small)
+
+
+def test_a_submission_with_a_key_is_refused(demo: Path, small: Release, tmp_path: Path) -> None:
+    """Each by itself, as an argument: by the name that it is given under, or by its look."""
+    opened = Opened(copied(demo, tmp_path))
+    given = opened.submission["generation"]["arguments"]
+    passed: list[str] = []
+    for name, value in [*((name, "x") for name in NAMES), *(("extra", value) for value in VALUES)]:
+        opened.submission["generation"]["arguments"] = {**given, name: value}
+        found = verify(opened.close(), small).problems
+        passed += [f"{name}={value}"] if "secret" not in {p.kind for p in found} else []
+        assert KEY not in "".join(p.message for p in found)
+    assert passed == []
+
+
+def test_a_setting_that_is_named_like_a_key_is_refused(demo: Path, small: Release, tmp_path: Path) -> None:
+    """Texts only: a number is no key."""
+    opened = Opened(copied(demo, tmp_path))
+    opened.submission["generation"]["generation_kwargs"] |= {"session": "abc", "pass": 3}
+    (problem,) = verify(opened.close(), small).problems
+    assert (problem.kind, "session" in problem.message, "pass" in problem.message) == ("secret", True, False)
+
+
+def test_no_key_is_packed(small: Release, tmp_path: Path) -> None:
+    """Left out or cut off where a whole value isn't a key; else nothing is written."""
+    arguments = {name: KEY for name in NAMES} | {
+        "base_url": f"https://me:{KEY}@host/v1/a1B2c3D4e5F6g7H8/chat?sig={KEY}#key={KEY}",
+        "proxy": f"me:{KEY}@proxy:8080",
+        "dtype": "auto",
+    }
+    run = log(tmp_path / "run", small, config={"model": "hf", "model_args": arguments, "limit": None})
+    score(run, small)
+    made = make(run, small, ABOUT, tmp_path / "out")
+    assert made.verified.submission is not None
+    assert made.verified.submission.generation.arguments == {
+        "base_url": "https://host/v1",
+        "proxy": "proxy:8080",
+        "dtype": "auto",
+    }
+    everything = b"".join(p.read_bytes() for p in made.folder.iterdir())
+    assert KEY.encode() not in everything
+    assert b"a1B2c3D4" not in everything
+    assert "generation.arguments.pwd: left out, a name under which keys are given" in made.notes
+
+
+def test_a_key_in_a_whole_value_stops_the_packing(small: Release, tmp_path: Path) -> None:
+    """What can't be cut off without changing what the value says."""
+    arguments = {"extra": f"cookie={KEY}"}
+    run = log(tmp_path / "run", small, config={"model": "hf", "model_args": arguments, "limit": None})
+    score(run, small)
+    with pytest.raises(RunError, match=r"secret: .*generation\.arguments\.extra"):
+        make(run, small, ABOUT, tmp_path / "out")
+    assert list(tmp_path.glob("out/**/*")) == []
+
+
+@pytest.mark.parametrize("name", HONEST_NAMES)
+def test_other_names_are_kept(name: str) -> None:
+    """Tokens of text, and words that hold the letters of a password."""
+    assert not secrets.named_like(name)
+
+
+@pytest.mark.parametrize("value", HONEST_VALUES)
+def test_other_values_are_kept(value: str) -> None:
+    """Addresses, models, commits and sentences."""
+    assert not secrets.holds(value)
+
+
+@pytest.mark.parametrize("piece", LONG)
+def test_a_megabyte_of_almost_a_key_is_read_in_seconds(piece: str) -> None:
+    """Patterns run in linear time, shown at 1 MB."""
+    started = time.process_time()
+    secrets.holds(piece * LONG[piece])
+    assert time.process_time() - started < 5
+
+
+def test_an_argument_that_is_almost_a_key_does_not_stall(demo: Path, small: Release, tmp_path: Path) -> None:
+    """400 kB that begin like a JSON web token, a hundred thousand times."""
+    opened = Opened(copied(demo, tmp_path))
+    opened.submission["generation"]["arguments"]["extra"] = "eyJ-" * 100_000
+    started = time.process_time()
+    assert verify(opened.close(), small).state == "demo"
+    assert time.process_time() - started < 20

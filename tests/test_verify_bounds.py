@@ -1,0 +1,223 @@
+"""How much a submission may ask of whoever verifies it, and what may stand beside its messages."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+
+import pytest
+import tampering
+from submission_runs import Opened, as_chatml, build, copied, judged_offline
+
+from dataset_builder.release import Release
+from dataset_builder.schema import Row
+from judge.schema import JudgeAgreement
+from leaderboard.schema import Problem, Response, SubmittedJudge
+from leaderboard.verify import bounds, dates, template
+from leaderboard.verify.around import cut, fits
+from leaderboard.verify.reading import UnreadableError, once
+from leaderboard.verify.verify import verify
+from replies.schema import Reply
+
+
+@pytest.fixture(scope="module")
+def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release of seven scenarios."""
+    return build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
+
+
+@pytest.fixture(scope="module")
+def templated(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An honest demo with the text of a chat template; read-only by agreement."""
+    return judged_offline(tmp_path_factory.mktemp("templated"), small, form=as_chatml)
+
+
+def judge(members: int, repeats: int) -> SubmittedJudge:
+    agreement = [
+        JudgeAgreement(judge=f"m{n}", prompt_hash="0" * 16, measured=False, note="")
+        for n in range(members + (members > 1))
+    ]
+    return SubmittedJudge(name="panel", prompt_hash="0" * 16, answered_as=[], agreement=agreement, repeats=repeats)
+
+
+@pytest.mark.parametrize(
+    ("members", "repeats", "checks", "kinds"),
+    [
+        (1, 1, 10_331, []),  # the full tier
+        (3, 3, 3 * 10_331, []),  # in three repeats, a panel of three asked three times
+        (1, 100, 4_492, []),
+        (16, 100, 445, ["too_many_votes"]),  # the lite tier
+        (16, 100, 4_492, ["too_many_votes"]),
+        (1, 100, 100 * 10_331, ["too_many_votes"]),
+    ],
+)
+def test_votes_are_bounded(members: int, repeats: int, checks: int, kinds: list[str]) -> None:
+    """Members times repeats times checks, before anything is judged."""
+    assert [p.kind for p in bounds.too_much(judge(members, repeats), checks, [])] == kinds
+
+
+def test_what_judges_read_is_bounded() -> None:
+    """Long replies that many judges would read; reasoning, which nobody reads, doesn't count."""
+    long = [Reply(id="a", turns=("x" * 2**22,))] * 20
+    assert [p.kind for p in bounds.too_much(judge(16, 1), 1, long)] == ["too_much_text"]
+    assert bounds.too_much(judge(3, 1), 1, long) == []
+    assert bounds.too_much(judge(16, 1), 1, [Reply(id="a", turns=("<think>" + "x" * 2**22,))] * 20) == []
+
+
+def test_the_memory_for_replies_is_bounded() -> None:
+    """150 replies of 3.8 MB are refused of a run of 150 samples; a long reasoning in each of them is not."""
+
+    def held(letters: int, turns: int) -> Problem | None:
+        own = bounds.Held(turns)
+        said = Response(id="a", repeat=0, prompt_sha256="", requests=(), turns=("x" * letters,))
+        return next((p for _ in range(turns) if (p := own.add(said))), None)
+
+    assert held(100_000, 150) is None
+    assert held(100_000, 4_500) is None
+    assert (refused := held(3_800_000, 150)) is not None
+    assert refused.kind == "too_much_text"
+    assert held(3_800_000, 4_500) is not None
+
+
+def test_a_field_twice_among_half_a_million_is_found_at_once() -> None:
+    """Counting each would take the square of their number."""
+    started = time.process_time()
+    with pytest.raises(UnreadableError, match="field 'x' stands twice"):
+        once([*((str(n), n) for n in range(500_000)), ("x", 1), ("x", 2)])
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "stacked"),
+    [
+        ("plain", False),
+        ("e\u0301", False),
+        ("e" + "\u0301" * 128, False),
+        ("e" + "\u0301" * 129, True),
+        ("\u0323" * 129, True),
+        ("a" * 100 + "e" + "\u0301\u0323" * 100 + "b", True),
+        ("e\u0301 " * 10_000, False),
+        ("", False),
+        ("नमस्ते 👩‍👩‍👧 שָׁלוֹם", False),
+    ],
+)
+def test_marks_in_a_row_are_counted(text: str, stacked: bool) -> None:
+    """What any language writes is far below."""
+    assert [p.kind for p in bounds.stacked([text], "x")] == (["stacked_marks"] if stacked else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2026-07-26", date(2026, 7, 26)),
+        ("26 Jul 2026", date(2026, 7, 26)),
+        ("6 July 2026", date(2026, 7, 6)),
+        ("July 26, 2026", date(2026, 7, 26)),
+        ("May 06, 2026", date(2026, 5, 6)),
+    ],
+)
+def test_dates_that_templates_write(text: str, day: date) -> None:
+    """The forms of published templates, read where they stand and evened out."""
+    assert dates.evened(f"Today: {text}\n") == (f"Today: {dates.MARK}\n", [day])
+    assert dates.read(f"Today: {text}\n", 7) == (day, 7 + len(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 Crisis 2026",
+        "31 Jun 2026",
+        "2026-02-30",
+        "Julia 26, 2026",
+        "26 Jul 9999",
+        "0 Jul 2026",
+        "٢٦ Jul 2026",
+        "26 Ju 2026",
+    ],
+)
+def test_what_only_looks_like_a_date_is_text(text: str) -> None:
+    """It stays as it is, so that it differs between requests."""
+    assert dates.evened(text) == (text, [])
+    assert dates.read(text, 0) is None
+
+
+def test_two_hundred_kilobytes_of_dates_are_read_in_linear_time() -> None:
+    """Eight are dates, the rest is text, in cutting and in fitting alike."""
+    text = "26 Jul 2026 " * 17_000
+    started = time.process_time()
+    around, days, lacking = cut(f"{text}hello{text}", ["hello"])
+    assert (len(days), lacking) == (16, None)
+    assert fits(around, ["hello"], f"{text}hello{text}".replace("26 Jul", "27 Jul", 1)) is not None
+    assert fits(around, ["hello"], f"{text}hello{text}"[:-13] + "27 Jul 2026 ") is None
+    assert time.process_time() - started < 5
+
+
+def flagged(opened: Opened, release: Release, kind: str) -> list[str]:
+    """The messages of one kind of flag, of a submission that is not refused."""
+    verified = verify(opened.close(), release)
+    assert [(p.kind, p.message) for p in verified.problems] == []
+    return [f.message for f in verified.flags if f.kind == kind]
+
+
+def test_a_sign_in_conversations_is_flagged_or_refused(templated: Path, tmp_path: Path, small: Release) -> None:
+    """Refused where it leans towards crises or controls, flagged elsewhere; a turn's number is only flagged."""
+    opened = Opened(copied(templated, tmp_path / "a"), small)
+    tampering.in_long_talks("2")(opened)
+    (said,) = flagged(opened, small, "template_differs")
+    assert "between user and the end some requests hold '2' where others hold ''" in said
+    opened = Opened(copied(templated, tmp_path / "b"), small)
+    tampering.in_long_talks("🆘")(opened)
+    verified = verify(opened.close(), small)
+    seen = {p.kind for p in (*verified.problems, *verified.flags)}
+    assert seen & {"outside_text", "template_differs"}
+
+
+@pytest.mark.parametrize("sign", ["🆘", "988", "user model " * 9])
+def test_signs_in_every_request_are_shown(sign: str, templated: Path, tmp_path: Path, small: Release) -> None:
+    """A hint needs no letter; names of roles beyond a template's few are words, too."""
+    opened = Opened(copied(templated, tmp_path), small)
+    tampering.told(sign, sign)(opened)
+    (said,) = flagged(opened, small, "template_text")
+    assert sign.strip() in said
+
+
+def test_dates_that_follow_the_samples_a_little_are_flagged(small: Release) -> None:
+    """A third of the crises on the next day: a run may fall so, and a reader should look. All of them tell the label;
+    a day that falls as it likes says nothing.
+    """
+    rows = sorted(small.rows.values(), key=lambda r: r.id)
+
+    def told(late: Callable[[int, Row], bool]) -> tuple[list[str], list[str]]:
+        days = dates.Days()
+        for n, row in enumerate(rows):
+            days.add([date(2026, 7, 26 + late(n, row))], row)
+        problems, flags = days.told()
+        return [p.kind for p in problems], [f.kind for f in flags]
+
+    assert told(lambda n, row: row.polarity == "crisis" and n % 3 == 0) == ([], ["dates"])
+    assert told(lambda n, row: row.polarity == "crisis") == (["outside_text"], [])
+    assert told(lambda n, row: n % 2 == 0) == ([], [])
+
+
+def test_differences_are_cut_out() -> None:
+    """What two pieces begin and end with alike is no difference."""
+    assert template.apart("<a>\n[Round 2] ", "<a>\n[Round 3] ") == ("2", "3")
+    assert template.apart("x", "x") == ("", "")
+    assert template.apart("aa", "a") == ("a", "")
+    assert [list(template.carries(p)) for p in (("2", "3"), ("🆘", ""), ("no", "🆘"), (" ", ""))] == [
+        [],
+        ["signs"],
+        ["words"],
+        [],
+    ]
+
+
+def test_json_of_a_request_with_many_fields_does_not_stall() -> None:
+    """A request that is a list of messages is read by the same reader."""
+    fields = json.dumps({str(n): "x" for n in range(100_000)})
+    started = time.process_time()
+    assert len(json.loads(f"[{fields}]", object_pairs_hook=once)[0]) == 100_000
+    assert time.process_time() - started < 5
