@@ -155,9 +155,7 @@ def test_half_a_character_in_another_engines_file_is_read_or_named(tmp_path: Pat
     assert isinstance(found.answer, Parsed)
     str(found.answer).encode()
     path.write_text(json.dumps(openai_line("q\ud800", completion(GOOD))) + "\n")
-    with pytest.raises(
-        RunError, match=r"replies-1\.jsonl:1: is no batch result; expected a JSON object with custom_id"
-    ):
+    with pytest.raises(RunError, match=r"replies-1\.jsonl:1: is no batch result; expected a JSON object"):
         Replies(tmp_path)
 
 
