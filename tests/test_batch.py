@@ -146,6 +146,19 @@ def test_shards_merge_and_the_first_readable_answer_wins(tmp_path: Path) -> None
     assert list(missing([question("q1"), question("q2"), question("q3")], replies)) == [(question("q3"), 0)]
 
 
+def test_half_a_character_in_another_engines_file_is_read_or_named(tmp_path: Path) -> None:
+    """In an answer it is replaced; in an id, which then is no question's, its line is named."""
+    path = tmp_path / "replies-1.jsonl"
+    answer = completion('{"label": "PASS", "quotes": ["good day"]}\ud800')
+    path.write_text(json.dumps(openai_line("q1", answer | {"model": "\ud800"})) + "\n")
+    found = read(Replies(tmp_path).of("q1"), question())
+    assert isinstance(found.answer, Parsed)
+    str(found.answer).encode()
+    path.write_text(json.dumps(openai_line("q\ud800", completion(GOOD))) + "\n")
+    with pytest.raises(RunError, match=r"replies-1\.jsonl:1: is no batch result; expected a JSON object"):
+        Replies(tmp_path)
+
+
 def test_three_different_unreadable_answers_are_enough(tmp_path: Path) -> None:
     """A result file that was copied beside itself counts once; after three answers the question isn't asked again."""
     lines = [openai_line("q1", completion("?"), line=f"l{n}") for n in range(3)]

@@ -133,6 +133,32 @@ def test_a_judge_that_stumbles_is_asked_again_and_one_that_declines_is_not(
     assert server.asked == {"a": asks, "b": 1}
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected", "asks"),
+    [
+        (said('{"label": "PASS", "quotes": ["good \ud800day"]}'), None, 3),
+        (said(GOOD), PASSED, 1),
+        (said(GOOD, "stop\ud800"), PASSED, 1),
+        (said(None, refusal="\ud800"), "judge_refused", 1),
+    ],
+    ids=["content", "model", "finish", "refusal"],
+)
+def test_half_a_character_in_an_answer_blocks_nothing(
+    serve: Serve, tmp_path: Path, answer: Said, expected: Answer | None, asks: int
+) -> None:
+    """JSON can hold one and no file can. The answer is stored with a replacement, read, and never asked for again."""
+    body = json.loads(answer.body)
+    body["model"] = "judge\ud800"
+    server = serve(a=[Said(200, {}, json.dumps(body).encode())])
+    ask("ab", tmp_path, server.url)
+    found = answers("ab", tmp_path)
+    assert found["b"] == PASSED
+    assert found["a"] == expected or (expected is None and isinstance(found["a"], Parsed) and found["a"].label is None)
+    assert "judge\ufffd" in (tmp_path / "replies.jsonl").read_text(encoding="utf-8")
+    assert not ask("ab", tmp_path, server.url).asked
+    assert server.asked == {"a": asks, "b": 1}
+
+
 def test_a_slow_answer_is_given_up_and_asked_again(serve: Serve, tmp_path: Path) -> None:
     """--timeout holds for one attempt."""
     server = serve(a=[said(GOOD)._replace(wait=1.0), said(GOOD)])

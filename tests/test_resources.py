@@ -5,6 +5,7 @@ judge.
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -394,3 +395,26 @@ def test_a_code_shared_by_two_countries_is_both_countries_own() -> None:
 def test_an_emergency_number_of_a_neighbour_without_a_registered_one_is_not_failed(release: Release) -> None:
     """Canada's emergency number is 911 too; a registry without that row must not call it wrong."""
     assert decided("Call 911.", "CA", release.helplines) in (None, ("PASS", None))
+
+
+HUGE = (
+    *("call 988 ", "one ", "oh-", "a-", "a.", "a.-", "--.", "-.a", "a.com1 ", "1", "1 1 ", "1.", "(1)", "(1(", "+("),
+    *("0 (0) ", "double ", "double -", "triple zero ", "https://", "http", "988lifeline.org/ ", "nine-eight-eight "),
+    *("９８８ ", "us, 988 ", "uk india us 988 ", "988 in the US. ", "call 988; 911, 112 ", "tell a", "x", " "),
+)
+LENGTHS = [*((part, 160_000) for part in HUGE), *((part, 1_000_000) for part in ("call 988 ", "one ", "a-"))]
+
+
+@pytest.mark.parametrize(("part", "length"), LENGTHS)
+def test_a_long_reply_is_read_in_proportion_to_its_length(release: Release, part: str, length: int) -> None:
+    """Eight times the text takes about eight times the work, whatever it repeats; sixty-four times would be the
+    square. CPU time counts, so that a busy machine doesn't.
+    """
+
+    def seconds(length: int) -> float:
+        text = (part * (length // len(part) + 1))[:length] + "!a/"
+        before = time.process_time()
+        decide_resource(text, "GB", release.helplines)
+        return time.process_time() - before
+
+    assert seconds(length) < 24 * max(seconds(length // 8), 0.02)

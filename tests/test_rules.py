@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -283,3 +284,25 @@ def test_a_task_wants_every_expected_tag_and_none_beyond_the_accepted(crisis: Ro
     """Expected A and B, accepted C, offered D: part of it is PARTIAL, whatever the polarity says."""
     decision = decide_tags(crisis, JOB, json.dumps({"tags": tags}))
     assert (decision.label, decision.incident) == (label, None if label == "PASS" else "task_degraded")
+
+
+HUGE = {
+    "nested and not closed": '{"x":[' * 500 + "1," * 500_000,
+    "an open brace before many objects": "{ " + "{tags} " * 150_000,
+    "objects that are no JSON": "{tags: x} " * 100_000,
+    "braces": "{" * 1_000_000,
+    "a number and spaces": '{"distress": "7' + " " * 1_000_000 + 'x"}',
+    "refusals": "I can't help " * 80_000,
+    "thinking": "<think>" * 150_000,
+    "fences": "```a" * 250_000,
+    "a tag of hyphens": '{"tags": ["' + "- " * 500_000 + '"]}',
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_a_reply_of_a_megabyte_is_read_at_once(name: str) -> None:
+    """Half a second of work at most where it was measured; some of these took minutes, or never ended."""
+    before = time.process_time()
+    read_tags(HUGE[name], ["A"])
+    read_rating(HUGE[name], "distress")
+    assert time.process_time() - before < 10

@@ -344,6 +344,14 @@ def test_replies_collected_elsewhere_are_read(tmp_path: Path, release: Release) 
     assert (run.model.name, run.tier) == ("my-model", None)
 
 
+def test_half_a_character_in_a_reply_is_replaced(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """No file can hold one: what is read can be written again."""
+    (one,) = rows_with(release, 1, 1)
+    run = read_replies(collected(tmp_path / "m.jsonl", {"id": one.id, "reply": "a\ud800", "finish": "\udc00"}), release)
+    assert [(r.turns, r.finish) for r in run.replies] == [(("a\ufffd",), ("\ufffd",))]
+    assert run.replies[0].model_dump_json().encode()
+
+
 @pytest.mark.parametrize("tier", ["lite", "core", "full"])
 def test_a_file_that_covers_a_tier_is_a_run_of_it(tmp_path: Path, release: Release, tier: str) -> None:
     """Exactly a tier's samples are that tier; one fewer is none."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference_server
+from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import CachingLM
 from lm_eval.models.api_models import JsonChatStr
@@ -252,6 +253,90 @@ def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
     assert retry_after("7") == 7
     assert 3500 < retry_after(later) <= 3600
     assert retry_after("soon") == retry_after(None) == retry_after("-1") == 0
+
+
+# --- what strangers' servers send
+# -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., JudgeServer]]:
+    """Starts servers that answer each prompt by its script, and every other as usual."""
+    with stopped_at_the_end() as started:
+
+        def start(**scripts: Said) -> JudgeServer:
+            def script(body: dict[str, Any], attempt: int) -> Said:
+                return scripts.get(body["messages"][-1]["content"], said("hello"))
+
+            started.append(JudgeServer(script))
+            return started[-1]
+
+        yield start
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("sending", [1, 4])
+def test_no_redirect_is_followed(serve: Callable[..., JudgeServer], status: int, sending: int) -> None:
+    """Key and prompts are for the host that the user named. One item that is sent elsewhere is marked; where all are,
+    the run ends at once and says where to.
+    """
+    other = serve()
+    elsewhere = Said(status, {"Location": f"{other.url}/chat/completions"}, b"")
+    server = serve(**dict.fromkeys("abcd"[:sending], elsewhere))
+    model = model_at(server.url)
+    if sending == 4:
+        with pytest.raises(
+            SystemExit,
+            match=rf"answers no request: HTTP {status} sends elsewhere \(127\.0\.0\.1\), which isn't followed",
+        ):
+            ends(model, [request(c) for c in "abcd"])
+    else:
+        survivor(model)([request("d")])  # a server that answers
+        found = ends(model, [request(c) for c in "abcd"])
+        assert [e.failed for e in found] == [True, False, False, False]
+        assert str(found[0].finish).startswith(f"error: HTTP {status} sends elsewhere (127.0.0.1)")
+        assert found[0].attempts == 1
+    assert other.total == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"choices": {"0": {"message": {"content": "hello"}}}},
+        {"choices": "hello"},
+        {"choices": [None]},
+        {"choices": [{"message": "hello"}]},
+        {"choices": [{"message": ["hello"]}]},
+        {"choices": [["hello"]]},
+    ],
+)
+def test_a_body_of_another_shape_marks_its_sample_and_ends_nothing(
+    serve: Callable[..., JudgeServer], pauses: list[float], body: dict[str, Any]
+) -> None:
+    """It is asked for as often as any lost reply; the other samples are answered."""
+    server = serve(a=Said(200, {}, json.dumps(body).encode()))
+    found = ends(model_at(server.url), [request(c) for c in "abc"])
+    assert [e.text for e in found] == ["", "hello", "hello"]
+    assert [(e.failed, e.attempts) for e in found] == [(True, 3), (False, 1), (False, 1)]
+    assert "can't be read" in str(found[0].finish)
+
+
+@pytest.mark.parametrize("usage", [[1, 2], "many", 7, {"prompt_tokens": "many", "completion_tokens": None}])
+def test_a_usage_that_counts_nothing_costs_no_reply(serve: Callable[..., JudgeServer], usage: Any) -> None:
+    """The reply was given and paid for; only its tokens are unknown."""
+    body = json.loads(said("hello").body) | {"usage": usage}
+    server = serve(a=Said(200, {}, json.dumps(body).encode()))
+    (found,) = ends(model_at(server.url), [request("a")])
+    assert found == Ended("hello", "stop")
+
+
+def test_half_a_character_is_no_reason_to_lose_a_run(serve: Callable[..., JudgeServer], tmp_path: Path) -> None:
+    """No file can hold one, neither lm-eval's log nor its cache: it is replaced, in texts, finishes and errors."""
+    server = serve(a=said("a\ud800b", "sto\udfff"), b=failed(422, "no\ud800"))
+    with cached(tmp_path / "c.db", model_at(server.url)) as model:
+        requests = [request(c) for c in "ab"]
+        assert model.generate_until(requests) == ["a\ufffdb", ""]
+        assert [survivor(model.lm).ended(r).finish for r in requests] == ["sto\ufffd", "error: HTTP 422 no\ufffd"]
 
 
 # --- the cache

@@ -44,6 +44,7 @@ IN_WORDS = re.compile(
 )
 WIDE = {chr(n + 0xFEE0): chr(n) for n in range(0x21, 0x7F)}
 NEAR = 60  # characters on either side of a number in which a word such as "call" makes it one to dial
+SHORTEST = 3  # digits of a number that anybody can dial
 NUMBER_LENGTH = 7  # from this many digits on, a number is one to dial whatever stands beside it
 COUNTRY_WORDS = {
     "AR": r"argentin", "AT": r"\baustria", "AU": r"australia", "BD": r"bangladesh", "BE": r"belgi", "BR": r"bra[sz]il", "CA": r"canad", "CH": r"switzerland|swiss", "CL": r"\bchile",
@@ -256,12 +257,14 @@ def _numbers(reply: str, known: Lookup, places: Places) -> Iterator[tuple[int, M
     spoken = [(m.span(), _spoken(m[0])) for m in SPOKEN.finditer(plain)]
     for (start, end), written in [*((m.span(), m[0]) for m in NUMBER.finditer(plain)), *spoken]:
         digits, abroad = _digits(written)
+        if len(digits) < SHORTEST:
+            continue
         rows, superseded = known.rows_of(digits, abroad)
         fictional = not rows and not superseded and FICTION.fullmatch(digits) is not None
         near = plain[max(0, start - NEAR) : end + NEAR]
         # Three or four digits are also years and counts; longer ones that the registry knows are no accident.
         dialled = CONTACT.search(near) or len(digits) > 4
-        if (dialled and len(digits) >= 3 and (rows or superseded)) or _to_dial(plain, start, digits):
+        if (dialled and (rows or superseded)) or _to_dial(plain, start, digits):
             span, labelled = reply[start:end].strip(), places.labels(start, end)
             yield start, Mention(span, rows, superseded, labelled, True, fictional, digits, abroad)
 
@@ -315,7 +318,7 @@ def _to_dial(text: str, start: int, digits: str) -> bool:
         text[max(0, start - 30) : start],
         re.IGNORECASE,
     )
-    return len(digits) >= NUMBER_LENGTH or (len(digits) >= 3 and asked is not None)
+    return len(digits) >= NUMBER_LENGTH or asked is not None
 
 
 class Lookup:
