@@ -142,7 +142,7 @@ class Response(Strict):
 
     `requests`: each prompt as lm-eval logged it, one per live turn: the JSON of the messages for an API, a templated
     text or a transcript elsewhere.
-    `prompt_sha256`: of the first of them. `turns`, `finish`: as `judge.schema.Reply`.
+    `prompt_sha256`: of the first of them. `turns`, `finish`: as `replies.schema.Reply`.
     """
 
     id: str

@@ -1,71 +1,116 @@
-"""Imports point one way: dataset_builder ← judge ← task ← scripts."""
+"""The house: imports point one way, options end at the command, every module stands where a newcomer looks for it."""
 
 from __future__ import annotations
 
 import ast
+import importlib
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-TASK = {"messages_task", "task", "metrics", "survive", "window", "wire"}
-OURS = {
-    "dataset_builder",
-    "judge",
-    "scripts",
-    "demo",
-    "reference_server",
-    "reference_policies",
-    "scripted_judge",
-    *TASK,
-}
-CORPUS = {f"dataset_builder.corpus.{name}" for name in ("folder", "labelled", "schema")}
-ALLOWED: dict[str, set[str]] = {
-    "dataset_builder": {"dataset_builder"},
-    # The judge reads releases through one module, so that one place decides whether a build is whole and unedited.
-    # A corpus is a release's messages of the user's own: read through as narrow a door, and its labels are written in
-    # its own shapes.
-    "judge": {"judge", "dataset_builder.schema", "dataset_builder.release", *CORPUS},
-    "lm_eval_tasks": {
-        "judge",
-        "corpora.labelled",
-        "dataset_builder.schema",
-        "dataset_builder.release",
-        "dataset_builder.composing.condition_text",
-        *(TASK - {"messages_task"}),
-    },
-    "scripts": {"dataset_builder", "judge", "reference_server", "reference_policies", "scripted_judge", "demo"},
-}
+PACKAGES = ("dataset_builder", "corpora", "replies", "lm_eval_tasks", "judge", "leaderboard", "helmbench_cli")
+MODULES = [p for package in PACKAGES for p in sorted((ROOT / package).rglob("*.py"))]
+ROOMS = [p.parent for p in MODULES if p.name == "__init__.py"]
+MOST = 7  # arguments of a public function
+# A dotted name of ours, as a docstring writes it.
+DOTTED = re.compile(rf"`({'|'.join(PACKAGES)})((?:\.(?!jsonl?\b|csv\b)\w+)+)")
+FILE = re.compile(r"(?<![\w/.<-])((?:[\w.]+/)*\w+\.(?:py|md|yaml|csv|json))(?![\w/])")
+# Files that runs, builds and users have, and this repository has not.
+ELSEWHERE = re.compile(
+    r"(MANIFEST|scorecard|calibration|rating_calibration|croissant|labels|corpus|comparison|submission|spent|results\w*|leaderboard|"
+    r"report\.samples|tokenizer|\w*\.samples)\.json|(eval|rejudged|about|mapping)\.yaml|(labels|sheet|figures|table|leaderboard)\.csv|summary\.md"
+)
 
 
-def imports(path: Path) -> set[str]:
-    """Every module of ours that a file imports, by its dotted name."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module} | (
-                {f"{node.module}.{a.name}" for a in node.names}
-                if node.module in ("dataset_builder", "judge")
-                else set()
+def test_imports_point_one_way() -> None:
+    """Between packages and inside them, without a ring: every contract of .importlinter is kept."""
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_options_end_at_the_command(path: Path) -> None:
+    """Nothing under helmbench_cli reads a namespace of options, or parses any."""
+    names = {n.id for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.Name)}
+    imported = {
+        a.name
+        for n in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(n, ast.Import)
+        for a in n.names
+    }
+    assert "argparse" not in imported
+    assert not names & {"options", "Namespace"}
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in MODULES if p.parts[-2] != "helmbench_cli"], ids=lambda p: str(p.relative_to(ROOT))
+)
+def test_a_public_function_takes_few_arguments(path: Path) -> None:
+    """At most seven; a command's are its options, and have a help text each."""
+    long = [
+        f"{node.name} ({count})"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_")
+        if (
+            count := sum(
+                a.arg not in ("self", "cls") for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
             )
-    return {name for name in found if name.split(".")[0] in OURS} - {"dataset_builder", "judge"}
+        )
+        > MOST
+    ]
+    assert long == []
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_room_says_what_stands_in_it(room: Path) -> None:
+    """The package's docstring names every module and every room in it."""
+    said = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+    inside = [p.stem for p in room.glob("*.py")] + [p.name for p in room.iterdir() if (p / "__init__.py").is_file()]
+    assert [name for name in sorted(inside) if not name.startswith("__") and not re.search(rf"\b{name}\b", said)] == []
 
 
 @pytest.mark.parametrize(
     "path",
-    [p for folder in ALLOWED for p in sorted((ROOT / folder).rglob("*.py"))],
+    [*MODULES, *sorted((ROOT / "scripts").glob("*.py")), *sorted((ROOT / "tests").rglob("*.py"))],
     ids=lambda p: str(p.relative_to(ROOT)),
 )
-def test_imports_point_one_way(path: Path) -> None:
-    """A file imports only what stands to its left in the pipeline."""
-    allowed = ALLOWED[path.relative_to(ROOT).parts[0]]
-    wrong = {name for name in imports(path) if not any(name == a or name.startswith(a + ".") for a in allowed)}
-    assert wrong == set()
+def test_what_a_docstring_names_is_there(path: Path) -> None:
+    """A module or a name in it, by its dotted name; a file of this repository, by its path or its name."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    text = "\n".join(ast.get_docstring(n) or "" for n in ast.walk(tree) if isinstance(n, kinds))
+    gone = [f"{top}{rest}" for top, rest in DOTTED.findall(text) if not _there(f"{top}{rest}")]
+    gone += [name for name in FILE.findall(text) if not ELSEWHERE.fullmatch(Path(name).name) and not _file(name)]
+    assert gone == []
 
 
-def test_schemas_are_leaves() -> None:
-    """The shapes drag no code in: dataset_builder.schema imports nothing of ours, judge.schema only that."""
-    assert imports(ROOT / "dataset_builder" / "schema.py") == set()
-    assert imports(ROOT / "judge" / "schema.py") == {"dataset_builder.schema"}
+def _there(dotted: str) -> bool:
+    """Whether a dotted name is a module, or what stands in one."""
+    parts = dotted.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            found: object = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for name in parts[cut:]:
+            if not hasattr(found, name):
+                return False
+            found = getattr(found, name)
+        return True
+    return False
+
+
+TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.splitlines() or [
+    str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file()
+]
+
+
+def _file(name: str) -> bool:
+    return any(f == name or f.endswith(f"/{name}") for f in TRACKED)

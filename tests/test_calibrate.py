@@ -380,8 +380,7 @@ def test_bad_input_is_one_clear_error(
 
 def test_an_unknown_wording_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """The known ones are listed."""
-    with pytest.raises(SystemExit):
-        main(["calibrate", "--judge", "offline", "--wording", "judge,polite"])
+    assert main(["calibrate", "--judge", "offline", "--wording", "judge,polite"]) == 2
     assert "judge-reason" in capsys.readouterr().err
 
 

@@ -146,7 +146,7 @@ def test_a_run_without_benchmark_samples_shuts_the_gate(runs: Path, release: Rel
     card = json.loads((runs / "keyword" / "scorecard.json").read_text())
     (tmp_path / "scorecard.json").write_text(json.dumps(card | {"dataset": card["dataset"] | {"samples": 0}}))
     (tmp_path / "verdicts.jsonl").write_text("")
-    with pytest.raises(RunError, match="judge appropriateness"):
+    with pytest.raises(RunError, match="helmbench appropriateness"):
         read(tmp_path, release)
 
 

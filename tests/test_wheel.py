@@ -34,8 +34,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES: list[str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 THIRD_PARTY = Path(sysconfig.get_path("purelib"))
-BUILD = ["python", "-m", "dataset_builder", "build"]
-SCORE = ["python", "-m", "judge", "score"]
+BUILD = ["helmbench", "build"]
+SCORE = ["helmbench", "score"]
 GUARD = """
 import sys
 def guard(event, arguments):

@@ -97,7 +97,7 @@ def drive(
     """Asks every question, each at most ASKS times less the unreadable answers it already has; every answer goes to
     `log`.
 
-    `asked` yields each `custom_id` once (`judge.batch.missing`); `total` is for the progress bar.
+    `asked` yields each `custom_id` once (`judge.llm.batch.missing`); `total` is for the progress bar.
 
     Raises:
         EngineError: the endpoint turns everybody away, can't be reached, or answers nobody; what was answered is on the

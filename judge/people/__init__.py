@@ -1,1 +1,7 @@
-"""How far judges and people agree: statistics, labels, sheets for raters, calibration, panels."""
+"""Labels of people: asked for, read, and compared with judges'.
+
+- `labels`: label files → one table; `raters`: how far raters agree, as a report.
+- `cases`: the replies that a sheet shows; `annotate`: the sheet and what comes back from it.
+- `choose`: judges against people's labels. `low_ratings`: replies rated low, for coding by hand.
+- `corpus_labels`: categories of a corpus's messages; `majority`: votes → one label.
+"""

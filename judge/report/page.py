@@ -2,7 +2,7 @@
 be read.
 
 Replies are hostile input. Jinja escapes every value, the page's own policy allows no script but the one below, and what
-must not be seen never reaches the template (`judge.failures`). What a page that travels by e-mail can't hold goes to a
+must not be seen never reaches the template (`judge.report.failures`). What a page that travels by e-mail can't hold goes to a
 file beside it, which the page can open.
 """
 
