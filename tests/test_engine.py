@@ -316,7 +316,7 @@ def test_no_more_questions_are_under_way_than_asked_for(serve: Serve, tmp_path: 
 def test_two_runs_can_not_write_one_file(serve: Serve, tmp_path: Path) -> None:
     """A second process would ask everything twice; it is told to wait."""
     log = Log(tmp_path)
-    with pytest.raises(EngineError, match=r"replies\.jsonl: another `judge run` is writing it"):
+    with pytest.raises(EngineError, match=r"replies\.jsonl: another `helmbench run` is writing it"):
         ask("a", tmp_path, serve().url)
     log.close()
     ask("a", tmp_path, serve().url)

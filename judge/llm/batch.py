@@ -2,10 +2,8 @@
 engine's.
 
 One folder per judge, RUN_DIR/judge/<model>/. `replies*.jsonl` may be several (our live engine's `replies.jsonl`, shards
-of
-`vllm run-batch`, a provider's results) and may hold several lines for one question: they merge by `custom_id`, and the
-first
-answer that can be read wins. A question without one is *missing* until ASKS answers to it could not be read.
+of `vllm run-batch`, a provider's results) and may hold several lines for one question: they merge by `custom_id`, and
+the first answer that can be read wins. A question without one is *missing* until ASKS answers to it could not be read.
 """
 
 from __future__ import annotations
@@ -113,9 +111,7 @@ def used(record: dict[str, Any]) -> Tokens:
 
 
 def read(records: Iterable[dict[str, Any]], request: JudgeRequest) -> Read:
-    """What the lines of one question come to: the first readable answer, else a refusal, else why none could be
-    read.
-    """
+    """What the lines of one question come to: the first readable answer, else a refusal, else why none could be read."""
     refused, unreadable, seen = False, list[Parsed](), set[str]()
     for record in records:
         identity = record.get("id")
@@ -240,7 +236,7 @@ class Log:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel lets go of it, however the process ends
         except OSError:
             self._file.close()
-            raise EngineError(f"{self.path}: another `judge run` is writing it; wait for it, or stop it") from None
+            raise EngineError(f"{self.path}: another `helmbench run` is writing it; wait for it, or stop it") from None
         self._mend()
         directory = os.open(where, os.O_RDONLY)
         os.fsync(directory)  # the file's name is on the disk too
