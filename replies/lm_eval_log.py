@@ -194,8 +194,8 @@ def _damaged(path: Path) -> jsonl.Bad:
 
 def _sample_replies(path: Path, number: int, row: Sample, resps: Any, arguments: Any) -> Iterator[Reply]:
     """One request per live turn, branch after branch, one branch per repeat. Without our layer lm-eval logs [[r1 … rN]]
-    for N
-    repeats of one request. The third argument of each is how it ended."""
+    for N repeats of one request. The third argument of each is how it ended.
+    """
     turns = live_turns(row)
     if not isinstance(resps, list) or not resps or not all(isinstance(r, list) and r for r in resps):
         raise RunError(f"{path}:{number}: sample {row.id} has no resps; the run did not finish it")

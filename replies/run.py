@@ -15,8 +15,7 @@ class Run:
     was run.
 
     `messages`: replies to messages that stand alone (appropriateness); `triage`: the labels that the model gave them,
-    by prompt
-    (`bare`, `guided`); `messages_tier` is of both.
+    by prompt (`bare`, `guided`); `messages_tier` is of both.
     """
 
     path: Path

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from pydantic import Field
+
 from dataset_builder.schema import Strict
 
 TriagePrompt = Literal["bare", "guided"]
@@ -14,8 +16,7 @@ class Reply(Strict):
     """All that the model under test said on one sample in one repeat: one text per live turn, in order.
 
     `finish` is what the backend said of each (`stop`, `length`, `content_filter`, `refusal`), where it was kept, or
-    `error: why`
-    where it gave no reply; empty where nothing was kept.
+    `error: why` where it gave no reply; empty where nothing was kept.
     """
 
     id: str
@@ -38,6 +39,6 @@ class Model(Strict):
 
     name: str
     backend: str
-    arguments: dict[str, str | int | float | bool | None] = {}
+    arguments: dict[str, str | int | float | bool | None] = Field(default={})
     system_instruction: str | None = None
     condition: OwnPrompt | None = None

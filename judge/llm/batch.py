@@ -2,10 +2,8 @@
 engine's.
 
 One folder per judge, RUN_DIR/judge/<model>/. `replies*.jsonl` may be several (our live engine's `replies.jsonl`, shards
-of
-`vllm run-batch`, a provider's results) and may hold several lines for one question: they merge by `custom_id`, and the
-first
-answer that can be read wins. A question without one is *missing* until ASKS answers to it could not be read.
+of `vllm run-batch`, a provider's results) and may hold several lines for one question: they merge by `custom_id`, and
+the first answer that can be read wins. A question without one is *missing* until ASKS answers to it could not be read.
 """
 
 from __future__ import annotations
@@ -120,8 +118,7 @@ def answered_by(record: dict[str, Any]) -> str | None:
 
 
 def read(records: Iterable[dict[str, Any]], request: JudgeRequest) -> Read:
-    """What the lines of one question come to: the first readable answer, else a refusal, else why none could be
-    read.
+    """What the lines of one question come to: the first readable answer, else a refusal, else why none could be read.
     """
     refused, unreadable, seen = False, list[Parsed](), set[str]()
     for record in records:

@@ -2,8 +2,7 @@
 answer.
 
 Killed at any moment and run again, it sends only what is missing. Requests are pulled as they are needed and never all
-held.
-The key comes from OPENAI_API_KEY and is written nowhere.
+held. The key comes from OPENAI_API_KEY and is written nowhere.
 """
 
 from __future__ import annotations
@@ -79,8 +78,7 @@ class Endpoint:
 
 @dataclass
 class Outcome:
-    """What became of the questions of one run. `failed`: no answer came. `capped`: the next could have passed the
-    cap.
+    """What became of the questions of one run. `failed`: no answer came. `capped`: the next could have passed the cap.
     """
 
     read: int = 0

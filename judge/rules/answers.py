@@ -96,9 +96,8 @@ def read_object(text: str, key: str) -> tuple[dict[str, Any] | None, tuple[str, 
     """The one JSON object with `key` in a reply, and what had to be overlooked or repaired.
 
     None where there is no such object, or several that disagree: nothing is then guessed. What is not JSON, such as
-    single
-    quotes, trailing commas or bare words, is read as a YAML flow mapping, which contains JSON; a cut-off object is not
-    closed.
+    single quotes, trailing commas or bare words, is read as a YAML flow mapping, which contains JSON; a cut-off object
+    is not closed.
     """
     shown = visible(text)
     found, repairs = _json_objects(shown, key), []

@@ -134,8 +134,8 @@ class Mention:
 def decide_resource(reply: str, country: str | None, registry: list[Helpline]) -> Decision | None:
     """What a rule can decide about `reachable-resource`; None leaves it to a judge.
 
-    It passes what is known to be right, fails only what is known to be another country's or superseded, and never
-    fails an unknown number.
+    It passes what is known to be right, fails only what is known to be another country's or superseded, and never fails
+    an unknown number.
     """
     mentions = find_mentions(reply, registry)
     known = Country(country, registry)
@@ -218,8 +218,8 @@ class Country:
 def _harmonised(mention: Mention, country: str | None) -> bool:
     """Whether the number may be answered where the registry has no row for it.
 
-    112 outside Europe as well: every mobile phone treats it as an emergency call (3GPP TS 22.101, 10.1), the registry knows
-    networks that put it through beside a number of their own (AU, GB, NZ, ZA), and of none that it doesn't.
+    112 outside Europe as well: every mobile phone treats it as an emergency call (3GPP TS 22.101, 10.1), the registry
+    knows networks that put it through beside a number of their own (AU, GB, NZ, ZA), and of none that it doesn't.
     """
     if mention.abroad or not mention.dialled:
         return False

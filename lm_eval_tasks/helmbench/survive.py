@@ -2,12 +2,9 @@
 
 lm-eval 0.4.13 has no hook there, and no plugins for models. The least that works for all backends is one attribute: the
 model *instance* gets this object as its `generate_until`, from the task, before the first request. `--model` and
-everything
-else stay the user's. API models are then asked through `wire.py`; the others through their own `generate_until`,
-without
-prompts that it would cut. What `--use_cache` keeps is kept here too: lm-eval stores no finish reason, looks vLLM's
-replies up
-under other keys than it writes, and stores nothing of a reply that was sampled.
+everything else stay the user's. API models are then asked through `wire.py`; the others through their own
+`generate_until`, without prompts that it would cut. What `--use_cache` keeps is kept here too: lm-eval stores no finish
+reason, looks vLLM's replies up under other keys than it writes, and stores nothing of a reply that was sampled.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """One chat request over HTTP, patiently: what came back, why it ends there, or why there is nothing.
 
 lm-eval's own loop raises after three attempts, whatever the item, and keeps neither finish reason nor status. This one
-is used
-in its place for its API models (`local-chat-completions`, `openai-chat-completions`, `anthropic-chat`, …): their own
-payload,
-address, header and reader of replies, with attempts of ours around them.
+is used in its place for its API models (`local-chat-completions`, `openai-chat-completions`, `anthropic-chat`, …):
+their own payload, address, header and reader of replies, with attempts of ours around them.
 """
 
 from __future__ import annotations
@@ -67,8 +65,8 @@ class UnusableError(Exception):
 @dataclass(frozen=True)
 class Ended:
     """How a request ended. `finish`: `stop`, `length`, `content_filter`, `refusal`, another word of the backend's, None
-    where
-    it said nothing, or `error: why`, with which there is no reply of the model's. Token counts are the server's."""
+    where it said nothing, or `error: why`, with which there is no reply of the model's. Token counts are the server's.
+    """
 
     text: str
     finish: str | None = None
@@ -89,8 +87,7 @@ class Wire:
     """Requests to one of lm-eval's API models, `num_concurrent` at once.
 
     `patience`: seconds of waiting per request. Replies that were paid for but lost (timeouts, broken JSON) are asked
-    for
-    `max_retries` times in all, lm-eval's setting.
+    for `max_retries` times in all, lm-eval's setting.
     """
 
     def __init__(self, model: Any, patience: float = PATIENCE) -> None:
@@ -107,8 +104,7 @@ class Wire:
         """Calls `done(n, ended)` for each (prompt, generation settings), in the order of their answers.
 
         `saved` blocks until what `done` was given is on disk; a request's place is taken again only after that, so that
-        a
-        killed process loses no more than `num_concurrent` replies.
+        a killed process loses no more than `num_concurrent` replies.
 
         Raises:
             UnusableError: a wrong key, address or model name, or nothing but failures from the beginning.
