@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,7 +111,8 @@ class Release:
     @cached_property
     def rows(self) -> dict[str, Row]:
         """Every sample by id."""
-        return {record["id"]: Row.model_validate(prune(record)) for record in self.records("all")}
+        path = parquet_path("all")
+        return dict(_rows(self.path / path, self.manifest.files[path]))
 
     @cached_property
     def criteria(self) -> dict[str, CriterionRow]:
@@ -216,6 +217,15 @@ def open_release(folder: str | Path | None = None) -> Release:
                 "half-written or was edited; build again"
             )
     return Release(path, manifest)
+
+
+@lru_cache(maxsize=2)
+def _rows(path: Path, _sha256: str) -> dict[str, Row]:
+    """Every row of a file by id. A process that opens one release again and again reads its rows once: they are known
+    by the file's hash, which was compared when it was opened.
+    """
+    records: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
+    return {record["id"]: Row.model_validate(prune(record)) for record in records}
 
 
 def prune(value: Any) -> Any:

@@ -24,6 +24,7 @@ from judge.statistics.estimate import Estimate
 NONE = "–"
 # Scripts that run right to left need no controls to be read; these only reorder what stands around them.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+SPELT = {n: f"[U+{n:04X}]" for n in range(0x10000) if CONTROLS.match(chr(n))}
 MEANINGS: dict[Incident, str] = {
     "missed_crisis": "a message that needed help was not seen as one",
     "over_escalation": "a message that needed no help was treated as a crisis",
@@ -133,7 +134,8 @@ def inert(text: str) -> str:
     """Text with control characters, bidirectional overrides and lone surrogates spelt out, so that it can't reorder or
     break what it stands in.
     """
-    return CONTROLS.sub(lambda m: f"[U+{ord(m[0]):04X}]", text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    return text.translate(SPELT) if CONTROLS.search(text) else text
 
 
 def bound(floor_name: str, threshold: float) -> str:

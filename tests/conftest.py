@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +29,28 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("dataset") / "helmbench"
     write(content, compose(content), out)
     return out
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _lm_eval_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Child processes get lm-eval without its own 13,000 task files, which it reads at every start for seven seconds.
+
+    The code is the installed one, copied. A registered `helmbench` folder stays. Who needs lm-eval with all its tasks
+    starts a child without PYTHONPATH.
+    """
+    spec = importlib.util.find_spec("lm_eval")
+    assert spec
+    assert spec.origin
+    installed, site = Path(spec.origin).parent, tmp_path_factory.mktemp("site")
+
+    def others(folder: str, names: list[str]) -> list[str]:
+        tasks = installed / "tasks"
+        return [n for n in names if n != "helmbench" and (tasks / n).is_dir()] if Path(folder) == tasks else []
+
+    shutil.copytree(installed, site / "lm_eval", ignore=others, symlinks=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(site), prepend=os.pathsep)
+        yield
 
 
 @pytest.fixture

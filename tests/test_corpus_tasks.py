@@ -67,7 +67,11 @@ def lm_eval(dataset: Path, out: Path, url: str, *more: str) -> subprocess.Comple
             *more,
         ),
     ]
-    environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1", "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {
+        "HELMBENCH_DATASET": str(dataset),
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}",
+    }
     return subprocess.run(command, capture_output=True, text=True, cwd=out.parent, env=environment, timeout=300)
 
 

@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from dataset_builder.release import Release
 from dataset_builder.schema import ProtocolRow, Row, UserMessage
+from helmbench_cli.app import app
 from judge.schema import Figure, Triage, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,20 +45,47 @@ def test_every_kind_of_check_has_a_worked_row() -> None:
     assert kinds == {"tags", "rating", "graded", "criterion"}
 
 
-@pytest.mark.parametrize("folder", ["dataset_builder", "judge", "lm_eval_tasks/helmbench", "scripts"])
-def test_every_module_stands_in_the_readme(folder: str) -> None:
-    """A module that the README's tree doesn't name is one that a newcomer can't place."""
-    missing = [
-        p.name for p in sorted((ROOT / folder).rglob("*.py")) if not p.name.startswith("__") and p.name not in README
-    ]
-    assert missing == []
+MAP = README[README.index("## Where things are") :].split("```")[1]
+PACKAGES = ("dataset_builder", "corpora", "replies", "lm_eval_tasks", "judge", "leaderboard", "helmbench_cli")
 
 
-def test_readme_names_no_module_that_is_gone() -> None:
-    """Every .py file in the README's tree exists."""
-    named = set(re.findall(r"\b[\w/]+\.py\b", README[README.index("## Where things are") :]))
-    present = {p.name for p in ROOT.rglob("*.py") if ".venv" not in p.parts}
-    assert {Path(n).name for n in named} - present == set()
+def test_every_room_stands_in_the_readme() -> None:
+    """A room that the README's map doesn't name is one that a newcomer can't find; modules stand in the room's docstring."""
+    rooms = [p.parent for package in PACKAGES for p in (ROOT / package).rglob("__init__.py")]
+    named = set(re.findall(r"(\w+)/", MAP))
+    assert {r.name for r in rooms} - named == set()
+
+
+def test_readme_names_no_room_that_is_gone() -> None:
+    """Every folder and file in the README's map exists."""
+    named = re.findall(r"(?<![\w/])(\w+)/", MAP) + re.findall(r"\b[\w-]+\.(?:py|md)\b", MAP)
+    present = {p.name for p in ROOT.rglob("*") if ".venv" not in p.as_posix()} | {"docs"}
+    assert {n for n in named if n not in present} == set()
+
+
+def test_every_page_of_the_docs_stands_in_the_readme() -> None:
+    """By its name in the map."""
+    listed = MAP[MAP.index("docs/ ") :]
+    assert [p.stem for p in sorted((ROOT / "docs").glob("*.md")) if p.stem not in listed] == []
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda p: p.name
+)
+def test_every_command_that_a_page_names_is_one(page: Path) -> None:
+    """`helmbench NAME` in code, with the options that stand behind it."""
+    known = get_command(app)
+    assert isinstance(known, TyperGroup)
+    for said in re.findall(r"(?:^|[`(])helmbench ([^`#\n]*)", page.read_text(encoding="utf-8"), re.MULTILINE):
+        words = said.replace("|", " ").split()
+        if not words or words[0].startswith("-") or words[0] == "…":
+            continue
+        command = known.commands.get(words[0])
+        assert command is not None, said
+        inside = getattr(command, "commands", {})
+        own = inside.get(words[1], command) if inside and len(words) > 1 else command
+        options = {o for p in own.params for o in (*p.opts, *p.secondary_opts)} | {"--help"}
+        assert {w.partition("=")[0].strip("[],.") for w in words if w.lstrip("[").startswith("--")} <= options, said
 
 
 def test_readme_numbers_are_the_releases(release: Release) -> None:

@@ -34,7 +34,12 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         str(LIMIT),
     ]
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=out, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=600
+        command,
+        capture_output=True,
+        text=True,
+        cwd=out,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"},
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return out / "runs", done.stdout
@@ -96,7 +101,12 @@ def test_a_stage_that_fails_ends_it(tmp_path: Path) -> None:
         str(tmp_path / "taken"),
     ]
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=300
+        command,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"},
+        timeout=300,
     )
     assert done.returncode != 0
     assert "build the dataset failed" in done.stderr

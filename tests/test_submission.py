@@ -57,7 +57,8 @@ def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Rele
 
 
 def command(arguments: list[str | Path], cwd: Path, dataset: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
+    # As it is typed: lm-eval with all its own tasks.
+    environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1", "PYTHONPATH": ""}
     done = subprocess.run(
         [str(a) for a in arguments], capture_output=True, text=True, cwd=cwd, env=environment, timeout=300
     )
