@@ -22,7 +22,7 @@ FILE = re.compile(r"(?<![\w/.<-])((?:[\w.]+/)*\w+\.(?:py|md|yaml|csv|json))(?![\
 # Files that runs, builds and users have, and this repository has not.
 ELSEWHERE = re.compile(
     r"(MANIFEST|scorecard|calibration|rating_calibration|croissant|labels|corpus|comparison|submission|spent|results\w*|leaderboard|"
-    r"report\.samples|tokenizer|\w*\.samples)\.json|(eval|rejudged|about|mapping)\.yaml|(labels|sheet|figures|table|leaderboard)\.csv|summary\.md"
+    r"report\.samples|tokenizer|\w*\.samples)\.json|(eval|rejudged|about|mapping|helmbench)\.yaml|(labels|sheet|figures|table|leaderboard)\.csv|summary\.md"
 )
 
 
@@ -85,9 +85,10 @@ def test_what_a_docstring_names_is_there(path: Path) -> None:
     """A module or a name in it, by its dotted name; a file of this repository, by its path or its name."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    text = "\n".join(ast.get_docstring(n) or "" for n in ast.walk(tree) if isinstance(n, kinds))
+    said = "\n".join(ast.get_docstring(n) or "" for n in ast.walk(tree) if isinstance(n, kinds))
+    text = "\n".join(line for line in said.splitlines() if not line.strip().startswith("Example:"))
     gone = [f"{top}{rest}" for top, rest in DOTTED.findall(text) if not _there(f"{top}{rest}")]
-    gone += [name for name in FILE.findall(text) if not ELSEWHERE.fullmatch(Path(name).name) and not _file(name)]
+    gone += [name for name in FILE.findall(text) if not ELSEWHERE.fullmatch(name.rpartition("/")[2]) and not _file(name)]
     assert gone == []
 
 

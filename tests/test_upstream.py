@@ -1,6 +1,6 @@
 """What lm-eval's contribution guide and its CI ask of a task folder, as far as it can be asked here.
 
-The tests on task objects follow its `tests/test_tasks.py`, which it runs on every task that a pull request touches.
+The tests on task objects follow its own test of tasks, which it runs on every task that a pull request touches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def declared(key: str) -> set[str]:
     "heading", ["Paper", "Citation", "Groups, Tags, and Tasks", "Groups", "Tags", "Tasks", "Checklist", "Changelog"]
 )
 def test_readme_has_the_guides_sections(heading: str) -> None:
-    """The headings of lm-eval's templates/new_yaml_task/README.md stand in ours."""
+    """The headings of lm-eval's template for a task's README stand in ours."""
     assert re.search(rf"^###+ {heading}$", README, re.MULTILINE)
 
 
@@ -107,7 +107,7 @@ def loaded(dataset: Path) -> Iterator[dict[str, Any]]:
 def test_task_objects_do_what_its_ci_asks(
     name: str, loaded: dict[str, Any], dataset: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Loading again, splits, texts without blanks at the end, requests: the calls of its tests/test_tasks.py, in its
+    """Loading again, splits, texts without blanks at the end, requests: the calls of its own test of tasks, in its
     order.
     """
     monkeypatch.setenv("HELMBENCH_DATASET", str(dataset))
