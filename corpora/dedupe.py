@@ -1,9 +1,9 @@
 """Copies and near-copies. Candidates come from MinHash and banding; each is verified by the true Jaccard index.
 
-A text's features are its character 5-grams after `normalise.fold`, as in `dataset_builder.checking.likeness`: they
-need no word boundaries, and one changed word costs few of them. rensa makes the signatures (128 values; in Rust, MIT,
-wheels for every platform; measured 20 times faster here than datasketch); the index is numpy, since it must hold a
-million messages.
+A text's features are its character 5-grams after `normalise.fold`, as in `dataset_builder.checking.likeness`: they need
+no word boundaries, and one changed word costs few of them. rensa makes the signatures (128 values; in Rust, MIT, wheels
+for every platform; measured 20 times faster here than datasketch); the index is numpy, since it must hold a million
+messages.
 
 Recall: 25 bands of 5 values meet with probability 1 - (1 - J⁵)²⁵ (Leskovec, Rajaraman & Ullman, *Mining of Massive
 Datasets*, 3.4): 0.99995 at J = 0.8, 0.55 at 0.5, 0.06 at 0.3. Precision: nothing is removed on an estimate.
@@ -73,8 +73,7 @@ def near_duplicates(
     """Every text that has a Jaccard index of `least` or more with one before it that stays, in order.
 
     A removed text removes no other: what is gone is near to something that is there, and no chain joins two texts that
-    differ.
-    Only texts that share a band with another are looked at. `text_of` gives the folded text at a place.
+    differ. Only texts that share a band with another are looked at. `text_of` gives the folded text at a place.
     """
     groups = _shared_bands(signatures)
     kept: defaultdict[int, list[int]] = defaultdict(list)

@@ -21,9 +21,8 @@ def cut(document: Document, limits: Limits) -> tuple[Document, list[str]] | Drop
     Turns of one person that follow each other then become one, since chat templates want roles in turn.
 
     The paper's summary says that conversations of more than 40 messages were truncated; its published code leaves them
-    out.
-    `long_conversations` chooses. What follows the user's last words is an answer that a model under test shall give
-    itself.
+    out. `long_conversations` chooses. What follows the user's last words is an answer that a model under test shall
+    give itself.
     """
     turns, changed = document.turns, list[str]()
     if len(turns) > limits.max_messages:

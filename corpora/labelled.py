@@ -1,8 +1,7 @@
 """A corpus with its labels, as messages that the triage and appropriateness tasks take in the place of the release's.
 
 A label is a model's reading and nobody's diagnosis. Messages that no label fits, and those outside the taxonomy, are
-left
-out and counted: the six categories have no right answer for them.
+left out and counted: the six categories have no right answer for them.
 """
 
 from __future__ import annotations

@@ -147,9 +147,7 @@ class Turn(NamedTuple):
 
 
 class Document(NamedTuple):
-    """One message or conversation on its way; `line` is the source's line, or its row where it has no lines (from
-    1).
-    """
+    """One message or conversation on its way; `line` is the source's line, or its row where it has no lines (from 1)."""
 
     source: str
     line: int

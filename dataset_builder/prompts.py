@@ -2,8 +2,7 @@
 release.
 
 Whoever asks takes them from the release that is judged, never from the disk beside the code: a release and the words
-that its
-verdicts were asked for in can't drift apart.
+that its verdicts were asked for in can't drift apart.
 """
 
 from __future__ import annotations

@@ -249,9 +249,8 @@ class UserMessage(Sample):
 
     `id` is the perturbation's (`P1-B1-S1-PT5`), or that of a corpus's row. Its category is never outside_taxonomy.
     `signal`: whether a crisis is said or has to be inferred; null for controls and for corpora. `probe`: the id of the
-    pair that a
-    knowledge-seeking question belongs to, the same question with and without a crisis signal. Severity and register are
-    null for corpora.
+    pair that a knowledge-seeking question belongs to, the same question with and without a crisis signal. Severity and
+    register are null for corpora.
     """
 
     severity: int | None = Field(default=None, ge=-10, le=10)
@@ -359,10 +358,8 @@ class CalibrationRow(Strict):
     model's.
 
     `said` alternates user and assistant, the user's words last; `label` is its author's, `readings` are those of
-    readers who
-    saw neither it nor each other, in the order of the manifest's readers. Rows with the same `pair` differ in what
-    decides;
-    a row with `same_as` differs from that row only by `change`, which must move no label.
+    readers who saw neither it nor each other, in the order of the manifest's readers. Rows with the same `pair` differ
+    in what decides; a row with `same_as` differs from that row only by `change`, which must move no label.
     """
 
     id: str

@@ -35,8 +35,7 @@ class Verdict(Strict):
     """One check applied to one reply. `index` is the check's place in the row's `evaluation`.
 
     `label` is null exactly when `unscored` says why. `outcome` is kept for graded checks, which detection needs.
-    `votes`: what
-    the members said where a panel decided; empty elsewhere.
+    `votes`: what the members said where a panel decided; empty elsewhere.
     """
 
     id: str
@@ -113,11 +112,9 @@ class CriterionAgreement(Card):
     all.
 
     `kappa`: Cohen's, unweighted, on all replies; `kappa_agreed`: on those where every blind reader gave the author's
-    label.
-    Both on the labels that were read, FAIL whatever its way; over all criteria on what these earn. `bias`: mean points
-    of the
-    judge less the author's (-1 to 1; above 0 the judge is too kind). `fail_recall`: of the replies that the author
-    fails, the
+    label. Both on the labels that were read, FAIL whatever its way; over all criteria on what these earn. `bias`: mean
+    points of the judge less the author's (-1 to 1; above 0 the judge is too kind). `fail_recall`: of the replies that
+    the author fails, the
     share that the judge fails. `by_rule`: decided before the judge, as in a run. `too_low`: shuts the judge out of
     submissions.
     `reason`: why nothing was measured; every figure is then null.
@@ -143,8 +140,7 @@ class JudgeAgreement(Card):
     `measured`: false where nothing is, and `note` says what to do. `calibration_hash`: of the replies, labels, readings
     and criteria that
     it was measured on. `usable`: whether scoring.md section 7 lets it judge a submission, with `reasons` where it
-    doesn't.
-    `criteria` lists every criterion of the release, measured or not.
+    doesn't. `criteria` lists every criterion of the release, measured or not.
     """
 
     judge: str
@@ -295,8 +291,7 @@ class Curve(Card):
     published.
 
     `shown`: the threshold in words: a number, "<1", ">10", or why there is none. `intercept` and `slope` are of the
-    logit
-    on severity, for drawing.
+    logit on severity, for drawing.
     """
 
     behavior: str
@@ -378,9 +373,8 @@ class RatingAgreement(Card):
     all.
 
     `kappa`: Cohen's, quadratic weights. `raw`, `within_one`: shares of replies rated alike, and at most one step apart.
-    `bias`: the mean
-    of the judge's rating less the author's, in steps; above 0 the judge is too kind. `harmful_recall`: of the replies
-    that the author
+    `bias`: the mean of the judge's rating less the author's, in steps; above 0 the judge is too kind. `harmful_recall`:
+    of the replies that the author
     rates 1, the share that the judge rates 1. `by_rule`: decided before the judge, as in a run. `reason`: why nothing
     was measured.
     """

@@ -19,8 +19,7 @@ class Place(NamedTuple):
     """Where a run stands: `run_dir`, the output of lm-eval, or `replies`, a file of replies collected elsewhere.
 
     `dataset`: the built dataset (None: where `dataset_builder.release.find` looks); `messages`: the labelled corpus
-    that the
-    run was made on, in the place of the dataset's messages.
+    that the run was made on, in the place of the dataset's messages.
     """
 
     run_dir: Path | None = None

@@ -1,9 +1,8 @@
 """What every report shows beside a run: the trivial policies' scores (judge/references.json) and how far the offline
-judge
-agrees with the calibration set (judge/calibration/shipped/offline-N.json).
+judge agrees with the calibration set (judge/calibration/shipped/offline-N.json).
 
-Usage: python scripts/make_references.py [--dataset DIR] [--out FILE] [--calibrations DIR].
-Run it after the content or the offline judge changed; a test says when.
+Usage: python scripts/make_references.py [--dataset DIR] [--out FILE] [--calibrations DIR]. Run it after the content or
+the offline judge changed; a test says when.
 """
 
 from __future__ import annotations

@@ -2,11 +2,9 @@
 DIR] [--dataset DIR] [--limit N]
 
 Builds the dataset, starts the reference server and the scripted judge on free loopback ports, runs the real `lm_eval`
-command
-line for two trivial policies (replies to messages that stand alone, and labels for them), has every reply rated three
-times,
-scores, and prints the tables. No key, no GPU, no network. The policies are no language models and the judge reads by
-word
+command line for two trivial policies (replies to messages that stand alone, and labels for them), has every reply rated
+three times, scores, and prints the tables. No key, no GPU, no network. The policies are no language models and the
+judge reads by word
 rules: what is printed shows that the pipeline runs, and nothing about a model.
 """
 

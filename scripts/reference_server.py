@@ -6,9 +6,8 @@ In a test: `with reference_server.start(fault_rate=0.5) as server:` then `server
 
 Models are the six policies and `faulty`, which answers as `keyword` but fails by a schedule fixed by its seed: with
 `--fault-rate` the six kinds of FAULTS alike, and never more than three times for a conversation; with `--faults` each
-kind
-at its own share of the attempts, those of ITEM_FAULTS of the conversations. Sampling
-settings (`temperature`, `max_tokens`, `stop`, `seed`) are accepted and change nothing; no reply depends on the clock.
+kind at its own share of the attempts, those of ITEM_FAULTS of the conversations. Sampling settings (`temperature`,
+`max_tokens`, `stop`, `seed`) are accepted and change nothing; no reply depends on the clock.
 """
 
 from __future__ import annotations

@@ -5,13 +5,10 @@ Usage: `python scripts/scripted_judge.py --port N [--host 127.0.0.1] [--seed 0] 
 scripted-judge`.
 In a test: `with scripted_judge.start() as server:` then `server.url`, `server.requests`, `server.log`.
 
-It answers the questions of `helmbench run` and `helmbench label` in the JSON that they ask for, from words of the fenced reply
-or
-message. It understands nothing, and a figure that it gave says nothing about a model. When the same question comes
-again, a
-share of the answers (`wavering`) is a neighbouring one, fixed by the seed, the question and how often it came before,
-as a
-model's repeats would differ.
+It answers the questions of `helmbench run` and `helmbench label` in the JSON that they ask for, from words of the
+fenced reply or message. It understands nothing, and a figure that it gave says nothing about a model. When the same
+question comes again, a share of the answers (`wavering`) is a neighbouring one, fixed by the seed, the question and how
+often it came before, as a model's repeats would differ.
 """
 
 from __future__ import annotations

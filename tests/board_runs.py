@@ -2,8 +2,7 @@
 scorer.
 
 What a test calls a model is such a policy with a planted share of its verdicts turned into passes, and a judge that is
-only a name.
-No such model or judge exists; every organization is called `example…`.
+only a name. No such model or judge exists; every organization is called `example…`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 dataset.
 
 Commits are kept whole in memory. Parquet goes the way of large files (LFS, with its sha256), as on the Hub; the rest
-stands
-in the commit. Every request is logged with whether a token came with it. `failing` makes requests fail on purpose.
+stands in the commit. Every request is logged with whether a token came with it. `failing` makes requests fail on
+purpose.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Writes irrcac_tables.json: rating tables, random and degenerate, with what irrCAC says of each
 (tests/test_agreement_libraries.py).
 
-Usage: pip install irrCAC==0.4.4 in an environment of its own, then python tests/irrcac_tables.py
-irrCAC is the only library known to us that has Gwet's AC1. It pins scipy 1.12, which numpy 2 rules out, so its figures
-are
-kept and it is no dependency. A table is one string per item, one digit per rater, "." where a rater gave no label.
+Usage: pip install irrCAC==0.4.4 in an environment of its own, then python tests/irrcac_tables.py irrCAC is the only
+library known to us that has Gwet's AC1. It pins scipy 1.12, which numpy 2 rules out, so its figures are kept and it is
+no dependency. A table is one string per item, one digit per rater, "." where a rater gave no label.
 """
 
 from __future__ import annotations

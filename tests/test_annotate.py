@@ -106,9 +106,7 @@ def test_sheet_is_blind(release: Release, tmp_path: Path) -> None:
 
 
 def test_sheet_stands_alone(release: Release, tmp_path: Path) -> None:
-    """One page: no address but the help line's, a policy that allows nothing, and hostile text that can't end the
-    data.
-    """
+    """One page: no address but the help line's, a policy that allows nothing, and hostile text that can't end the data."""
     text = page(read_cases(write(tmp_path / "rows.jsonl", rows()), release), release)
     parsed = _Page(text)
     assert {a for a in parsed.addresses if a != "data:,"} == {"https://findahelpline.com"}

@@ -168,9 +168,7 @@ def test_keys_are_letters_in_a_note(browser: Browser, path: Path) -> None:
 
 
 def test_nothing_is_lost_on_reload(browser: Browser, path: Path, release: Release, cases: Cases) -> None:
-    """Labels, notes, place and name are there after a reload; another sheet in the same browser knows nothing of
-    them.
-    """
+    """Labels, notes, place and name are there after a reload; another sheet in the same browser knows nothing of them."""
     opened(browser, path, begin=False)
     browser.script("document.getElementById('rater').value = 'Ann'")
     click(browser, "begin")
@@ -188,9 +186,7 @@ def test_nothing_is_lost_on_reload(browser: Browser, path: Path, release: Releas
 
 
 def test_download_comes_home(browser: Browser, path: Path, release: Release, cases: Cases, tmp_path: Path) -> None:
-    """The file that the page writes is what the import reads: labels by id, the note, the name, and what has no
-    label.
-    """
+    """The file that the page writes is what the import reads: labels by id, the note, the name, and what has no label."""
     opened(browser, path, begin=False)
     browser.script("document.getElementById('rater').value = 'Ann B.'")
     click(browser, "begin")

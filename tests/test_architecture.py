@@ -88,7 +88,9 @@ def test_what_a_docstring_names_is_there(path: Path) -> None:
     said = "\n".join(ast.get_docstring(n) or "" for n in ast.walk(tree) if isinstance(n, kinds))
     text = "\n".join(line for line in said.splitlines() if not line.strip().startswith("Example:"))
     gone = [f"{top}{rest}" for top, rest in DOTTED.findall(text) if not _there(f"{top}{rest}")]
-    gone += [name for name in FILE.findall(text) if not ELSEWHERE.fullmatch(name.rpartition("/")[2]) and not _file(name)]
+    gone += [
+        name for name in FILE.findall(text) if not ELSEWHERE.fullmatch(name.rpartition("/")[2]) and not _file(name)
+    ]
     assert gone == []
 
 

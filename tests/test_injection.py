@@ -175,9 +175,7 @@ def request(release: Release, reply: str) -> str:
 
 
 def bare(text: str) -> str:
-    """What is left when look-alikes are folded and everything invisible is dropped, as a server or a tokenizer
-    might.
-    """
+    """What is left when look-alikes are folded and everything invisible is dropped, as a server or a tokenizer might."""
     return "".join(
         c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) not in ("Cf", "Cc") or c == "\n"
     )

@@ -1,8 +1,7 @@
 """The report in a real browser: headless Chromium, driven over WebDriver by the standard library.
 
 Skipped where there is no Chromium with its chromedriver. The accessibility check also needs axe-core, which isn't kept
-here:
-npm install --prefix DIR axe-core; HELMBENCH_AXE=DIR/node_modules/axe-core/axe.min.js python -m pytest
+here: npm install --prefix DIR axe-core; HELMBENCH_AXE=DIR/node_modules/axe-core/axe.min.js python -m pytest
 tests/test_report_browser.py
 """
 

@@ -1,6 +1,4 @@
-"""Helplines in a reply: what is known to be right passes, what is known to be wrong fails, the rest is left to a
-judge.
-"""
+"""Helplines in a reply: what is known to be right passes, what is known to be wrong fails, the rest is left to a judge."""
 
 from __future__ import annotations
 
@@ -407,8 +405,8 @@ LENGTHS = [*((part, 160_000) for part in HUGE), *((part, 1_000_000) for part in 
 
 @pytest.mark.parametrize(("part", "length"), LENGTHS)
 def test_a_long_reply_is_read_in_proportion_to_its_length(release: Release, part: str, length: int) -> None:
-    """Eight times the text takes about eight times the work, whatever it repeats; sixty-four times would be the
-    square. CPU time counts, so that a busy machine doesn't.
+    """Eight times the text takes about eight times the work, whatever it repeats; sixty-four times would be the square.
+    CPU time counts, so that a busy machine doesn't.
     """
 
     def seconds(length: int) -> float:

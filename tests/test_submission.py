@@ -1,6 +1,4 @@
-"""`helmbench submit`: from a real run to a verified submission, what it refuses, and what it lets nobody
-read.
-"""
+"""`helmbench submit`: from a real run to a verified submission, what it refuses, and what it lets nobody read."""
 
 from __future__ import annotations
 

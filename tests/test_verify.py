@@ -2,8 +2,7 @@
 message that names the change.
 
 The two bases are judged by a language model (API requests) and by the offline judge (a chat template's text). What is
-changed stands in
-tampering.py and tampering_files.py, what is accepted in test_verify_honest.py.
+changed stands in tampering.py and tampering_files.py, what is accepted in test_verify_honest.py.
 """
 
 from __future__ import annotations

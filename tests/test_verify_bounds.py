@@ -185,8 +185,8 @@ def test_signs_in_every_request_are_shown(sign: str, templated: Path, tmp_path: 
 
 
 def test_dates_that_follow_the_samples_a_little_are_flagged(small: Release) -> None:
-    """A third of the crises on the next day: a run may fall so, and a reader should look. All of them tell the label;
-    a day that falls as it likes says nothing.
+    """A third of the crises on the next day: a run may fall so, and a reader should look. All of them tell the label; a
+    day that falls as it likes says nothing.
     """
     rows = sorted(small.rows.values(), key=lambda r: r.id)
 

@@ -1,8 +1,7 @@
 """The inverse of `compose.system_text`: which part of a built sample's system message is the condition's own text.
 
 A product team puts its system prompt in that place (docs/running.md). Rows hold the message as a whole, so the parts
-are found
-by what rows share: all conditions of a scenario that word its job alike end in the same paragraphs, the job.
+are found by what rows share: all conditions of a scenario that word its job alike end in the same paragraphs, the job.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ def condition_texts(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
     part of it.
 
     Where all samples of a wording have one condition, its text is found among those of the other scenarios; where it
-    isn't among
-    them, the pair is missing from the answer, since a guess could cut a job in two.
+    isn't among them, the pair is missing from the answer, since a guess could cut a job in two.
     """
     rows = list(rows)
     wordings: dict[tuple[str, str | None], dict[tuple[str, str], set[tuple[str, ...]]]] = defaultdict(

@@ -2,10 +2,9 @@
 them.
 
 `calibration/<criterion>.jsonl` holds the replies with their author's label; `calibration/readings/<reader>.jsonl` holds
-one
-`{"id", "label"}` per reply by somebody who saw neither that label nor another reader's.
-`rating_calibration/<category>.jsonl` is
-the same for ratings: its criterion is the category, and its labels are those of protocols.py.
+one `{"id", "label"}` per reply by somebody who saw neither that label nor another reader's.
+`rating_calibration/<category>.jsonl` is the same for ratings: its criterion is the category, and its labels are those
+of protocols.py.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The `review:` line of a scenario: a draft, or who signed which words. A leaf beside `markdown`.
 
 A signature names the words that were read by their hash, so that it can't outlive an edit: whoever changes a signed
-scenario
-is told by `check` to ask again or to set it back to draft.
+scenario is told by `check` to ask again or to set it back to draft.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The crisis taxonomy as data: `content/taxonomy/<category>.md`, one file per category that a message may carry.
 
 The names are closed (`schema.CrisisCategory`); what each of them means is authored here: a definition, the cases near
-its
-border, and two examples that a triage prompt may show. Six categories follow the paper's (seed 003), in our own words;
-`no_crisis` and `outside_taxonomy` complete them.
+its border, and two examples that a triage prompt may show. Six categories follow the paper's (seed 003), in our own
+words; `no_crisis` and `outside_taxonomy` complete them.
 """
 
 from __future__ import annotations
@@ -43,9 +42,7 @@ def by_category(
     kind: str,
     errors: Errors,
 ) -> dict[CrisisCategory, T]:
-    """What `read` makes of `<name>.md` for each of `names`; a missing or surplus file is an error, `kind` says of
-    what.
-    """
+    """What `read` makes of `<name>.md` for each of `names`; a missing or surplus file is an error, `kind` says of what."""
     for path in sorted(folder.glob("*.md")):
         if path.stem not in names:
             errors.add(path, 1, f"'{path.stem}' is no {kind}; expected one of {', '.join(names)}")

@@ -48,8 +48,8 @@ def files(
 ) -> dict[str, str]:
     """Name → text of every file that describes the build.
 
-    `infos` are the `dataset_info` entries in the order of CONFIGS, `records` every
-    sample, `parquet` the sha256 of each config's file.
+    `infos` are the `dataset_info` entries in the order of CONFIGS, `records` every sample, `parquet` the sha256 of each
+    config's file.
     """
     text = body(content, infos, hashes, records)
     front = front_matter(infos, len(records))
@@ -79,9 +79,7 @@ def _private(card: str, additions: str) -> str:
 
 
 def front_matter(infos: list[dict[str, Any]], samples: int) -> dict[str, Any]:
-    """What the Hub and `datasets` read: where the rows are, their types and true sizes, and how the dataset is
-    found.
-    """
+    """What the Hub and `datasets` read: where the rows are, their types and true sizes, and how the dataset is found."""
     configs = [
         {"config_name": c, "data_files": [{"split": "test", "path": parquet_path(c)}]}
         | ({"default": True} if c == "all" else {})

@@ -130,8 +130,7 @@ def _fields(file: str, parent: str, features: list[dict[str, Any]], path: list[s
     """Columns, or the parts of one: `features` as in `dataset_info`, `path` the names from the column down.
 
     A struct inside a list stands flat in it (`outcomes.flagged`): readers of Croissant zip the parts of a list into
-    records
-    one level deep.
+    records one level deep.
     """
     found: list[dict[str, Any]] = []
     for feature in features:

@@ -2,8 +2,7 @@
 asks.
 
 Agreement is measured as a run would use the judge: rules decide first what they can, the judge reads the rest. Rows
-that
-differ from another by a change that must move no label are one observation with it in every interval.
+that differ from another by a change that must move no label are one observation with it in every interval.
 """
 
 from __future__ import annotations
@@ -91,8 +90,7 @@ def calibrate(
     others: Mapping[str, tuple[str, Answers]] | None = None,
 ) -> Calibration:
     """Everything that is measured. `repeats`: the calibrated wording's answers, one mapping per repeat, of which the
-    first counts
-    as a run's would; `others`: further wordings with their prompt hashes.
+    first counts as a run's would; `others`: further wordings with their prompt hashes.
     """
     rows, earned, groups = release.calibration, Earned(release), families(release.calibration)
     first = repeats[0]

@@ -2,8 +2,7 @@
 for reading the file.
 
 The replies are written for this; their labels are their authors', and no clinician's. Rows that differ by a change that
-must
-move no rating are one observation in every interval.
+must move no rating are one observation in every interval.
 """
 
 from __future__ import annotations

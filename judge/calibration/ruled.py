@@ -1,6 +1,4 @@
-"""Which calibration replies a rule decides before any judge, as in a run; and what the offline judge says of the
-rest.
-"""
+"""Which calibration replies a rule decides before any judge, as in a run; and what the offline judge says of the rest."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """One way to ask a language model and collect its answers: a run's questions, the calibration set's, a corpus's.
 
 Questions leave in the batch format (`requests.jsonl`), answers stand in `replies*.jsonl`, whichever engine wrote them;
-the
-live engine asks what is missing, and only that. A judge's folder is HOME/judge/MODEL.
+the live engine asks what is missing, and only that. A judge's folder is HOME/judge/MODEL.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ Questions = Callable[
 
 @dataclass(frozen=True)
 class Collected:
-    """What became of the questions that were missing: `asked` of them, and the tokens that this judge has used in
-    all.
-    """
+    """What became of the questions that were missing: `asked` of them, and the tokens that this judge has used in all."""
 
     where: Path
     asked: int
@@ -170,9 +167,7 @@ def write_missing(questions: Questions, where: Path, path: Path | None = None) -
 
 
 def announce(count: int, whose: str, url: str) -> None:
-    """Says before anything is asked that people's words leave this machine, unless the address is known to be its
-    own.
-    """
+    """Says before anything is asked that people's words leave this machine, unless the address is known to be its own."""
     if not loopback(url):
         sys.stderr.write(
             f"{count} messages of {whose} LEAVE THIS MACHINE, for {urlsplit(url).hostname}. People wrote "

@@ -1,9 +1,9 @@
 """What asking costs: an estimate before, and a cap that is never passed.
 
 Before a question leaves, its worst case is reserved: a token is at least one byte, so a prompt has at most as many
-tokens as
-its request has bytes, and the answer at most `max_tokens`. The usage that the server reports replaces the reservation;
-where none arrives (a timeout, a cut connection) the reservation stands, since the tokens may have been billed.
+tokens as its request has bytes, and the answer at most `max_tokens`. The usage that the server reports replaces the
+reservation; where none arrives (a timeout, a cut connection) the reservation stands, since the tokens may have been
+billed.
 """
 
 from __future__ import annotations
@@ -53,9 +53,7 @@ class Prices:
 
 @dataclass(frozen=True)
 class Terms:
-    """What asking costs, and what it may cost at most. `cap`: in the money of the prices, without which there is
-    none.
-    """
+    """What asking costs, and what it may cost at most. `cap`: in the money of the prices, without which there is none."""
 
     prices: Prices | None = None
     cap: float | None = None
@@ -119,8 +117,7 @@ class Budget:
     waiting can't help.
 
     A capped run writes what it may have spent to `spent.json` before it spends it, so that a kill doesn't forget it:
-    after
-    one, what may have been under way counts as spent.
+    after one, what may have been under way counts as spent.
     """
 
     def __init__(

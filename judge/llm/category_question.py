@@ -1,8 +1,7 @@
 """A corpus's message → the question for its category: the guided triage prompt, asked through the judge's engine.
 
 `outside_taxonomy` is offered too, which triage doesn't do: people write about delusions and violence at home, and a
-judge that
-had to choose among the others would call these a crisis of a kind that they aren't.
+judge that had to choose among the others would call these a crisis of a kind that they aren't.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 first, the case last.
 
 Requests with the same criterion share everything before the case, so that a prefix cache holds the rubric. One
-criterion
-per request: labels of several criteria given in one answer pull each other (a reply found warm is found safe as well),
-and
-one unreadable answer would cost several verdicts.
+criterion per request: labels of several criteria given in one answer pull each other (a reply found warm is found safe
+as well), and one unreadable answer would cost several verdicts.
 """
 
 from __future__ import annotations
@@ -41,8 +39,7 @@ class JudgeRequest:
     machine.
 
     `labels` and `reply` are what its answer is read against; `reasoned`: the answer carries a reason too. `category`:
-    it is
-    {"category": one of the labels} and nothing else.
+    it is {"category": one of the labels} and nothing else.
     """
 
     custom_id: str

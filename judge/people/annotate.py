@@ -2,8 +2,7 @@
 back.
 
 Blinded: the page holds no label, author, model, sample id or polarity, and its order follows from the seed and the
-rater.
-Replies come in blocks of one criterion, so that a rater learns a rubric once; the blocks and what is in them are
+rater. Replies come in blocks of one criterion, so that a rater learns a rubric once; the blocks and what is in them are
 shuffled.
 """
 

@@ -2,8 +2,7 @@
 replies.
 
 A rater sees what a judge sees: the conversation without the system text, the reply, the criterion, and for resources
-the
-user's country with its registered lines. Labels, authors, model names and ids stay here.
+the user's country with its registered lines. Labels, authors, model names and ids stay here.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ class Cases(NamedTuple):
 
 def read_cases(source: Path, release: Release, criteria: Iterable[str] = ()) -> Cases:
     """The cases of `source`, of these criteria or all: the word `calibration` (the dataset's own rows), calibration
-    files or
-    their folder, the folder of a run, replies collected elsewhere, or JSONL of {"id", "criterion", "said", "reply"}.
+    files or their folder, the folder of a run, replies collected elsewhere, or JSONL of {"id", "criterion", "said",
+    "reply"}.
 
     Raises:
         RunError: a source that is none of these, a case given twice, unknown criteria, or none left.

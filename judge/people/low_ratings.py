@@ -2,10 +2,8 @@
 was coded.
 
 The paper coded its low ratings by hand, and so named the ways to fail. Such a sheet holds harmful replies in full: it
-is
-readable by its owner only, and says so in its first line. Several people may code copies of one sheet; where they coded
-the
-same replies, their agreement is measured.
+is readable by its owner only, and says so in its first line. Several people may code copies of one sheet; where they
+coded the same replies, their agreement is measured.
 """
 
 from __future__ import annotations

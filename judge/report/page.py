@@ -238,9 +238,7 @@ def floor_counts(s: Scorecard) -> str:
 
 
 def _alone(s: Scorecard) -> bool:
-    """Whether a run holds only messages that stand alone: then the benchmark's own parts are left out, not shown
-    empty.
-    """
+    """Whether a run holds only messages that stand alone: then the benchmark's own parts are left out, not shown empty."""
     return not s.dataset.samples and (s.appropriateness is not None or bool(s.triage))
 
 

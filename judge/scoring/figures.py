@@ -235,9 +235,8 @@ class Scorer:
         """The weighted mean of behavior scores.
 
         Its interval holds two: one linearised over messages that may feed several behaviors, which is too short below
-        when
-        nearly all is right, and one made of the behaviors' own limits, which is then too short above (planted.py shows
-        both).
+        when nearly all is right, and one made of the behaviors' own limits, which is then too short above (planted.py
+        shows both).
         """
         if len(behaviors) == 1:
             # One figure has one interval, wherever it stands.

@@ -26,8 +26,7 @@ class Ratings:
     """Labels that raters gave to items.
 
     codes: shape (items, raters), the label's place in `labels`, -1 where a rater gave none. labels: the whole scale,
-    lowest
-    first if `ordered`, also those that nobody used. Distances between labels are counted in steps of this scale.
+    lowest first if `ordered`, also those that nobody used. Distances between labels are counted in steps of this scale.
 
     Raises:
         ValueError: no raters, fewer labels than a code says, repeated labels, or a shape that doesn't fit.
@@ -77,10 +76,8 @@ class Coefficients(Strict):
     """Agreement in every way it is measured.
 
     `raw`, `within_one`: shares of pairs of raters, 0 to 1. `cohen…`: with more than two raters the mean over their
-    pairs
-    (Light 1971). `mae`, `bias`: steps of the scale; bias is the second rater's label less the first's. What needs an
-    order
-    is null where the labels have none.
+    pairs (Light 1971). `mae`, `bias`: steps of the scale; bias is the second rater's label less the first's. What needs
+    an order is null where the labels have none.
     """
 
     raw: Estimate

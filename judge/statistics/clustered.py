@@ -1,8 +1,7 @@
 """Agreement where items are no independent observations: rows that differ in one word, verdicts on one message.
 
-The coefficients are those of `judge.statistics.coefficients`; only the influences of items that belong together are added up
-before
-the error is taken, so that twelve variants of one reply widen no claim.
+The coefficients are those of `judge.statistics.coefficients`; only the influences of items that belong together are
+added up before the error is taken, so that twelve variants of one reply widen no claim.
 """
 
 from __future__ import annotations

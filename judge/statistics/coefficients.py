@@ -47,8 +47,7 @@ def estimate(s: Statistic, least: float = -1.0, most: float = 1.0) -> Estimate:
     """The figure with its interval, between `least` and `most`, the bounds of what it measures.
 
     Where every item agrees, or none does, the delta method gives an interval of width 0, which would claim certainty:
-    the
-    limits are then those of Wilson's interval for the agreement, with agreement by chance held fixed.
+    the limits are then those of Wilson's interval for the agreement, with agreement by chance held fixed.
     """
     if s.value is None:
         return Estimate(value=None, n=s.n, reason=s.reason)
@@ -183,8 +182,7 @@ def fleiss(counts: Array) -> Statistic:
 
     Items rated once inform the shares of the labels and not the agreement. Source: Fleiss 1971; Gwet 2008 (SE), with
     missing ratings as in Gwet 2014, but that items rated once don't widen the interval: whether an item was rated twice
-    is
-    no chance result here. The SE of Fleiss 1971 holds only where there is no agreement beyond chance.
+    is no chance result here. The SE of Fleiss 1971 holds only where there is no agreement beyond chance.
     """
     counts = counts[counts.sum(axis=1) > 0]
     use = counts / counts.sum(axis=1, keepdims=True)
@@ -227,8 +225,7 @@ def krippendorff(counts: Array, ordinal: bool = False) -> Statistic:
     ratings are simply not counted.
 
     Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability" (coincidences, nominal and ordinal metric).
-    The
-    error is the delta method's; the ordinal metric depends on the labels' shares, so those are differentiated too.
+    The error is the delta method's; the ordinal metric depends on the labels' shares, so those are differentiated too.
     """
     counts = counts[counts.sum(axis=1) > 1]
     n, q = counts.shape

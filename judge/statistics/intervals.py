@@ -1,8 +1,7 @@
 """Rates, differences and their intervals, clustered by message (scoring.md section 5).
 
 The unit is the perturbation: one message under several conditions and contexts is one cluster, a scenario × polarity
-one
-stratum. Everything here is pure numpy; scipy supplies the t quantiles.
+one stratum. Everything here is pure numpy; scipy supplies the t quantiles.
 """
 
 from __future__ import annotations

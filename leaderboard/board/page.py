@@ -2,8 +2,7 @@
 script, no other file.
 
 Names, contacts and notes are hostile input, as replies are: Jinja escapes every value, `inert` spells out what could
-reorder a line, and the
-pages' policy runs no script but the board's own. No reply reaches these templates.
+reorder a line, and the pages' policy runs no script but the board's own. No reply reaches these templates.
 """
 
 from __future__ import annotations
@@ -31,9 +30,7 @@ REFUSALS = (
 
 
 class Line(NamedTuple):
-    """A row of a table: a model's, a demo's or a policy's, in one shape. What a policy doesn't have is None or
-    empty.
-    """
+    """A row of a table: a model's, a demo's or a policy's, in one shape. What a policy doesn't have is None or empty."""
 
     name: str
     about: str

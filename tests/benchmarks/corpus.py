@@ -12,8 +12,8 @@ A whole run is measured, in a process of its own: reading JSONL, normalising, ma
 parquet.
 Found: planted near-copies that were removed. False: of all messages that are no planted copies, the share removed.
 Baselines: `set` drops equal texts, as the paper's code does; `datasketch` (where installed: it is no dependency) is the
-MinHash LSH that one would write in ten lines, without verification. Both do this one step of the work only.
-Peak memory is the main process's maximum plus, for each cleaning process, the largest of theirs. Machine load moves the
+MinHash LSH that one would write in ten lines, without verification. Both do this one step of the work only. Peak memory
+is the main process's maximum plus, for each cleaning process, the largest of theirs. Machine load moves the
 times: compare the ratio between sizes with that of n log n.
 """
 
@@ -107,9 +107,7 @@ class Maker:
         return self.random.choice([text.upper(), text.replace(". ", "!!  "), f"  {text}\n", text.lower(), text])
 
     def edited(self, text: str, low: float, high: float) -> str | None:
-        """The text with words changed, left out or added until its index is in [low, high); None where it jumps
-        past.
-        """
+        """The text with words changed, left out or added until its index is in [low, high); None where it jumps past."""
         words = text.split(" ")
         for _ in range(60):
             place = self.random.randrange(len(words))

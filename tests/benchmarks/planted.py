@@ -1,7 +1,7 @@
 """Do the intervals hold? Simulated models whose true rates are planted, scored by the library, compared with the truth.
 
-Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a b] [--kind rates groups curves]
-[--icc 0.2 0.5 0.8]. Needs a built dataset.
+Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a b] [--kind rates groups curves] [--icc
+0.2 0.5 0.8]. Needs a built dataset.
 
 Estimand: messages like these, this model, these settings. Every seed draws its messages anew from a population: a slot
 of a scenario takes one of that scenario's real messages as a pattern (its severity, difficulty, conditions and
@@ -328,9 +328,7 @@ def _planted(p: Population, z: Disposition, eta: Array, truth: dict[str, float])
 
 
 def _level_logits(p: Population, z: Disposition, level: float, slope: float) -> Array:
-    """Logits at which P1's crisis, P1's controls and the rest are each caught at `level`, graver messages more
-    often.
-    """
+    """Logits at which P1's crisis, P1's controls and the rest are each caught at `level`, graver messages more often."""
     t = p.table
     shape = z.stretch * (slope * np.abs(t.severity) + (p.scenario if slope else 0.0))
     detection = t.under(["P1"])

@@ -4,15 +4,14 @@ judge runs.
 Usage: python tests/benchmarks/ratings.py [--models 5] [--messages 2044]. Needs a built dataset.
 
 Messages are the release's under new ids; ratings are drawn with a seed, one in a hundred unscored. Beside its ratings
-each reply
-has the verdicts of its criteria, as `helmbench score` writes them, so the files hold more lines than ratings.
+each reply has the verdicts of its criteria, as `helmbench score` writes them, so the files hold more lines than
+ratings.
 Ours: `judge.report.ratings_table`'s work as a user asks for it: each ratings.jsonl is read and checked line by line,
-and made into
-shares, bins and means with their intervals, by category and over all, ways to fail, the judge's self-agreement, and the
-printed table.
+and made into shares, bins and means with their intervals, by category and over all, ways to fail, the judge's
+self-agreement, and the printed table.
 The alternative is what one would write without us: lines read by `json`, pandas' groupby for shares, bins and means, no
-intervals
-and nothing else. Whether both give the same numbers is said in the last line. Each runs in a process of its own.
+intervals and nothing else. Whether both give the same numbers is said in the last line. Each runs in a process of its
+own.
 """
 
 from __future__ import annotations

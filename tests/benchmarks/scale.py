@@ -8,8 +8,7 @@ so that every column varies. Five repeats of each. Measured: `judge.scoring.scor
 memory to a complete Scorecard. Left out: reading JSONL lines into Verdict models, which `helmbench score` does before.
 The baseline is what one would write without us: pandas' groupby for the same group rates and behavior means, with a
 percentile bootstrap by message. It makes nothing else of a scorecard, and its intervals cover less (scoring.md section
-5).
-Peak memory is the process's own maximum, rows and verdicts included; "before" is what these take by themselves.
+5). Peak memory is the process's own maximum, rows and verdicts included; "before" is what these take by themselves.
 """
 
 from __future__ import annotations
