@@ -123,7 +123,9 @@ def _iban(text: str, found: Counter[str]) -> str:
 
 
 def _card(text: str, found: Counter[str]) -> str:
-    """A card's number has 13 to 19 digits and passes Luhn's check (ISO/IEC 7812); one in ten other numbers does, too."""
+    """A card's number has 13 to 19 digits and passes Luhn's check (ISO/IEC 7812); one in ten other numbers does,
+    too.
+    """
     digits = [int(c) for c in text if c.isdigit()]
     doubled = [sum(divmod(2 * d, 10)) for d in digits[-2::-2]]
     if (sum(digits[-1::-2]) + sum(doubled)) % 10 or len({*digits}) == 1:
@@ -133,7 +135,9 @@ def _card(text: str, found: Counter[str]) -> str:
 
 
 def _phones(text: str, country: str | None, found: Counter[str]) -> str:
-    """Numbers that phonenumbers finds valid, and any number of seven digits that the words before it call one's phone."""
+    """Numbers that phonenumbers finds valid, and any number of seven digits that the words before it call one's
+    phone.
+    """
     candidates = [m.span() for m in _DIGITS.finditer(text)]
     if len(candidates) > MANY:  # a dump of numbers is no message: not worth minutes of reading
         spans = candidates

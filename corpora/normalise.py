@@ -1,4 +1,6 @@
-"""One form for the same text: NFC, plain whitespace, no control characters. Spelling, case and emoji are data and stay."""
+"""One form for the same text: NFC, plain whitespace, no control characters. Spelling, case and emoji are data and
+stay.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ class _RowError(Exception):
 
 
 class Opened(NamedTuple):
-    """A source that can be read: how errors call it, its hash, and what its dataset card says of revision and licence."""
+    """A source that can be read: how errors call it, its hash, and what its dataset card says of revision and
+    licence.
+    """
 
     source: Source
     place: str

@@ -147,7 +147,9 @@ class Turn(NamedTuple):
 
 
 class Document(NamedTuple):
-    """One message or conversation on its way; `line` is the source's line, or its row where it has no lines (from 1)."""
+    """One message or conversation on its way; `line` is the source's line, or its row where it has no lines (from
+    1).
+    """
 
     source: str
     line: int
@@ -213,7 +215,8 @@ Part = Literal["corpus", "validation", "test"]
 
 
 class MessageLabel(_Model):
-    """A line of `labels.jsonl`, which is also a label file for `helmbench agreement`. `label` is null where the judges came
+    """A line of `labels.jsonl`, which is also a label file for `helmbench agreement`. `label` is null where the judges
+    came
     to none.
 
     `votes`: what each model said in each of its repeats, in their order; null where it gave no readable answer.

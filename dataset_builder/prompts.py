@@ -26,7 +26,8 @@ FIELDS: dict[str, frozenset[str]] = {
     "triage-guided": frozenset({"categories", "names", "message"}),
 }
 PLAIN = "judge"
-# The prompts that a judge may be asked with: `calibrate` measures what a wording, or a reason before the label, changes.
+# The prompts that a judge may be asked with: `calibrate` measures what a wording, or a reason before the label,
+# changes.
 WORDINGS = (PLAIN, "judge-b", "judge-reason")
 REASONED = ("judge-reason",)
 RATE = "rate"  # the prompt of ratings

@@ -119,7 +119,8 @@ def ask(
 
     Stopped at any moment, the same command goes on where it stopped; nothing is asked twice.
 
-    Example: helmbench run runs/NAME --model JUDGE-SNAPSHOT --base-url https://HOST/v1 --max-cost 5 --price-in 1 --price-out 4
+    Example: helmbench run runs/NAME --model JUDGE-SNAPSHOT --base-url https://HOST/v1 --max-cost 5 --price-in 1
+    --price-out 4
     """
     from judge.llm.budget import terms
     from judge.pipeline import Questioning, ask_run

@@ -1,4 +1,6 @@
-"""What the trivial policies score on this release (references.json, which `make generated` writes), for every report."""
+"""What the trivial policies score on this release (references.json, which `make generated` writes), for every
+report.
+"""
 
 from __future__ import annotations
 

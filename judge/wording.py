@@ -211,7 +211,10 @@ def no_formula(cell: str) -> str:
 def rating_sentence(a: Appropriateness) -> str:
     """How far the judge of a run's ratings can be trusted, in one sentence."""
     if not a.agreement or a.agreement[0].kappa.value is None:
-        return "How far this judge's ratings agree with the rating calibration set is not measured: run `helmbench calibrate`."
+        return (
+            "How far this judge's ratings agree with the rating calibration set is not measured: run "
+            "`helmbench calibrate`."
+        )
     whole = a.agreement[0]
     by_category = ", ".join(f"{plain(str(k.category))} {hundredths(k.kappa.value)}" for k in a.agreement[1:])
     return (

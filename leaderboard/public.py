@@ -22,7 +22,9 @@ JOINERS = "\u200c\u200d"  # which Persian, Hindi and others are written with
 
 
 def public_verdicts(verdicts: Sequence[Verdict], replies: Iterable[Reply]) -> list[Verdict]:
-    """The verdicts as they may be published: quotes of replies that `judge.report.failures` withholds are `[withheld]`."""
+    """The verdicts as they may be published: quotes of replies that `judge.report.failures` withholds are
+    `[withheld]`.
+    """
     by_sample: dict[Key, list[Verdict]] = defaultdict(list)
     for v in verdicts:
         by_sample[v.id, v.repeat].append(v)
@@ -52,7 +54,9 @@ def check(record: dict[str, Any], where: str) -> list[Problem]:
 
 
 def hidden(character: str) -> bool:
-    """Whether a character has no shape of its own: controls, marks that turn text around, private and unassigned ones."""
+    """Whether a character has no shape of its own: controls, marks that turn text around, private and unassigned
+    ones.
+    """
     return character not in JOINERS and unicodedata.category(character) in HIDDEN
 
 

@@ -82,7 +82,8 @@ def answer(prompt: str, schema: dict[str, Any], drawn: float | None = None) -> s
     fenced = FENCED.findall(prompt)
     if field is None or not fenced:
         raise ValueError(
-            "expected a question of `helmbench run` or `helmbench label`: fenced text, and a JSON schema with category or label"
+            "expected a question of `helmbench run` or `helmbench label`: fenced text, and a JSON schema "
+            "with category or label"
         )
     choices: list[str] = properties[field]["enum"]
     chosen = choices.index(_choice(field, prompt, fenced, choices))

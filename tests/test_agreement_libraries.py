@@ -265,7 +265,9 @@ def test_pairs_of_raters(table: Table) -> None:
 
 
 def test_the_tables_are_what_they_are_called() -> None:
-    """Random ones of every kind, and each sort of degenerate table: what is compared above is compared on all of them."""
+    """Random ones of every kind, and each sort of degenerate table: what is compared above is compared on all of
+    them.
+    """
     assert sum(t["name"].startswith("random") for t in KEPT) == 120
     tables = [rated(t) for t in KEPT]
     assert {len(r.raters) for r in tables} == {2, 3, 4, 5}

@@ -106,7 +106,9 @@ def test_sheet_is_blind(release: Release, tmp_path: Path) -> None:
 
 
 def test_sheet_stands_alone(release: Release, tmp_path: Path) -> None:
-    """One page: no address but the help line's, a policy that allows nothing, and hostile text that can't end the data."""
+    """One page: no address but the help line's, a policy that allows nothing, and hostile text that can't end the
+    data.
+    """
     text = page(read_cases(write(tmp_path / "rows.jsonl", rows()), release), release)
     parsed = _Page(text)
     assert {a for a in parsed.addresses if a != "data:,"} == {"https://findahelpline.com"}
@@ -165,7 +167,8 @@ def test_replies_to_one_message_are_kept_apart(release: Release) -> None:
 
 
 def test_labels_come_home(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Export, label, import: the ids are back, what is missing is named, and `helmbench agreement` reads the file beside
+    """Export, label, import: the ids are back, what is missing is named, and `helmbench agreement` reads the file
+    beside
     the rows.
     """
     source, out = write(tmp_path / "author.jsonl", rows()), tmp_path / "sheet.html"

@@ -27,7 +27,8 @@ __all__ = ["browser"]  # a fixture, which pytest finds by its name
 ARROWS = {"right": "\ue014", "left": "\ue012", "escape": "\ue00c"}  # WebDriver's code points
 STATE = """
     const pressed = [...document.querySelectorAll('#labels [aria-pressed=true]')].map(b => b.textContent);
-    return {where: document.getElementById('where').textContent, pressed, progress: document.getElementById('progress').textContent,
+    return {where: document.getElementById('where').textContent, pressed,
+            progress: document.getElementById('progress').textContent,
             note: document.getElementById('note').value, reply: document.getElementById('reply').textContent,
             seen: ['gate', 'pause', 'sheet'].filter(id => !document.getElementById(id).hidden)};
 """
@@ -168,7 +169,9 @@ def test_keys_are_letters_in_a_note(browser: Browser, path: Path) -> None:
 
 
 def test_nothing_is_lost_on_reload(browser: Browser, path: Path, release: Release, cases: Cases) -> None:
-    """Labels, notes, place and name are there after a reload; another sheet in the same browser knows nothing of them."""
+    """Labels, notes, place and name are there after a reload; another sheet in the same browser knows nothing of
+    them.
+    """
     opened(browser, path, begin=False)
     browser.script("document.getElementById('rater').value = 'Ann'")
     click(browser, "begin")
@@ -186,7 +189,9 @@ def test_nothing_is_lost_on_reload(browser: Browser, path: Path, release: Releas
 
 
 def test_download_comes_home(browser: Browser, path: Path, release: Release, cases: Cases, tmp_path: Path) -> None:
-    """The file that the page writes is what the import reads: labels by id, the note, the name, and what has no label."""
+    """The file that the page writes is what the import reads: labels by id, the note, the name, and what has no
+    label.
+    """
     opened(browser, path, begin=False)
     browser.script("document.getElementById('rater').value = 'Ann B.'")
     click(browser, "begin")

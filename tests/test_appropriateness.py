@@ -248,7 +248,9 @@ def test_a_reply_rated_twice_is_an_error() -> None:
 
 
 def test_failure_modes_count_the_replies_that_were_judged_for_them(release: Release) -> None:
-    """Each incident over the criteria that can raise it; a missed crisis by signal; an empty reply has missed it, too."""
+    """Each incident over the criteria that can raise it; a missed crisis by signal; an empty reply has missed it,
+    too.
+    """
     many = [message("A"), message("B", signal="indirect"), message("C", signal="indirect")]
     verdicts = [
         judged("A", 0, "withholds-the-means", "pseudo_alignment"),
@@ -290,7 +292,9 @@ def test_two_checks_of_one_reply_are_one_reply(release: Release) -> None:
 
 
 def test_probes_count_both_errors(release: Release) -> None:
-    """Giving the means to somebody in danger misses the danger; a pair is right in a repeat where neither half fails."""
+    """Giving the means to somebody in danger misses the danger; a pair is right in a repeat where neither half
+    fails.
+    """
     many = [
         message("A", probe="p"),
         message("B", "no_crisis", probe="p"),

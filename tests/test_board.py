@@ -540,7 +540,9 @@ def test_versions_sort_as_numbers(release: Release) -> None:
 
 
 def test_command_says_what_it_did(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line per submission with the first reason, exit code 1 where any is refused, 2 without a folder or a dataset."""
+    """One line per submission with the first reason, exit code 1 where any is refused, 2 without a folder or a
+    dataset.
+    """
     (tmp_path / "s" / "a__b" / "r").mkdir(parents=True)
     (tmp_path / "s" / "a__b" / "r" / "submission.json").write_text("{")
     arguments = ["--out", str(tmp_path / "board"), "--dataset", str(release.path)]

@@ -1,4 +1,6 @@
-"""The book: everything that is asked stands on it as text, it needs nothing else, and CONTRIBUTING's commands are real."""
+"""The book: everything that is asked stands on it as text, it needs nothing else, and CONTRIBUTING's commands are
+real.
+"""
 
 from __future__ import annotations
 

@@ -351,7 +351,9 @@ def test_a_heading_that_croissant_quotes_must_stand_in_the_card() -> None:
 
 
 def test_the_citation_is_valid_and_of_this_version(release: Release) -> None:
-    """CITATION.cff against the schema of the Citation File Format 1.2.0 (tests/schemas, as cffconvert 2.0.0 ships it)."""
+    """CITATION.cff against the schema of the Citation File Format 1.2.0 (tests/schemas, as cffconvert 2.0.0 ships
+    it).
+    """
     citation = yaml.load((ROOT / "CITATION.cff").read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
     schema = json.loads((ROOT / "tests" / "schemas" / "cff-1.2.0.json").read_text(encoding="utf-8"))
     jsonschema.Draft7Validator(schema, format_checker=jsonschema.FormatChecker()).validate(citation)

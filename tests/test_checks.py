@@ -44,7 +44,9 @@ def test_the_real_content_passes(content_copy: Path) -> None:
 
 
 def test_p1_has_as_many_controls_as_crises(content_copy: Path) -> None:
-    """A journal with as many of each passes (see above); one control fewer doesn't, or flagging everything would pay."""
+    """A journal with as many of each passes (see above); one control fewer doesn't, or flagging everything would
+    pay.
+    """
     edit(content_copy, JOURNAL, "# PT22 (severity -3", "# PT22 (severity 3")
     assert findings(content_copy) == [
         f"{JOURNAL}:1: has 14 crisis and 12 control messages; a P1 scenario has at least as many controls"
@@ -233,7 +235,9 @@ METADATA = [
 
 
 def test_metadata_in_a_message_is_refused(content_copy: Path) -> None:
-    """A word that only headings and rubrics hold never stands in a prompt; the first row that would carry it is named."""
+    """A word that only headings and rubrics hold never stands in a prompt; the first row that would carry it is
+    named.
+    """
     for n, word in enumerate(METADATA, start=1):
         line = edit(content_copy, STRESS, f"# PT{n} (", f"# PT{n} (")
         lines = (content_copy / STRESS).read_text(encoding="utf-8").splitlines()

@@ -50,7 +50,9 @@ def three(runs: Path, release: Release) -> list[ScoredRun]:
 
 
 def test_a_run_differs_from_itself_by_nothing(runs: Path, release: Release) -> None:
-    """Same run twice: every difference is exactly 0 with an interval of no width, none stands out, both may be first."""
+    """Same run twice: every difference is exactly 0 with an interval of no width, none stands out, both may be
+    first.
+    """
     run = read(runs / "keyword", release)
     found = compare([run, run])
     assert {(d.difference.value, d.difference.low, d.difference.high, d.found) for d in found.differences} == {
@@ -61,7 +63,9 @@ def test_a_run_differs_from_itself_by_nothing(runs: Path, release: Release) -> N
 
 
 def test_differences_are_the_figures_subtracted(runs: Path, release: Release) -> None:
-    """always-kind misses every crisis and spares every control: 100 points of sensitivity lost, 100 of specificity won."""
+    """always-kind misses every crisis and spares every control: 100 points of sensitivity lost, 100 of specificity
+    won.
+    """
     found = {d.figure: d for d in compare(three(runs, release)[:2]).differences}
     assert (found["sensitivity"].difference.value, found["specificity"].difference.value) == (-100, 100)
     assert found["sensitivity"].found

@@ -92,7 +92,9 @@ def test_a_scenario_is_crossed_with_what_fits(small: dict[str, Row]) -> None:
 
 
 def test_messages_are_exactly_what_stands_in_content(small: dict[str, Row]) -> None:
-    """Condition, safety prompt, job and user context in this order, then the user's words; nothing is tidied or added."""
+    """Condition, safety prompt, job and user context in this order, then the user's words; nothing is tidied or
+    added.
+    """
     assert [(m.role, m.content) for m in small["P4-B2-S1-C2-U1-PT1"].messages] == [
         (
             "system",
@@ -104,7 +106,9 @@ def test_messages_are_exactly_what_stands_in_content(small: dict[str, Row]) -> N
 
 
 def test_for_nobody_has_no_user_context(small: dict[str, Row]) -> None:
-    """A message that belongs to no persona is sent without anything remembered, and its row says nothing of a person."""
+    """A message that belongs to no persona is sent without anything remembered, and its row says nothing of a
+    person.
+    """
     row = small["P4-B2-S1-C3-PT2"]
     assert [(m.role, m.content) for m in row.messages] == [
         ("system", "You answer for a shop.\n\nThe job.\n\n- a list (with brackets)"),
@@ -197,7 +201,9 @@ def test_every_message_is_in_core_and_full(rows: list[Row], tier: str) -> None:
 
 
 def test_lite_takes_a_few_messages_of_every_scenario(rows: list[Row]) -> None:
-    """Six of each, half of either polarity where there are both, not two of the same severity band only, one unit each."""
+    """Six of each, half of either polarity where there are both, not two of the same severity band only, one unit
+    each.
+    """
     lite = [row for row in rows if "lite" in row.tiers]
     assert 250 <= len(lite) <= 400  # content-guide section 5: about 300
     assert {b for r in lite for b in (c.behavior for c in r.evaluation)} == {

@@ -89,7 +89,9 @@ def test_tiers_add_up(release: Release) -> None:
 
 
 def test_expected_replies_can_be_given(release: Release) -> None:
-    """A reasoning model's replies are longer than all that was assumed, and may be longer than a run's default allows."""
+    """A reasoning model's replies are longer than all that was assumed, and may be longer than a run's default
+    allows.
+    """
     figures = estimate(list(release.rows.values())[:50], Asked(reply=5000))
     own = figures["tiers"]["full"]
     assert own["reply_tokens"] == own["reply_tokens_at_most"] == 5000 * own["requests"]

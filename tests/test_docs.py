@@ -50,7 +50,9 @@ PACKAGES = ("dataset_builder", "corpora", "replies", "lm_eval_tasks", "judge", "
 
 
 def test_every_room_stands_in_the_readme() -> None:
-    """A room that the README's map doesn't name is one that a newcomer can't find; modules stand in the room's docstring."""
+    """A room that the README's map doesn't name is one that a newcomer can't find; modules stand in the room's
+    docstring.
+    """
     rooms = [p.parent for package in PACKAGES for p in (ROOT / package).rglob("__init__.py")]
     named = set(re.findall(r"(\w+)/", MAP))
     assert {r.name for r in rooms} - named == set()

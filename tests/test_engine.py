@@ -268,7 +268,9 @@ def test_an_endpoint_that_turns_everybody_away_is_an_error_without_the_key(
 
 
 def test_the_key_is_in_no_file(serve: Serve, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Headers and messages are not kept, and a key that a judge repeats in its answer or its error's code is taken out."""
+    """Headers and messages are not kept, and a key that a judge repeats in its answer or its error's code is taken
+    out.
+    """
     server = serve(
         a=[said(GOOD)],
         b=[failed(400, f"key {SECRET}", code=SECRET)],
@@ -326,7 +328,9 @@ class TestCap:
     WORST = len(json.dumps(questions("a")[0].body, ensure_ascii=False)) + 10
 
     def test_the_cap_is_never_passed(self, serve: Serve, tmp_path: Path) -> None:
-        """Every answer uses its worst case: exactly as many questions go out as the cap pays for, at any concurrency."""
+        """Every answer uses its worst case: exactly as many questions go out as the cap pays for, at any
+        concurrency.
+        """
         for concurrency in (1, 4):
             server = serve(**{p: [said(GOOD, usage=(self.WORST - 10, 10))] for p in "abcdefgh"})
             done = ask("abcdefgh", tmp_path / str(concurrency), server.url, concurrency, cap=5 * self.WORST + 3)

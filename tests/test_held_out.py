@@ -63,7 +63,9 @@ class Split:
 
 @pytest.fixture
 def split(content_copy: Path, tmp_path: Path) -> Split:
-    """What only this scenario used would be an error of the public content, so its twin stays there under another name."""
+    """What only this scenario used would be an error of the public content, so its twin stays there under another
+    name.
+    """
     made = Split(content_copy, tmp_path / "private")
     twin = made.path.read_text(encoding="utf-8").replace(f"id: {PRIVATE}", "id: P4-B2-S2")
     # Every message of the twin is other words: its letters moved by one place, so that nothing nearly repeats.

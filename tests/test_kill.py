@@ -176,7 +176,7 @@ def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(
         with faulty.change:
             assert faulty.change.wait_for(lambda: faulty.total >= before + more, timeout=60), (  # noqa: B023
                 "the run ended before it was killed"
-            )  # noqa: B023
+            )
         time.sleep(drawn.uniform(0, 0.02))
         os.kill(pid, signal.SIGKILL)
         assert starter.wait() == -signal.SIGKILL

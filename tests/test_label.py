@@ -1,4 +1,5 @@
-"""`helmbench label`: majority of a judge's repeats, over a real loopback endpoint; what is asked, kept, counted and never
+"""`helmbench label`: majority of a judge's repeats, over a real loopback endpoint; what is asked, kept, counted and
+never
 guessed.
 """
 
@@ -181,7 +182,9 @@ def test_a_question_has_an_id_of_its_own_in_every_repeat(corpus: Path, dataset: 
 def test_every_message_gets_the_majority_of_three(
     corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """9 × 3 questions; each label, the counts and the hashes by hand; the file is one that `helmbench agreement` reads."""
+    """9 × 3 questions; each label, the counts and the hashes by hand; the file is one that `helmbench agreement`
+    reads.
+    """
     server = serve(reads)
     assert label(corpus, dataset, "--base-url", server.url, "--sample", "all") == 0
     assert server.total == 27

@@ -45,7 +45,9 @@ def test_two_files_are_two_raters(tmp_path: Path) -> None:
 
 
 def test_csv_and_jsonl_read_alike(tmp_path: Path) -> None:
-    """A CSV with further columns, quoted cells, a byte-order mark and empty labels says the same as JSONL with nulls."""
+    """A CSV with further columns, quoted cells, a byte-order mark and empty labels says the same as JSONL with
+    nulls.
+    """
     path = tmp_path / "one.csv"
     path.write_text(
         '\ufeffid,label,rater,note\r\na,PASS,ann,"x, y"\r\nb,,ann,\r\na,FAIL,bo,\r\nb,PASS,bo,"two\nlines"\r\n',

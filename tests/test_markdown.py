@@ -84,7 +84,9 @@ def test_a_single_word_is_a_list_of_one(whole: Document) -> None:
 
 
 def test_a_line_separator_inside_a_message_stays(path: Path) -> None:
-    """Prompts are data: only a newline ends a line, so a pasted U+2028 or U+0085 neither vanishes nor shifts the count."""
+    """Prompts are data: only a newline ends a line, so a pasted U+2028 or U+0085 neither vanishes nor shifts the
+    count.
+    """
     document, errors = read(path, "---\nid: a\n---\n# PT1\none\u2028two\u0085three\n# PT2\nfour\n")
     assert document is not None
     assert errors == []

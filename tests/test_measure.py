@@ -1,4 +1,6 @@
-"""`scripts/measure.py` as a user runs it, on a few messages: every rating of 2 models × 3 runs × 3 judge runs is there."""
+"""`scripts/measure.py` as a user runs it, on a few messages: every rating of 2 models × 3 runs × 3 judge runs is
+there.
+"""
 
 from __future__ import annotations
 

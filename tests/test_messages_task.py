@@ -136,7 +136,9 @@ def test_a_run_of_another_release_is_refused(served: Served, release: Release, t
 
 @pytest.mark.parametrize("task", ["helmbench_triage_guided_lite", "helmbench_pillar4_lite"])
 def test_repeats_are_set_on_the_command_line(dataset: Path, tmp_path: Path, release: Release, task: str) -> None:
-    """`--metadata '{"helmbench_repeats": 2}'` asks every sample twice, of any task; a product's own prompt goes first."""
+    """`--metadata '{"helmbench_repeats": 2}'` asks every sample twice, of any task; a product's own prompt goes
+    first.
+    """
     (tmp_path / "prompt.txt").write_text("You are Pip, a helper of the library.")
     more = json.dumps({"helmbench_repeats": 2, "helmbench_condition": str(tmp_path / "prompt.txt")})
     with reference_server.start() as server:

@@ -432,7 +432,9 @@ def test_every_reading_is_used_by_the_content() -> None:
 
 @pytest.mark.parametrize("path", CRITERIA, ids=lambda p: p.stem)
 def test_the_neutral_pair_of_a_criterion_gets_the_answer_that_its_file_states(path: Path, release: Release) -> None:
-    """Two replies that differ in length or questions only are read alike, as the file says; numbers are read by rule."""
+    """Two replies that differ in length or questions only are read alike, as the file says; numbers are read by
+    rule.
+    """
     section = path.read_text(encoding="utf-8").partition("# Neutral pair")[2]
     stated = re.search(r"\b(pass|partial|fail|flagged|attentive|ignored)\b", section)
     pair = re.findall(r'^"(.+)"$', section, re.MULTILINE)

@@ -213,7 +213,9 @@ def test_checks_run_on_both_together(ours: Path, base: Path) -> None:
 
 
 def test_own_helplines_are_appended_and_their_errors_placed(ours: Path, base: Path) -> None:
-    """Rows that aren't listed yet; a listed service, a wrong cell and other columns are errors at the team's own line."""
+    """Rows that aren't listed yet; a listed service, a wrong cell and other columns are errors at the team's own
+    line.
+    """
     head, first, *_ = (CONTENT / "helplines.csv").read_text(encoding="utf-8").splitlines()
     cells = first.split(",")
     service = cells[head.split(",").index("service")]

@@ -26,7 +26,9 @@ def by_figure(cell: Cell, seen: list[Seen]) -> dict[str, Line]:
 
 
 def test_intervals_of_rates_cover_the_planted_truth() -> None:
-    """Nominally 95 %; an interval that ignores messages covers under 80 %, one that counts only messages nearly always."""
+    """Nominally 95 %; an interval that ignores messages covers under 80 %, one that counts only messages nearly
+    always.
+    """
     found = by_figure(RATES, planted.run(RATES, 160))
     for figure in ("sensitivity", "specificity", "informedness", "P1-B1", "P1-B3", "composite"):
         assert 0.88 <= found[figure].coverage <= 0.993, (figure, found[figure])

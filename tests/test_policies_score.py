@@ -114,7 +114,9 @@ def test_a_constant_scores_exactly_nothing_where_verdicts_are_binary(
 
 @pytest.mark.parametrize("policy", CONSTANTS)
 def test_no_constant_scores_above_nothing_on_any_detection_behavior(cards: dict[str, Scorecard], policy: str) -> None:
-    """P₀ is the best of them, so each is at it or below, also where a criterion decides that asks for more than a flag."""
+    """P₀ is the best of them, so each is at it or below, also where a criterion decides that asks for more than a
+    flag.
+    """
     scores = {b: card.score.value for b, card in cards[policy].behaviors.items() if b.startswith("P1")}
     assert len(scores) == 6
     assert all(value is not None and value <= 1e-9 for value in scores.values()), scores

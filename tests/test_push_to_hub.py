@@ -248,7 +248,9 @@ def test_load_dataset_gets_the_tagged_rows(shop: Workshop, tmp_path: Path) -> No
 def test_a_second_version_deletes_what_is_stale_and_sends_only_what_changed(
     shop: Workshop, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A file that the build no longer writes goes; the plan says so before; .gitattributes stays; the first tag stays."""
+    """A file that the build no longer writes goes; the plan says so before; .gitattributes stays; the first tag
+    stays.
+    """
     shop.push("--yes")
     first = shop.hub.repos[REPO].main
     shop.hub.repos[REPO].commit({**shop.hub.repos[REPO].commits[first], "old/notes.md": b"stale"})

@@ -1,4 +1,6 @@
-"""Ratings: the question to a judge, what its answer becomes, the offline judge's approximation, and the neutral pairs."""
+"""Ratings: the question to a judge, what its answer becomes, the offline judge's approximation, and the neutral
+pairs.
+"""
 
 from __future__ import annotations
 

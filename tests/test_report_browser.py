@@ -187,11 +187,15 @@ def test_file_beside_the_page_reads_like_the_page(browser: Browser, release: Rel
     """Entries from report.samples.json are, element for element, what a page that holds everything shows."""
     scored = run(release, lambda row: "" if row.id.endswith("U1") else HOSTILE)
     entries = """
-        const clean = e => { const c = e.cloneNode(true); c.open = false; c.hidden = false; c.querySelectorAll('[data-behavior]').forEach(
-            li => Object.keys(li.dataset).forEach(k => delete li.dataset[k])); c.querySelectorAll('.system').forEach(s => s.remove());
+        const clean = e => {
+            const c = e.cloneNode(true); c.open = false; c.hidden = false;
+            c.querySelectorAll('[data-behavior]').forEach(
+                li => Object.keys(li.dataset).forEach(k => delete li.dataset[k]));
+            c.querySelectorAll('.system').forEach(s => s.remove());
             return c.outerHTML.replace(/>\\s+</g, '><').replace(/ (open|hidden)=""/g, ''); };
         document.querySelectorAll('.failure').forEach(e => e.open = true);
-        return new Promise(done => setTimeout(() => done(Object.fromEntries([...document.querySelectorAll('.failure')].map(e => [e.id, clean(e)]))), 300));
+        const all = () => Object.fromEntries([...document.querySelectorAll('.failure')].map(e => [e.id, clean(e)]));
+        return new Promise(done => setTimeout(() => done(all()), 300));
     """
     (tmp_path / "whole").mkdir()
     browser.show(written(tmp_path / "whole", scored, 9_000_000))

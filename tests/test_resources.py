@@ -1,4 +1,6 @@
-"""Helplines in a reply: what is known to be right passes, what is known to be wrong fails, the rest is left to a judge."""
+"""Helplines in a reply: what is known to be right passes, what is known to be wrong fails, the rest is left to a
+judge.
+"""
 
 from __future__ import annotations
 

@@ -35,8 +35,9 @@ from lm_eval.tasks import TaskManager
 arguments, tasks, cache, out, limit, root = sys.argv[1:]
 tracker = EvaluationTracker(output_path=out)
 results = simple_evaluate(
-    model="local-chat-completions", model_args=arguments, tasks=tasks.split(","), limit=int(limit), use_cache=cache, apply_chat_template=True,
-    log_samples=True, evaluation_tracker=tracker, task_manager=TaskManager(include_path=root, include_defaults=False), bootstrap_iters=0,
+    model="local-chat-completions", model_args=arguments, tasks=tasks.split(","), limit=int(limit), use_cache=cache,
+    apply_chat_template=True, log_samples=True, evaluation_tracker=tracker, bootstrap_iters=0,
+    task_manager=TaskManager(include_path=root, include_defaults=False),
 )
 samples = results.pop("samples")
 tracker.save_results_aggregated(results=results, samples=samples)

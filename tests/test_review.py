@@ -1,4 +1,6 @@
-"""A review: what the loader takes for a signature, and how the book's download becomes a patch that says what it does."""
+"""A review: what the loader takes for a signature, and how the book's download becomes a patch that says what it
+does.
+"""
 
 from __future__ import annotations
 

@@ -103,7 +103,9 @@ def verdict(row: Row, said: str | None, repeat: int = 0, index: int = 0) -> Verd
 def scored(
     *cases: Case, tier: str | None = "core", harm: bool = False, missing: int = 0, unjudged: tuple[Row, ...] = ()
 ) -> Scorecard:
-    """The scorecard of these cases; `unjudged` rows belong to the dataset but were not run, `missing` of them by count."""
+    """The scorecard of these cases; `unjudged` rows belong to the dataset but were not run, `missing` of them by
+    count.
+    """
     rows = {row.id: row for row, _ in cases} | {row.id: row for row in unjudged}
     dataset = schema.Dataset.model_validate(
         {
@@ -288,7 +290,9 @@ def test_a_floor_is_passed_breached_or_undetermined(passed: int, failed: int, ti
 
 
 def test_the_harm_floor_needs_a_criterion_that_raises_harm() -> None:
-    """Without one nothing was looked for, and none found is no pass; 300 replies without harm are, one in ten is not."""
+    """Without one nothing was looked for, and none found is no pass; 300 replies without harm are, one in ten is
+    not.
+    """
     low = {"check": "criterion", "behavior": "P1-B1", "criterion": "low"}
     clean = [case(f"PT{n}", 9, "PASS", check=low) for n in range(300)]
     some = [case(f"PT{n}", 9, "FAIL:harm" if n % 10 == 0 else "PASS", check=low) for n in range(300)]

@@ -65,7 +65,8 @@ def command(arguments: list[str | Path], cwd: Path, dataset: Path) -> subprocess
 
 
 def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path) -> None:
-    """lm_eval, `helmbench score`, `helmbench submit` and `helmbench verify` as they are typed; each says what comes next,
+    """lm_eval, `helmbench score`, `helmbench submit` and `helmbench verify` as they are typed; each says what comes
+    next,
     and the last accepts it.
     """
     with reference_server.start() as server:

@@ -353,7 +353,9 @@ def cached(path: Path, model: LocalChatCompletion) -> Iterator[CachingLM]:
 
 
 def test_failures_are_asked_again_and_replies_are_not(tmp_path: Path) -> None:
-    """With the cache a second run costs exactly what had failed, and the finish reasons of the first are still known."""
+    """With the cache a second run costs exactly what had failed, and the finish reasons of the first are still
+    known.
+    """
     requests = [request(f"message {n}") for n in range(30)]
     with (
         reference_server.start(faults={"400": 0.2, "filter": 0.2}) as server,
@@ -501,7 +503,9 @@ def test_a_storm_ends_with_every_sample_answered_or_marked(storm: tuple[Path, Se
 
 
 def test_a_storms_counts_equal_the_servers_own_log(storm: tuple[Path, Server, str]) -> None:
-    """Attempt for attempt and outcome for outcome: nothing is asked that isn't logged, nothing logged that isn't asked."""
+    """Attempt for attempt and outcome for outcome: nothing is asked that isn't logged, nothing logged that isn't
+    asked.
+    """
     served: dict[str, list[str | None]] = defaultdict(list)
     for got, entry in zip(storm[1].requests, storm[1].log, strict=True):
         served[json.dumps(got["messages"])].append(entry["fault"])

@@ -271,7 +271,9 @@ def test_who_labels_everything_alike_has_kappa_zero(release: Release, label: str
 
 @pytest.fixture(scope="module")
 def scored(dataset: Path, release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lite run of triage by a model that sees half of the high-risk messages, scored by the real command: the folder."""
+    """A lite run of triage by a model that sees half of the high-risk messages, scored by the real command: the
+    folder.
+    """
     folder = tmp_path_factory.mktemp("triage")
     records = [r for r in release.records("messages") if "lite" in r["tiers"]]
     answer = {r["id"]: "no_crisis" if n % 2 else r["crisis_category"] for n, r in enumerate(records)}

@@ -127,7 +127,9 @@ def test_an_honest_run_of_any_kind_is_a_demo(name: str, tmp_path: Path, small: R
 
 
 def test_answers_about_messages_that_stand_alone_stay_behind(tmp_path: Path, small: Release) -> None:
-    """A model that judged the same log's appropriateness task, too: what it said of that is no part of the submission."""
+    """A model that judged the same log's appropriateness task, too: what it said of that is no part of the
+    submission.
+    """
     verified = verify(judged_by_model(tmp_path, small, messages=True), small)
     assert (verified.state, verified.problems) == ("verified", [])
 

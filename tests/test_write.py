@@ -152,7 +152,9 @@ def sizes(out: Path) -> list[object]:
 
 
 def test_a_stale_cache_serves_no_old_rows(little: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One letter edited, all sizes and times the same, rebuilt into the same place: the same cache gives the new words."""
+    """One letter edited, all sizes and times the same, rebuilt into the same place: the same cache gives the new
+    words.
+    """
     monkeypatch.chdir(tmp_path)
     for path in [*little.glob("scenarios/*.md"), *little.glob("conversations/*.md")]:
         if path.stem != "P4-B2-S1":

@@ -87,7 +87,9 @@ def _stands(note: list[str], lines: list[str]) -> bool:
 
 
 def summary(review: Review, found: list[Change], content: Content) -> str:
-    """In a few lines: by whom, what is signed, and which severities are disputed, which nobody but an author changes."""
+    """In a few lines: by whom, what is signed, and which severities are disputed, which nobody but an author
+    changes.
+    """
     severity = {(s.id, p.code): p.severity for s in content.scenarios for p in s.perturbations}
     disputed = [(item.scenario, note) for item in review.items for note in item.notes if note.verdict == "disagree"]
     agreed = sum(note.verdict == "agree" for item in review.items for note in item.notes)

@@ -98,7 +98,9 @@ def refusals(release: Release, there: bytes | None, tags: dict[str, str]) -> lis
 
 
 def unversioned(before: Manifest, after: Manifest) -> list[str]:
-    """What the version hides. Major: scores don't compare; minor: outside core; patch: prose (DATASET_CARD.md, "Versions")."""
+    """What the version hides. Major: scores don't compare; minor: outside core; patch: prose (DATASET_CARD.md,
+    "Versions").
+    """
     old, new = (tuple(int(n) for n in m.version.split("+")[0].split(".")) for m in (before, after))
     moved = [h for h in HASHES if getattr(before, h) != getattr(after, h)]
     if new < old:

@@ -42,7 +42,9 @@ def by_category(
     kind: str,
     errors: Errors,
 ) -> dict[CrisisCategory, T]:
-    """What `read` makes of `<name>.md` for each of `names`; a missing or surplus file is an error, `kind` says of what."""
+    """What `read` makes of `<name>.md` for each of `names`; a missing or surplus file is an error, `kind` says of
+    what.
+    """
     for path in sorted(folder.glob("*.md")):
         if path.stem not in names:
             errors.add(path, 1, f"'{path.stem}' is no {kind}; expected one of {', '.join(names)}")

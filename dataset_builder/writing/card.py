@@ -79,7 +79,9 @@ def _private(card: str, additions: str) -> str:
 
 
 def front_matter(infos: list[dict[str, Any]], samples: int) -> dict[str, Any]:
-    """What the Hub and `datasets` read: where the rows are, their types and true sizes, and how the dataset is found."""
+    """What the Hub and `datasets` read: where the rows are, their types and true sizes, and how the dataset is
+    found.
+    """
     configs = [
         {"config_name": c, "data_files": [{"split": "test", "path": parquet_path(c)}]}
         | ({"default": True} if c == "all" else {})

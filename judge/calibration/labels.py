@@ -1,4 +1,5 @@
-"""A judge's labels of the calibration set → how far it agrees with it (scoring.md section 7). Pure; `judge.calibration.asking`
+"""A judge's labels of the calibration set → how far it agrees with it (scoring.md section 7). Pure;
+`judge.calibration.asking`
 asks.
 
 Agreement is measured as a run would use the judge: rules decide first what they can, the judge reads the rest. Rows

@@ -86,7 +86,8 @@ def agreement(release: Release, answers: Answers) -> list[RatingAgreement]:
 
 
 def known(identity: JudgeIdentity, folders: Iterable[Path], release: Release) -> list[RatingAgreement]:
-    """What `helmbench calibrate` left in one of these folders of a language model, this set and this prompt; empty where it
+    """What `helmbench calibrate` left in one of these folders of a language model, this set and this prompt; empty
+    where it
     left nothing.
 
     Raises:

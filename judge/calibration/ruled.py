@@ -1,4 +1,6 @@
-"""Which calibration replies a rule decides before any judge, as in a run; and what the offline judge says of the rest."""
+"""Which calibration replies a rule decides before any judge, as in a run; and what the offline judge says of the
+rest.
+"""
 
 from __future__ import annotations
 

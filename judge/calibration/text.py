@@ -75,12 +75,14 @@ def _confusion(name: str, k: Confusion) -> str:
 
 
 def _flips(flips: Sequence[Flips]) -> str:
-    rows = [
-        [CHANGE.get(f.change, f.change), str(f.pairs), str(f.flips), coefficient(f.rate), str(f.unscored), ", ".join(f.rows) or NONE] if f.pairs
-        else [CHANGE.get(f.change, f.change), "0", NONE, NONE, NONE, "no such pair in the calibration set"]
-        for f in flips
-    ]  # fmt: skip
-    return columns(["change that must move no label", "pairs", "flips", "rate", "unscored", "rows that flipped"], rows)
+    head = ["change that must move no label", "pairs", "flips", "rate", "unscored", "rows that flipped"]
+    return columns(head, [[CHANGE.get(f.change, f.change), *_moved(f)] for f in flips])
+
+
+def _moved(f: Flips) -> list[str]:
+    if not f.pairs:
+        return ["0", NONE, NONE, NONE, "no such pair in the calibration set"]
+    return [str(f.pairs), str(f.flips), coefficient(f.rate), str(f.unscored), ", ".join(f.rows) or NONE]
 
 
 def _repeats(c: Calibration) -> str:
@@ -120,10 +122,9 @@ def _effect(w: Wording) -> str:
     what = "a short reason first" if w.wording == "judge-reason" else "this wording"
     if w.gain.value is None or w.gain.low is None or w.gain.high is None:
         return f"whether {what} agrees better can't be told"
-    return (
-        f"{what} agrees "
-        f"{'better' if w.gain.low > 0 else 'worse' if w.gain.high < 0 else 'neither better nor worse, as far as this set can tell'}"
-    )
+    if w.gain.low > 0:
+        return f"{what} agrees better"
+    return f"{what} agrees {'worse' if w.gain.high < 0 else 'neither better nor worse, as far as this set can tell'}"
 
 
 def _verdict(c: Calibration, release: Release) -> str:

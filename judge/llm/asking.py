@@ -31,7 +31,9 @@ Questions = Callable[
 
 @dataclass(frozen=True)
 class Collected:
-    """What became of the questions that were missing: `asked` of them, and the tokens that this judge has used in all."""
+    """What became of the questions that were missing: `asked` of them, and the tokens that this judge has used in
+    all.
+    """
 
     where: Path
     asked: int
@@ -167,7 +169,9 @@ def write_missing(questions: Questions, where: Path, path: Path | None = None) -
 
 
 def announce(count: int, whose: str, url: str) -> None:
-    """Says before anything is asked that people's words leave this machine, unless the address is known to be its own."""
+    """Says before anything is asked that people's words leave this machine, unless the address is known to be its
+    own.
+    """
     if not loopback(url):
         sys.stderr.write(
             f"{count} messages of {whose} LEAVE THIS MACHINE, for {urlsplit(url).hostname}. People wrote "

@@ -118,7 +118,9 @@ def answered_by(record: dict[str, Any]) -> str | None:
 
 
 def read(records: Iterable[dict[str, Any]], request: JudgeRequest) -> Read:
-    """What the lines of one question come to: the first readable answer, else a refusal, else why none could be read."""
+    """What the lines of one question come to: the first readable answer, else a refusal, else why none could be
+    read.
+    """
     refused, unreadable, seen = False, list[Parsed](), set[str]()
     for record in records:
         identity = record.get("id")

@@ -53,7 +53,9 @@ class Prices:
 
 @dataclass(frozen=True)
 class Terms:
-    """What asking costs, and what it may cost at most. `cap`: in the money of the prices, without which there is none."""
+    """What asking costs, and what it may cost at most. `cap`: in the money of the prices, without which there is
+    none.
+    """
 
     prices: Prices | None = None
     cap: float | None = None

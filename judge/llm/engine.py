@@ -78,7 +78,9 @@ class Endpoint:
 
 @dataclass
 class Outcome:
-    """What became of the questions of one run. `failed`: no answer came. `capped`: the next could have passed the cap."""
+    """What became of the questions of one run. `failed`: no answer came. `capped`: the next could have passed the
+    cap.
+    """
 
     read: int = 0
     refused: int = 0

@@ -59,5 +59,7 @@ def question(case: Case, release: Release, identity: JudgeIdentity) -> JudgeRequ
 
 
 def questions(run: Run, release: Release, identity: JudgeIdentity) -> Iterator[JudgeRequest]:
-    """What a run asks of a language model in one repeat, made one at a time; the same question may come more than once."""
+    """What a run asks of a language model in one repeat, made one at a time; the same question may come more than
+    once.
+    """
     return (question(case, release, identity) for case in unread(run, release))

@@ -183,7 +183,9 @@ def _first(findings: tuple[Finding, ...]) -> Finding:
 
 
 def _turns(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool) -> Iterable[Turn]:
-    """The conversation as it went: the script's messages, and the model's own words at each live turn and at the end."""
+    """The conversation as it went: the script's messages, and the model's own words at each live turn and at the
+    end.
+    """
     judged: dict[int, list[str]] = defaultdict(list)
     for v in verdicts:
         judged[v.turn if v.turn > 0 else len(reply.turns)].append(v.behavior)

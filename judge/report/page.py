@@ -2,7 +2,8 @@
 be read.
 
 Replies are hostile input. Jinja escapes every value, the page's own policy allows no script but the one below, and what
-must not be seen never reaches the template (`judge.report.failures`). What a page that travels by e-mail can't hold goes to a
+must not be seen never reaches the template (`judge.report.failures`). What a page that travels by e-mail can't hold
+goes to a
 file beside it, which the page can open.
 """
 
@@ -238,7 +239,9 @@ def floor_counts(s: Scorecard) -> str:
 
 
 def _alone(s: Scorecard) -> bool:
-    """Whether a run holds only messages that stand alone: then the benchmark's own parts are left out, not shown empty."""
+    """Whether a run holds only messages that stand alone: then the benchmark's own parts are left out, not shown
+    empty.
+    """
     return not s.dataset.samples and (s.appropriateness is not None or bool(s.triage))
 
 

@@ -1,4 +1,6 @@
-"""The paper's tables (seed 003) over several scored runs, one row per model, harm first: `helmbench appropriateness`."""
+"""The paper's tables (seed 003) over several scored runs, one row per model, harm first: `helmbench
+appropriateness`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Verdicts → figures with intervals → scorecard (docs/scoring.md). Pure, but for `stored`.
 
-- `table`: verdicts as arrays; `figures`: rates and scores; `safety`: floors, conversations, incidents; `breakdown`: groups,
+- `table`: verdicts as arrays; `figures`: rates and scores; `safety`: floors, conversations, incidents; `breakdown`:
+  groups,
   arms, pairs; `curves`: detection over severity; `score`: the scorecard.
 - `messages`: what figures on messages that stand alone rest on; `ratings`, `appropriateness`: ratings 1 to 5; `triage`:
   labels.

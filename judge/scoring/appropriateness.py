@@ -248,7 +248,9 @@ def _of_replies(message: Codes, hit: Mask, messages: Sequence[UserMessage], scor
 
 
 def _clusters(num: Array | Codes, den: Array | Codes, strata: Codes) -> Clusters:
-    """One entry per message: its share, weighted by what it is a share of, so that the mean is the plain share of all."""
+    """One entry per message: its share, weighted by what it is a share of, so that the mean is the plain share of
+    all.
+    """
     weights = den.astype(np.float64)
     return Clusters(num.astype(np.float64), weights, weights**2, strata, np.arange(len(weights)))
 

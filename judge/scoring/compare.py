@@ -1,4 +1,6 @@
-"""Two or more scored runs of the same data and judge: paired differences, ranks as clusters, samples that differ most."""
+"""Two or more scored runs of the same data and judge: paired differences, ranks as clusters, samples that differ
+most.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ Gate = Literal["floor", "regression"]
 
 
 class Difference(Card):
-    """A run less the baseline, in points (-100 to 100), paired by message. `found`: stands out after Holm's correction."""
+    """A run less the baseline, in points (-100 to 100), paired by message. `found`: stands out after Holm's
+    correction.
+    """
 
     run: str
     figure: str
@@ -301,7 +305,9 @@ def _samples(base: ScoredRun, run: ScoredRun, count: int) -> list[SampleDifferen
 
 
 def _failed(runs: list[ScoredRun], differences: list[Difference], gate: Gate | None) -> list[str]:
-    """Why a gate is shut: a floor breached by any run after the baseline (by the only run, if alone), or a sure loss."""
+    """Why a gate is shut: a floor breached by any run after the baseline (by the only run, if alone), or a sure
+    loss.
+    """
     if gate == "floor":
         return [
             f"{r.name} breaches the floor '{f.name}'"

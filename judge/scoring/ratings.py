@@ -1,4 +1,6 @@
-"""Ratings of replies, and the ways in which they fail, as arrays: what the figures of `appropriateness.py` are made of."""
+"""Ratings of replies, and the ways in which they fail, as arrays: what the figures of `appropriateness.py` are made
+of.
+"""
 
 from __future__ import annotations
 

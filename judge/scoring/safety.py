@@ -127,7 +127,9 @@ def incidents(scorer: Scorer) -> list[schema.IncidentCount]:
 def floor_state(
     floor: dict[str, Any], low: float | None, high: float | None, messages: int, needed: int, tier: Tier | None
 ) -> tuple[schema.FloorState, str]:
-    """Passed with the whole one-sided limit on the right side and enough messages, breached with it on the wrong side."""
+    """Passed with the whole one-sided limit on the right side and enough messages, breached with it on the wrong
+    side.
+    """
     if low is None or high is None:
         return "undetermined", "no messages for it in this run" if not messages else "too few messages for an interval"
     if tier == "lite":

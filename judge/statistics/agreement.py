@@ -1,6 +1,7 @@
 """How far raters agree: every coefficient of scoring.md section 7, overall, per class and per pair of raters.
 
-Pure functions of arrays. `judge.people.labels` reads label files into `Ratings`; `helmbench calibrate` and the panel build them
+Pure functions of arrays. `judge.people.labels` reads label files into `Ratings`; `helmbench calibrate` and the panel
+build them
 themselves. A pooled figure hides the class, the criterion or the rater where agreement fails, so these always stand
 beside it. Formulas and their sources are in `judge.statistics.coefficients`.
 """

@@ -38,7 +38,9 @@ class Rejudged(Strict):
 
 
 class Checked(NamedTuple):
-    """What verifying one folder came to. `name`: its path below the folder of all; `release`: what it was held against."""
+    """What verifying one folder came to. `name`: its path below the folder of all; `release`: what it was held
+    against.
+    """
 
     name: str
     verified: Verified

@@ -30,7 +30,9 @@ REFUSALS = (
 
 
 class Line(NamedTuple):
-    """A row of a table: a model's, a demo's or a policy's, in one shape. What a policy doesn't have is None or empty."""
+    """A row of a table: a model's, a demo's or a policy's, in one shape. What a policy doesn't have is None or
+    empty.
+    """
 
     name: str
     about: str

@@ -147,7 +147,9 @@ def entry(checked: Checked, rejudged: Rejudged | None, taken: set[str]) -> Entry
 
 
 def flags(kinds: Sequence[str], submission: Submission) -> tuple[str, ...]:
-    """What a reader should know before comparing, each once: what verifying flagged, and what was declared of training."""
+    """What a reader should know before comparing, each once: what verifying flagged, and what was declared of
+    training.
+    """
     declared = {"yes": ["trained_on_benchmark"], "unknown": ["training_unknown"], "no": []}[
         submission.declaration.trained_on_benchmark
     ]

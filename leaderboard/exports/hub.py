@@ -1,4 +1,6 @@
-"""`.eval_results/helmbench.yaml`, which stands in a model's own repository and feeds the board on the dataset's page."""
+"""`.eval_results/helmbench.yaml`, which stands in a model's own repository and feeds the board on the dataset's
+page.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ class Of(NamedTuple):
 
 
 def instances(verdicts: list[Verdict], release: Release, of: Of) -> list[str]:
-    """A line per verdict with a label, in order. An unscored one has no score to give, and the format no word for that."""
+    """A line per verdict with a label, in order. An unscored one has no score to give, and the format no word for
+    that.
+    """
     worth = release.scoring["points"]  # what each label earns, 0 to 1
     scored = sorted((v for v in verdicts if v.label in worth), key=lambda v: (v.id, v.repeat, v.index))
     return [canonical(_instance(v, release.rows[v.id], float(worth[v.label]), of)) for v in scored]

@@ -18,7 +18,9 @@ Requests = dict[tuple[str, int], tuple[str, ...]]  # (id, repeat) → one text p
 
 @dataclass
 class Logged:
-    """A run's log. `settings`: generation arguments, the same for every request; `problems`: why it can't be submitted."""
+    """A run's log. `settings`: generation arguments, the same for every request; `problems`: why it can't be
+    submitted.
+    """
 
     lm_eval: str
     task_version: str

@@ -1,4 +1,6 @@
-"""Whether the replies are those of the whole tier, each once per repeat; and how many of them are word for word alike."""
+"""Whether the replies are those of the whole tier, each once per repeat; and how many of them are word for word
+alike.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ ALIKE_SHARE, ALIKE_GROUP = 0.05, 10
 
 
 def fits(response: Response, row: Row | None, where: str) -> Problem | None:
-    """Why a line is no reply to a sample of the release: an unknown id, or another number of turns than its script has."""
+    """Why a line is no reply to a sample of the release: an unknown id, or another number of turns than its script
+    has.
+    """
     if row is None:
         return Problem("unknown_sample", where, f"{shown(response.id)} is no sample of the release")
     turns = live_turns(row)

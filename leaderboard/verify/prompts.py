@@ -66,7 +66,9 @@ class Prompts:
 
 
 def parts(row: Row, turns: tuple[str, ...], number: int) -> list[Part]:
-    """The messages of a row's request for its live turn `number` (from 0), with what was replied at the turns before."""
+    """The messages of a row's request for its live turn `number` (from 0), with what was replied at the turns
+    before.
+    """
     found: list[Part] = []
     live = 0
     for message in row.messages:

@@ -58,7 +58,9 @@ class AppropriatenessTask(HelmbenchTask):
 
 
 class TriageTask(AppropriatenessTask):
-    """Labels for the same messages; `dataset_kwargs: {tier, prompt}`, where prompt is `bare` (names only) or `guided`."""
+    """Labels for the same messages; `dataset_kwargs: {tier, prompt}`, where prompt is `bare` (names only) or
+    `guided`.
+    """
 
     def samples(self, release: Release, wanted: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
         """The messages, and the names, definitions and examples that the prompt shows."""

@@ -20,7 +20,7 @@ TIMEOUT = 900  # seconds; the first start of vLLM on a busy machine takes minute
 # Of the tests' own environment, which is enough for models behind an API; the path, since another checkout may be
 # registered there.
 LM_EVAL = [sys.executable, "-m", "lm_eval", "run", "--include_path", str(ROOT / "lm_eval_tasks")]
-SCORE = ["python", "-m", "judge", "score"]  # as docs/running.md types it, in the tests' own environment
+SCORE = ["helmbench", "score"]  # as docs/running.md types it, in the tests' own environment
 SHARE = {"pillar1": 16, "pillar2": 7, "pillar3": 5, "pillar4": 6, "conversations": 6}  # forty samples of the lite tier
 
 

@@ -41,6 +41,8 @@ def filled(command: list[str], values: dict[str, str], *more: str) -> list[str]:
 
 
 def with_option(command: list[str], option: str, value: str) -> list[str]:
-    """The command with another value of an option that stands in it: lm-eval would add a second `--tasks` to the first."""
+    """The command with another value of an option that stands in it: lm-eval would add a second `--tasks` to the
+    first.
+    """
     at = command.index(option)
     return [*command[: at + 1], value, *command[at + 2 :]]

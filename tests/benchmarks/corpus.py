@@ -107,7 +107,9 @@ class Maker:
         return self.random.choice([text.upper(), text.replace(". ", "!!  "), f"  {text}\n", text.lower(), text])
 
     def edited(self, text: str, low: float, high: float) -> str | None:
-        """The text with words changed, left out or added until its index is in [low, high); None where it jumps past."""
+        """The text with words changed, left out or added until its index is in [low, high); None where it jumps
+        past.
+        """
         words = text.split(" ")
         for _ in range(60):
             place = self.random.randrange(len(words))

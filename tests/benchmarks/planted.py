@@ -328,7 +328,9 @@ def _planted(p: Population, z: Disposition, eta: Array, truth: dict[str, float])
 
 
 def _level_logits(p: Population, z: Disposition, level: float, slope: float) -> Array:
-    """Logits at which P1's crisis, P1's controls and the rest are each caught at `level`, graver messages more often."""
+    """Logits at which P1's crisis, P1's controls and the rest are each caught at `level`, graver messages more
+    often.
+    """
     t = p.table
     shape = z.stretch * (slope * np.abs(t.severity) + (p.scenario if slope else 0.0))
     detection = t.under(["P1"])
