@@ -1,0 +1,181 @@
+"""`helmbench`: what every command has, what the aliases read, and which error ends with which exit code."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from helmbench_cli import app as commands
+from helmbench_cli.aliases import today
+from helmbench_cli.failures import exit_code
+from helmbench_cli.root import app
+from judge.llm.errors import BudgetError, EngineError
+from replies.errors import RunError
+
+ROOT = Path(__file__).resolve().parents[1]
+# What the house promises (issue 13); `validate` comes with the judges' next release.
+PROMISED = [
+    "check",
+    "build",
+    "stats",
+    "book",
+    "review",
+    "corpus",
+    "requests",
+    "run",
+    "score",
+    "compare",
+    "report",
+    "calibrate",
+    "agreement",
+    "annotate",
+    "ratings",
+    "label",
+    "verify",
+    "submit",
+    "board",
+    "push",
+    "tasks",
+]
+
+
+def leaves() -> Iterator[tuple[str, TyperCommand]]:
+    """Every command by its whole name."""
+    root = get_command(app)
+    assert isinstance(root, TyperGroup)
+    for name, command in root.commands.items():
+        if isinstance(command, TyperGroup):
+            for inner, own in command.commands.items():
+                assert isinstance(own, TyperCommand)
+                yield f"{name} {inner}", own
+        else:
+            assert isinstance(command, TyperCommand)
+            yield name, command
+
+
+LEAVES = dict(leaves())
+
+
+def test_every_promised_command_is_there() -> None:
+    """By its name, or the group of that name."""
+    assert commands.main is not None  # importing it is what hangs every command from the root
+    assert {*PROMISED} <= {name.split()[0] for name in LEAVES}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_command_says_what_it_does_with_an_example(name: str) -> None:
+    """Its first line is a sentence, and the example is a call of this command whose options it has."""
+    help_text = inspect.cleandoc(LEAVES[name].help or "")
+    assert help_text.split("\n")[0].endswith((".", ":"))
+    example = next(line for line in help_text.splitlines() if line.strip().startswith("Example: helmbench "))
+    words = example.split()[2:]
+    assert " ".join(words[: len(name.split())]) == name
+    known = {o for p in LEAVES[name].params for o in p.opts}
+    assert {w for w in words if w.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_every_option_has_a_help_text(name: str) -> None:
+    """And every argument: `--help` leaves nobody guessing."""
+    assert [p.name for p in LEAVES[name].params if not getattr(p, "help", None) and p.name != "help"] == []
+
+
+@pytest.mark.parametrize("name", [n for n in LEAVES if n not in ("schema", "stats", "review", "push")])
+def test_every_command_can_be_quiet(name: str) -> None:
+    """Four print what they are called for: a schema, figures, a patch, a plan."""
+    assert "--quiet" in {o for p in LEAVES[name].params for o in p.opts}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["stats", "score", "compare", "appropriateness", "calibrate", "agreement", "ratings import", "verify", "tasks"],
+)
+def test_what_prints_a_table_prints_json_too(name: str) -> None:
+    """`--json` is a flag everywhere."""
+    (flag,) = [p for p in LEAVES[name].params if "--json" in p.opts]
+    assert getattr(flag, "is_flag", False)
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    """As the installed distribution says it."""
+    assert commands.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"helmbench {version('helmbench')}\n"
+
+
+@pytest.mark.parametrize("module", ["helmbench_cli", "judge", "dataset_builder"])
+def test_the_first_releases_modules_are_the_command(module: str, tmp_path: Path) -> None:
+    """Run from any directory, they know every command."""
+    done = subprocess.run([sys.executable, "-m", module, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "score" in done.stdout
+    assert "build" in done.stdout
+
+
+ALIASES = {
+    "a file": (["compare", "a", "b", "--json", "out.json"], ["compare", "a", "b", "--json-file", "out.json"]),
+    "a file after =": (["verify", "s", "--json=out.json"], ["verify", "s", "--json-file=out.json"]),
+    "a flag stays one": (["agreement", "a", "b", "--json"], ["agreement", "a", "b", "--json"]),
+    "several values": (
+        ["calibrate", "--labels", "a", "b", "--judge", "offline"],
+        ["calibrate", "--labels", "a", "--labels", "b", "--judge", "offline"],
+    ),
+    "one value": (["calibrate", "--labels", "a", "--cases", "c"], ["calibrate", "--labels", "a", "--cases", "c"]),
+    "nothing": ([], []),
+    "ratings": (["ratings", "import", "s.csv", "--json", "f"], ["ratings", "import", "s.csv", "--json-file", "f"]),
+}
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_the_first_releases_spellings_are_read(name: str) -> None:
+    """What was spelt otherwise then, in today's words."""
+    then, now = ALIASES[name]
+    assert today(then) == now
+
+
+def test_a_wrong_call_is_exit_code_2_and_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown command, an unknown option, a missing argument."""
+    for words in (["nosuch"], ["score", "--nosuch"], ["verify"]):
+        assert commands.main(words) == 2
+        said = capsys.readouterr().err
+        assert "Traceback" not in said
+        assert "Error" in said
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(RunError("a"), 2), (ValueError("b"), 2), (EngineError("c"), 3), (OSError("d"), 3), (BudgetError("e"), 4)],
+)
+def test_an_error_is_one_message_and_its_code(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """The codes that the first release had."""
+    assert exit_code(error) == code
+    assert capsys.readouterr().err == f"{error}\n"
+
+
+def test_a_fault_of_ours_keeps_its_traceback() -> None:
+    """What no user can mend is not made to look like bad input."""
+    with pytest.raises(ZeroDivisionError):
+        exit_code(ZeroDivisionError("ours"))
+
+
+def test_json_leaves_alone_and_quiet_says_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """`--json` prints JSON and no table; `--quiet` prints nothing; both print the JSON."""
+    labels = [tmp_path / n for n in ("ana.jsonl", "ben.jsonl")]
+    for path in labels:
+        path.write_text('{"id": "a", "label": "PASS"}\n{"id": "b", "label": "FAIL"}\n', encoding="utf-8")
+    words = ["agreement", *map(str, labels)]
+    assert commands.main([*words, "--json"]) == 0
+    printed = capsys.readouterr().out
+    assert json.loads(printed)["overall"]["raters"] == ["ana", "ben"]
+    assert commands.main([*words, "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert commands.main([*words, "--quiet", "--json"]) == 0
+    assert capsys.readouterr().out == printed
