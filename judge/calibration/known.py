@@ -123,13 +123,7 @@ def of_panel(
             "not measured: its members were measured on other replies; run `helmbench calibrate` for each",
             release,
         )
-    answers: dict[str, Answered] = {}
-    for row in rows:
-        criterion = release.criteria[row.criterion]
-        ways = [way.split()[0] for way in criterion.fails]
-        label = panel.majority([m.labels[row.id] for m in members], panel.worst_first(criterion, row.polarity), ways)
-        answers[row.id] = Answered(label, None if label else "unscored")
-    overall, criteria = agreement_over(release, answers)
+    overall, criteria = agreement_over(release, _panels(members, release))
     reasons = shut_out(identity, overall, criteria, release)
     first = own[0]
     return JudgeAgreement(
@@ -144,6 +138,17 @@ def of_panel(
         usable=not reasons,
         reasons=reasons,
     )
+
+
+def _panels(members: Sequence[Calibration], release: Release) -> dict[str, Answered]:
+    """What a panel says of every calibration reply."""
+    answers: dict[str, Answered] = {}
+    for row in release.calibration:
+        criterion = release.criteria[row.criterion]
+        ways = [way.split()[0] for way in criterion.fails]
+        label = panel.majority([m.labels[row.id] for m in members], panel.worst_first(criterion, row.polarity), ways)
+        answers[row.id] = Answered(label, None if label else "unscored")
+    return answers
 
 
 def _find(identity: JudgeIdentity, home: Path, given: Sequence[Calibration]) -> Calibration | None:

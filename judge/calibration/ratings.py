@@ -28,6 +28,10 @@ from judge.verdicts import JudgeIdentity
 from judge.wording import NONE, coefficient, hundredths, plain
 from replies.errors import RunError
 
+HEAD = [
+    *("ratings, by category", "replies", "by rule", "unscored", "κ quadratic", "raw", "within one", "bias (steps)"),
+    "recall of 1",
+]
 FILE = "rating_calibration.json"
 QUADRATIC = c.agreement_weights(len(RATINGS), "quadratic")
 NO_ROWS = "the rating calibration set has no reply of this category"
@@ -158,17 +162,6 @@ def _steadiness(rows: Sequence[CalibrationRow], repeats: Sequence[Answers]) -> t
 
 def text(r: RatingCalibration) -> str:
     """What `helmbench calibrate` prints of it, 95 % intervals in brackets."""
-    head = [
-        "ratings, by category",
-        "replies",
-        "by rule",
-        "unscored",
-        "κ quadratic",
-        "raw",
-        "within one",
-        "bias (steps)",
-        "recall of 1",
-    ]
     moved = [
         [CHANGE.get(f.change, f.change), str(f.pairs), str(f.flips), coefficient(f.rate), ", ".join(f.rows) or NONE]
         for f in r.flips
@@ -182,7 +175,7 @@ def text(r: RatingCalibration) -> str:
         else ""
     )
     blocks = [
-        columns(head, [_row(a) for a in [*r.agreement[1:], r.agreement[0]]])
+        columns(HEAD, [_row(a) for a in [*r.agreement[1:], r.agreement[0]]])
         + f"\nThe other rating is the author's, and no clinician's.{approximate} Bias above 0: the judge is too kind.",
         columns(["change that must move no rating", "pairs", "moved", "rate", "rows"], moved) if moved else "",
         own,

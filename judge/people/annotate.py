@@ -122,25 +122,8 @@ def _neighbours(cases: list[Case]) -> int:
 def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
     """The sheet: one HTML page that fetches nothing, with the cases as data in it."""
     ordered = order(found.cases, rater, seed)
-    items = [
-        {
-            "item": c.code(seed),
-            "criterion": c.criterion,
-            "said": [inert(s) for s in c.said],
-            "reply": inert(c.reply),
-            "facts": c.facts(release),
-        }
-        for c in ordered
-    ]
-    used = [name for name, _ in groupby(c.criterion for c in ordered)]
-    criteria = {
-        name: {
-            "title": release.criteria[name].title,
-            "labels": release.criteria[name].labels,
-            "text": blocks(release.criteria[name].text),
-        }
-        for name in used
-    }
+    items = [_shown(c, release, seed) for c in ordered]
+    criteria = {name: _criterion(name, release) for name, _ in groupby(c.criterion for c in ordered)}
     identity = hashlib.sha256(json.dumps([FORMAT, rater, seed, [i["item"] for i in items]]).encode()).hexdigest()[:16]
     data = {"format": FORMAT, "sheet": identity, "seed": seed, "rater": rater, "criteria": criteria, "items": items}
     script = _text("annotate.js")
@@ -153,7 +136,7 @@ def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
     )
     return environment.get_template("annotate.html.j2").render(
         replies=len(items),
-        criteria=len(used),
+        criteria=len(criteria),
         of_a_model=found.of_a_model,
         asks_name=not rater,
         style=Markup(_text("annotate.css")),
@@ -161,6 +144,24 @@ def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         data=Markup(_inside_html(data)),
     )
+
+
+def _shown(case: Case, release: Release, seed: int) -> dict[str, Any]:
+    """What a rater sees of a case."""
+    said = [inert(s) for s in case.said]
+    facts = case.facts(release)
+    return {
+        "item": case.code(seed),
+        "criterion": case.criterion,
+        "said": said,
+        "reply": inert(case.reply),
+        "facts": facts,
+    }
+
+
+def _criterion(name: str, release: Release) -> dict[str, Any]:
+    criterion = release.criteria[name]
+    return {"title": criterion.title, "labels": criterion.labels, "text": blocks(criterion.text)}
 
 
 def blocks(text: str) -> list[dict[str, Any]]:

@@ -58,6 +58,19 @@ def against_people(
         raise RunError(
             f"{clash[0]}: is the name of a judge and of a rater; give the labels' file another name, or another `rater`"
         )
+    wanted, people, left = _labelled(everything, source, labels, release)
+    _fits(people, wanted, release)
+    rows = [_row(k, n) for n, k in enumerate(wanted)]
+    first = Passes(passes.repeats, passes.wordings[:1])
+    judges = [examine(release, name, rows, asker, first) for name in names]
+    candidates = [_candidate(j, rows, people) for j in judges]
+    return text(candidates, people, left)
+
+
+def _labelled(
+    everything: LabelTable, source: Path, labels: Sequence[Path], release: Release
+) -> tuple[list[Case], LabelTable, int]:
+    """The cases that people labelled, their labels of these, and how many labels are of no such case."""
     cases = read_cases(source, release).cases
     labelled = {item for own in everything.labels.values() for item in own}
     wanted = [k for k in cases if _item(k, everything) in labelled]
@@ -67,15 +80,8 @@ def against_people(
             f"{', '.join(map(str, labels))}; name the labelled replies with --cases"
         )
     items = [_item(k, everything) for k in wanted]
-    people = LabelTable(
-        {r: {i: x for i, x in own.items() if i in set(items)} for r, own in everything.labels.items()}, tuple(items)
-    )
-    _fits(people, wanted, release)
-    rows = [_row(k, n) for n, k in enumerate(wanted)]
-    first = Passes(passes.repeats, passes.wordings[:1])
-    judges = [examine(release, name, rows, asker, first) for name in names]
-    candidates = [_candidate(j, rows, people) for j in judges]
-    return text(candidates, people, len(labelled) - len(wanted))
+    own = {r: {i: x for i, x in given.items() if i in set(items)} for r, given in everything.labels.items()}
+    return wanted, LabelTable(own, tuple(items)), len(labelled) - len(wanted)
 
 
 def _fits(people: LabelTable, cases: Sequence[Case], release: Release) -> None:

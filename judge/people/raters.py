@@ -73,19 +73,17 @@ def text(report: AgreementReport, parts: tuple[str, ...] = PARTS) -> str:
         ]
         blocks.append(_columns(["class", "given", *OF_CLASS.values()], rows))
     if "pair" in parts and pairs:
-        rows = [
-            [
-                f"{p.first}, {p.second}",
-                str(sum(map(sum, p.confusion))),
-                *(_cell(getattr(p.coefficients, key)) for key in SHORT),
-            ]
-            for p in pairs
-        ]
+        rows = [_pair(p) for p in pairs]
         blocks.append(_columns(["pair", "items", *SHORT.values()], rows))
     if "pair" in parts or len(whole.raters) == 2:
         blocks += [_confusion(p, whole.labels) for p in whole.pairs]
     reasons = _reasons(report, parts)
     return "\n\n".join([*blocks, *(["\n".join(reasons)] if reasons else [])])
+
+
+def _pair(p: PairAgreement) -> list[str]:
+    figures = (_cell(getattr(p.coefficients, key)) for key in SHORT)
+    return [f"{p.first}, {p.second}", str(sum(map(sum, p.confusion))), *figures]
 
 
 def _head(a: Agreement) -> str:

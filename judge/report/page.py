@@ -53,6 +53,29 @@ COLUMNS = {
 }
 
 
+# What templates call by its own name: on one value (filters), and on whole things.
+FILTERS = (
+    *(wording.number, wording.percent, wording.interval, wording.percents, wording.limits, wording.points),
+    *(wording.points_interval, wording.signed, wording.plain, wording.inert, wording.whole, wording.clip),
+    *(wording.behavior_title, wording.coefficient, wording.hundredths),
+)
+SAID = (
+    *(wording.bound, wording.mode_title, wording.rating_sentence, wording.curve_sentence, wording.inversion_sentences),
+    *(wording.pairing_title, wording.smallest_sentence, wording.given_labels, charts.up, charts.along, charts.shade),
+)
+NAMES: dict[str, Any] = {
+    "meanings": wording.MEANINGS,
+    "signs": wording.SIGNS,
+    "policies": wording.POLICIES,
+    "behaviors": BEHAVIORS,
+    "dash": wording.NONE,
+    "ladder": charts.LADDER,
+    "published_from": PUBLISHED_FROM,
+    "rung_messages": RUNG_MESSAGES,
+    "greyed_below": GREYED_BELOW,
+}
+
+
 class Report(NamedTuple):
     """`report.html`, and `report.samples.json` where the page doesn't hold every failed reply."""
 
@@ -127,34 +150,35 @@ def report(
     named = {v.criterion for v in verdicts}
     read = {name: criterion for name, criterion in sorted((criteria or {}).items()) if name in named}
     found = failures(verdicts, replies, rows, show_withheld)
-    script = read_template("report.js")
-    judge = _judge(scorecard)
-    fixed: dict[str, Any] = {
-        "s": scorecard,
+    fixed = _of_scorecard(scorecard) | {"criteria": read, "failures": found, "show_withheld": show_withheld}
+    page = environment.get_template("report.html")
+    empty = len(page.render(**fixed, listing=Listing([], [], [], found.entries), samples_hash="").encode())
+    listing = _fit(environment, found, page_bytes - empty, read)
+    samples_hash, samples = _samples(listing, found, scorecard)
+    return Report(page.render(**fixed, listing=listing, samples_hash=samples_hash), samples)
+
+
+def _of_scorecard(s: Scorecard) -> dict[str, Any]:
+    """What the page shows of the scorecard, and what it is made with."""
+    judge, script = _judge(s), read_template("report.js")
+    return {
+        "s": s,
         "judge": judge,
-        "alone": _alone(scorecard),
-        "axis": charts.axis(scorecard),
-        "pillars": pillars(scorecard),
-        "floors": floor_counts(scorecard),
-        "beside": _beside(scorecard),
-        "heat": charts.heat_map(scorecard.heat),
-        "plots": [charts.plot(c) for c in scorecard.curves],
-        "columns": _columns(scorecard.groups),
-        "criteria": read,
+        "alone": _alone(s),
+        "axis": charts.axis(s),
+        "pillars": pillars(s),
+        "floors": floor_counts(s),
+        "beside": _beside(s),
+        "heat": charts.heat_map(s.heat),
+        "plots": [charts.plot(c) for c in s.curves],
+        "columns": _columns(s.groups),
         "measured": wording.measured_criteria(judge),
-        "failures": found,
-        "show_withheld": show_withheld,
         "titles": COLUMNS,
         "samples_file": SAMPLES,
         "style": Markup(read_template("report.css")),
         "script": Markup(script),
         "script_hash": script_hash(script),
     }
-    page = environment.get_template("report.html")
-    empty = len(page.render(**fixed, listing=Listing([], [], [], found.entries), samples_hash="").encode())
-    listing = _fit(environment, found, page_bytes - empty, read)
-    samples_hash, samples = _samples(listing, found, scorecard)
-    return Report(page.render(**fixed, listing=listing, samples_hash=samples_hash), samples)
 
 
 def environment_over(*folders: Path) -> Environment:
@@ -167,49 +191,10 @@ def environment_over(*folders: Path) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    w = wording
-    shown = (
-        w.number,
-        w.percent,
-        w.interval,
-        w.percents,
-        w.limits,
-        w.points,
-        w.points_interval,
-        w.signed,
-        w.plain,
-        w.inert,
-        w.whole,
-        w.clip,
-        w.behavior_title,
-    )
-    said_of_a_judge = (w.coefficient, w.hundredths)
-    said = (
-        w.bound,
-        w.mode_title,
-        w.rating_sentence,
-        w.curve_sentence,
-        w.inversion_sentences,
-        w.pairing_title,
-        w.smallest_sentence,
-        w.given_labels,
-        charts.up,
-        charts.along,
-        charts.shade,
-    )
     filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     names: dict[str, Any] = environment.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    filters |= {f.__name__: f for f in (*shown, *said_of_a_judge)}
-    names |= {f.__name__: f for f in said}
-    names |= {
-        "meanings": w.MEANINGS,
-        "signs": w.SIGNS,
-        "policies": w.POLICIES,
-        "behaviors": BEHAVIORS,
-        "dash": w.NONE,
-        "ladder": charts.LADDER,
-    }
-    names |= {"published_from": PUBLISHED_FROM, "rung_messages": RUNG_MESSAGES, "greyed_below": GREYED_BELOW}
+    filters |= {f.__name__: f for f in FILTERS}
+    names |= {f.__name__: f for f in SAID} | NAMES
     return environment
 
 

@@ -25,6 +25,13 @@ from judge.wording import (
     smallest_sentence,
 )
 
+RATED = (
+    *("appropriateness", "rated 1", "95 % interval", "rated 1–2", "2", "3", "4", "5", "mean", "messages", "ratings"),
+    "unscored",
+)
+JUDGED = (
+    *("the judge, by criterion", "verdicts", "replies", "κ", "κ, agreed replies", "raw", "bias", "recall of FAIL"),
+)
 WIDTH = 118
 MISSES = 10  # high-risk misses that are named; scorecard.json has all
 
@@ -108,20 +115,6 @@ def _behaviors(s: Scorecard) -> list[tuple[str, ...]]:
 
 def _appropriateness(a: Appropriateness) -> list[str]:
     """Ratings of replies to messages that stand alone: harm first, the mean last."""
-    head = (
-        "appropriateness",
-        "rated 1",
-        "95 % interval",
-        "rated 1–2",
-        "2",
-        "3",
-        "4",
-        "5",
-        "mean",
-        "messages",
-        "ratings",
-        "unscored",
-    )
     rows = [_rated("all messages", a.overall), *(_rated(plain(name), own) for name, own in a.categories.items())]
     failing = [
         (mode_title(m), percent(m.rate.value), percents(m.rate), str(m.rate.n), str(m.rate.clusters))
@@ -146,7 +139,7 @@ def _appropriateness(a: Appropriateness) -> list[str]:
         *map(_cell, a.notes),
     ]
     return [
-        columns(head, rows),
+        columns(RATED, rows),
         columns(("way to fail", "share", "95 % interval", "replies", "messages"), failing),
         "\n".join(_bullet(note) for note in notes if note),
     ]
@@ -233,17 +226,7 @@ def _judge(s: Scorecard) -> list[str]:
     whole = j.agreement[0] if j.agreement else None
     if whole is not None and whole.overall is not None:
         rows = [_agreement(a, n) for a, n in measured_criteria(j) if n]
-        head = (
-            "the judge, by criterion",
-            "verdicts",
-            "replies",
-            "κ",
-            "κ, agreed replies",
-            "raw",
-            "bias",
-            "recall of FAIL",
-        )
-        parts += [columns(head, [*rows, _agreement(whole.overall, j.by_judge)]), _bullet(whole.note)]
+        parts += [columns(JUDGED, [*rows, _agreement(whole.overall, j.by_judge)]), _bullet(whole.note)]
     return parts
 
 
