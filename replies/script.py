@@ -28,8 +28,7 @@ def segments(messages: Iterable[Mapping[str, Any]]) -> list[ChatMessages]:
 
 
 def continued(history: ChatMessages, reply: str, following: Sequence[dict[str, str]]) -> ChatMessages:
-    """The conversation after a reply: what a person saw of it stands as the assistant's turn, then the script goes on.
-    """
+    """The conversation after a reply: what a person saw of it is the assistant's turn, then the script goes on."""
     said = visible(reply) or NO_REPLY  # a template refuses empty turns
     return [*history, {"role": "assistant", "content": said}, *following]
 

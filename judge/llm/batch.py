@@ -111,8 +111,7 @@ def used(record: dict[str, Any]) -> Tokens:
 
 
 def read(records: Iterable[dict[str, Any]], request: JudgeRequest) -> Read:
-    """What the lines of one question come to: the first readable answer, else a refusal, else why none could be read.
-    """
+    """What one question's lines come to: the first readable answer, else a refusal, else why none could be read."""
     refused, unreadable, seen = False, list[Parsed](), set[str]()
     for record in records:
         identity = record.get("id")

@@ -78,8 +78,7 @@ class Endpoint:
 
 @dataclass
 class Outcome:
-    """What became of the questions of one run. `failed`: no answer came. `capped`: the next could have passed the cap.
-    """
+    """What became of a run's questions. `failed`: no answer came. `capped`: the next could have passed the cap."""
 
     read: int = 0
     refused: int = 0
