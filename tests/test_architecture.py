@@ -26,10 +26,11 @@ ALLOWED: dict[str, set[str]] = {
     # The judge reads releases through one module, so that one place decides whether a build is whole and unedited.
     # A corpus is a release's messages of the user's own: read through as narrow a door, and its labels are written in
     # its own shapes.
-    "judge": {"judge", "dataset_builder.schema", "dataset_builder.release", *CORPUS},
+    "judge": {"judge", "dataset_builder.jsonl", "dataset_builder.schema", "dataset_builder.release", *CORPUS},
     "lm_eval_tasks": {
         "judge",
         "corpora.labelled",
+        "dataset_builder.jsonl",
         "dataset_builder.schema",
         "dataset_builder.release",
         "dataset_builder.composing.condition_text",
