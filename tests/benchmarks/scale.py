@@ -4,8 +4,8 @@ Usage: python tests/benchmarks/scale.py [--sizes 100000 1000000] [--resamples 20
 dataset.
 
 Rows are the real ones of the full tier under new scenario and message codes; columns that describe people are shuffled,
-so that every column varies. Five repeats of each. Measured: `judge.scoring.score.scorecard`, from rows and verdicts in memory to a
-complete Scorecard. Left out: reading JSONL lines into Verdict models, which `judge score` does before.
+so that every column varies. Five repeats of each. Measured: `judge.scoring.score.scorecard`, from rows and verdicts in
+memory to a complete Scorecard. Left out: reading JSONL lines into Verdict models, which `judge score` does before.
 The baseline is what one would write without us: pandas' groupby for the same group rates and behavior means, with a
 percentile bootstrap by message. It makes nothing else of a scorecard, and its intervals cover less (scoring.md section
 5).
