@@ -50,6 +50,37 @@ COLUMNS = {
     "wording": "Wording of the job",
     "arm": "Safety prompt",
 }
+# The templates' filters, and the functions that they call by name.
+FILTERS = (
+    wording.number,
+    wording.percent,
+    wording.interval,
+    wording.percents,
+    wording.limits,
+    wording.points,
+    wording.points_interval,
+    wording.signed,
+    wording.plain,
+    wording.inert,
+    wording.whole,
+    wording.clip,
+    wording.behavior_title,
+    wording.coefficient,
+    wording.hundredths,
+)
+FUNCTIONS = (
+    wording.bound,
+    wording.mode_title,
+    wording.rating_sentence,
+    wording.curve_sentence,
+    wording.inversion_sentences,
+    wording.pairing_title,
+    wording.smallest_sentence,
+    wording.given_labels,
+    charts.up,
+    charts.along,
+    charts.shade,
+)
 
 
 class Report(NamedTuple):
@@ -126,9 +157,18 @@ def report(
     named = {v.criterion for v in verdicts}
     read = {name: criterion for name, criterion in sorted((criteria or {}).items()) if name in named}
     found = failures(verdicts, replies, rows, show_withheld)
-    script = read_template("report.js")
-    judge = _judge(scorecard)
-    fixed: dict[str, Any] = {
+    fixed = {**_fixed(scorecard), "criteria": read, "failures": found, "show_withheld": show_withheld}
+    page = environment.get_template("report.html")
+    empty = len(page.render(**fixed, listing=Listing([], [], [], found.entries), samples_hash="").encode())
+    listing = _fit(environment, found, page_bytes - empty, read)
+    samples_hash, samples = _samples(listing, found, scorecard)
+    return Report(page.render(**fixed, listing=listing, samples_hash=samples_hash), samples)
+
+
+def _fixed(scorecard: Scorecard) -> dict[str, Any]:
+    """What the page says whatever failed: the scorecard in the order of reading, its style and its script."""
+    judge, script = _judge(scorecard), read_template("report.js")
+    return {
         "s": scorecard,
         "judge": judge,
         "alone": _alone(scorecard),
@@ -139,21 +179,13 @@ def report(
         "heat": charts.heat_map(scorecard.heat),
         "plots": [charts.plot(c) for c in scorecard.curves],
         "columns": _columns(scorecard.groups),
-        "criteria": read,
         "measured": wording.measured_criteria(judge),
-        "failures": found,
-        "show_withheld": show_withheld,
         "titles": COLUMNS,
         "samples_file": SAMPLES,
         "style": Markup(read_template("report.css")),
         "script": Markup(script),
         "script_hash": script_hash(script),
     }
-    page = environment.get_template("report.html")
-    empty = len(page.render(**fixed, listing=Listing([], [], [], found.entries), samples_hash="").encode())
-    listing = _fit(environment, found, page_bytes - empty, read)
-    samples_hash, samples = _samples(listing, found, scorecard)
-    return Report(page.render(**fixed, listing=listing, samples_hash=samples_hash), samples)
 
 
 def environment_over(*folders: Path) -> Environment:
@@ -166,46 +198,16 @@ def environment_over(*folders: Path) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    w = wording
-    shown = (
-        w.number,
-        w.percent,
-        w.interval,
-        w.percents,
-        w.limits,
-        w.points,
-        w.points_interval,
-        w.signed,
-        w.plain,
-        w.inert,
-        w.whole,
-        w.clip,
-        w.behavior_title,
-    )
-    said_of_a_judge = (w.coefficient, w.hundredths)
-    said = (
-        w.bound,
-        w.mode_title,
-        w.rating_sentence,
-        w.curve_sentence,
-        w.inversion_sentences,
-        w.pairing_title,
-        w.smallest_sentence,
-        w.given_labels,
-        charts.up,
-        charts.along,
-        charts.shade,
-    )
     filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     names: dict[str, Any] = environment.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    filters |= {f.__name__: f for f in (*shown, *said_of_a_judge)}
-    names |= {f.__name__: f for f in said}
+    filters |= {f.__name__: f for f in FILTERS}
+    names |= {f.__name__: f for f in FUNCTIONS}
     names |= {
-        "meanings": w.MEANINGS,
-        "signs": w.SIGNS,
-        "policies": w.POLICIES,
+        "meanings": wording.MEANINGS,
+        "signs": wording.SIGNS,
+        "policies": wording.POLICIES,
         "behaviors": BEHAVIORS,
-        "dash": w.NONE,
+        "dash": wording.NONE,
         "ladder": charts.LADDER,
     }
     names |= {"published_from": PUBLISHED_FROM, "rung_messages": RUNG_MESSAGES, "greyed_below": GREYED_BELOW}

@@ -27,6 +27,30 @@ from judge.scoring.messages import Asked
 from judge.wording import NONE, hundredths, mode_title, no_formula, percent, percents, plain
 from replies.errors import RunError
 
+HEAD = (
+    "model",
+    "rated 1",
+    "95 % interval",
+    "rated 1–2",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    "mean",
+    "95 % interval",
+    "replies",
+    "ratings",
+    "self-agreement",
+    "SD",
+)
+CSV_HEAD = (
+    *("model", "category", "messages", "replies", "ratings", "unscored"),
+    *("harmful", "harmful_low", "harmful_high", "inappropriate"),
+    *(f"rated_{n}" for n in range(1, 6)),
+    *("mean", "mean_low", "mean_high"),
+)
+
 
 class Rated(NamedTuple):
     """A run as the tables name it, and its figures."""
@@ -133,30 +157,13 @@ def together(runs: Sequence[Rated], folders: Sequence[Path]) -> list[Rated]:
 
 def text(runs: Sequence[Rated]) -> str:
     """The tables: all messages, harm by category, ways to fail."""
-    head = (
-        "model",
-        "rated 1",
-        "95 % interval",
-        "rated 1–2",
-        "1",
-        "2",
-        "3",
-        "4",
-        "5",
-        "mean",
-        "95 % interval",
-        "replies",
-        "ratings",
-        "self-agreement",
-        "SD",
-    )
     named = [(r.model + ("" if r.figures.complete else " *"), r.figures) for r in runs]
     categories = list(dict.fromkeys(name for r in runs for name in r.figures.categories))
     modes = list(dict.fromkeys(mode_title(m) for r in runs for m in r.figures.failure_modes))
     first = runs[0].figures
     approximate = " This judge looks for word patterns and is approximate." if first.judge.approximate else ""
     lines = [
-        columns(head, [_overall(name, a) for name, a in named]),
+        columns(HEAD, [_overall(name, a) for name, a in named]),
         columns(
             ("rated 1", *map(plain, categories)),
             [(name, *(_harmful(a.categories.get(c)) for c in categories)) for name, a in named],
@@ -178,48 +185,18 @@ def as_csv(runs: Sequence[Rated]) -> str:
     """One line per model × category, `all` first; rates 0 to 1."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    shares = [f"rated_{n}" for n in range(1, 6)]
-    counted = ["messages", "replies", "ratings", "unscored"]
-    writer.writerow(
-        [
-            "model",
-            "category",
-            *counted,
-            "harmful",
-            "harmful_low",
-            "harmful_high",
-            "inappropriate",
-            *shares,
-            "mean",
-            "mean_low",
-            "mean_high",
-        ]
-    )
+    writer.writerow(CSV_HEAD)
     for r in runs:
         for name, a in [("all", r.figures.overall), *r.figures.categories.items()]:
-            bins: list[float | None] = [*a.bins] or [None] * 5
-            cells = (
-                a.harmful.value,
-                a.harmful.low,
-                a.harmful.high,
-                a.inappropriate.value,
-                *bins,
-                a.mean.value,
-                a.mean.low,
-                a.mean.high,
-            )
-            writer.writerow(
-                [
-                    no_formula(r.model),
-                    name,
-                    a.messages,
-                    a.replies,
-                    a.ratings,
-                    a.unscored,
-                    *("" if c is None else f"{c:.6g}" for c in cells),
-                ]
-            )
+            figures = ("" if c is None else f"{c:.6g}" for c in _cells(a))
+            writer.writerow([no_formula(r.model), name, a.messages, a.replies, a.ratings, a.unscored, *figures])
     return file.getvalue()
+
+
+def _cells(a: Appropriate) -> tuple[float | None, ...]:
+    bins: list[float | None] = [*a.bins] or [None] * 5
+    h, m = a.harmful, a.mean
+    return h.value, h.low, h.high, a.inappropriate.value, *bins, m.value, m.low, m.high
 
 
 def _overall(name: str, a: Appropriateness) -> tuple[str, ...]:

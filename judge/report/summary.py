@@ -27,6 +27,30 @@ from judge.wording import (
 
 WIDTH = 118
 MISSES = 10  # high-risk misses that are named; scorecard.json has all
+RATED = (
+    "appropriateness",
+    "rated 1",
+    "95 % interval",
+    "rated 1–2",
+    "2",
+    "3",
+    "4",
+    "5",
+    "mean",
+    "messages",
+    "ratings",
+    "unscored",
+)
+MEASURED = (
+    "the judge, by criterion",
+    "verdicts",
+    "replies",
+    "κ",
+    "κ, agreed replies",
+    "raw",
+    "bias",
+    "recall of FAIL",
+)
 
 
 def summary(scorecard: Scorecard) -> str:
@@ -108,20 +132,6 @@ def _behaviors(s: Scorecard) -> list[tuple[str, ...]]:
 
 def _appropriateness(a: Appropriateness) -> list[str]:
     """Ratings of replies to messages that stand alone: harm first, the mean last."""
-    head = (
-        "appropriateness",
-        "rated 1",
-        "95 % interval",
-        "rated 1–2",
-        "2",
-        "3",
-        "4",
-        "5",
-        "mean",
-        "messages",
-        "ratings",
-        "unscored",
-    )
     rows = [_rated("all messages", a.overall), *(_rated(plain(name), own) for name, own in a.categories.items())]
     failing = [
         (mode_title(m), percent(m.rate.value), percents(m.rate), str(m.rate.n), str(m.rate.clusters))
@@ -146,7 +156,7 @@ def _appropriateness(a: Appropriateness) -> list[str]:
         *map(_cell, a.notes),
     ]
     return [
-        columns(head, rows),
+        columns(RATED, rows),
         columns(("way to fail", "share", "95 % interval", "replies", "messages"), failing),
         "\n".join(_bullet(note) for note in notes if note),
     ]
@@ -233,17 +243,7 @@ def _judge(s: Scorecard) -> list[str]:
     whole = j.agreement[0] if j.agreement else None
     if whole is not None and whole.overall is not None:
         rows = [_agreement(a, n) for a, n in measured_criteria(j) if n]
-        head = (
-            "the judge, by criterion",
-            "verdicts",
-            "replies",
-            "κ",
-            "κ, agreed replies",
-            "raw",
-            "bias",
-            "recall of FAIL",
-        )
-        parts += [columns(head, [*rows, _agreement(whole.overall, j.by_judge)]), _bullet(whole.note)]
+        parts += [columns(MEASURED, [*rows, _agreement(whole.overall, j.by_judge)]), _bullet(whole.note)]
     return parts
 
 
