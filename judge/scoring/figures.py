@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -324,8 +325,8 @@ def joined(parts: list[Influence]) -> Influence:
 
 
 def averaged(values: Array, weight: Array) -> float | None:
-    """The weighted mean; None where there is no weight."""
-    return ratio(float((weight * values).sum()), float(weight.sum()))
+    """The weighted mean; None where there is no weight. Summed exactly: the order of verdicts moves no digit."""
+    return ratio(fsum((weight * values).tolist()), fsum(weight.tolist()))
 
 
 def balanced(crisis: float | None, control: float | None) -> float | None:
