@@ -467,7 +467,7 @@ def test_chosen_samples_in_repeats_without_metrics_are_read(dataset: Path, tmp_p
     ids = [r["id"] for r in release.records("pillar4") if "lite" in r["tiers"]]
     (tmp_path / "repeated.yaml").write_text(
         f"include: {TASKS / '_helmbench_yaml'}\ntask: helmbench_repeated\ndataset_kwargs: {{config: pillar4, "
-        "tier: lite}}\nrepeats: 2\n"
+        "tier: lite}\nrepeats: 2\n"
     )
     chosen = '{"helmbench_repeated": [7, 2, 5]}'
     with reference_server.start() as server:
