@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from helmbench_cli import board, content, people, runs  # noqa: F401  (each adds its commands to `app` as it is imported)
-from helmbench_cli.root import BAD_INPUT, OK, STOPPED, app
+from helmbench_cli.root import AGAIN, BAD_INPUT, OK, STOPPED, app
 
 WRONG_CALL: Any = typer.BadParameter.__mro__[2]  # ClickException, of which newer typers have a copy of their own
 
@@ -22,12 +22,13 @@ def main(arguments: Sequence[str] | None = None, program: str = "helmbench") -> 
         error.show()
         return BAD_INPUT
     except typer.Abort:
-        sys.stderr.write("stopped; run the same command again to go on where it stopped\n")
-        return STOPPED
+        returned = STOPPED
     except (Exception, KeyboardInterrupt) as error:
         from helmbench_cli.failures import exit_code  # whose errors are those of every room
 
         return exit_code(error)
+    if returned == STOPPED:  # which typer makes of Ctrl-C, without a word
+        sys.stderr.write(f"\n{AGAIN}\n")
     return returned if isinstance(returned, int) else OK
 
 

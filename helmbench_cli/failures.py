@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from dataset_builder.release import ReleaseError
-from helmbench_cli.root import BAD_INPUT, CAPPED, SHUT, STOPPED, UNREACHABLE
+from helmbench_cli.root import AGAIN, BAD_INPUT, CAPPED, SHUT, STOPPED, UNREACHABLE
 from judge.llm.errors import BudgetError, EngineError
 from lm_eval_tasks.registering import RegistrationError
 from replies.errors import RunError
@@ -28,7 +28,7 @@ def exit_code(error: BaseException) -> int:
         BaseException: the error itself, where it is none that a user can mend.
     """
     if isinstance(error, KeyboardInterrupt):
-        sys.stderr.write("stopped; run the same command again to go on where it stopped\n")
+        sys.stderr.write(f"{AGAIN}\n")
         return STOPPED
     for kind, code in CODES:
         if isinstance(error, kind):

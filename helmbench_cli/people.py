@@ -95,9 +95,9 @@ def calibrate(
 
     names = list(dict.fromkeys([*(judge or ()), *(model or ())]))
     if not names:
-        raise typer.BadParameter("name a judge with --judge offline or --model NAME")
+        raise ValueError("name a judge with --judge offline or --model NAME")
     if out and len(names) > 1:
-        raise typer.BadParameter("--out is for a single judge; several write below --home")
+        raise ValueError("--out is for a single judge; several write below --home")
     passes = asking.Passes(repeats, asking.wordings(wording))
     endpoint = endpoint_at(base_url, concurrency, timeout, max_retries) if base_url else None
     asker = Asker(home, endpoint, terms(price_in, price_out, max_cost))
@@ -181,7 +181,7 @@ def label(
 
     costs = terms(price_in, price_out, max_cost)
     if requests and (len(set(model)) > 1 or base_url):
-        raise typer.BadParameter(
+        raise ValueError(
             "--requests writes one model's questions for another engine; expected one --model and no --base-url"
         )
     endpoint = endpoint_at(base_url, concurrency, timeout, max_retries) if base_url else None

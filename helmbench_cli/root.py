@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 OK, SHUT, BAD_INPUT, UNREACHABLE, CAPPED, STOPPED = 0, 1, 2, 3, 4, 130
+AGAIN = "stopped; run the same command again to go on where it stopped"
 EPILOG = (
     "Exit codes: 0 fine; 1 a gate is shut, or what was checked doesn't hold; 2 bad input; 3 the judge can't be "
     "reached, or the disk; 4 --max-cost is reached; 130 stopped by Ctrl-C."

@@ -184,7 +184,7 @@ def score(
     how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, max_cost)
     place = Place(run_dir, replies, dataset, messages)
     if "openai" in names and (base_url is None or model is None):
-        raise typer.BadParameter("--judge openai needs --base-url and --model")
+        raise ValueError("--judge openai needs --base-url and --model")
     opened = open_run(place)
     if "openai" in names and base_url and model:
         asked = ask_run(opened, place, model, how, endpoint_at(base_url, concurrency, timeout, max_retries), costs)
@@ -249,15 +249,13 @@ def compare(
 
     if held_out:
         if len(runs) != 2 or fail_on:
-            raise typer.BadParameter("--held-out takes two scorecards, the public one first, and no --fail-on")
+            raise ValueError("--held-out takes two scorecards, the public one first, and no --fail-on")
         with ending(SHUT, splits.UnlikeError, OSError):
             both = splits.beside(*map(splits.read_scorecard, runs))
             figures(both, splits.table(both), as_json=as_json, quiet=quiet, file=json_file)
         return OK
     if len(runs) < 2 and fail_on != "floor":
-        raise typer.BadParameter(
-            "name two runs or more; the first is the baseline (a single one only with --fail-on floor)"
-        )
+        raise ValueError("name two runs or more; the first is the baseline (a single one only with --fail-on floor)")
     release = open_release(dataset)
     found = comparing.compare([comparing.read(folder, release) for folder in runs], fail_on, samples)
     figures(found.model_dump(mode="json"), comparing.table(found), as_json=as_json, quiet=quiet, file=json_file)

@@ -37,13 +37,13 @@ STARTER = """
 import json, os, signal, sys
 from dataset_builder.release import open_release
 from judge import pipeline
-from judge.llm import run as asking
+from replies import opening
 from judge.__main__ import main
 from replies import waiting
 waiting.BACKOFF = 0.001
 release = open_release(sys.argv[1])
 release.rows, release.criteria, release.helplines
-asking.open_release = lambda folder: release
+opening.open_release = lambda folder: release
 for line in sys.stdin:
     pid = os.fork()
     if pid == 0:

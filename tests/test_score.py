@@ -387,6 +387,18 @@ def test_a_verdict_that_belongs_nowhere_or_stands_twice_is_an_error() -> None:
             scored((row, verdicts))
 
 
+def test_checks_of_one_sample_are_of_the_same_repeats() -> None:
+    """A check judged by another repeat, with the same count, is a mixture too; so is one that lacks a verdict."""
+    row, _ = case("PT1", 9)
+    both = row.model_copy(update={"evaluation": [*row.evaluation, *row.evaluation]})
+    for verdicts, words in (
+        ([verdict(both, "PASS", 0, 0), verdict(both, "PASS", 1, 1)], "PT1 check 1: is of other repeats than check 0"),
+        ([verdict(both, "PASS", 0, 0)], "PT1 check 1: missing, though check 0 of this sample has 1"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            scored((both, verdicts))
+
+
 def test_a_panel_with_the_offline_judge_is_approximate() -> None:
     """One pattern matcher among language models can decide between them; a hash of prompts doesn't hide that. Verdicts
     are counted by criterion.

@@ -204,7 +204,7 @@ def build(rows: Mapping[str, Row], verdicts: Sequence[Verdict], scoring: Mapping
     places, entry = _entries(rows, verdicts)
     repeat = np.array([v.repeat for v in verdicts], dtype=np.int64)
     _once(verdicts, entry, repeat)
-    _whole(rows, places, np.bincount(entry, minlength=len(places)))
+    _whole(rows, places, entry, repeat)
     worth: dict[Any, float] = {**scoring["points"], None: np.nan}
     kinds: dict[str | None, int] = {None: -1, **{name: code for code, name in enumerate(INCIDENTS)}}
     earned = np.array([worth[v.label] for v in verdicts], dtype=np.float64)
@@ -284,14 +284,21 @@ def _known(rows: Mapping[str, Row], v: Verdict) -> None:
         )
 
 
-def _whole(rows: Mapping[str, Row], places: dict[tuple[str, int], int], count: Codes) -> None:
+def _whole(rows: Mapping[str, Row], places: dict[tuple[str, int], int], entry: Codes, repeat: Codes) -> None:
+    """Raises: ValueError: a sample of which one check was judged in a repeat and another wasn't."""
+    order = np.lexsort((repeat, entry))
+    ends = np.cumsum(np.bincount(entry, minlength=len(places)))
+    given = [part.tobytes() for part in np.split(repeat[order], ends[:-1])] if places else []
     for (identity, index), place in places.items():
         for other in range(len(rows[identity].evaluation)):
             there = places.get((identity, other))
-            if there is None or count[there] < count[place]:
+            if there is None or len(given[there]) < len(given[place]):
+                count = len(given[place]) // repeat.itemsize
                 raise ValueError(
-                    f"verdict {identity} check {other}: missing, though check {index} of this sample has {count[place]}"
+                    f"verdict {identity} check {other}: missing, though check {index} of this sample has {count}"
                 )
+            if given[there] != given[place]:
+                raise ValueError(f"verdict {identity} check {other}: is of other repeats than check {index}")
 
 
 def _once(verdicts: Sequence[Verdict], entry: Codes, repeat: Codes) -> None:
