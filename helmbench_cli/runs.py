@@ -93,7 +93,7 @@ def requests(
 
     how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, None)
     place = Place(run_dir, replies, dataset, messages)
-    say(write_requests(open_run(place), place, model, how, costs, out), quiet)
+    say(write_requests(open_run(place), model, how, costs, out), quiet)
 
 
 @app.command("run", rich_help_panel=RUNS)
@@ -129,7 +129,7 @@ def ask(
     how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, max_cost)
     endpoint = endpoint_at(base_url, concurrency, timeout, max_retries)
     place = Place(run_dir, replies, dataset, messages)
-    say(ask_run(open_run(place), place, model, how, endpoint, costs), quiet)
+    say(ask_run(open_run(place), model, how, endpoint, costs), quiet)
 
 
 @app.command(rich_help_panel=RUNS)
@@ -187,10 +187,10 @@ def score(
         raise ValueError("--judge openai needs --base-url and --model")
     opened = open_run(place)
     if "openai" in names and base_url and model:
-        asked = ask_run(opened, place, model, how, endpoint_at(base_url, concurrency, timeout, max_retries), costs)
+        asked = ask_run(opened, model, how, endpoint_at(base_url, concurrency, timeout, max_retries), costs)
         typer.echo(asked, err=True)
         names = [model if name == "openai" else name for name in names]
-    scored = judge_and_score(opened, place, names, how, calibration or (), allow_missing)
+    scored = judge_and_score(opened, names, how, calibration or (), allow_missing)
     text = write_scored(scored, opened, out or opened.home, show_withheld)
     figures(scored.scorecard.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
 

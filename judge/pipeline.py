@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dataset_builder import jsonl
 from dataset_builder.files import write_whole
 from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
@@ -53,18 +54,18 @@ class Questioning:
         return " ".join(["helmbench", name, place.words, flag, *own])
 
 
-def write_requests(opened: Opened, place: Place, model: str, how: Questioning, terms: Terms, out: Path | None) -> str:
+def write_requests(opened: Opened, model: str, how: Questioning, terms: Terms, out: Path | None) -> str:
     """Writes what a judge has not answered yet to `out` (default: its folder); returns what to tell the user."""
     where = batch.folder(opened.home, model)
     path = out or where / "requests.jsonl"
     estimate = write_missing(lambda: _questions(opened, model, how), where, path)
-    then = how.command("score", place, model)
+    then = how.command("score", opened.place, model)
     if not estimate.requests:
         return f"{path}: nothing is missing; score with {then}"
     return f"{path}: {estimate.text(terms.prices)}\nwrite the replies to {where}/replies*.jsonl, then {then}"
 
 
-def ask_run(opened: Opened, place: Place, model: str, how: Questioning, endpoint: Endpoint, terms: Terms) -> str:
+def ask_run(opened: Opened, model: str, how: Questioning, endpoint: Endpoint, terms: Terms) -> str:
     """Asks what a judge has not answered yet; returns what to tell the user.
 
     Raises:
@@ -78,13 +79,12 @@ def ask_run(opened: Opened, place: Place, model: str, how: Questioning, endpoint
         done = ask(lambda: _questions(opened, model, how), where, endpoint, terms)
     except BudgetError as error:
         raise BudgetError(f"{error}, or score what there is with --allow-missing") from None
-    then = how.command("score", place, model)
+    then = how.command("score", opened.place, model)
     return f"{done.text}; score with {then}" if not done.asked else f"{done.text}\nscore with {then}"
 
 
 def judge_and_score(
     opened: Opened,
-    place: Place,
     names: Sequence[str],
     how: Questioning,
     calibrations: Sequence[Path] = (),
@@ -96,7 +96,7 @@ def judge_and_score(
         RunError: unknown judges, calibrations that can't be read, or questions without an answer, unless
             `allow_missing`.
     """
-    run, release, home = opened
+    run, release, home, place = opened
     seats = bench(names, home, release, how.wording, how.repeats)
     beside = known(seats.identities, home, calibrations, release, bool(run.messages))
     scored = score(run, release, seats.judges, beside)
@@ -110,10 +110,10 @@ def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool 
 
     `show_withheld`: harmful and unscored replies stand in the report too, which is then nobody else's to read.
     """
-    run, release, _ = opened
-    write_whole(out / VERDICTS, "".join(v.model_dump_json() + "\n" for v in scored.verdicts))
+    run, release = opened.run, opened.release
+    write_whole(out / VERDICTS, jsonl.lines(scored.verdicts))
     if run.messages:
-        write_whole(out / RATINGS, "".join(v.model_dump_json() + "\n" for v in scored.ratings))
+        write_whole(out / RATINGS, jsonl.lines(scored.ratings))
     write_whole(out / SCORECARD, scored.scorecard.model_dump_json(indent=2) + "\n")
     text = summary(scored.scorecard)
     write_whole(out / "summary.md", text)
@@ -127,7 +127,7 @@ def report_again(opened: Opened, out: Path, show_withheld: bool = False) -> str:
     Raises:
         RunError: the run's home holds no scores, or another run's.
     """
-    run, release, home = opened
+    run, release, home, _ = opened
     ratings = home / RATINGS
     scored = Scored(card_in(home), verdicts_in(home / VERDICTS), verdicts_in(ratings) if ratings.is_file() else [])
     if unknown := {v.id for v in (*scored.verdicts, *scored.ratings)} - {r.id for r in (*run.replies, *run.messages)}:

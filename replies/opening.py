@@ -40,6 +40,7 @@ class Opened(NamedTuple):
     run: Run
     release: Release
     home: Path
+    place: Place
 
 
 def open_run(place: Place) -> Opened:
@@ -55,7 +56,7 @@ def open_run(place: Place) -> Opened:
     if place.messages:
         release = on_corpus(release, place.messages)
     if place.replies:
-        return Opened(read_replies(place.replies, release), release, place.replies.with_suffix(".scored"))
+        return Opened(read_replies(place.replies, release), release, place.replies.with_suffix(".scored"), place)
     assert place.run_dir is not None
     run = read_run(place.run_dir, release)
-    return Opened(run, release, run.path)
+    return Opened(run, release, run.path, place)

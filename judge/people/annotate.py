@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from dataset_builder import jsonl
 from dataset_builder.files import write_whole
 from dataset_builder.release import Release
 from judge.people.cases import Case, Cases
@@ -71,7 +72,7 @@ def write_labels(found: Imported, source: Path, out: Path) -> str:
     Raises:
         RunError: `out` holds other labels.
     """
-    lines = "".join(json.dumps(label, ensure_ascii=False) + "\n" for label in found.labels)
+    lines = jsonl.lines(found.labels)
     # A rater's hours are in such a file: it is never written over by another's labels.
     if out.exists() and out.read_text(encoding="utf-8") != lines:
         raise RunError(f"{out}: is there already, with other labels; name another file, or move it away")

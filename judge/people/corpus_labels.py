@@ -16,6 +16,7 @@ from pydantic import TypeAdapter
 from corpora.folder import Corpus, open_corpus
 from corpora.labelled import LABELS, MANIFEST
 from corpora.schema import CorpusError, LabelsManifest, MessageLabel, Part, RepeatAgreement
+from dataset_builder import jsonl
 from dataset_builder.files import write_whole
 from dataset_builder.release import Release, file_digest
 from dataset_builder.schema import CrisisCategory
@@ -135,9 +136,9 @@ def _write(what: Labelling, votes: list[dict[str, list[majority.Vote]]]) -> str:
     if len(models) > 1:
         for model in models:
             own = [majority.settle(label.id, {model: label.votes[model]}) for label in labels]
-            write_whole(batch.folder(corpus.path, model) / LABELS, _lines(own))
+            write_whole(batch.folder(corpus.path, model) / LABELS, jsonl.lines(own))
     path = corpus.path / LABELS
-    write_whole(path, _lines(labels))
+    write_whole(path, jsonl.lines(labels))
     manifest = _manifest(what, labels, path)
     write_whole(corpus.path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")  # last: what it names is whole
     return _summary(path, manifest, labels)
@@ -162,10 +163,6 @@ def _manifest(what: Labelling, labels: list[MessageLabel], path: Path) -> Labels
         between=majority.between(labels) if len(what.models) > 1 else None,
         labels_sha256=file_digest(path),
     )
-
-
-def _lines(labels: list[MessageLabel]) -> str:
-    return "".join(label.model_dump_json() + "\n" for label in labels)
 
 
 def _summary(path: Path, manifest: LabelsManifest, labels: list[MessageLabel]) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
+from dataset_builder import jsonl
 from dataset_builder.release import Release
 from judge import schema
 from judge.calibration import known as agreement_of
@@ -56,7 +57,7 @@ def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) 
 
 
 def _lines(records: Sequence[BaseModel]) -> list[bytes]:
-    return [(r.model_dump_json() + "\n").encode() for r in records]
+    return [jsonl.line(r).encode() for r in records]
 
 
 def _calibrations(models: Sequence[JudgeIdentity], home: Path, given: Sequence[Path]) -> list[Calibration]:

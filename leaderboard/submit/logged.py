@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dataset_builder import jsonl
 from dataset_builder.release import Release
 from replies.errors import RunError
 from replies.lm_eval_log import BENCHMARK, TASK, measured
@@ -54,9 +55,9 @@ def read_logged(folder: Path, release: Release, replies: list[Reply]) -> Logged:
         repeats[reply.id] = max(repeats.get(reply.id, 0), reply.repeat + 1)
     seen: dict[str, dict[str, Any]] = {}
     for name in tasks:
-        with (path.parent / f"samples_{name}_{path.stem.removeprefix('results_')}.jsonl").open("rb") as lines:
-            for line in lines:
-                _sample(json.loads(line), release, repeats, logged, seen)
+        samples = path.parent / f"samples_{name}_{path.stem.removeprefix('results_')}.jsonl"
+        for _, sample in jsonl.objects(samples):
+            _sample(sample, release, repeats, logged, seen)
     if len(seen) > 1:
         logged.problems.append(
             f"{path}: samples were asked with {len(seen)} different settings "

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from dataset_builder import jsonl
 from dataset_builder.files import write_whole
 from dataset_builder.release import Release
 from leaderboard import archive
@@ -52,7 +53,7 @@ def make(
     """
     ready = read_ready(run_dir, release)
     responses = list(_responses(ready.run, ready.logged.requests))
-    lines = [(r.model_dump_json() + "\n").encode() for r in responses]
+    lines = [jsonl.line(r).encode() for r in responses]
     folder = _place(out, release, about, name or hashlib.sha256(b"".join(lines)).hexdigest()[:12])
     replies = [r.reply() for r in responses]
     own = published(ready.run.model.arguments)
@@ -60,7 +61,7 @@ def make(
         packed = answers.pack(replace(ready.run, replies=replies), ready.card.judge, release, calibrations)
         archive.write(staged / ARCHIVE, {archive.RESPONSES: lines, **packed.members})
         ordered = sorted(ready.verdicts, key=lambda v: (v.id, v.repeat, v.index))
-        write_whole(staged / VERDICTS, "".join(v.model_dump_json() + "\n" for v in public_verdicts(ordered, replies)))
+        write_whole(staged / VERDICTS, jsonl.lines(public_verdicts(ordered, replies)))
         submission = document(ready, packed.judge, about, release, own.arguments)
         write_whole(staged / SUBMISSION, submission.model_dump_json(indent=1) + "\n")
         files.sign(staged)

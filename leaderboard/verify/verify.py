@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dataset_builder import jsonl
 from dataset_builder.release import Release
 from judge.calibration.types import Calibration
 from judge.llm import batch
@@ -242,7 +243,7 @@ def _answers(
             marks = bounds.stacked(answer.texts(), where)
             found.problems += marks
             if not marks:
-                file.write(answer.model_dump_json() + "\n")
+                file.write(jsonl.line(answer))
     read = _read_lines(folder, CALIBRATIONS, Calibration, JUDGES, found) if CALIBRATIONS in held else ()
     return Stored(home), [c for _, c in read]
 
