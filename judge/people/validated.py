@@ -1,9 +1,8 @@
 """A judge's labels beside people's: how far it agrees with them, and they with each other. Pure.
 
-Ratings are compared as numbers: quadratic κ with the people's mean, which is not rounded (squared distances need no
-steps). Where a class is counted, a mean between two ratings counts as the lower, graver one. Other labels are
-compared by Cohen's κ with the label that the raters settled on together, where the set has it, or else that more than
-half of an item's raters gave.
+Ratings are compared by quadratic κ with the people's mean, rounded to a rating, half a step up: a reply counts as rated
+1 where both of two people rated it 1. Other labels are compared by Cohen's κ with the label that the raters settled on
+together, where the set has it, or else that more than half of an item's raters gave.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from dataset_builder.schema import Strict
-from judge.people.published.types import Item, Kind, LabelledSet, Rows, Scale
+from judge.people.published.types import Item, Kind, LabelledSet, Rows, Scale, rounded
 from judge.statistics import clustered
 from judge.statistics import coefficients as c
 from judge.statistics.coefficients import Array, Codes, Statistic
@@ -98,7 +97,7 @@ class Source(NamedTuple):
 def measured(what: LabelledSet, answers: Mapping[str, str | None], source: Source) -> Validation:
     """Everything that is measured. `answers`: the judge's own labels, by item; None where it gave none."""
     given = {k: None if label is None else what.reading(label) for k, label in answers.items()}
-    groups = dict.fromkeys(name for item in what.items for name in item.groups)
+    groups = sorted({name for item in what.items for name in item.groups})
     numbers, settled = what.scale.numbers, any(i.settled is not None for i in what.items)
     return Validation(
         set=what.name,
@@ -122,7 +121,7 @@ def measured(what: LabelledSet, answers: Mapping[str, str | None], source: Sourc
 def common(item: Item, scale: Scale) -> float | None:
     """The people's common label as a number: their mean, what they settled on, or their majority; None without one."""
     if scale.numbers:
-        return float(np.mean([scale.value(x) for x in item.labels.values()])) if item.labels else None
+        return rounded(float(np.mean([scale.value(x) for x in item.labels.values()]))) if item.labels else None
     if item.settled is not None:
         return scale.value(item.settled)
     ranked = Counter(item.labels.values()).most_common(1)
@@ -130,11 +129,9 @@ def common(item: Item, scale: Scale) -> float | None:
 
 
 def label_of(item: Item, scale: Scale) -> str | None:
-    """The common label that an item is counted under: of a mean the nearest rating, between two the graver."""
+    """The common label itself."""
     value = common(item, scale)
-    if value is None:
-        return None
-    return f"{math.ceil(value - 0.5)}" if scale.numbers else scale.labels[int(value)]
+    return None if value is None else next(x for x in scale.labels if scale.value(x) == value)
 
 
 def kappa(first: Array, second: Array, families: Codes, scale: Scale) -> Estimate:

@@ -6,6 +6,7 @@ Asking is that of a run and of the calibration set: the same questions, resumed 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,7 +59,9 @@ def validate(what: LabelledSet, release: Release, name: str, asker: Asker) -> Va
             announce(len(what.items), f"set {what.name}", asker.endpoint.base_url)
     judged = _judged(what, release, name, asker)
     source = Source(offline.NAME if name in OFFLINE else name, judged.prompt_hash, release.manifest.version)
-    figures = measured(what, judged.labels, source)
+    silent = name in OFFLINE and what.kind == "category"
+    noted = replace(what, notes=(*what.notes, "the offline judge reads no categories")) if silent else what
+    figures = measured(noted, judged.labels, source)
     path = (asker.home / "offline" if name in OFFLINE else asker.folder(name)) / FILE
     write_whole(path, figures.model_dump_json(indent=2) + "\n")
     return Validated(figures, path)

@@ -9,7 +9,7 @@ from judge.people.validated import Figures, Validation
 from judge.wording import NONE, coefficient
 
 MEANT = {
-    "mean": "the mean of the people's ratings, not rounded (a class is that of the mean, between two the lower)",
+    "mean": "the mean of the people's ratings, rounded (half a step up)",
     "settled": "the label that the raters settled on together",
     "majority": "the label that more than half of an item's raters gave",
 }
@@ -32,7 +32,7 @@ def text(v: Validation) -> str:
 
 def _head(v: Validation) -> str:
     asked = f"prompt {v.prompt_hash}" if v.prompt_hash else "no model asked"
-    given = ", ".join(f"{label} {count}" for label, count in v.answers.items())
+    given = ", ".join(f"{label}: {count}" for label, count in v.answers.items())
     return (
         f"# {v.judge} against people: {v.set}, rows {v.rows} ({asked}, dataset {v.dataset})\n\n"
         f"{v.items} items, {v.decided} decided by the judge. Its labels: {given or 'none'}.\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -36,7 +37,8 @@ class Item(NamedTuple):
 @dataclass(frozen=True)
 class Scale:
     """The labels that people could give. `numbers`: they are numbers, lowest first, and people's common label is their
-    mean. `coarse`: the same labels on fewer, for a second figure.
+    mean, rounded, and so is a published judge's mean of several passes. `coarse`: the same labels on fewer, for a
+    second figure.
     """
 
     labels: tuple[str, ...]
@@ -45,7 +47,7 @@ class Scale:
 
     def value(self, label: str) -> float:
         """A label as a number: itself, or its place."""
-        return float(label) if self.numbers else float(self.labels.index(label))
+        return rounded(float(label)) if self.numbers else float(self.labels.index(label))
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,11 @@ class LabelledSet:
         """A judge's label on this scale."""
         plain = label.partition("-")[0] if self.kind == "criterion" else label
         return self.reads.get(plain, plain)
+
+
+def rounded(value: float) -> float:
+    """A mean of ratings as a rating: half a step goes up, away from 0, as in 1.5 → 2."""
+    return float(math.floor(value + 0.5))
 
 
 RATING = Scale(("1", "2", "3", "4", "5"), numbers=True)

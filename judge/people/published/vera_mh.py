@@ -105,10 +105,11 @@ def conversations(folder: Path, rows: Rows) -> LabelledSet:
 
 
 def _labels(path: Path, row: Conversation, dimension: str) -> dict[str, str]:
-    """The label of each clinician who didn't find the dimension beside the point."""
+    """The label of each clinician who found the dimension relevant; none where no more than half of them did."""
     name = f"clinician_{dimension}"
     given = {r["clinician_id"]: LABELS[one_of(r[name], LABELS, name, at(path, n))] for n, r in row.ratings}
-    return {rater: label for rater, label in given.items() if label is not None}
+    relevant = {rater: label for rater, label in given.items() if label is not None}
+    return relevant if 2 * len(relevant) > len(given) else {}
 
 
 def _sides(path: Path) -> tuple[str, str]:
