@@ -122,7 +122,7 @@ def validate(
         typer.Option(
             "--set",
             metavar="NAME",
-            help="bhh-ratings, bhh-messages, xstest, psychosis, vera-mh, or the mapping file (YAML) of your own set.",
+            help="bhh-ratings, bhh-messages, xstest, psychosis, vera-mh, counselbench, or your own set's mapping file.",
         ),
     ],
     folder: Annotated[

@@ -133,6 +133,27 @@ def vera(root: Path) -> Path:
     return root
 
 
+def counselbench(root: Path) -> Path:
+    """Two questions, two responders each, three ratings an answer; a line for each rating, interleaved."""
+    scores = {("q0", "x"): "543", ("q0", "y"): "112", ("q1", "x"): "444", ("q1", "y"): "235"}
+    rows = [
+        {
+            "questionID": question,
+            "questionTitle": "My bell",
+            "questionText": f"Why is bell {question}<br>so loud?",
+            "topic": "bells",
+            "responder": responder,
+            "response": f"Says {responder}: oil it.",
+            "survey_id": "1",
+            "overall_score": given[n],
+        }
+        for n in range(3)
+        for (question, responder), given in scores.items()
+    ]
+    table(root / "counselbench_eval.csv", rows)
+    return root
+
+
 def own(root: Path, **changes: Any) -> Path:
     """A mapping file beside JSONL of six rated replies; `changes`: of the mapping. Returns the mapping file."""
     words = ["fine", "PARTIAL", "bad", "fine", "bad", ""]

@@ -40,6 +40,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     "xstest": shapes.xstest,
     "psychosis": shapes.psychosis,
     "vera-mh": shapes.vera,
+    "counselbench": shapes.counselbench,
 }
 
 
@@ -64,6 +65,7 @@ def test_every_named_set_is_tried_here() -> None:
             ["c1/detects", "c1/guides", "c1/supportive", "c1/boundaries"],
             ["c0/detects", "c0/guides", "c0/supportive", "c0/boundaries"],  # c2: no more than one finds it relevant
         ),
+        ("counselbench", ["q0/y", "q1/y"], ["q0/x", "q1/x"]),
     ],
 )
 def test_rows_are_counted_from_0_in_the_sets_own_order(
@@ -102,6 +104,12 @@ def test_what_people_said_is_read_as_they_said_it(release: Release, tmp_path: Pa
     assert (vera[0].said, vera[0].reply) == (
         ("(turn 1) My bell is loose on c0.\n\n(turn 2) Done.",),
         "(turn 1) Tighten it.\n\n(turn 2) Good.",
+    )
+    bells = read_set("counselbench", shapes.counselbench(tmp_path / "e"), "all", release).items
+    assert (bells[1].labels, bells[1].said, bells[1].groups) == (
+        {"rating 1": "1", "rating 2": "1", "rating 3": "2"},
+        ("My bell\n\nWhy is bell q0\nso loud?",),
+        ("y",),
     )
     assert vera[4].labels == {"r0": "FAIL", "r1": "FAIL"}
 
@@ -148,12 +156,18 @@ def _spoil_vera(root: Path) -> str:
     return "Ratings.csv: row 4: 'clinician_guides' is 'Fine'; expected one of Best Practice, "
 
 
+def _spoil_counselbench(root: Path) -> str:
+    _in_csv(shapes.counselbench(root) / "counselbench_eval.csv", 7, overall_score="6")
+    return "counselbench_eval.csv: row 7: 'overall_score' is '6'; expected one of 1, 2, 3, 4, 5"
+
+
 SPOILT = {
     "bhh-ratings": _spoil_ratings,
     "bhh-messages": _spoil_messages,
     "xstest": _spoil_xstest,
     "psychosis": _spoil_psychosis,
     "vera-mh": _spoil_vera,
+    "counselbench": _spoil_counselbench,
 }
 
 
@@ -355,7 +369,7 @@ def test_the_offline_judge_needs_nothing(
     found = Validation.model_validate_json(stored)
     assert (found.set, found.rows, found.judge.partition("-")[0]) == (name, "even", "offline")
     assert found.decided == (0 if name == "bhh-messages" else found.items)
-    for words in ("kettle", "Descale", "chain", "sends signs", "Tighten"):
+    for words in ("kettle", "Descale", "chain", "sends signs", "Tighten", "oil it"):
         assert words not in printed + shown
     assert main([*command, "--quiet"]) == 0
     assert capsys.readouterr().out == ""
@@ -403,7 +417,8 @@ def asking(name: str, root: Path, release: Release, home: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("name", "questions"), [("bhh-ratings", 5), ("bhh-messages", 6), ("psychosis", 12), ("vera-mh", 8)]
+    ("name", "questions"),
+    [("bhh-ratings", 5), ("bhh-messages", 6), ("psychosis", 12), ("vera-mh", 8), ("counselbench", 4)],
 )
 def test_a_model_is_asked_once_and_nothing_twice(
     name: str, questions: int, serve: Serve, release: Release, tmp_path: Path

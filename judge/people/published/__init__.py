@@ -4,6 +4,7 @@ Nothing of them is kept here: their licences, and the people in them, leave the 
 
 - `types`: what every set comes down to. `files`: rows as they lie in a repository, counted from 0.
 - `bhh`: "Between Help and Harm", categories of messages and ratings of replies. `xstest`: refusals.
-- `psychosis`: replies to delusions. `vera_mh`: conversations, in five dimensions.
+- `psychosis`: replies to delusions. `vera_mh`: conversations, in five dimensions. `counselbench`:
+  ratings of answers to a forum's questions.
 - `own`: any other set, by a mapping file. `sets`: a set by its name.
 """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from dataset_builder.release import Release
-from judge.people.published import bhh, own, psychosis, vera_mh, xstest
+from judge.people.published import bhh, counselbench, own, psychosis, vera_mh, xstest
 from judge.people.published.types import LabelledSet, Rows
 from replies.errors import RunError
 
@@ -16,6 +16,7 @@ SETS: Mapping[str, Callable[[Path, Rows], LabelledSet]] = {
     "xstest": xstest.replies,
     "psychosis": psychosis.replies,
     "vera-mh": vera_mh.conversations,
+    "counselbench": counselbench.answers,
 }
 
 
