@@ -224,6 +224,28 @@ def test_a_mapping_file_reads_a_set_of_ones_own(release: Release, tmp_path: Path
     ]
 
 
+def test_a_set_of_ones_own_may_be_a_table(release: Release, tmp_path: Path) -> None:
+    """CSV: conversations as JSON in a cell; categories of messages, and refusals, with their own labels."""
+    rows = [{"n": k, "talk": json.dumps(["Hi.", "Hello.", f"Bell {k}?"]), "eve": w} for k, w in enumerate(["calm", ""])]
+    shapes.table(tmp_path / "labels.csv", rows)
+    table = {"path": "labels.csv", "id": "n", "message": None, "messages": "talk", "raters": {"eve": "eve"}}
+    calm = {"kind": "category", "criterion": None, "reply": None, "values": {"calm": "no_crisis"}}
+    (item,) = read_set(str(shapes.own(tmp_path, **table, **calm)), tmp_path, "all", release).items
+    assert (item.said, item.labels) == (("Hi.", "Hello.", "Bell 0?"), {"eve": "no_crisis"})
+    no = {"kind": "refusal", "criterion": None, "values": {"fine": "answer", "bad": "refusal", "PARTIAL": "answer"}}
+    refusals = read_set(str(shapes.own(tmp_path, **no)), tmp_path, "all", release)
+    assert [i.labels["ben"] for i in refusals.items] == ["answer", "answer", "refusal", "answer", "refusal"]
+
+
+def test_a_row_that_is_cut_off_is_named(release: Release, tmp_path: Path) -> None:
+    """The rest of its cells count as empty."""
+    path = shapes.psychosis(tmp_path) / "pipeline/src/data/model_responses_to_base_scenarios_2025-08-07.csv"
+    text = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([*text[:-1], "c"]) + "\n", encoding="utf-8")
+    with pytest.raises(RunError, match="message 'c': 'scenarios' is empty; expected text"):
+        read_set("psychosis", tmp_path, "all", release)
+
+
 @pytest.mark.parametrize(
     ("changes", "told"),
     [

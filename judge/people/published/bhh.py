@@ -48,7 +48,8 @@ def messages(folder: Path, rows: Rows) -> LabelledSet:
             for path, own in zip(files, row, strict=True)
             if _has(own, "label")
         }
-        yield Item(str(number), (_message(row[0], at(files[0], number)),), labels)
+        if labels:
+            yield Item(str(number), (_message(row[0], at(files[0], number)),), labels)
 
     scale = Scale(CATEGORIES, coarse=COARSE)
     return LabelledSet("bhh-messages", rows, "category", scale, items(_together(files), rows, read))

@@ -38,7 +38,7 @@ def read_table(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
+            reader = csv.DictReader(file, restval="")
             rows, head = list(reader), reader.fieldnames or []
     except (OSError, ValueError, csv.Error) as error:
         raise RunError(f"{path}: can't be read ({_short(error)}); expected CSV") from None
