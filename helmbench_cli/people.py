@@ -36,6 +36,9 @@ Rater = Annotated[str, typer.Option(metavar="NAME", help="Who labels (default: w
 Sample = Literal["validation", "test", "all"]
 
 
+Half = Literal["all", "odd", "even"]
+
+
 class Part(StrEnum):
     """A part of the report of `agreement`. (typer takes no list of literals.)"""
 
@@ -110,6 +113,54 @@ def calibrate(
     for name in names:
         found = measure.calibrate_judge(release, name, asker, passes, out)
         figures(measure.plain_values(found), measure.text(found, release), as_json=as_json, quiet=quiet)
+
+
+@app.command(rich_help_panel=PEOPLE)
+def validate(
+    name: Annotated[
+        str,
+        typer.Option(
+            "--set",
+            metavar="NAME",
+            help="bhh-ratings, bhh-messages, xstest, psychosis, vera-mh, counselbench, or your own set's mapping file.",
+        ),
+    ],
+    folder: Annotated[
+        Path, typer.Option("--from", metavar="DIR", help="A checkout of the set's public repository, or your folder.")
+    ],
+    judge: Annotated[str, typer.Option("--judge", "--model", metavar="NAME", help="offline, or a judge's model name.")],
+    rows: Annotated[Half, typer.Option(help="Which rows, counted from 0 in the set's own order.")] = "all",
+    home: Annotated[Path, typer.Option(metavar="DIR", help="Where answers and figures are kept.")] = Path("validation"),
+    base_url: BaseUrl = None,
+    concurrency: Concurrency = 16,
+    timeout: Timeout = 120.0,
+    max_retries: MaxRetries = 6,
+    max_cost: MaxCost = None,
+    price_in: PriceIn = None,
+    price_out: PriceOut = None,
+    dataset: Dataset = None,
+    as_json: Json = False,
+    json_file: JsonFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """How far a judge agrees with labels that people published, or with your own people's.
+
+    Asking is resumed where it stopped; without --base-url it reads what any engine has answered.
+
+    Example: helmbench validate --set bhh-ratings --from CHECKOUT --rows odd --judge offline
+    """
+    from dataset_builder.release import open_release
+    from judge.llm.asking import Asker
+    from judge.llm.budget import terms
+    from judge.people import validation, validation_text
+    from judge.people.published.sets import read_set
+
+    endpoint = endpoint_at(base_url, concurrency, timeout, max_retries) if base_url else None
+    asker = Asker(home, endpoint, terms(price_in, price_out, max_cost))
+    release = open_release(dataset)
+    found = validation.validate(read_set(name, folder, rows, release), release, judge, asker)
+    shown = validation_text.text(found.figures) + f"\nWritten to {found.path}"
+    figures(found.figures.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
 
 
 @app.command(rich_help_panel=PEOPLE)

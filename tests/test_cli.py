@@ -22,7 +22,7 @@ from judge.llm.errors import BudgetError, EngineError
 from replies.errors import RunError
 
 ROOT = Path(__file__).resolve().parents[1]
-# What the house promises (issue 13); `validate` comes with the judges' next release.
+# What the house promises (issues 13 and 14).
 PROMISED = [
     "check",
     "build",
@@ -40,6 +40,7 @@ PROMISED = [
     "annotate",
     "ratings",
     "label",
+    "validate",
     "verify",
     "submit",
     "board",
@@ -97,7 +98,18 @@ def test_every_command_can_be_quiet(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["stats", "score", "compare", "appropriateness", "calibrate", "agreement", "ratings import", "verify", "tasks"],
+    [
+        "stats",
+        "score",
+        "compare",
+        "appropriateness",
+        "calibrate",
+        "agreement",
+        "validate",
+        "ratings import",
+        "verify",
+        "tasks",
+    ],
 )
 def test_what_prints_a_table_prints_json_too(name: str) -> None:
     """`--json` is a flag everywhere."""

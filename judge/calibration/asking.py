@@ -110,6 +110,16 @@ def examine(release: Release, name: str, rows: Sequence[CalibrationRow], asker: 
     return _examined(release, name, passes.wordings[0], answers)
 
 
+def examine_ratings(
+    release: Release, name: str, rows: Sequence[CalibrationRow], asker: Asker, passes: Passes
+) -> Examined:
+    """As `examine`, the ratings, "1" to "5", of `rows`, whose criterion is the category of their protocol."""
+    if name in ("offline", offline.NAME):
+        return _offline(offline_ratings(release, rows))
+    (answers,) = _asked(name, [_ratings(release, name, rows, passes)], asker)
+    return _examined(release, name, RATE, answers)
+
+
 def examine_all(release: Release, name: str, asker: Asker, passes: Passes) -> tuple[Examined, Examined]:
     """A judge's labels of the calibration set, and its ratings, "1" to "5", of the rating calibration set; all
     questions are asked together.
@@ -120,7 +130,7 @@ def examine_all(release: Release, name: str, asker: Asker, passes: Passes) -> tu
     if name in ("offline", offline.NAME):
         return _offline(offline_labels(release.calibration, release)), _offline(offline_ratings(release))
     labels = _labels(release, name, release.calibration, passes)
-    given, rated = _asked(name, [labels, _ratings(release, name, passes)], asker)
+    given, rated = _asked(name, [labels, _ratings(release, name, release.rating_calibration, passes)], asker)
     return _examined(release, name, passes.wordings[0], given), _examined(release, name, RATE, rated)
 
 
@@ -154,12 +164,11 @@ def _labels(release: Release, name: str, rows: Sequence[CalibrationRow], passes:
     return Plan(rows, passes.of_labels, by_rules(rows, release), question)
 
 
-def _ratings(release: Release, name: str, passes: Passes) -> Plan:
+def _ratings(release: Release, name: str, rows: Sequence[CalibrationRow], passes: Passes) -> Plan:
     def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
         said, protocol = roles(row.said), protocol_of(row, release)
         return rating_request(protocol, said, row.reply, row.country, release, name, repeat=own.repeat)
 
-    rows = release.rating_calibration
     return Plan(rows, passes.of_ratings, says_nothing(rows), question)
 
 

@@ -56,10 +56,11 @@ def offline_labels(rows: Sequence[CalibrationRow], release: Release) -> Answers:
     return answers
 
 
-def offline_ratings(release: Release) -> Answers:
-    """The offline judge's ratings of the rating calibration set, by rule where a run's would be."""
-    ruled = says_nothing(release.rating_calibration)
-    read = {r.id: _rated(r, release) for r in release.rating_calibration if r.id not in ruled}
+def offline_ratings(release: Release, rows: Sequence[CalibrationRow] | None = None) -> Answers:
+    """The offline judge's ratings of `rows` (default: the rating calibration set), by rule where a run's would be."""
+    rows = release.rating_calibration if rows is None else rows
+    ruled = says_nothing(rows)
+    read = {r.id: _rated(r, release) for r in rows if r.id not in ruled}
     return {**ruled, **read}
 
 

@@ -1,0 +1,116 @@
+"""Rows as they lie in a set's files. Every problem names the file and the row, and never shows its text."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from judge.people.published.types import Item, Rows
+from replies.errors import RunError, run_error
+
+T = TypeVar("T")
+START = {"all": (0, 1), "even": (0, 2), "odd": (1, 2)}
+
+
+def read_list(path: Path) -> list[Any]:
+    """The list that a JSON file holds.
+
+    Raises:
+        RunError: it can't be read, or holds something else.
+    """
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: can't be read ({_short(error)}); expected a list in JSON") from None
+    if not isinstance(found, list):
+        raise RunError(f"{path}: is a {type(found).__name__}; expected a list in JSON")
+    return found
+
+
+def read_table(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
+    """The rows of a CSV file that has at least these columns.
+
+    Raises:
+        RunError: it can't be read, or lacks one.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file, restval="")
+            rows, head = list(reader), reader.fieldnames or []
+    except (OSError, ValueError, csv.Error) as error:
+        raise RunError(f"{path}: can't be read ({_short(error)}); expected CSV") from None
+    if lacking := [name for name in columns if name not in head]:
+        raise RunError(f"{path}: has no column '{lacking[0]}'; its columns are {', '.join(head) or 'none'}")
+    return rows
+
+
+def found(folder: Path, pattern: str, repository: str, least: int = 1) -> list[Path]:
+    """The files of a checkout that fit a pattern, in the order of their names.
+
+    Raises:
+        RunError: fewer than `least`.
+    """
+    files = sorted(folder.glob(pattern))
+    if len(files) < least:
+        raise RunError(
+            f"{folder}: holds {len(files)} files {pattern}; expected {least} or more: a checkout of {repository}"
+        )
+    return files
+
+
+def items(rows: Sequence[T], half: Rows, read: Callable[[int, T], Iterable[Item]]) -> tuple[Item, ...]:
+    """What `read` makes of the rows of a half, each given with its number, counted from 0 over all rows.
+
+    Raises:
+        RunError: all rows that `read` refuses by a ValueError, or no item at all.
+    """
+    start, step = START[half]
+    problems: list[str] = []
+    made: list[Item] = []
+    for number in range(start, len(rows), step):
+        try:
+            made += read(number, rows[number])
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise run_error(problems)
+    if not made:
+        raise RunError(f"--rows {half}: no labelled item among {len(rows)} rows")
+    return tuple(made)
+
+
+def at(path: Path, row: int) -> str:
+    """How a row is called in a message."""
+    return f"{path}: row {row}"
+
+
+def text(row: Any, name: str, where: str) -> str:
+    """A field that must hold words.
+
+    Raises:
+        ValueError: it is missing, empty or no text; the message starts with `where`.
+    """
+    value = row.get(name) if isinstance(row, Mapping) else None
+    if not isinstance(value, str) or not value.strip():
+        kind = "empty" if isinstance(value, str) else f"a {type(value).__name__}" if value is not None else "missing"
+        raise ValueError(f"{where}: '{name}' is {kind}; expected text")
+    return value
+
+
+def one_of(value: Any, labels: Iterable[str], name: str, where: str) -> str:
+    """A field that must hold one of these labels.
+
+    Raises:
+        ValueError: another; the message starts with `where`.
+    """
+    known = tuple(labels)
+    if value not in known:
+        raise ValueError(f"{where}: '{name}' is {str(value)[:40]!r}; expected one of {', '.join(known)}")
+    return str(value)
+
+
+def _short(error: Exception) -> str:
+    return str(getattr(error, "strerror", None) or error).splitlines()[0][:120]

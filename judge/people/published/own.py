@@ -1,0 +1,171 @@
+"""A set of one's own, by a mapping file (YAML): which file, and which of its fields is what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from dataset_builder import jsonl
+from dataset_builder.release import Release
+from dataset_builder.schema import CrisisCategory, Strict
+from judge.people.published.files import items, one_of, read_table, text
+from judge.people.published.types import RATING, REFUSALS, Item, Kind, LabelledSet, Rows, Scale
+from replies.errors import RunError, run_error
+
+VERDICTS = ("FAIL", "PARTIAL", "PASS")
+
+
+class Mapping(Strict):
+    """The mapping file. `path`: JSONL or CSV, below --from. `message` or `messages`, `reply`, `id`: names of fields.
+
+    `messages`: a field with a list of texts, user first, in turn (in a CSV as JSON). `raters`: who labelled, and in
+    which field. `values`: their words for our labels, where these are others. `protocol`: the category of every row;
+    `protocol_field`: a field that names each row's.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
+    path: str
+    id: str
+    message: str | None = None
+    messages: str | None = None
+    reply: str | None = None
+    kind: Kind
+    criterion: str | None = None
+    protocol: CrisisCategory | None = None
+    protocol_field: str | None = None
+    raters: dict[str, str] = Field(min_length=1)
+    values: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Mapping:
+        if (self.message is None) == (self.messages is None):
+            raise ValueError("expected either `message` (a text) or `messages` (a list of texts), not both or neither")
+        if (self.reply is None) != (self.kind == "category"):
+            raise ValueError("expected `reply` for every kind but `category`, which is of messages alone")
+        if (self.criterion is None) == (self.kind == "criterion"):
+            raise ValueError("expected `criterion` for the kind `criterion`, and for no other")
+        if ((self.protocol is None) == (self.protocol_field is None)) == (self.kind == "rating"):
+            raise ValueError("expected `protocol` or `protocol_field` for the kind `rating`, and neither for another")
+        return self
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Every field that it names."""
+        named = (self.id, self.message, self.messages, self.reply, self.protocol_field, *self.raters.values())
+        return tuple(name for name in named if name)
+
+
+class Line(NamedTuple):
+    """A row and how it is called in a message."""
+
+    where: str
+    fields: dict[str, Any]
+
+
+def read(mapping: Path, folder: Path, rows: Rows, release: Release) -> LabelledSet:
+    """The set that a mapping file describes.
+
+    Raises:
+        RunError: the mapping file, the file that it names, or rows of it are not as expected.
+    """
+    given = _mapping(mapping)
+    if given.criterion is not None and given.criterion not in release.criteria:
+        names = ", ".join(sorted(release.criteria))
+        raise RunError(f"{mapping}: criterion is '{given.criterion}'; expected one of {names}")
+    scale, protocols = _scale(given, release), [str(p.category) for p in release.protocols.values()]
+
+    def item(number: int, line: Line) -> Iterator[Item]:
+        where, fields = line
+        labels = {name: _label(fields[field], given, scale, where) for name, field in given.raters.items()}
+        known = {name: label for name, label in labels.items() if label is not None}
+        if not known:
+            return
+        named = given.protocol_field
+        protocol = one_of(fields[named], protocols, named, where) if named else given.protocol or ""
+        yield Item(
+            str(fields[given.id]),
+            _said(fields, given, where),
+            known,
+            text(fields, given.reply, where) if given.reply else "",
+            given.criterion or protocol,
+            groups=(protocol,) if given.protocol_field else (),
+        )
+
+    found = items(_lines(folder / given.path, given), rows, item)
+    if len({i.id for i in found}) < len(found):
+        raise RunError(f"{folder / given.path}: the field '{given.id}' gives several rows one id; expected one each")
+    return LabelledSet(given.name, rows, given.kind, scale, found)
+
+
+def _mapping(path: Path) -> Mapping:
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return Mapping.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise RunError(f"{path}: {'.'.join(map(str, first['loc'])) or 'mapping'}: {first['msg']}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        raise RunError(f"{path}{f':{mark.line + 1}' if mark else ''}: is not YAML; expected a mapping file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: can't be read ({error}); expected a mapping file") from None
+
+
+def _scale(given: Mapping, release: Release) -> Scale:
+    if given.kind == "rating":
+        return RATING
+    if given.kind == "refusal":
+        return REFUSALS
+    if given.kind == "category":
+        return Scale(tuple(release.taxonomy), coarse={n: n if n == "no_crisis" else "crisis" for n in release.taxonomy})
+    own = release.criteria[str(given.criterion)]
+    return Scale(tuple(own.labels) if own.kind == "graded" else VERDICTS)
+
+
+def _lines(path: Path, given: Mapping) -> list[Line]:
+    """The rows of a file, each with the fields that the mapping names."""
+    if path.suffix == ".csv":
+        return [Line(f"{path}: row {n}", dict(row)) for n, row in enumerate(read_table(path, given.fields))]
+    problems: list[str] = []
+    try:
+        lines = [
+            Line(f"{path}:{number}", fields)
+            for number, fields in jsonl.objects(path, lambda n, why: problems.append(f"{path}:{n}: {why}"))
+        ]
+    except OSError as error:
+        raise RunError(f"{path}: can't be read ({error.strerror}); expected JSONL or CSV") from None
+    for where, fields in lines:
+        problems += [f"{where}: has no field '{name}'" for name in given.fields if name not in fields][:1]
+    if problems:
+        raise run_error(problems)
+    return lines
+
+
+def _label(value: Any, given: Mapping, scale: Scale, where: str) -> str | None:
+    """A rater's label on our scale; None where there is none."""
+    if value is None or value == "":
+        return None
+    word = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    return one_of(given.values.get(word, word), scale.labels, "label", where)
+
+
+def _said(fields: dict[str, Any], given: Mapping, where: str) -> tuple[str, ...]:
+    if given.message:
+        return (text(fields, given.message, where),)
+    name = str(given.messages)
+    value = fields[name]
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, list) or len(value) % 2 == 0 or not all(isinstance(x, str) and x for x in value):
+        raise ValueError(
+            f"{where}: '{name}' is no list of texts that alternates user and assistant and ends with the user"
+        )
+    return tuple(value)
