@@ -8,7 +8,8 @@ from typing import Any
 
 import typer
 
-from helmbench_cli import board, content, people, runs  # noqa: F401  (each adds its commands to `app` as it is imported)
+# In the order of --help: each module hangs its commands from the root as it is imported.
+from helmbench_cli import content, runs, people, board  # noqa: F401  # isort: skip
 from helmbench_cli.root import AGAIN, BAD_INPUT, OK, STOPPED, app
 
 WRONG_CALL: Any = typer.BadParameter.__mro__[2]  # ClickException, of which newer typers have a copy of their own

@@ -49,7 +49,7 @@ def _count(value: int | None) -> int | None:
 
 @app.command(rich_help_panel=common.CONTENT)
 def check(content: Content = CONTENT, held_out: HeldOut = None, quiet: Quiet = False) -> None:
-    """Reads all content and prints every error with its file and line; writes nothing.
+    """Read all content and print every error with its file and line; write nothing.
 
     Exit codes: 0 fine, 1 errors.
 
@@ -70,7 +70,7 @@ def build(
     held_out: HeldOut = None,
     quiet: Quiet = False,
 ) -> None:
-    """Checks the content, then writes the dataset: parquet, card, prompts and MANIFEST.json.
+    """Check the content, then write the dataset: parquet, card, prompts and MANIFEST.json.
 
     Exit codes: 0 fine, 1 errors in the content, 2 can't write.
 
@@ -124,7 +124,7 @@ def stats(
     judge_runs: JudgeRuns = None,
     as_json: Json = False,
 ) -> None:
-    """Counts what the content covers, beside the coverage plan; or, with --cost, what a run of it costs.
+    """Count what the content covers, beside the coverage plan; or, with --cost, what a run of it costs.
 
     Example: helmbench stats --cost --price-in 0.40 --price-out 1.60
     """
@@ -152,7 +152,7 @@ def book(
     content: Content = CONTENT,
     quiet: Quiet = False,
 ) -> None:
-    """Writes everything that is asked on one page, to read, search, comment and sign.
+    """Write everything that is asked on one page, to read, search, comment and sign.
 
     Example: helmbench book --out book.html
     """
@@ -169,7 +169,7 @@ def review(
     apply: Annotated[bool, typer.Option("--apply", help="Write the changes as well.")] = False,
     content: Content = CONTENT,
 ) -> None:
-    """Turns a reader's download of the book into a patch of review lines and notes, and prints it.
+    """Turn a reader's download of the book into a patch of review lines and notes, and print it.
 
     Example: helmbench review helmbench-review-ANNA-2026-11-22.json --apply
     """
@@ -201,7 +201,7 @@ def corpus(
     ] = min(8, os.cpu_count() or 1),
     quiet: Quiet = False,
 ) -> None:
-    """Cleans messages of your own into a dated, hashed corpus folder (docs/corpora.md).
+    """Clean messages of your own into a dated, hashed corpus folder (docs/corpora.md).
 
     Example: helmbench corpus mapping.yaml --out corpus
     """
@@ -229,7 +229,7 @@ def _bar(quiet: bool) -> Iterator[Callable[[str, int], None]]:
         yield tell
 
 
-@app.command(rich_help_panel=common.BOARD)
+@app.command(rich_help_panel=common.CONTENT)
 def push(
     repo: Annotated[
         str, typer.Argument(metavar="ORG/NAME", help="The dataset's id on the Hub, such as org/helmbench.")
@@ -248,7 +248,7 @@ def push(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without this nothing is sent.")] = False,
 ) -> None:
-    """Publishes a built dataset on the Hub: one commit, tagged with its version.
+    """Publish a built dataset on the Hub: one commit, tagged with its version.
 
     Without --yes it only says what it would do: every file with size and hash, and how it differs from what is there.
     The token is read from HF_TOKEN and nowhere else; HF_ENDPOINT names another Hub. Exit code 1: refused, with every

@@ -313,7 +313,7 @@ def tasks(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Lists the tasks that lm_eval runs and says where they are registered, or registers them.
+    """List the tasks that lm_eval runs and say where they are registered, or register them.
 
     Example: helmbench tasks --register
     """
