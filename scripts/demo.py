@@ -38,17 +38,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     out: Path = options.out.resolve()
-    os.environ["HELMBENCH_DATASET"] = str(options.dataset.resolve())  # what lm_eval and the judge are to read
-    for model in MODELS:
-        shutil.rmtree(out / model, ignore_errors=True)  # the demo's own runs; the newest is the only one
-    out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     try:
-        stage(
-            "build the dataset",
-            [sys.executable, "-m", "dataset_builder", "build", "--out", os.environ["HELMBENCH_DATASET"]],
-            out / "build.log",
-        )
+        built(out, options.dataset)
         with reference_server.start() as server:
             print(f"  reference server at {server.url}", flush=True)
             for model in MODELS:
@@ -58,15 +50,27 @@ def main(arguments: list[str] | None = None) -> int:
                     out / f"lm_eval-{model}.log",
                 )
         for model in MODELS:
-            stage(
-                f"judge {model}", [sys.executable, "-m", "judge", "score", str(out / model)], out / f"judge-{model}.log"
-            )
+            stage(f"judge {model}", helmbench("score", str(out / model)), out / f"judge-{model}.log")
     except subprocess.CalledProcessError as error:
         return error.returncode
     print(f"\n{table(out)}\n\n{time.monotonic() - started:.0f} s. Reports, to open in a browser:")
     for model in MODELS:
         print(f"  {next((out / model).rglob('report.html'))}")
     return 0
+
+
+def built(out: Path, dataset: Path) -> None:
+    """Makes room for both models' runs in `out`, and builds the dataset that lm_eval and the judge are to read."""
+    os.environ["HELMBENCH_DATASET"] = str(dataset.resolve())
+    for model in MODELS:
+        shutil.rmtree(out / model, ignore_errors=True)  # this command's own runs; the newest is the only one
+    out.mkdir(parents=True, exist_ok=True)
+    stage("build the dataset", helmbench("build", "--out", os.environ["HELMBENCH_DATASET"]), out / "build.log")
+
+
+def helmbench(*words: str) -> list[str]:
+    """A command of ours as a user would type it."""
+    return [str(Path(sys.executable).with_name("helmbench")), *words]
 
 
 def lm_eval(model: str, url: str, tasks: str, out: Path) -> list[str]:

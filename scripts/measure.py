@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import subprocess
 import sys
 import time
@@ -22,7 +20,7 @@ from typing import Any
 
 import reference_server
 import scripted_judge
-from demo import MODELS, ROOT, interval, lm_eval, stage
+from demo import MODELS, ROOT, built, helmbench, interval, lm_eval, stage
 
 RUNS, JUDGE_RUNS = 3, 3
 TASKS = "helmbench_appropriateness_lite,helmbench_triage_lite"
@@ -47,24 +45,16 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     out: Path = options.out.resolve()
-    os.environ["HELMBENCH_DATASET"] = str(options.dataset.resolve())  # what lm_eval and the judge are to read
-    for model in MODELS:
-        shutil.rmtree(out / model, ignore_errors=True)  # this command's own runs; the newest is the only one
-    out.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     try:
-        stage(
-            "build the dataset",
-            [sys.executable, "-m", "dataset_builder", "build", "--out", os.environ["HELMBENCH_DATASET"]],
-            out / "build.log",
-        )
+        built(out, options.dataset)
         _ask(out, ["--limit", str(options.limit)] if options.limit else [])
         _judge(out)
     except subprocess.CalledProcessError as error:
         return error.returncode
     cards = {model: json.loads((out / model / "scorecard.json").read_text(encoding="utf-8")) for model in MODELS}
     tables = subprocess.run(
-        [*_judge_command("appropriateness"), *(str(out / model) for model in MODELS)],
+        helmbench("appropriateness", *(str(out / model) for model in MODELS)),
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -106,26 +96,22 @@ def _judge(out: Path) -> None:
     with scripted_judge.start() as server:
         print(f"  scripted judge at {server.url}", flush=True)
         for model in MODELS:
-            asking = [
-                *_judge_command("run"),
+            asking = helmbench(
+                "run",
                 str(out / model),
                 "--model",
                 scripted_judge.NAME,
                 "--base-url",
                 server.url,
                 *judge,
-            ]
+            )
             stage(f"judge run {model}, {JUDGE_RUNS} times", asking, out / f"judge-{model}.log")
     for model in MODELS:
         stage(
             f"judge score {model}",
-            [*_judge_command("score"), str(out / model), "--judge", scripted_judge.NAME, *judge],
+            helmbench("score", str(out / model), "--judge", scripted_judge.NAME, *judge),
             out / f"score-{model}.log",
         )
-
-
-def _judge_command(name: str) -> list[str]:
-    return [sys.executable, "-m", "judge", name]
 
 
 def triage(cards: dict[str, Any]) -> str:
