@@ -25,7 +25,7 @@ from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.schema import Figure
 from judge.scoring import score
-from judge.scoring.held_out import UnlikeError, beside, difference, read_scorecard, table
+from judge.scoring.held_out import difference
 from judge.verdicts import judge_run
 from replies.run import Run
 from replies.schema import Model, Reply
@@ -243,15 +243,15 @@ def cards(split: Split, tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_both_scores_stand_beside_each_other(
-    cards: tuple[Path, Path],
+    cards: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The table and the figures have both figures, their difference, both hashes, and nothing of what was asked or
+    """The table and the file have both figures, their difference, both hashes, and nothing of what was asked or
     answered.
     """
-    public, private = map(read_scorecard, cards)
-    text = json.dumps(beside(public, private))
+    capsys.readouterr()
+    assert main(["compare", "--held-out", *map(str, cards), "--json-file", str(tmp_path / "held-out.json")]) == 0
+    said, text = capsys.readouterr().out, (tmp_path / "held-out.json").read_text(encoding="utf-8")
     found = json.loads(text)
-    said = table(found)
     assert found["held_out"]["version"] == f"{found['public']['version']}+held-out.a"
     assert found["public"]["score_hash"][:12] in said
     assert found["held_out"]["score_hash"][:12] in said
@@ -292,21 +292,24 @@ UNLIKE: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
-def test_runs_that_do_not_belong_together_are_refused(cards: tuple[Path, Path], tmp_path: Path) -> None:
-    """Each reason by name; also the two in the wrong order, and a file that isn't there."""
+def test_runs_that_do_not_belong_together_are_refused(
+    cards: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each reason by name, no file written; also the two in the wrong order, and a file that isn't there."""
     public, private = cards
-    kept = private.read_bytes()
+    kept, none = private.read_bytes(), tmp_path / "none.json"
+    command = ["compare", "--held-out"]
     for what, (changes, message) in UNLIKE.items():
         private.write_bytes(kept)
         edited(private, **changes)
-        with pytest.raises(UnlikeError) as refused:
-            beside(read_scorecard(public), read_scorecard(private))
-        assert re.search(message, str(refused.value)), what
+        capsys.readouterr()
+        assert main([*command, str(public), str(private), "--json-file", str(none)]) == 1, what
+        assert re.search(message, capsys.readouterr().err), what
     private.write_bytes(kept)
-    with pytest.raises(UnlikeError, match="in this order"):
-        beside(read_scorecard(private), read_scorecard(public))
-    with pytest.raises(FileNotFoundError):
-        read_scorecard(tmp_path / "nowhere.json")
+    assert main([*command, str(private), str(public)]) == 1
+    assert "in this order" in capsys.readouterr().err
+    assert main([*command, str(public), str(tmp_path / "nowhere.json")]) == 1
+    assert not none.exists()
 
 
 def test_the_interval_of_a_difference() -> None:
