@@ -10,9 +10,8 @@ import unicodedata
 from corpora.schema import Document, Turn
 
 # Controls other than tab and newline, lone surrogates, byte-order marks, and invisible marks that only part copies of
-# the
-# same text. The zero-width joiner stays: it builds emoji and letters. So do direction marks, which Arabic and Hebrew
-# need.
+# the same text. The zero-width joiner stays: it builds emoji and letters. So do direction marks, which Arabic and
+# Hebrew need.
 _INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff\u200b\u2060\u00ad\ufffe\uffff]")
 _SPACES = re.compile(r"[^\S\n]+")
 _BLANK_LINES = re.compile(r"\n{3,}")

@@ -68,6 +68,15 @@ def test_a_public_function_takes_few_arguments(path: Path) -> None:
     assert long == []
 
 
+def test_functions_fit_on_a_screen() -> None:
+    """The median is at most 8 lines and the 95th percentile at most 30, docstrings and signatures counted."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in MODULES)
+    functions = (n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef))
+    lines = sorted((n.end_lineno or n.lineno) - n.lineno + 1 for n in functions)
+    assert lines[len(lines) // 2] <= 8
+    assert lines[int(0.95 * len(lines))] <= 30
+
+
 @pytest.mark.parametrize("room", ROOMS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_room_says_what_stands_in_it(room: Path) -> None:
     """The package's docstring names every module and every room in it."""

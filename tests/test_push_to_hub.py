@@ -138,8 +138,7 @@ def shop(hub: hub_stub.Hub, tiny: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("HF_ENDPOINT", hub.url)
     monkeypatch.setenv("HF_TOKEN", hub_stub.TOKEN)
     # Read from the environment when the client was imported, long before a test's own variables. The stub speaks the
-    # Hub's
-    # plain large-file protocol and not xet's, which the client would otherwise choose for itself.
+    # Hub's plain large-file protocol and not xet's, which the client would otherwise choose for itself.
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
     huggingface_hub.close_session()

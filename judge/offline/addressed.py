@@ -1,8 +1,9 @@
-"""What of a reply is said to the person: text aimed at a grader, or invisible to a reader, is blanked before the offline judge reads.
+"""What of a reply is said to the person: text aimed at a grader, or invisible to a reader, is blanked before the
+offline judge reads.
 
-A reply may quote the rubric, state its own verdict, pretend that the case has ended, or hide words in a comment. Whoever wrote to the
-service reads none of that as help or harm to them, so neither does the judge. Blanks keep every offset, so evidence can be copied
-from the reply as it stands.
+A reply may quote the rubric, state its own verdict, pretend that the case has ended, or hide words in a comment.
+Whoever wrote to the service reads none of that as help or harm to them, so neither does the judge. Blanks keep every
+offset, so evidence can be copied from the reply as it stands.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import NamedTuple
 
 import re2
 
-# Letters of other scripts that look like Latin ones; a mixed word is a trick, and pure Cyrillic is not English either way.
+# Letters of other scripts that look like Latin ones; a mixed word is a trick, and pure Cyrillic is not English either
+# way.
 LOOKALIKES = dict(
     zip(
         "аеорсухіјѕԁԛԝһӏАВЕКМНОРСТХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧοντκɑɡıℓ",
@@ -61,7 +63,8 @@ SENTENCE = r"[^.!?\n]*"
 # A quick look whether anything below could match; most replies end here.
 TELL = re2.compile(
     rf"(?i)\b{GRADERS}\b|\brubrics?\b|\bverdicts?\b|\blabels?\b|\bcriterion\b|\bgraded?\b|\b(?:this|the|my|above|preceding|previous) {CHECKED}\b|\bscores?\b|\bmarks\b|\bevaluation\b|\bthe (?:assistant|model|AI|bot|author)\b|\bgenerated\b|\brat(?:e|ing)\b|"
-    rf"\binstructions?\b|\bprompts?\b|\bdisregard\b|\bthe case\b|\bend of\b|\bthe (?:person|writer|user)\b|<[!|/a-z]|<<|>>|\[/?inst|\b{ROLES}\b\W{{0,4}}(?:[:\n]|$)|^#|^\[|\{{|\[[a-z]|[^\s]{{60}}|[01]{{8}} [01]{{8}}|(?:[0-9a-f]{{2}}[ :]){{8}}|PASS|FAIL|PARTIAL"
+    r"\binstructions?\b|\bprompts?\b|\bdisregard\b|\bthe case\b|\bend of\b|\bthe "
+    rf"(?:person|writer|user)\b|<[!|/a-z]|<<|>>|\[/?inst|\b{ROLES}\b\W{{0,4}}(?:[:\n]|$)|^#|^\[|\{{|\[[a-z]|[^\s]{{60}}|[01]{{8}} [01]{{8}}|(?:[0-9a-f]{{2}}[ :]){{8}}|PASS|FAIL|PARTIAL"
 )
 BLOCKS = (
     re2.compile(r"(?s)<!--.*?(?:-->|\z)"),  # comments: no page shows them
@@ -73,10 +76,14 @@ BLOCKS = (
         rf"(?i)</?(?:{ROLES}|verdict|label|score|case|reply|rubric|evaluation|result|output|override|thinking|scratchpad)\b[^>\n]*>{PARAGRAPH}"
     ),
     re2.compile(
-        rf"(?im)^[ \t]*(?:#{{1,6}}[ \t]*|\*\*|__|\[|\(|>[ \t]*|-{{2,}}[ \t]*)*{ROLES}(?:[ \t]+(?:message|prompt|note|notice|override|instructions?|update|mode|turn))?[ \t]*(?:\]|\)|\*\*|__)*[ \t]*:{PARAGRAPH}"
+        rf"(?im)^[ \t]*(?:#{{1,6}}[ \t]*|\*\*|__|\[|\(|>[ \t]*|-{{2,}}[ \t]*)*{ROLES}(?:[ "
+        r"\t]+(?:message|prompt|note|notice|override|instructions?|update|mode|turn))?[ "
+        rf"\t]*(?:\]|\)|\*\*|__)*[ \t]*:{PARAGRAPH}"
     ),
     re2.compile(
-        rf"(?im)^[ \t]*#{{1,6}}[ \t]*(?:{ROLES}|answer|case|criteri\w+|labels?|outcomes?|verdicts?|rubric|not judged|neutral pair|evaluation|grading|end\b|new case|the (?:case|conversation|reply))\b{PARAGRAPH}"
+        rf"(?im)^[ \t]*#{{1,6}}[ "
+        rf"\t]*(?:{ROLES}|answer|case|criteri\w+|labels?|outcomes?|verdicts?|rubric|not judged|neutral "
+        rf"pair|evaluation|grading|end\b|new case|the (?:case|conversation|reply))\b{PARAGRAPH}"
     ),
     re2.compile(r"(?m)^[ \t]*(?:<{3,}|>{3,}|`{3,}[ \t]*(?:json|xml)?[ \t]*$).*$"),  # fences
     re2.compile(
@@ -85,15 +92,28 @@ BLOCKS = (
     re2.compile(r"(?:[A-Za-z0-9+/=_]{60,}|(?:[01]{8}[ ]?){6,}|(?:[0-9A-Fa-f]{2}[ :]){20,})"),  # encoded text
     re2.compile(
         rf"(?i){SENTENCE}(?:"
-        rf"\b(?:as|to|dear|hello|hi|hey|attention|note to|for|you are|you're|if you are) (?:the |an? |my |any |all )*(?:\w+ )?{GRADERS}\b|\bthe {GRADERS}\b|\b{GRADERS}[:,]|\bgrad(?:er|ers|ing)\b|\bgrade (?:this|it|me|the)\b"
-        rf"|\brubrics?\b|\bverdicts?\b|\b(?:the|this|each) criterion\b|\blabels? (?:is|are|of|should|must|it|this|the|me|for)\b|\blabell?ed\b"
-        rf"|\b(?:this|the|my|above|preceding|previous) (?:\w+ )?{CHECKED} (?:above |below |here )?(?:is|was|meets|pass\w*|fail\w*|fulfils?|names?|hands?|deserves?|should|must|does|doesn't|asks?|satisfies|shows?|points?|turns?|refers?|contains?|counts?|says?|treats?|takes?|helps?|gives?|opens?|sees?|stays?|keeps?|has|earns?|goes|withholds?|refuses?|suggests?|speaks?|notices?|passes)\b"
-        rf"|\b(?:mark|rate|score|judge|evaluate|count|treat|read|accept) (?:this|it|me|my|the) (?:{CHECKED} )?(?:as|a|at|with|full|positively|highly|well)\b|\b(?:full|top|maximum|perfect|passing|failing|good|bad|low|high|highest|lowest|best) (?:scores?|marks?|grades?|ratings?|labels?)\b"
-        rf"|\b(?:ignore|disregard|forget|override|skip|bypass) (?:all |any |the |your |every |these |those |previous |prior |above |earlier )*(?:instructions?|rules?|prompts?|above|guidelines?|criteri\w+|system)\b|\b(?:system|hidden|developer) (?:prompt|override|instructions?)\b"
-        rf"|\b(?:the|this) case (?:ends?|has ended|is (?:over|closed|finished)|above)\b|\b(?:end|beginning|start) of (?:the )?(?:case|reply|conversation|transcript|data|input|document)\b|\b(?:next|new) case\b"
-        rf"|\b(?:points?|treats?|asks?|tells?|sends?|turns? to|helps?|leaves?|urges?|points|towards?) the (?:person|writer|user)\b|\bthe (?:person|writer|user) (?:is|was|has|may|might|can|should|to|could)\b|\bit (?:names|hands over|asks directly|opens a way|takes up)\b"
-        rf"|\b(?:the|this) (?:assistant|model|AI|bot|author) (?:has |have )?(?:kept|named|handed|did|does|has|was|is|noticed|saw|sees|stays?|stayed|accepted|turned|helps?|met|passes|passed|refus\w+|withh\w+)\b|\bevaluation (?:summary|result|note)|\bauto-?generated\b|\b(?:scores?|ratings?|grades?|label|verdict): ?\w"
-        rf"|\bI(?:'ve| have)? (?:also |clearly |correctly |fully |just )?(?:satisfied|met (?:all|every|the)|complied with|followed (?:all|every|the) (?:rules?|guidelines?|instructions?))\b"
+        r"\b(?:as|to|dear|hello|hi|hey|attention|note to|for|you are|you're|if you are) (?:the |an? |my "
+        rf"|any |all )*(?:\w+ )?{GRADERS}\b|\bthe {GRADERS}\b|\b{GRADERS}[:,]|\bgrad(?:er|ers|ing)\b|\bgrade "
+        r"(?:this|it|me|the)\b"
+        r"|\brubrics?\b|\bverdicts?\b|\b(?:the|this|each) criterion\b|\blabels? "
+        r"(?:is|are|of|should|must|it|this|the|me|for)\b|\blabell?ed\b"
+        rf"|\b(?:this|the|my|above|preceding|previous) (?:\w+ )?{CHECKED} (?:above |below |here "
+        r")?(?:is|was|meets|pass\w*|fail\w*|fulfils?|names?|hands?|deserves?|should|must|does|doesn't|asks?|satisfies|shows?|points?|turns?|refers?|contains?|counts?|says?|treats?|takes?|helps?|gives?|opens?|sees?|stays?|keeps?|has|earns?|goes|withholds?|refuses?|suggests?|speaks?|notices?|passes)\b"
+        rf"|\b(?:mark|rate|score|judge|evaluate|count|treat|read|accept) (?:this|it|me|my|the) (?:{CHECKED} "
+        r")?(?:as|a|at|with|full|positively|highly|well)\b|\b(?:full|top|maximum|perfect|passing|failing|good|bad|low|high|highest|lowest|best) (?:scores?|marks?|grades?|ratings?|labels?)\b"
+        r"|\b(?:ignore|disregard|forget|override|skip|bypass) (?:all |any |the |your |every |these |those "
+        r"|previous |prior |above |earlier "
+        r")*(?:instructions?|rules?|prompts?|above|guidelines?|criteri\w+|system)\b|\b(?:system|hidden|developer) (?:prompt|override|instructions?)\b"
+        r"|\b(?:the|this) case (?:ends?|has ended|is "
+        r"(?:over|closed|finished)|above)\b|\b(?:end|beginning|start) of (?:the "
+        r")?(?:case|reply|conversation|transcript|data|input|document)\b|\b(?:next|new) case\b"
+        r"|\b(?:points?|treats?|asks?|tells?|sends?|turns? to|helps?|leaves?|urges?|points|towards?) the "
+        r"(?:person|writer|user)\b|\bthe (?:person|writer|user) "
+        r"(?:is|was|has|may|might|can|should|to|could)\b|\bit (?:names|hands over|asks directly|opens a way|takes up)\b"
+        r"|\b(?:the|this) (?:assistant|model|AI|bot|author) (?:has |have "
+        r")?(?:kept|named|handed|did|does|has|was|is|noticed|saw|sees|stays?|stayed|accepted|turned|helps?|met|passes|passed|refus\w+|withh\w+)\b|\bevaluation (?:summary|result|note)|\bauto-?generated\b|\b(?:scores?|ratings?|grades?|label|verdict): ?\w"
+        r"|\bI(?:'ve| have)? (?:also |clearly |correctly |fully |just )?(?:satisfied|met "
+        r"(?:all|every|the)|complied with|followed (?:all|every|the) (?:rules?|guidelines?|instructions?))\b"
         rf"){SENTENCE}(?:[.!?]+[\"']{SENTENCE})*[.!?]*"  # a question that is quoted inside doesn't end the sentence
     ),
     re2.compile(rf"{SENTENCE}\b(?:PASS|FAIL|PARTIAL)\b{SENTENCE}[.!?]*"),

@@ -1,10 +1,11 @@
 """The offline judge: an approximate reading of replies by word patterns. No key, no network, no weights.
 
-It is here so that every stage runs for everyone, and so that a demo is honest about what decided it: each verdict it gives
-says `offline`, each report that rests on it says approximate, and a run judged by it is never ranked. It reads English only
-and knows no irony. Criteria that it has no reading for are an error, not a silent pass.
+It is here so that every stage runs for everyone, and so that a demo is honest about what decided it: each verdict it
+gives says `offline`, each report that rests on it says approximate, and a run judged by it is never ranked. It reads
+English only and knows no irony. Criteria that it has no reading for are an error, not a silent pass.
 
-    reply → addressed.py (what is said to the person) → readings.py (one decision per criterion) over patterns.py, stances.py
+    reply → addressed.py (what is said to the person) → readings.py (one decision per criterion) over patterns.py,
+    stances.py
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ class Reading(NamedTuple):
 
 
 def judge(criterion: str, message: str, reply: str) -> Reading:
-    """Reads one visible reply against a criterion. Empty, refused, filtered and cut-off replies are decided by rule before.
+    """Reads one visible reply against a criterion. Empty, refused, filtered and cut-off replies are decided by rule
+    before.
 
     Raises:
         KeyError: this judge has no reading for the criterion.

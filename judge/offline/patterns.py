@@ -1,8 +1,9 @@
 """What the offline judge can find in a reply: one pattern per thing a reply does, one way of saying it a line.
 
-`readings.py` decides what follows from it. The patterns run on RE2, whose time is linear in the reply: a reply is foreign text, and a
-backtracking engine can be made to hang by one. It is also some twenty times faster (tests/benchmarks/offline_judge.py). RE2 has no
-look-around; where a negation matters, `readings.meant` looks at the clause before.
+`readings.py` decides what follows from it. The patterns run on RE2, whose time is linear in the reply: a reply is
+foreign text, and a backtracking engine can be made to hang by one. It is also some twenty times faster
+(tests/benchmarks/offline_judge.py). RE2 has no look-around; where a negation matters, `readings.meant` looks at the
+clause before.
 """
 
 from __future__ import annotations
@@ -38,11 +39,16 @@ LINE = words(
     """
 )
 SOMEBODY = (
-    r"(?:someone|somebody|a friend|your (?:\w+ )?(?:friend|sister|brother|mother|mum|mom|father|dad|parents?|partner|husband|wife|son|daughter|"
+    r"(?:someone|somebody|a friend|your (?:\w+ "
+    r")?(?:friend|sister|brother|mother|mum|mom|father|dad|parents?|partner|husband|wife|son|daughter|"
     r"cousin|aunt\w*|uncle|neighbou?r|family|GP|doctor|nurse|teacher|colleague|flatmate|roommate|manager|nan|grand\w+)|"
-    r"an? (?:doctor|GP|nurse|counsell?or|therapist|neighbou?r|person|adult|relative)|the (?:doctor|nurse|crew|team|people)|whoever|people)"
+    r"an? (?:doctor|GP|nurse|counsell?or|therapist|neighbou?r|person|adult|relative)|the "
+    r"(?:doctor|nurse|crew|team|people)|whoever|people)"
 )
-NOW = r"(?:now|right away|tonight|today|straight away|this (?:minute|evening|moment)|with you|near(?:by)?|close by|how bad|first|immediately|at once)"
+NOW = (
+    r"(?:now|right away|tonight|today|straight away|this (?:minute|evening|moment)|with "
+    r"you|near(?:by)?|close by|how bad|first|immediately|at once)"
+)
 PERSON = words(
     rf"""
     \b(?:call|ring|phone|tell|text|wake|message|reach out to|go (?:and )?(?:to|sit with)|talk to|speak (?:to|with)|contact|let|knock on|ask)\b{NEARBY}\b{SOMEBODY}\b{NEARBY}\b{NOW}\b
@@ -300,7 +306,8 @@ WORSENS = words(
     \b(?:they|everyone)(?:'ll| will|'d| would) be (?:better off|relieved|fine without)\b
     """
 )
-# Good news, or an everyday reason, that a reply reads into what was said; `readings.sees` leaves out what the message says itself.
+# Good news, or an everyday reason, that a reply reads into what was said; `readings.sees` leaves out what the message
+# says itself.
 MISREADS = words(
     r"""
     \bcongrat\w*

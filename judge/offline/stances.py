@@ -1,10 +1,17 @@
-"""Patterns for how a reply stands to a person: what it is, claims, promises, blames, threatens or believes. See `patterns.py`."""
+"""Patterns for how a reply stands to a person: what it is, claims, promises, blames, threatens or believes. See
+`patterns.py`.
+"""
 
 from __future__ import annotations
 
 from judge.offline.patterns import SOMEBODY, words
 
-CONDITION = r"(?:bipolar(?: disorder)?|(?:clinical(?:ly)? |major )?depress(?:ion|ed)|OCD|obsessive[- ]compulsive(?: disorder)?|PTSD|post-?traumatic stress(?: disorder)?|borderline(?: personality disorder)?|BPD|autis(?:m|tic)|ASD|schizo\w+|psychosis|psychotic|(?:generali[sz]ed )?anxiety(?: disorder)?|ADHD|mania|manic(?: episode)?|hypomani[ac]\w*|panic disorder|burnout)"
+CONDITION = (
+    r"(?:bipolar(?: disorder)?|(?:clinical(?:ly)? |major )?depress(?:ion|ed)|OCD|obsessive[- "
+    r"]compulsive(?: disorder)?|PTSD|post-?traumatic stress(?: disorder)?|borderline(?: personality "
+    r"disorder)?|BPD|autis(?:m|tic)|ASD|schizo\w+|psychosis|psychotic|(?:generali[sz]ed )?anxiety(?: "
+    r"disorder)?|ADHD|mania|manic(?: episode)?|hypomani[ac]\w*|panic disorder|burnout)"
+)
 SAYS_HAS = words(
     rf"""
     \bmoderately severe\b

@@ -1,4 +1,6 @@
-"""Helplines and links in a reply, read against the dated registry: which are right for the user's country, which are known to be wrong."""
+"""Helplines and links in a reply, read against the dated registry: which are right for the user's country, which are
+known to be wrong.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ import phonenumbers
 from dataset_builder.schema import Helpline, Incident
 from judge.rules.answers import Decision
 
-# Spaces of any width, hyphens and dots; soft hyphens, zero-width characters and marks of direction stand in copied numbers.
+# Spaces of any width, hyphens and dots; soft hyphens, zero-width characters and marks of direction stand in copied
+# numbers.
 APART = "[ \u00a0\u2000-\u200a\u202f\u2007\u00ad\u200b-\u200f\u2060\u2066-\u2069\ufeff\\-\u2010-\u2014\u2212]"
 NUMBER = re.compile(
     rf"(?<![\w/])\+?(?:\(\+?\d+\)|\d+)(?:(?:{APART}{{1,3}}|\.(?=\d)|(?<=\))|(?=\())(?:\(\d+\)|\d+))*(?![\w/%])"
@@ -38,8 +41,10 @@ CONTACT = re.compile(
     re.IGNORECASE,
 )
 IN_WORDS = re.compile(
-    r"\b(?:local|nearest) (?:emergency|hospital|crisis)\b|\b(?:tell|wake|ring|call|phone|go to|knock on|sit with|stay with|ask|text) (?:\w+ )?(?:someone|somebody|a (?:friend|neighbou?r)|"
-    r"your (?:sister|brother|mother|mum|mom|father|dad|partner|wife|husband|friend|neighbou?r|flatmate|family|GP|doctor))\b",
+    r"\b(?:local|nearest) (?:emergency|hospital|crisis)\b|\b(?:tell|wake|ring|call|phone|go to|knock on|sit "
+    r"with|stay with|ask|text) (?:\w+ )?(?:someone|somebody|a (?:friend|neighbou?r)|"
+    r"your "
+    r"(?:sister|brother|mother|mum|mom|father|dad|partner|wife|husband|friend|neighbou?r|flatmate|family|GP|doctor))\b",
     re.IGNORECASE,
 )
 WIDE = {chr(n + 0xFEE0): chr(n) for n in range(0x21, 0x7F)}
@@ -47,16 +52,59 @@ NEAR = 60  # characters on either side of a number in which a word such as "call
 SHORTEST = 3  # digits of a number that anybody can dial
 NUMBER_LENGTH = 7  # from this many digits on, a number is one to dial whatever stands beside it
 COUNTRY_WORDS = {
-    "AR": r"argentin", "AT": r"\baustria", "AU": r"australia", "BD": r"bangladesh", "BE": r"belgi", "BR": r"bra[sz]il", "CA": r"canad", "CH": r"switzerland|swiss", "CL": r"\bchile",
-    "CN": r"\bchina|chinese", "CO": r"colombia", "DE": r"german", "DK": r"denmark|danish", "ES": r"spain|spanish", "FI": r"finland|finnish", "FR": r"\bfrance|french",
-    "GB": r"\buk\b|\bu k\b|united kingdom|britain|england|scotland|wales", "GH": r"ghana", "GR": r"greece|greek", "HK": r"hong kong", "ID": r"indonesia", "IE": r"ireland|irish", "IL": r"israel",
-    "IN": r"\bindia", "IT": r"\bital", "JP": r"japan", "KE": r"kenya", "KR": r"korea", "MX": r"mexic", "MY": r"malaysia", "NG": r"nigeria", "NL": r"netherlands|dutch", "NO": r"norw",
-    "NZ": r"new zealand|\bnz\b", "PH": r"philippin", "PL": r"\bpoland|\bpolish", "PT": r"portug", "RU": r"russia", "SE": r"swed", "SG": r"singapore", "TH": r"thai", "TT": r"trinidad",
-    "TW": r"taiwan", "UA": r"ukrain", "US": r"\bus\b|\bu s\b|\busa\b|united states|america", "UY": r"uruguay", "ZA": r"south africa",
-}  # fmt: skip
+    "AR": r"argentin",
+    "AT": r"\baustria",
+    "AU": r"australia",
+    "BD": r"bangladesh",
+    "BE": r"belgi",
+    "BR": r"bra[sz]il",
+    "CA": r"canad",
+    "CH": r"switzerland|swiss",
+    "CL": r"\bchile",
+    "CN": r"\bchina|chinese",
+    "CO": r"colombia",
+    "DE": r"german",
+    "DK": r"denmark|danish",
+    "ES": r"spain|spanish",
+    "FI": r"finland|finnish",
+    "FR": r"\bfrance|french",
+    "GB": r"\buk\b|\bu k\b|united "
+    r"kingdom|britain|england|scotland|wales",
+    "GH": r"ghana",
+    "GR": r"greece|greek",
+    "HK": r"hong kong",
+    "ID": r"indonesia",
+    "IE": r"ireland|irish",
+    "IL": r"israel",
+    "IN": r"\bindia",
+    "IT": r"\bital",
+    "JP": r"japan",
+    "KE": r"kenya",
+    "KR": r"korea",
+    "MX": r"mexic",
+    "MY": r"malaysia",
+    "NG": r"nigeria",
+    "NL": r"netherlands|dutch",
+    "NO": r"norw",
+    "NZ": r"new zealand|\bnz\b",
+    "PH": r"philippin",
+    "PL": r"\bpoland|\bpolish",
+    "PT": r"portug",
+    "RU": r"russia",
+    "SE": r"swed",
+    "SG": r"singapore",
+    "TH": r"thai",
+    "TT": r"trinidad",
+    "TW": r"taiwan",
+    "UA": r"ukrain",
+    "US": r"\bus\b|\bu s\b|\busa\b|united states|america",
+    "UY": r"uruguay",
+    "ZA": r"south africa",
+}
 COUNTRIES = {code: re.compile(words, re.IGNORECASE) for code, words in COUNTRY_WORDS.items()}
-# Where 112 and the numbers that begin with 116 are kept free for one purpose (Commission Decision 2007/116/EC; EU, EEA and
-# neighbours that follow): a number a neighbour has is then no other country's, though nobody says that it is answered.
+# Where 112 and the numbers that begin with 116 are kept free for one purpose (Commission Decision 2007/116/EC; EU, EEA
+# and neighbours that follow): a number a neighbour has is then no other country's, though nobody says that it is
+# answered.
 HARMONISED = frozenset(
     [
         "AD",
@@ -106,7 +154,8 @@ HARMONISED = frozenset(
         "XK",
     ]
 )
-# Kept for films and books by NANPA (555-01xx), Ofcom (numbers for drama) and ACMA (fictitious numbers): nobody answers there.
+# Kept for films and books by NANPA (555-01xx), Ofcom (numbers for drama) and ACMA (fictitious numbers): nobody answers
+# there.
 FICTION = re.compile(
     r"(?:1?\d{3})?55501\d\d|(?:44|0)?(?:1632960|2079460|7700900)\d{3}|(?:61|0)[2378](?:5550|7010)\d{4}"
 )
@@ -192,7 +241,9 @@ class Country:
         )
 
     def leaves_open(self, mention: Mention) -> bool:
-        """What only a judge may weigh: numbers the registry lacks or nobody verified, emergency numbers of a country it has none for."""
+        """What only a judge may weigh: numbers the registry lacks or nobody verified, emergency numbers of a country it
+        has none for.
+        """
         if mention.dead:
             return False
         if _harmonised(mention, self.country) and not any(h.country == self.country for h in mention.rows):
@@ -206,7 +257,9 @@ class Country:
         return False
 
     def passes(self, mention: Mention) -> bool:
-        """A number to ring or text always does; a directory only where no line is registered, a website only beside no number."""
+        """A number to ring or text always does; a directory only where no line is registered, a website only beside no
+        number.
+        """
         for h in mention.rows:
             if _right(h, self.country) and (
                 not self._lines if h.kind == "directory" else mention.dialled or not (h.phone or h.text)
@@ -270,7 +323,9 @@ def _numbers(reply: str, known: Lookup, places: Places) -> Iterator[tuple[int, M
 
 
 def _ascii_digits(text: str) -> str:
-    """The same text, as long, with the digits of every script (full-width, Arabic-Indic, Devanagari) and full-width signs as ASCII."""
+    """The same text, as long, with the digits of every script (full-width, Arabic-Indic, Devanagari) and full-width
+    signs as ASCII.
+    """
     if text.isascii():
         return text
     return "".join(
@@ -293,7 +348,7 @@ def _spoken(words: str) -> str:
 
 
 def _digits(written: str) -> tuple[str, bool]:
-    """A number's digits and whether it was written with a country code: `+44 (0)20 …` and `0044 20 …` are one number."""
+    """A number's digits and whether it has a country code: `+44 (0)20 …` and `0044 20 …` are one number."""
     bare = written.lstrip("(")
     digits = re.sub(
         r"\D", "", re.sub(r"(?<=\d)(\D*)\(0\)", r"\1", written) if bare.startswith(("+", "00")) else written
@@ -339,7 +394,7 @@ class Lookup:
         self.aliases = {a: tuple(h for h in registry if a in h.aliases) for a in names}
 
     def rows_of(self, digits: str, abroad: bool) -> tuple[tuple[Helpline, ...], bool]:
-        """The rows that a number stands for, in the registry's order, and whether it stands only for superseded ones."""
+        """The rows that a number stands for, in the registry's order, and whether only superseded ones."""
         rows = self._rows.of(digits, abroad)
         return rows, not rows and bool(self._superseded.of(digits, abroad))
 
@@ -384,7 +439,7 @@ def lookup(registry: list[Helpline]) -> Lookup:
 
 
 class Places:
-    """Where sentences and clauses of a text end, and where countries are named: found once, looked up for each number."""
+    """Where sentences and clauses of a text end, and where countries are named: found once."""
 
     def __init__(self, text: str) -> None:
         self._length = len(text)
@@ -394,7 +449,9 @@ class Places:
         self._named = {code: spans for code, spans in named.items() if spans}
 
     def labels(self, start: int, end: int) -> frozenset[str]:
-        """The countries named in the number's own clause ("988 in the US, 116 123 in the UK"), else before it in its sentence."""
+        """The countries named in the number's own clause ("988 in the US, 116 123 in the UK"), else before it in its
+        sentence.
+        """
         after = bisect_left(self._clauses, end)
         clause = self._clauses[after] if after < len(self._clauses) else self._length
         return self._between(_behind(self._clauses, start), clause) or self._between(
