@@ -218,6 +218,8 @@ class TestRefusals:
             "http://127.0.0.1:9/v1",
             "--model",
             "m",
+            "--max-retries",
+            "2",  # six, the default, wait for half a minute
             cwd=run_copy.parent,
             OPENAI_API_KEY="sk-secret-key",
         )
