@@ -15,7 +15,7 @@ from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
 from judge.judges import Bench, bench, known
 from judge.llm import batch
-from judge.llm.asking import announce, ask, write_missing
+from judge.llm.asking import REQUESTS, announce, ask, write_missing
 from judge.llm.budget import Terms
 from judge.llm.errors import BudgetError
 from judge.llm.questions import JudgeRequest
@@ -57,7 +57,7 @@ class Questioning:
 def write_requests(opened: Opened, model: str, how: Questioning, terms: Terms, out: Path | None) -> str:
     """Writes what a judge has not answered yet to `out` (default: its folder); returns what to tell the user."""
     where = batch.folder(opened.home, model)
-    path = out or where / "requests.jsonl"
+    path = out or where / REQUESTS
     estimate = write_missing(lambda: _questions(opened, model, how), where, path)
     then = how.command("score", opened.place, model)
     if not estimate.requests:

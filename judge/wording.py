@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from dataset_builder.schema import BEHAVIORS, Incident, Polarity
@@ -305,3 +305,11 @@ def measured_criteria(judge: Judge) -> list[tuple[CriterionAgreement, int]]:
     """
     known = [(a, judge.by_criterion.get(a.criterion or "", 0)) for entry in judge.agreement[:1] for a in entry.criteria]
     return sorted(known, key=lambda k: (not k[1], k[0].criterion or ""))
+
+
+def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Aligned text; numbers under their heading."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return "\n".join(
+        "  ".join(part.ljust(w) for part, w in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]
+    )

@@ -15,11 +15,10 @@ from judge.calibration.labels import calibrate
 from judge.calibration.ruled import by_rules, offline_labels, offline_ratings, protocol_of, says_nothing
 from judge.calibration.types import Answered, Answers, Calibration
 from judge.llm import batch
-from judge.llm.asking import Asker, Stored, write_missing
+from judge.llm.asking import Asker, Stored, refuse_lacking
 from judge.llm.questions import JudgeRequest, for_calibration, prompt_hash, rating_request, roles
 from judge.offline import judge as offline
 from judge.verdicts import JudgeIdentity
-from replies.errors import RunError
 
 REPEATS = 3
 
@@ -180,12 +179,7 @@ def _asked(name: str, plans: Sequence[Plan], asker: Asker) -> list[dict[Pass, An
 
     stored = asker.answers(name, questions)
     answers = [plan.read(stored) for plan in plans]
-    if stored.lacking:
-        write_missing(questions, stored.where)
-        raise RunError(
-            f"{stored.where}: {len(stored.lacking)} questions have no answer yet; give --base-url to ask them, "
-            "or let another engine answer requests.jsonl there into replies-1.jsonl"
-        )
+    refuse_lacking(stored, questions)
     return answers
 
 

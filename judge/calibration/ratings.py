@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from dataset_builder.release import Release, digest
 from dataset_builder.schema import CalibrationRow, CrisisCategory, Strict
 from judge.calibration.labels import families, flips
-from judge.calibration.text import CHANGE, columns
+from judge.calibration.text import CHANGE
 from judge.calibration.types import CHANGES, Answers, Flips
 from judge.schema import RATINGS, RatingAgreement
 from judge.statistics import clustered
@@ -25,7 +25,7 @@ from judge.statistics import coefficients as c
 from judge.statistics.coefficients import Codes
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
-from judge.wording import NONE, coefficient, hundredths, plain
+from judge.wording import NONE, coefficient, columns, hundredths, plain
 from replies.errors import RunError
 
 HEAD = [

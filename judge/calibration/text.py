@@ -8,7 +8,7 @@ from dataset_builder.release import Release
 from judge.calibration.labels import threshold
 from judge.calibration.types import Calibration, Confusion, Flips, Wording
 from judge.schema import CriterionAgreement
-from judge.wording import NONE, calibration_caveat, coefficient
+from judge.wording import NONE, calibration_caveat, coefficient, columns
 
 CHANGE = {"follow_up": "asks as well (neutral pair)", "greeting": "language of greeting", "padding": "length"}
 
@@ -136,11 +136,3 @@ def _verdict(c: Calibration, release: Release) -> str:
     if c.usable:
         return f"This judge MAY be used for a submission. {rule}"
     return "This judge may NOT be used for a submission:\n" + "\n".join(f"- {r}" for r in c.reasons) + f"\n{rule}"
-
-
-def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Aligned text; numbers under their heading."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return "\n".join(
-        "  ".join(part.ljust(w) for part, w in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]
-    )

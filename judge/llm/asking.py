@@ -19,6 +19,7 @@ from judge.llm import batch
 from judge.llm.budget import FREE, Budget, CostEstimate, Terms, Tokens
 from judge.llm.errors import BudgetError, EngineError
 from judge.llm.questions import JudgeRequest
+from replies.errors import RunError
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint, Outcome
@@ -166,6 +167,20 @@ def write_missing(questions: Questions, where: Path, path: Path | None = None) -
     """Writes what has no answer yet, in the batch format, to `path` (default: requests.jsonl in the judge's folder)."""
     where.mkdir(parents=True, exist_ok=True)  # where the answers are to be put
     return _write(path or where / REQUESTS, questions(), batch.Replies(where))
+
+
+def refuse_lacking(stored: Stored, questions: Questions) -> None:
+    """Ends where questions have no answer and nobody is to be asked; they then stand in requests.jsonl.
+
+    Raises:
+        RunError: of what was read from `stored`, something could still be asked.
+    """
+    if stored.lacking:
+        write_missing(questions, stored.where)
+        raise RunError(
+            f"{stored.where}: {len(stored.lacking)} questions have no answer yet; give --base-url to ask them, "
+            f"or let another engine answer {REQUESTS} there into replies-1.jsonl"
+        )
 
 
 def announce(count: int, whose: str, url: str) -> None:

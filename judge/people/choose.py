@@ -17,7 +17,6 @@ import numpy as np
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
 from judge.calibration.asking import Examined, Passes, examine
-from judge.calibration.text import columns
 from judge.llm.asking import Asker
 from judge.people.cases import Case, read_cases
 from judge.people.labels import Item, LabelTable, read_labels
@@ -26,7 +25,7 @@ from judge.statistics import coefficients as c
 from judge.statistics.agreement import Ratings
 from judge.statistics.coefficients import Codes, Statistic
 from judge.statistics.estimate import Estimate
-from judge.wording import coefficient
+from judge.wording import coefficient, columns
 from replies.errors import RunError
 
 

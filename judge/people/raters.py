@@ -8,6 +8,7 @@ from dataset_builder.schema import Strict
 from judge.people.labels import LabelTable
 from judge.statistics.agreement import Agreement, PairAgreement, agreement
 from judge.statistics.estimate import Estimate
+from judge.wording import columns
 
 PARTS = ("criterion", "class", "pair")
 NAMES = {
@@ -65,16 +66,16 @@ def text(report: AgreementReport, parts: tuple[str, ...] = PARTS) -> str:
             [name, str(a.shared), *(_cell(getattr(a.overall, key)) for key in SHORT)]
             for name, a in report.criteria.items()
         ]
-        blocks.append(_columns(["criterion", "items", *SHORT.values()], rows))
+        blocks.append(columns(["criterion", "items", *SHORT.values()], rows))
     if "class" in parts:
         rows = [
             [k.label, "/".join(map(str, k.given.values())), *(_cell(getattr(k, key)) for key in OF_CLASS)]
             for k in whole.classes
         ]
-        blocks.append(_columns(["class", "given", *OF_CLASS.values()], rows))
+        blocks.append(columns(["class", "given", *OF_CLASS.values()], rows))
     if "pair" in parts and pairs:
         rows = [_pair(p) for p in pairs]
-        blocks.append(_columns(["pair", "items", *SHORT.values()], rows))
+        blocks.append(columns(["pair", "items", *SHORT.values()], rows))
     if "pair" in parts or len(whole.raters) == 2:
         blocks += [_confusion(p, whole.labels) for p in whole.pairs]
     reasons = _reasons(report, parts)
@@ -100,13 +101,13 @@ def _overall(a: Agreement) -> str:
         figure: Estimate = getattr(a.overall, key)
         of = f" ({a.raters[1]} less {a.raters[0]})" if key == "bias" and len(a.raters) == 2 else ""
         rows.append([name + of, _value(figure), _interval(figure), str(figure.n), figure.interval or ""])
-    return _columns(["all items", "value", "95 % interval", "items", "interval"], rows)
+    return columns(["all items", "value", "95 % interval", "items", "interval"], rows)
 
 
 def _confusion(p: PairAgreement, labels: list[str]) -> str:
     rows = [[label, *map(str, row), _cell(p.recall[label])] for label, row in zip(labels, p.confusion, strict=True)]
     precision = ["share the same", *(_value(p.precision[label]) for label in labels), ""]
-    return f"rows: {p.first}, columns: {p.second}\n" + _columns(["", *labels, "share the same"], [*rows, precision])
+    return f"rows: {p.first}, columns: {p.second}\n" + columns(["", *labels, "share the same"], [*rows, precision])
 
 
 def _reasons(report: AgreementReport, parts: tuple[str, ...]) -> list[str]:
@@ -134,11 +135,3 @@ def _interval(figure: Estimate) -> str:
 
 def _cell(figure: Estimate) -> str:
     return f"{_value(figure)} {_interval(figure)}".strip()
-
-
-def _columns(header: list[str], rows: list[list[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in [header, *rows]
-    )

@@ -16,7 +16,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
 from judge.calibration.asking import Examined, Passes, examine, examine_ratings
 from judge.llm import batch
-from judge.llm.asking import Asker, announce, write_missing
+from judge.llm.asking import Asker, announce, refuse_lacking
 from judge.llm.category_question import offered, question
 from judge.llm.questions import JudgeRequest
 from judge.offline import judge as offline
@@ -114,12 +114,7 @@ def _categories(items: Sequence[Item], release: Release, name: str, asker: Asker
 
     stored = asker.answers(name, lambda: (request for _, request in asked()))
     labels = {identity: _label(stored(request)) for identity, request in asked()}
-    if stored.lacking:
-        write_missing(lambda: (request for _, request in asked()), stored.where)
-        raise RunError(
-            f"{stored.where}: {len(stored.lacking)} questions have no answer yet; give --base-url to ask them, "
-            "or let another engine answer requests.jsonl there into replies-1.jsonl"
-        )
+    refuse_lacking(stored, lambda: (request for _, request in asked()))
     return Judged(labels, choice.prompt_hash)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from judge.calibration.text import columns
 from judge.people.validated import Figures, Validation
-from judge.wording import NONE, coefficient
+from judge.wording import NONE, coefficient, columns
 
 MEANT = {
     "mean": "the mean of the people's ratings, rounded (half a step up)",
