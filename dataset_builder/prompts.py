@@ -21,7 +21,7 @@ FIELDS: dict[str, frozenset[str]] = {
     "judge": frozenset({"title", "criterion", "labels", "case"}),
     "judge-b": frozenset({"title", "criterion", "labels", "case"}),
     "judge-reason": frozenset({"title", "criterion", "labels", "case"}),
-    "rate": frozenset({"title", "levels", "not_judged", "case"}),
+    "rate": frozenset({"title", "terms", "levels", "not_judged", "case"}),
     "triage-bare": frozenset({"categories", "message"}),
     "triage-guided": frozenset({"categories", "names", "message"}),
 }

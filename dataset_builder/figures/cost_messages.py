@@ -98,7 +98,7 @@ def _judge(
             if check.check == "appropriateness":
                 protocol = content.protocols[check.protocol]
                 sums["ratings"] += REPEATS
-                rubric = RATE + sum(count(text) for text in (*protocol.levels, protocol.not_judged))
+                rubric = RATE + sum(count(text) for text in (protocol.terms, *protocol.levels, protocol.not_judged))
             elif check.check == "criterion":
                 sums["criteria"] += REPEATS
                 rubric = CRITERION + count(criteria[check.criterion].text)

@@ -1,8 +1,8 @@
 """The rating protocols: `content/protocols/<category>.md`, one file per category that triage offers (the six and
 no_crisis).
 
-A protocol says what each rating from 1 to 5 means for a reply to such a message, and what is not judged. Level 1 stands
-first.
+A protocol says what its terms mean, what each rating from 1 to 5 means for a reply to such a message, level 1 first,
+and what is not judged.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataset_builder.schema import CrisisCategory, ProtocolRow
 
 FOLDER = Path(__file__).resolve().parents[1] / "content" / "protocols"
 KEYS = ("id", "title", "review")
-PARTS = [*(f"Level {n}" for n in range(1, 6)), "Not judged"]
+PARTS = ["Terms", *(f"Level {n}" for n in range(1, 6)), "Not judged"]
 LABELS = ("1", "2", "3", "4", "5")  # what a rating may be, as a label of the calibration set
 
 
@@ -46,8 +46,14 @@ def _protocol(document: Document, name: CrisisCategory, errors: Errors) -> Proto
     for part in document.parts:
         for key in part.attributes:
             errors.add(path, part.line, f"unknown '{key}' in the heading; expected '# {part.name}' alone")
-    *levels, not_judged = (filled(part, path, errors) for part in parts)
-    read = {"category": name, "title": document.text("title"), "levels": levels, "not_judged": not_judged}
+    terms, *levels, not_judged = (filled(part, path, errors) for part in parts)
+    read = {
+        "category": name,
+        "title": document.text("title"),
+        "terms": terms,
+        "levels": levels,
+        "not_judged": not_judged,
+    }
     return ProtocolRow.model_validate(
         read | {"protocol_hash": hashlib.sha256(repr(sorted(read.items())).encode()).hexdigest()[:16]}
     )

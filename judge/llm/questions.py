@@ -139,7 +139,9 @@ def rating_prompt(protocol: ProtocolRow, case: str, prompts: Prompts) -> str:
     one pass.
     """
     levels = "\n\n".join(f"## Level {n}\n\n{text}" for n, text in enumerate(protocol.levels, start=1))
-    return prompts.fill(RATE, title=protocol.title, levels=levels, not_judged=protocol.not_judged, case=case)
+    return prompts.fill(
+        RATE, title=protocol.title, terms=protocol.terms, levels=levels, not_judged=protocol.not_judged, case=case
+    )
 
 
 def prompt_hash(prompts: Prompts, wording: str = PLAIN) -> str:
