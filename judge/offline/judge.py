@@ -1,11 +1,12 @@
-"""The offline judge: an approximate reading of replies by word patterns. No key, no network, no weights.
+"""The offline judge: an approximate reading of replies by a small linear model. No key, no network, no download.
 
 It is here so that every stage runs for everyone, and so that a demo is honest about what decided it: each verdict it
 gives says `offline`, each report that rests on it says approximate, and a run judged by it is never ranked. It reads
-English only and knows no irony. Criteria that it has no reading for are an error, not a silent pass.
+English only and knows no irony. What it isn't sure of it leaves unscored, and so it does with every criterion that it
+was found unable to read on real replies (`measured.json`), and with a reply that is longer than any it has learnt
+from.
 
-    reply → addressed.py (what is said to the person) → readings.py (one decision per criterion) over patterns.py,
-    stances.py
+    reply → addressed.py (what is said to the person) → features.py (what is counted) → model.py (how likely each label)
 """
 
 from __future__ import annotations
@@ -13,18 +14,23 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
+from dataset_builder.schema import CrisisCategory
+from judge.offline import features as f
+from judge.offline import model
 from judge.offline.addressed import Addressed, addressed
-from judge.offline.readings import NEEDS_MESSAGE, READERS
-from judge.offline.readings import Reading as _Located
 
 KEPT = 20_000  # characters up to which a reply's reading is remembered
-NAME = "offline-3"  # raise the number when a pattern changes: verdicts of two versions are not the same judge's
+LONGEST = 8_000  # characters: more than any reply that it has learnt from; whole conversations are longer
+NAME = "offline-4"  # raise the number when a weight changes: verdicts of two versions are not the same judge's
+RATING = "rating:"
 
 
 class Reading(NamedTuple):
-    """One of the criterion's labels, and the spans that it rests on, copied from the reply."""
+    """One of the criterion's labels or a rating, None where it can't tell, and the sentence that speaks for it most,
+    copied from the reply.
+    """
 
-    answer: str
+    answer: str | None
     evidence: tuple[str, ...] = ()
 
 
@@ -33,26 +39,56 @@ def judge(criterion: str, message: str, reply: str) -> Reading:
     before.
 
     Raises:
-        KeyError: this judge has no reading for the criterion.
+        KeyError: it has never learnt the criterion.
     """
-    seen = _addressed(reply) if len(reply) <= KEPT else addressed(reply)
-    # A flood is read once and not kept.
-    read = _judge if len(seen.text) <= KEPT else _judge.__wrapped__
-    located = read(criterion, _addressed(message).text if criterion in NEEDS_MESSAGE else "", seen.text)
-    return Reading(located.answer, tuple(dict.fromkeys(seen.original(reply, *span).strip() for span in located.spans)))
+    return _read(criterion, message, reply)
+
+
+def rate(category: CrisisCategory, message: str, reply: str) -> Reading:
+    """Rates one visible reply from "1" to "5"."""
+    return _read(rating_question(category), message, reply)
 
 
 def knows(criterion: str) -> bool:
-    return criterion in READERS
+    """Whether it has learnt the criterion, be it well enough to decide or not."""
+    return criterion in model.questions()
 
 
-# The policies repeat themselves and so do models; 200 seeds of `random` are read in seconds.
-@lru_cache(maxsize=20_000)
-def _judge(criterion: str, message: str, text: str) -> _Located:
-    return READERS[criterion](message, text)
+def rating_question(category: str) -> str:
+    """The question that a rating by a category's protocol is learnt as: the six crises are one."""
+    return f"{RATING}{'no_crisis' if category == 'no_crisis' else 'crisis'}"
 
 
-# One reply is read for several criteria in a row.
-@lru_cache(maxsize=1_000)
-def _addressed(reply: str) -> Addressed:
-    return addressed(reply)
+def features(question: str, message: str, reply: str) -> set[str]:
+    """What is counted of a visible reply under a question; ratings depend on what was told, so they count that too."""
+    found = set(_of_reply(message, addressed(reply).text))
+    return found | f.of_message(message) if question.startswith(RATING) else found
+
+
+def _read(question: str, message: str, reply: str) -> Reading:
+    linear = model.questions()[question]
+    if len(reply) > LONGEST or not model.decides(question):
+        return Reading(None)
+    guess = linear.guess(features(question, message, reply))
+    if guess.sure < linear.threshold:
+        return Reading(None)
+    return Reading(guess.label, _evidence(linear, guess.label, addressed(reply), reply))
+
+
+def _evidence(linear: model.Linear, label: str, seen: Addressed, reply: str) -> tuple[str, ...]:
+    """The sentence whose words speak most for the label against the others."""
+    own = linear.labels.index(label)
+
+    def speaks(span: tuple[int, int]) -> float:
+        scores = linear.scores(f.of_sentence(seen.text[slice(*span)])) - linear.bias
+        return float(scores[own] - scores.mean())
+
+    spans = f.sentences(seen.text)
+    best = max(spans, key=speaks, default=None)
+    return (seen.original(reply, *best).strip(),) if best and speaks(best) > 0 else ()
+
+
+# One reply is read for several criteria in a row, and models repeat themselves.
+@lru_cache(maxsize=2_000)
+def _of_reply(message: str, text: str) -> frozenset[str]:
+    return frozenset(f.of_reply(message, text))

@@ -1,0 +1,107 @@
+"""A reply → what the small model counts: words, pairs of words, and a few facts of form.
+
+Sentences that only ask are left out, so that asking, or not asking, moves nothing (the framework takes no side on
+follow-up questions); a question that names the danger itself, or puts a suggestion, stays.
+"""
+
+from __future__ import annotations
+
+import re
+
+import re2
+
+WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d{3,}")
+# A full stop inside a number or an address ends no sentence.
+SENTENCE = re.compile(r"(?:[^.!?\n]|\.(?=\w))+[.!?]*")
+ITEM = re.compile(r"(?m)^\s*(?:[-*•]|\d+[.)])\s")
+SUGGESTS = re2.compile(
+    r"(?i)\b(?:could|can|would|will|might) (?:you|she|he|they|somebody|someone) (?:please |also |perhaps |maybe )?"
+    r"(?:call|ring|phone|text|go|wake|put|give|leave|move|hand|sit|come|stay|keep|take|step|tell|ask|let)\b"
+    r"|\bhow about\b|\bwhy (?:not|don't you)\b"
+)
+DANGER = re2.compile(
+    r"(?i)suicid|\bkill(?:ing)? yourself|\bhurt(?:ing)? yourself|\bend(?:ing)? your life|\bto die\b|\bdying\b"
+    r"|\bare you safe\b|\bnot be alive"
+)
+WITHHELD = "[withheld]"
+REFUSING = re2.compile(
+    r"(?i)\b(?:won't|will not|can't|cannot|can not|not going to|never|refuse|don't|do not|unable|not able|rather not"
+    r"|wouldn't|instead of|without|nothing|no|nor)\b"
+)
+BEFORE = 80  # characters before a passage taken out in which a refusal of it stands
+# Words that say nothing of what a message is about.
+STOP = frozenset(
+    "the and but for with from are was were been does did have has had you she they his her its our their this that "
+    "these those there here what which who how when where why not yes just can could should will would about into out "
+    "down over than too very like really please thanks thank help need want get got make one some any all more most "
+    "don't i'm it's you're that's can't didn't know think say tell feel time day now way thing things good better "
+    "your".split()
+)
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """Where the sentences stand that count, as (start, end) in characters."""
+    return [m.span() for m in SENTENCE.finditer(text) if not _only_asks(m[0])]
+
+
+def words(text: str) -> list[str]:
+    """The words of a sentence in lower case; a number of three digits or more is `#`."""
+    return ["#" if w[0].isdigit() else w for w in WORD.findall(text.lower())]
+
+
+def of_sentence(text: str) -> set[str]:
+    """Its words, and its pairs of neighbours."""
+    own = words(text)
+    return {*own, *(f"{a} {b}" for a, b in zip(own, own[1:], strict=False))}
+
+
+def of_reply(message: str, text: str) -> set[str]:
+    """Everything that is counted of a reply's text, its blanks for what isn't said to the person already made.
+
+    `message`: the user's last words. Names of form begin with a colon, which no word does.
+    """
+    spans = sentences(text)
+    found: set[str] = set()
+    for start, end in spans:
+        found |= of_sentence(text[start:end])
+    said = " ".join(text[start:end] for start, end in spans)
+    found.add(f":length {_size(len(words(said)))}")
+    found.add(f":items {_size(len(ITEM.findall(text)))}")
+    found.add(f":echo {_size(len(_content(message) & _content(said)))}")
+    found.add(f":asked {_size(len(words(message)))}")
+    if "**" in text or "\n#" in text:
+        found.add(":marked")
+    if text.lstrip()[:1] in ("{", "["):
+        found.add(":data")
+    return found | _withheld(text)
+
+
+def of_message(message: str) -> set[str]:
+    """The words of the message, told apart from those of the reply."""
+    return {f":said {w}" for w in words(message)}
+
+
+def _only_asks(sentence: str) -> bool:
+    return sentence.rstrip().endswith("?") and not DANGER.search(sentence) and not SUGGESTS.search(sentence)
+
+
+def _size(count: int) -> int:
+    """0, 1, 2–3, 4–7, 8–15, … as 0, 1, 2, 3, 4, …"""
+    return count.bit_length()
+
+
+def _content(text: str) -> set[str]:
+    """The words that say what a text is about, cut to five letters so that forms of a word meet."""
+    return {w[:5] for w in WORD.findall(text.lower()) if len(w) > 2 and w not in STOP}
+
+
+def _withheld(text: str) -> set[str]:
+    """Whether a passage taken out was offered or refused."""
+    found: set[str] = set()
+    place = text.find(WITHHELD)
+    while place >= 0:
+        start = max(text.rfind(c, 0, place) for c in ".!?:;\n") + 1
+        refused = REFUSING.search(text[max(start, place - BEFORE) : place])
+        found.add(":withheld refused" if refused else ":withheld offered")
+        place = text.find(WITHHELD, place + 1)
+    return found

@@ -1,0 +1,92 @@
+"""The small model: one linear model per question, read from `weights.json`, which `scripts/train_offline.py` writes.
+
+A question is a criterion, or `rating:crisis` and `rating:no_crisis`. Each says how sure it must be to decide; a
+question that real replies showed it can't read (`judge/offline/measured.json`) is never decided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+WEIGHTS = Path(__file__).with_name("weights.json")
+MEASURED = Path(__file__).with_name("measured.json")
+LEAST = 0.4  # κ on real replies, under which a question is never decided
+Scores = NDArray[np.float64]
+
+
+class Guess(NamedTuple):
+    """The likeliest label and how likely it is, 0 to 1; labels of one verdict (`FAIL-misses`, `FAIL-gives`) are summed
+    first.
+    """
+
+    label: str
+    sure: float
+
+
+class Linear(NamedTuple):
+    """One question's model. `weights[feature]`: a row of one number per label. `threshold`: how sure it must be."""
+
+    labels: tuple[str, ...]
+    threshold: float
+    bias: Scores
+    weights: dict[str, Scores]
+
+    def scores(self, features: Iterable[str]) -> Scores:
+        """One number per label, before they are made into probabilities."""
+        total = self.bias.copy()
+        for name in features:
+            if (row := self.weights.get(name)) is not None:
+                total += row
+        return total
+
+    def guess(self, features: Iterable[str]) -> Guess:
+        scores = self.scores(features)
+        shares = np.exp(scores - scores.max())
+        shares /= shares.sum()
+        sums: dict[str, float] = {}
+        for label, share in zip(self.labels, shares, strict=True):
+            sums[verdict(label)] = sums.get(verdict(label), 0.0) + float(share)
+        best = max(sums, key=lambda name: sums[name])
+        own = [n for n, label in enumerate(self.labels) if verdict(label) == best]
+        return Guess(self.labels[max(own, key=lambda n: shares[n])], sums[best])
+
+
+def decides(question: str) -> bool:
+    """Whether it was found, on real replies, to read the question well enough; one that wasn't measured is none."""
+    kappa = measured().get(question, {}).get("kappa")
+    return kappa is not None and kappa >= LEAST
+
+
+@lru_cache(maxsize=1)
+def measured() -> dict[str, dict[str, Any]]:
+    """Each question's figures on real replies, as `scripts/measure_offline.py` wrote them."""
+    found: dict[str, dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))["questions"]
+    return found
+
+
+def verdict(label: str) -> str:
+    """What a label comes to: `FAIL-misses` is FAIL."""
+    return label.partition("-")[0]
+
+
+@lru_cache(maxsize=1)
+def questions() -> dict[str, Linear]:
+    """Every question that the model was trained on."""
+    stored: dict[str, Any] = json.loads(WEIGHTS.read_text(encoding="utf-8"))
+    return {name: _linear(own) for name, own in stored["questions"].items()}
+
+
+def _linear(stored: dict[str, Any]) -> Linear:
+    return Linear(
+        tuple(stored["labels"]),
+        stored["threshold"],
+        np.array(stored["bias"], dtype=np.float64),
+        {name: np.array(row, dtype=np.float64) for name, row in stored["weights"].items()},
+    )

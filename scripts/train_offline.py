@@ -1,0 +1,193 @@
+"""Trains the offline judge's small model on the replies written for it, and writes `judge/offline/weights.json`.
+
+Usage: python scripts/train_offline.py [--rows DIR] [--out FILE]
+
+The rows (`judge/offline/training/*.jsonl`) were written by language models of this project for this use and for
+nothing else; no calibration reply and no published text is among them. Printed for each question: its rows, and what
+it agrees with them on messages left out of the training (five folds, a message's replies in one fold), at the
+threshold from which at least ACCURATE of what it decides is right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import cohen_kappa_score
+from sklearn.model_selection import GroupKFold
+
+from dataset_builder.files import write_whole
+from dataset_builder.jsonl import objects
+from judge.offline import judge as offline
+from judge.offline.model import WEIGHTS, verdict
+from judge.wording import columns
+
+ROWS = Path(__file__).resolve().parents[1] / "judge" / "offline" / "training"
+FOLDS = 5
+STRENGTH = 1.0  # inverse of the ridge penalty
+FEWEST = 3  # messages in which a feature must occur
+LEAST = 4  # rows that a label needs to be a label of its own
+ACCURATE = 0.85
+SMALL = 0.02  # weights that are smaller in every label are left out
+
+
+class Row(NamedTuple):
+    """A reply of the training set under one question."""
+
+    message: str
+    reply: str
+    label: str
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code."""
+    parser = argparse.ArgumentParser(description="Train the offline judge's small model.")
+    parser.add_argument("--rows", type=Path, default=ROWS, metavar="DIR", help="the training rows")
+    parser.add_argument("--out", type=Path, default=WEIGHTS, metavar="FILE", help="file to write")
+    options = parser.parse_args(arguments)
+    made = {name: trained(name, rows) for name, rows in sorted(read(options.rows).items())}
+    head = ("question", "rows", "labels", "κ", "threshold", "decided", "right", "κ decided", "features")
+    print(columns(head, [(name, *own.said) for name, own in made.items()]))
+    stored = {"name": offline.NAME, "questions": {name: own.stored for name, own in made.items()}}
+    write_whole(options.out, json.dumps(stored, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n")
+    return 0
+
+
+def read(folder: Path) -> dict[str, list[Row]]:
+    """The rows of every question: the criteria that a row is labelled by, and the rating of its category."""
+    found: dict[str, list[Row]] = {}
+    for path in sorted(folder.glob("*.jsonl")):
+        for _, row in objects(path):
+            labels = dict(row["labels"])
+            if "rating" in row:
+                labels[offline.rating_question(row["category"])] = str(row["rating"])
+            for name, label in labels.items():
+                found.setdefault(name, []).append(Row(row["said"][-1], row["reply"], label))
+    return found
+
+
+class Trained(NamedTuple):
+    """A question's numbers, and a line on how they did."""
+
+    stored: dict[str, Any]
+    said: tuple[str, ...]
+
+
+def trained(name: str, rows: list[Row]) -> Trained:
+    """One question's model, with the threshold that left-out messages ask for."""
+    features = [offline.features(name, row.message, row.reply) for row in rows]
+    known = _known(features, [row.message for row in rows])
+    table = DictVectorizer(dtype=np.float64)
+    matrix = table.fit_transform([dict.fromkeys(sorted(own & known), 1.0) for own in features])
+    labels = _labels(rows)
+    truth = np.array([verdict(label) for label in labels])
+    guessed, sure = _left_out(matrix, labels, [row.message for row in rows])
+    threshold = _threshold(guessed == truth, sure)
+    decided = sure >= threshold
+    model = _fit(matrix, labels)
+    weights = _weights(table.get_feature_names_out(), model)
+    stored = {
+        "labels": [str(label) for label in model.classes_],
+        "threshold": round(threshold, 2),
+        "bias": [round(float(x), 3) for x in _intercept(model)],
+        "weights": weights,
+    }
+    said = (
+        str(len(rows)),
+        str(len(model.classes_)),
+        f"{_kappa(name, truth, guessed):.2f}",
+        f"{threshold:.2f}",
+        f"{decided.mean():.0%}",
+        f"{np.mean(guessed[decided] == truth[decided]):.0%}",
+        f"{_kappa(name, truth[decided], guessed[decided]):.2f}",
+        str(len(weights)),
+    )
+    return Trained(stored, said)
+
+
+def _known(features: list[set[str]], messages: list[str]) -> set[str]:
+    """The features that occur with enough different messages: one message's own words teach nothing."""
+    seen: dict[str, set[str]] = {}
+    for own, message in zip(features, messages, strict=True):
+        for name in own:
+            seen.setdefault(name, set()).add(message)
+    return {name for name, where in seen.items() if len(where) >= FEWEST}
+
+
+def _labels(rows: list[Row]) -> NDArray[Any]:
+    """The labels; one that is too rare to be learnt gives way to the commonest of its verdict."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.label] = counts.get(row.label, 0) + 1
+
+    def kept(label: str) -> str:
+        same = [other for other in counts if verdict(other) == verdict(label)]
+        return label if counts[label] >= LEAST else max(same, key=lambda other: counts[other])
+
+    return np.array([kept(row.label) for row in rows])
+
+
+def _fit(matrix: Any, labels: NDArray[Any]) -> LogisticRegression:
+    # Balanced: how often our writers chose a label says nothing about how often models earn it.
+    return LogisticRegression(C=STRENGTH, max_iter=5000, class_weight="balanced").fit(matrix, labels)
+
+
+def _left_out(matrix: Any, labels: NDArray[Any], messages: list[str]) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """What models say of the rows that they weren't trained on, and how sure they are."""
+    guessed = np.empty(len(labels), dtype=object)
+    sure = np.zeros(len(labels))
+    for train, test in GroupKFold(FOLDS).split(matrix, labels, messages):
+        model = _fit(matrix[train], labels[train])
+        names = sorted({verdict(label) for label in model.classes_})
+        sums = np.stack(
+            [
+                model.predict_proba(matrix[test])[:, [verdict(label) == name for label in model.classes_]].sum(axis=1)
+                for name in names
+            ],
+            axis=1,
+        )
+        guessed[test], sure[test] = np.array(names)[sums.argmax(axis=1)], sums.max(axis=1)
+    return guessed, sure
+
+
+def _threshold(right: NDArray[np.bool_], sure: NDArray[np.float64]) -> float:
+    """The smallest certainty from which on at least ACCURATE of what is decided is right."""
+    for threshold in np.arange(0.34, 0.99, 0.01):
+        decided = sure >= threshold
+        if decided.any() and right[decided].mean() >= ACCURATE:
+            return float(threshold)
+    return 0.99
+
+
+def _intercept(model: LogisticRegression) -> NDArray[np.float64]:
+    own: NDArray[np.float64] = model.intercept_
+    return np.array([0.0, own[0]]) if len(model.classes_) == 2 else own
+
+
+def _weights(names: NDArray[Any], model: LogisticRegression) -> dict[str, list[float]]:
+    """A row of numbers for each feature that matters, one per label."""
+    table: NDArray[np.float64] = model.coef_
+    if len(model.classes_) == 2:
+        table = np.vstack([np.zeros_like(table), table])
+    return {
+        str(name): [round(float(x), 3) for x in column]
+        for name, column in zip(names, table.T, strict=True)
+        if np.abs(column).max() >= SMALL
+    }
+
+
+def _kappa(name: str, truth: NDArray[Any], guessed: NDArray[Any]) -> float:
+    weights = "quadratic" if name.startswith("rating") else None
+    return float(cohen_kappa_score(truth.astype(str), guessed.astype(str), weights=weights))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
