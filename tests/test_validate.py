@@ -24,11 +24,13 @@ from sklearn.metrics import cohen_kappa_score
 
 from dataset_builder.release import Release
 from helmbench_cli.app import main
+from judge.calibration.validations import Validation
 from judge.llm import batch
 from judge.people.published.sets import SETS, read_set
-from judge.people.published.types import RATING, Item, LabelledSet, Rows, Scale
+from judge.people.published.types import RATING, Item, LabelledSet, Scale
 from judge.people.published.vera_mh import MATCHES
-from judge.people.validated import Source, Validation, measured
+from judge.people.validated import Source, measured
+from judge.schema import LabelledRows
 from judge.statistics import coefficients as c
 from replies import waiting
 from replies.errors import RunError
@@ -44,7 +46,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-def ids(name: str, root: Path, rows: Rows, release: Release) -> list[str]:
+def ids(name: str, root: Path, rows: LabelledRows, release: Release) -> list[str]:
     return [item.id for item in read_set(name, root, rows, release).items]
 
 
@@ -386,7 +388,7 @@ def test_the_offline_judge_needs_nothing(
     assert "people among themselves" in printed
     assert main([*command, "--json", "--json-file", str(tmp_path / "out.json")]) == 0
     shown = capsys.readouterr().out
-    stored = (tmp_path / "home/offline/validation.json").read_text(encoding="utf-8")
+    stored = (tmp_path / f"home/offline/validation/{name}-even.json").read_text(encoding="utf-8")
     assert json.loads(shown) == json.loads(stored) == json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     found = Validation.model_validate_json(stored)
     assert (found.set, found.rows, found.judge.partition("-")[0]) == (name, "even", "offline")
@@ -451,7 +453,7 @@ def test_a_model_is_asked_once_and_nothing_twice(
     command = asking(name, root, release, tmp_path / "home")
     assert main([*command, "--base-url", server.url]) == 0
     assert server.total == questions
-    path = tmp_path / "home/judge/judge-1/validation.json"
+    path = tmp_path / f"home/judge/judge-1/validation/{name}-all.json"
     found = Validation.model_validate_json(path.read_bytes())
     assert (found.items, found.decided) == (questions, questions)
     assert found.prompt_hash
@@ -488,7 +490,7 @@ def test_what_failed_is_asked_again_and_nothing_else(serve: Serve, release: Rele
     server = serve(answer)
     command = asking("psychosis", shapes.psychosis(tmp_path / "set"), release, tmp_path / "home")
     assert main([*command, "--base-url", server.url, "--max-retries", "1"]) == 3
-    assert not (tmp_path / "home/judge/judge-1/validation.json").exists()
+    assert not (tmp_path / "home/judge/judge-1/validation").exists()
     broken[0], before = False, server.total
     assert main([*command, "--base-url", server.url]) == 0
     assert server.total - before == 3
@@ -511,7 +513,7 @@ def test_killed_and_resumed_it_asks_only_what_is_missing(release: Release, tmp_p
     assert stored >= 3
     assert main(command) == 0
     assert server.total == asked + 12 - stored
-    found = Validation.model_validate_json((tmp_path / "home/judge/judge-1/validation.json").read_bytes())
+    found = Validation.model_validate_json((tmp_path / "home/judge/judge-1/validation/psychosis-all.json").read_bytes())
     assert (found.items, found.decided) == (12, 12)
 
 
