@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -34,7 +35,7 @@ def _fetched(name: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError
 
     try:
-        found = Path(snapshot_download(name, repo_type="dataset"))
+        found = Path(snapshot_download(name, repo_type="dataset", endpoint=os.environ.get("HF_ENDPOINT")))
     except RepositoryNotFoundError:
         why = "the Hub has no dataset of this name that may be read without a token, or with this one"
     except (HfHubHTTPError, HFValidationError, OSError) as error:
