@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import labelled_sets as shapes
+import make_validations
 import pytest
 import submission_runs as runs
 from board_runs import verified
@@ -21,9 +22,11 @@ from test_report import Page
 from dataset_builder.release import Release
 from helmbench_cli.app import main
 from judge.calibration.known import SHIPPED
-from judge.calibration.validations import Validation, carried, entry, place
+from judge.calibration.validations import Validation, asked_by, carried, entry, place
+from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
 from judge.offline import judge as offline
+from judge.people.published import bhh
 from judge.people.published.own import read as read_own
 from judge.people.validated import Source, measured
 from judge.report.page import report
@@ -111,6 +114,36 @@ def test_the_shipped_figures_are_of_the_present_offline_judge() -> None:
     ]
 
 
+def checkouts(root: Path) -> Path:
+    """Sets in the published shapes, under their repositories' names."""
+    shapes.bhh(root / "LLMs-Mental-Health-Crisis")
+    shapes.psychosis(root / "psychosis-LLM-evaluation")
+    shapes.vera(root / "VERA-MH")
+    shapes.xstest(root / "exaggerated-safety")
+    return root
+
+
+def test_they_are_made_from_a_folder_of_checkouts(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Odd rows alone, and figures alone; what was there before goes. Where a set is missing, nothing is touched."""
+    where, root = place(tmp_path, offline.NAME, offline=True), checkouts(tmp_path / "sets")
+    where.mkdir(parents=True)
+    (where / "earlier-odd.json").write_text("{}", encoding="utf-8")
+    command = [str(root), "--home", str(tmp_path), "--dataset", str(release.path)]
+    (root / "VERA-MH").rename(tmp_path / "away")
+    assert make_validations.main(command) == 2
+    assert "VERA-MH" in capsys.readouterr().err
+    assert [p.name for p in where.iterdir()] == ["earlier-odd.json"]
+    (tmp_path / "away").rename(root / "VERA-MH")
+    assert make_validations.main(command) == 0
+    files = {p.name: p.read_text(encoding="utf-8") for p in where.iterdir()}
+    assert sorted(files) == [f"{v.set}-odd.json" for v in shipped()]
+    assert all(json.loads(text)["rows"] == "odd" for text in files.values())
+    for words in ("kettle", "Descale", "chain", "sends signs", "Tighten"):
+        assert words not in "".join(files.values())
+
+
 def test_an_offline_run_shows_them(run: list[str], tmp_path: Path) -> None:
     """The same figures in scorecard, summary and report, people's own agreement beside each."""
     assert main(["score", *run]) == 0
@@ -192,7 +225,35 @@ def test_another_question_is_said_and_its_figures_are_not(
     page, text = Page(report(scored, [], [], {}).page), summary(scored)
     assert told in page.row("bells")
     for words in (page.text, " ".join(text.split())):
+        assert told in words
         assert "Not validated: judge-1 was not held" in words
+
+
+def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Release, tmp_path: Path) -> None:
+    """Categories also as crisis or not, of the judge and of the people; other sets alone have no such columns."""
+    what = bhh.messages(shapes.bhh(tmp_path / "set"), "all")
+    choice = offered(release)
+    source = Source(JUDGE, choice.prompt_hash, release.manifest.version, asked_by("category", (), release))
+    labels = dict(zip("012345", ["no_crisis", "suicidal_ideation", *["no_crisis"] * 4], strict=True))
+    stored(measured(what, labels, source), tmp_path)
+    stored(planted(release, tmp_path / "own"), tmp_path)
+    found = carried([identity(release)], tmp_path, [], release)
+    assert [(p.set, p.reason) for p in found] == [("bells", None), ("bhh-messages", None)]
+    assert found[0].coarse is None
+        ("bells", None, True),
+        ("bhh-messages", None, False),
+    ]
+    coarse = found[1].coarse
+    assert coarse
+    both = scored_with(release, found)
+    alone = scored_with(release, found[:1])
+    row = Page(report(both, [], [], {}).page).row("bhh-messages")
+    assert row.endswith(f"{hundredths(coarse.people.low)} to {hundredths(coarse.people.high)}")
+    line = next(x for x in summary(both).splitlines() if x.startswith("| bhh-messages, all rows "))
+    assert [c.strip() for c in line.split("|")[-3:-1]] == [coefficient(coarse.kappa), coefficient(coarse.people)]
+    for text, expected in ((both, True), (alone, False)):
+        assert ("κ on fewer labels" in summary(text)) is expected
+        assert ("κ on fewer labels" in report(text, [], [], {}).page) is expected
 
 
 def scored_with(release: Release, people: list[PeopleAgreement]) -> Scorecard:

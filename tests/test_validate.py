@@ -526,6 +526,24 @@ def test_killed_and_resumed_it_asks_only_what_is_missing(
     assert (found.items, found.decided) == (questions, questions)
 
 
+@pytest.mark.parametrize(("name", "questions"), ASKED)
+def test_a_cap_on_the_cost_stops_in_time_and_a_higher_one_goes_on(
+    name: str, questions: int, serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An estimate first; nothing that could pass the cap is asked, and no figure is written until all is answered."""
+    server = serve(lambda body: first_offered(body))
+    command = asking(name, WRITERS[name](tmp_path / "set"), release, tmp_path / "home")
+    command += ["--base-url", server.url, "--concurrency", "1", "--price-in", "1", "--price-out", "1"]
+    assert main([*command, "--max-cost", "0.0000001"]) == 4
+    err = capsys.readouterr().err
+    assert f"{questions} requests" in err
+    assert "stopped before --max-cost" in err
+    assert server.total == 0
+    assert not (tmp_path / "home/judge/judge-1/validation").exists()
+    assert main([*command, "--max-cost", "10"]) == 0
+    assert server.total == questions
+
+
 @pytest.mark.parametrize("name", ["bhh-ratings", "bhh-messages", "psychosis"])
 def test_two_passes_are_asked_apart_and_compared(
     name: str, serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]

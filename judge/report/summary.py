@@ -248,12 +248,13 @@ def _judge(s: Scorecard) -> list[str]:
 def _people(j: Judge) -> list[str]:
     """How far the judge agrees with people, by set, with their own agreement beside it; or that nobody knows."""
     notes = [_bullet(_cell(note)) for note in people_notes(j)]
-    return [columns(PEOPLE, [_set(p) for p in j.people]), *notes]
+    wide = len(PEOPLE) if any(p.coarse for p in j.people) else len(PEOPLE) - 2
+    return [columns(PEOPLE[:wide], [_set(p)[:wide] for p in j.people], left=(0, 1)), *notes]
 
 
 def _set(p: PeopleAgreement) -> tuple[str, ...]:
     if p.reason:
-        return people_title(p), p.judge, str(p.items), *[NONE] * 4, p.reason
+        return people_title(p), p.judge, str(p.items), NONE, p.reason, coefficient(p.people), NONE, NONE
     coarse = (p.coarse.kappa, p.coarse.people) if p.coarse else (None, None)
     left = percent(1 - p.decided / p.items) if p.items else NONE
     return people_title(p), p.judge, str(p.items), left, *(coefficient(m) for m in (p.kappa, p.people, *coarse))
