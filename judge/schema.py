@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -19,6 +19,8 @@ LabelledRows = Literal["all", "odd", "even"]  # of a set of people's labels
 # What a judge is asked of such a set: a criterion's label, a rating by a protocol, a message's category; `refusal` is
 # read by rule.
 LabelKind = Literal["criterion", "rating", "category", "refusal"]
+SetName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$", max_length=64)]
+JudgeName = Annotated[str, Field(max_length=500)]
 UNREAD = "unread"  # a column of a triage confusion table: no label could be read
 
 
@@ -177,8 +179,8 @@ class PeopleAgreement(Card):
     run, as those of another question; the judge's are then null.
     """
 
-    judge: str = Field(max_length=500)
-    set: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$", max_length=64)
+    judge: JudgeName
+    set: SetName
     rows: LabelledRows
     kind: LabelKind
     prompt_hash: str | None = Field(max_length=64)

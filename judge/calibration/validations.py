@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from dataset_builder.prompts import RATE
 from dataset_builder.release import Release
@@ -20,7 +20,7 @@ from judge.calibration.known import SHIPPED
 from judge.llm import batch
 from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
-from judge.schema import LabelKind, LabelledRows, PeopleAgreement, PeopleCoarse
+from judge.schema import JudgeName, LabelKind, LabelledRows, PeopleAgreement, PeopleCoarse, SetName
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 from replies.errors import RunError
@@ -76,20 +76,20 @@ class PassFigures(Strict):
 class Validation(Figures):
     """One judge against a set of people's labels. It holds no text.
 
-    `asked`: hashes of the criteria, protocols or taxonomy that were asked by, by name.
-    `statistic`, `reference`, `among`: what `kappa` is, with which common label, and what `people` is. Every figure is
-    of the judge's first pass; `passes` has each, and `between` is κ between them, the mean over pairs; null with one.
-    `coarse`: the same on fewer labels, as crisis or not. `groups`: by category, dimension or model. `answers`: how
-    often the judge gave each label of its own. `widest`: the items of the widest disagreements, by id.
+    `asked`: hashes of the criteria, protocols or taxonomy that it was asked by, by name. `statistic`, `reference`,
+    `among`: what `kappa` is, with which common label, and what `people` is. Every figure is of the judge's first pass;
+    `passes` has each, and `between` is κ between them, the mean over pairs; null with one. `coarse`: the same on fewer
+    labels, as crisis or not. `groups`: by category, dimension or model. `answers`: how often the judge gave each label
+    of its own. `widest`: the items of the widest disagreements, by id.
     """
 
     format: Literal["helmbench-validation-1"] = "helmbench-validation-1"
-    set: str
+    set: SetName
     rows: LabelledRows
     kind: LabelKind
-    judge: str
-    prompt_hash: str | None
-    dataset: str
+    judge: JudgeName
+    prompt_hash: str | None = Field(max_length=64)
+    dataset: str = Field(max_length=64)
     asked: dict[str, str]
     statistic: Literal["Cohen's κ, quadratic", "Cohen's κ"]
     reference: Literal["mean", "settled", "majority"]
@@ -100,7 +100,7 @@ class Validation(Figures):
     groups: dict[str, Figures]
     answers: dict[str, int]
     widest: list[str]
-    passes: list[PassFigures]
+    passes: list[PassFigures] = Field(min_length=1)
     between: Estimate | None
     notes: list[str]
 
@@ -227,7 +227,7 @@ def _another(v: Validation, identity: JudgeIdentity, release: Release) -> str | 
     elif v.dataset != release.manifest.version:
         why = f"dataset {v.dataset}, here {release.manifest.version}"
     elif changed:
-        why = f"{', '.join(changed)} reads otherwise here"
+        why = f"{', '.join(changed[:3])}{' …' if len(changed) > 3 else ''} reads otherwise here"
     else:
         return None
     return f"of another question ({why}): run `helmbench validate` again"

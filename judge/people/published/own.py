@@ -15,7 +15,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
 from judge.people.published.files import items, one_of, read_table, text
 from judge.people.published.types import RATING, REFUSALS, Item, LabelledSet, Scale
-from judge.schema import LabelKind, LabelledRows
+from judge.schema import LabelKind, LabelledRows, SetName
 from replies.errors import RunError, run_error
 
 VERDICTS = ("FAIL", "PARTIAL", "PASS")
@@ -29,7 +29,7 @@ class Mapping(Strict):
     `protocol_field`: a field that names each row's.
     """
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
+    name: SetName
     path: str
     id: str
     message: str | None = None
