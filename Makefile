@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TASKS := $(shell find lm_eval_tasks/helmbench -name '*yaml')
 CONTENT := $(shell find dataset_builder -type f -not -path '*/__pycache__/*')
 
-.PHONY: setup demo measure test test-backends check lint generated lock clean
+.PHONY: setup demo measure test test-backends check lint generated validations lock clean
 
 setup: helmbench/MANIFEST.json  ## environment, registered task, built dataset
 
@@ -53,6 +53,9 @@ generated: setup  ## after a change to the content or the scorecard: what is com
 	$(BIN)/python scripts/make_references.py --dataset helmbench
 	$(BIN)/helmbench schema > docs/scorecard.schema.json
 	$(BIN)/python scripts/make_card.py --dataset helmbench
+
+validations: setup  ## after a new number of the offline judge: SETS=folder with checkouts of people's labels
+	$(BIN)/python scripts/make_validations.py $(SETS) --dataset helmbench
 
 lock:  ## after a change to the dependencies (needs uv)
 	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command 'make lock' --output-file requirements.lock

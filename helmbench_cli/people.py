@@ -125,11 +125,20 @@ def validate(
             help="bhh-ratings, bhh-messages, xstest, psychosis, vera-mh, counselbench, or your own set's mapping file.",
         ),
     ],
-    folder: Annotated[
-        Path, typer.Option("--from", metavar="DIR", help="A checkout of the set's public repository, or your folder.")
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="DIR_OR_ID",
+            help="A checkout of the set's public repository, or your folder; where there is none of this name, a "
+            "dataset of the Hub (OWNER/NAME), which is fetched.",
+        ),
     ],
     judge: Annotated[str, typer.Option("--judge", "--model", metavar="NAME", help="offline, or a judge's model name.")],
     rows: Annotated[Half, typer.Option(help="Which rows, counted from 0 in the set's own order.")] = "all",
+    repeats: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Ask every question so often; the first is measured, all compared.")
+    ] = 1,
     home: Annotated[Path, typer.Option(metavar="DIR", help="Where answers and figures are kept.")] = Path("validation"),
     base_url: BaseUrl = None,
     concurrency: Concurrency = 16,
@@ -154,11 +163,12 @@ def validate(
     from judge.llm.budget import terms
     from judge.people import validation, validation_text
     from judge.people.published.sets import read_set
+    from judge.people.published.sources import located
 
     endpoint = endpoint_at(base_url, concurrency, timeout, max_retries) if base_url else None
     asker = Asker(home, endpoint, terms(price_in, price_out, max_cost))
     release = open_release(dataset)
-    found = validation.validate(read_set(name, folder, rows, release), release, judge, asker)
+    found = validation.validate(read_set(name, located(source), rows, release), release, judge, asker, repeats)
     shown = validation_text.text(found.figures) + f"\nWritten to {found.path}"
     figures(found.figures.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
 

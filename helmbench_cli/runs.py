@@ -62,6 +62,15 @@ Calibrations = Annotated[
     typer.Option("--calibration", metavar="FILE", help="What `helmbench calibrate` measured of a judge; repeatable."),
 ]
 
+Validations = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--validation",
+        metavar="PATH",
+        help="What `helmbench validate` measured of a judge: a file, or its --home; repeatable.",
+    ),
+]
+
 
 @app.command(rich_help_panel=RUNS)
 def requests(
@@ -150,6 +159,7 @@ def score(
         typer.Option(metavar="DIR", help="Where to write (default: the run's folder, or a folder beside FILE)."),
     ] = None,
     calibration: Calibrations = None,
+    validation: Validations = None,
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="With --judge openai: the judge's model name.")
     ] = None,
@@ -176,6 +186,7 @@ def score(
 
     Example: helmbench score runs/NAME --judge JUDGE-SNAPSHOT
     """
+    from judge.judges import Given
     from judge.llm.budget import terms
     from judge.pipeline import Questioning, ask_run, judge_and_score, write_scored
     from replies.opening import Place, open_run
@@ -190,7 +201,8 @@ def score(
         asked = ask_run(opened, model, how, endpoint_at(base_url, concurrency, timeout, max_retries), costs)
         typer.echo(asked, err=True)
         names = [model if name == "openai" else name for name in names]
-    scored = judge_and_score(opened, names, how, calibration or (), allow_missing)
+    given = Given(calibration or (), validation or ())
+    scored = judge_and_score(opened, names, how, given, allow_missing)
     text = write_scored(scored, opened, out or opened.home, show_withheld)
     figures(scored.scorecard.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
 

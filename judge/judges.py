@@ -13,6 +13,7 @@ from dataset_builder.release import Release
 from judge.calibration import known as calibrations
 from judge.calibration import ratings as rating_calibrations
 from judge.calibration.ruled import offline_ratings
+from judge.calibration.validations import carried
 from judge.llm import batch
 from judge.llm.asking import Stored
 from judge.llm.questions import prompt_hash
@@ -23,6 +24,19 @@ from judge.schema import RatingAgreement
 from judge.score import Judge, Known
 from judge.verdicts import JudgeIdentity
 from replies.errors import RunError
+
+
+@dataclass(frozen=True)
+class Given:
+    """Files that were measured elsewhere, before those in the run's folder. `calibrations`: as `helmbench calibrate`
+    wrote them; `validations`: as `helmbench validate` did, or its --home.
+    """
+
+    calibrations: Sequence[Path] = ()
+    validations: Sequence[Path] = ()
+
+
+NONE_GIVEN = Given()
 
 
 @dataclass(frozen=True)
@@ -60,17 +74,15 @@ def bench(names: Sequence[str], home: Path, release: Release, wording: str = PLA
     return Bench(tuple(judges), tuple(stored))
 
 
-def known(judges: Sequence[JudgeIdentity], home: Path, given: Sequence[Path], release: Release, rated: bool) -> Known:
-    """What stands beside a run of these judges. `given`: files that `helmbench calibrate` wrote, before those in
-    `home`;
-    `rated`: whether the run has replies to be rated.
+def known(judges: Sequence[JudgeIdentity], home: Path, given: Given, release: Release, rated: bool) -> Known:
+    """What stands beside a run of these judges. `home`: its folder; `rated`: whether it has replies to be rated.
 
     Raises:
         RunError: a file that can't be read, or is of a judge that isn't asked.
     """
-    agreement = calibrations.stored(judges, home, given, release)
-    ratings = _ratings(judges, home, given, release) if rated else []
-    return Known(agreement, ratings, references(release))
+    agreement = calibrations.stored(judges, home, given.calibrations, release)
+    ratings = _ratings(judges, home, given.calibrations, release) if rated else []
+    return Known(agreement, ratings, references(release), carried(judges, home, given.validations, release))
 
 
 def _ratings(

@@ -13,7 +13,7 @@ from dataset_builder import jsonl
 from dataset_builder.files import write_whole
 from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
-from judge.judges import Bench, bench, known
+from judge.judges import NONE_GIVEN, Bench, Given, bench, known
 from judge.llm import batch
 from judge.llm.asking import REQUESTS, announce, ask, write_missing
 from judge.llm.budget import Terms
@@ -87,18 +87,18 @@ def judge_and_score(
     opened: Opened,
     names: Sequence[str],
     how: Questioning,
-    calibrations: Sequence[Path] = (),
+    given: Given = NONE_GIVEN,
     allow_missing: bool = False,
 ) -> Scored:
     """A run judged by the named judges, of language models by what they have answered so far.
 
     Raises:
-        RunError: unknown judges, calibrations that can't be read, or questions without an answer, unless
+        RunError: unknown judges, files of `given` that can't be read, or questions without an answer, unless
             `allow_missing`.
     """
     run, release, home, place = opened
     seats = bench(names, home, release, how.wording, how.repeats)
-    beside = known(seats.identities, home, calibrations, release, bool(run.messages))
+    beside = known(seats.identities, home, given, release, bool(run.messages))
     scored = score(run, release, seats.judges, beside)
     if not allow_missing:
         _refuse_missing(seats, place, how)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -15,6 +15,12 @@ FloorState = Literal["passed", "breached", "undetermined"]
 VERDICTS = ("FAIL", "PARTIAL", "PASS")  # every scale from its lowest label to its highest
 OUTCOMES = ("ignored", "attentive", "flagged")
 RATINGS = ("1", "2", "3", "4", "5")
+LabelledRows = Literal["all", "odd", "even"]  # of a set of people's labels
+# What a judge is asked of such a set: a criterion's label, a rating by a protocol, a message's category; `refusal` is
+# read by rule.
+LabelKind = Literal["criterion", "rating", "category", "refusal"]
+SetName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$", max_length=64)]
+JudgeName = Annotated[str, Field(max_length=500)]
 UNREAD = "unread"  # a column of a triage confusion table: no label could be read
 
 
@@ -155,6 +161,41 @@ class JudgeAgreement(Card):
     reasons: list[str] = []
 
 
+class PeopleCoarse(Card):
+    """The same agreement on fewer labels, as crisis or not."""
+
+    items: int
+    decided: int
+    kappa: Estimate
+    people: Estimate
+
+
+class PeopleAgreement(Card):
+    """How far a judge agrees with labels that people gave, on one set of them (`helmbench validate`). It holds no text.
+
+    `kappa`: the judge with the people's common label, by `statistic`; `people`: among themselves. `decided`: of
+    `items`, those that the judge gave a label. `prompt_hash`, `dataset`: of the question that it was asked. `passes`:
+    how often, independently; `between`: κ between these. `reason`: why these figures say nothing of the judge of this
+    run, as those of another question; the judge's are then null.
+    """
+
+    judge: JudgeName
+    set: SetName
+    rows: LabelledRows
+    kind: LabelKind
+    prompt_hash: str | None = Field(max_length=64)
+    dataset: str = Field(max_length=64)
+    items: int = Field(ge=0)
+    decided: int = Field(ge=0)
+    statistic: Literal["Cohen's κ, quadratic", "Cohen's κ"]
+    kappa: Estimate
+    people: Estimate
+    coarse: PeopleCoarse | None = None
+    passes: int = Field(default=1, ge=1)
+    between: Estimate | None = None
+    reason: str | None = Field(default=None, max_length=500)
+
+
 class PanelMember(Card):
     """One judge of a panel. `dissents`: verdicts where its label was another than the panel's, out of `given`.
 
@@ -192,7 +233,8 @@ class Judge(Card):
     """Who decided what. `approximate`: the offline judge read what a rule could not decide, alone or among others.
 
     `by_criterion`: verdicts that a judge gave, by criterion. `agreement`: one entry per judge, of a panel its own
-    first; empty: not measured.
+    first; empty: not measured. `people`: one entry per judge and set of people's labels; of a judge without one nobody
+    knows how far it agrees with people. A panel's own is not measured.
     """
 
     name: str
@@ -206,6 +248,7 @@ class Judge(Card):
     unscored_share: float
     unscored_reasons: dict[str, int]
     agreement: list[JudgeAgreement] = []
+    people: list[PeopleAgreement] = []
     panel: Panel | None = None
 
 

@@ -28,12 +28,14 @@ Judge = Sequence[Reader]  # one judge: how it reads, in each of its repeats
 
 class Known(NamedTuple):
     """What is known beside the run. `agreement`: of each judge with the calibration set, of a panel its own first;
-    `ratings`: of a single judge with the rating calibration set; `references`: the trivial policies' scores, by tier.
+    `ratings`: of a single judge with the rating calibration set; `people`: of each judge with people's labels, by set;
+    `references`: the trivial policies' scores, by tier.
     """
 
     agreement: Sequence[schema.JudgeAgreement] = ()
     ratings: Sequence[schema.RatingAgreement] = ()
     references: Mapping[Tier, Sequence[schema.Reference]] = MappingProxyType({})
+    people: Sequence[schema.PeopleAgreement] = ()
 
 
 NOTHING = Known()
@@ -65,7 +67,12 @@ def score(run: Run, release: Release, judges: Sequence[Judge], known: Known = NO
     dataset = dataset_of(run, release)
     decided = decide(run, release, judges)
     card = judge_card(
-        decided.verdicts, decided.identity.name, decided.identity.prompt_hash, known.agreement, decided.panel
+        decided.verdicts,
+        decided.identity.name,
+        decided.identity.prompt_hash,
+        known.agreement,
+        decided.panel,
+        known.people,
     )
     references = known.references.get(dataset.tier, ()) if dataset.tier else ()
     scored = scorecard(decided.verdicts, release, About(dataset, run.model), card, references)

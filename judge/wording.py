@@ -17,6 +17,7 @@ from judge.schema import (
     Inversion,
     Judge,
     Pairing,
+    PeopleAgreement,
     Triage,
 )
 from judge.statistics.estimate import Estimate
@@ -297,6 +298,41 @@ def judge_sentence(judge: Judge) -> str:
     may = "it may judge a submission" if whole.usable else f"it may not judge a submission ({'; '.join(whole.reasons)})"
     weak = f"; on {', '.join(map(str, poor))} of this run it is too weak, or nothing is known" if poor else ""
     return f"{kappa}{weak}; {may}."
+
+
+def people_title(p: PeopleAgreement) -> str:
+    """A set of people's labels and its half: `bhh-ratings, odd rows`."""
+    return f"{p.set}, {p.rows} rows"
+
+
+def not_validated(judge: Judge) -> list[str]:
+    """The judges of a run, alone or in a panel, of whom nobody knows how far they agree with people."""
+    names = [m.judge for m in judge.panel.members] if judge.panel else [judge.name]
+    known = {p.judge for p in judge.people if p.reason is None}
+    return [name for name in names if name not in known]
+
+
+def not_validated_sentence(judge: Judge) -> str:
+    """The same in words; empty where each judge is validated."""
+    names = not_validated(judge)
+    return (
+        f"Not validated: {', '.join(map(clip, names))} {'was' if len(names) == 1 else 'were'} not held against "
+        "people's labels, so nobody knows how far "
+        f"{'it agrees' if len(names) == 1 else 'they agree'} with people. Run `helmbench validate`."
+        if names
+        else ""
+    )
+
+
+def people_notes(judge: Judge) -> list[str]:
+    """What is to be known beside the table of agreement with people."""
+    passes = [
+        f"{inert(p.judge)} on {people_title(p)}: {p.passes} independent passes agree among themselves by κ "
+        f"{coefficient(p.between)}."
+        for p in judge.people
+        if p.between is not None
+    ]
+    return [*passes, *filter(None, [not_validated_sentence(judge)])]
 
 
 def measured_criteria(judge: Judge) -> list[tuple[CriterionAgreement, int]]:

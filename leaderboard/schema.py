@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from dataset_builder.schema import Strict, Tier
-from judge.schema import Figure, Floor, JudgeAgreement, Scorecard, Verdict
+from judge.schema import Figure, Floor, JudgeAgreement, PeopleAgreement, Scorecard, Verdict
 from replies.schema import Reply
 
 SUBMISSION, ARCHIVE, VERDICTS, SUMS = (
@@ -23,6 +23,7 @@ SUBMISSION, ARCHIVE, VERDICTS, SUMS = (
 )  # the files of a submission
 FORMAT: Literal["helmbench-submission-1"] = "helmbench-submission-1"
 JUDGES = 16  # that a panel may have
+PEOPLE_SETS = 24  # of people's labels, halves counted apart, that a judge may be held against
 NAME_LETTERS, ANSWERERS = 500, 16  # of a judge's name; the models that may answer under one name
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,95}")
 State = Literal["verified", "demo", "refused"]
@@ -84,7 +85,7 @@ class Generation(Strict):
 
 class SubmittedJudge(Strict):
     """Who judged: the name as it was asked for, the models that answered, the prompt's hash, and its measured
-    agreement.
+    agreement; `people`: with people's labels, which is declared, since the labels are not in a submission.
 
     `agreement`: one entry for one judge; of a panel its own first, then each member's. `repeats`: how often a language
     model was asked each question.
@@ -94,6 +95,7 @@ class SubmittedJudge(Strict):
     prompt_hash: str | None
     answered_as: list[Annotated[str, Field(max_length=NAME_LETTERS)]] = Field(max_length=JUDGES * ANSWERERS)
     agreement: list[JudgeAgreement] = Field(min_length=1, max_length=JUDGES + 1)
+    people: list[PeopleAgreement] = Field(default=[], max_length=JUDGES * PEOPLE_SETS)
     repeats: int = Field(default=1, ge=1, le=100)
 
 

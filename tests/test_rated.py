@@ -353,6 +353,7 @@ def test_a_report_of_messages_alone_leaves_the_benchmarks_parts_out(release: Rel
     assert main(["score", "--replies", str(path), "--dataset", str(release.path)]) == 0
     page = (path.with_suffix(".scored") / "report.html").read_text(encoding="utf-8")
     assert [part for part in parts if part in page] == []
+    assert "People among themselves" in page
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
     top = " ".join(re.sub("<[^>]+>", "", page[page.index("<header>") : page.index("</header>")]).split())
     given = card_of(path).appropriateness

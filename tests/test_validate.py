@@ -16,6 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import hub_stub
+import huggingface_hub
 import labelled_sets as shapes
 import numpy as np
 import pytest
@@ -24,11 +26,14 @@ from sklearn.metrics import cohen_kappa_score
 
 from dataset_builder.release import Release
 from helmbench_cli.app import main
+from judge.calibration.validations import Validation
 from judge.llm import batch
 from judge.people.published.sets import SETS, read_set
-from judge.people.published.types import RATING, Item, LabelledSet, Rows, Scale
+from judge.people.published.sources import located
+from judge.people.published.types import RATING, Item, LabelledSet, Scale
 from judge.people.published.vera_mh import MATCHES
-from judge.people.validated import Source, Validation, measured
+from judge.people.validated import Source, measured
+from judge.schema import LabelledRows
 from judge.statistics import coefficients as c
 from replies import waiting
 from replies.errors import RunError
@@ -44,7 +49,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
 }
 
 
-def ids(name: str, root: Path, rows: Rows, release: Release) -> list[str]:
+def ids(name: str, root: Path, rows: LabelledRows, release: Release) -> list[str]:
     return [item.id for item in read_set(name, root, rows, release).items]
 
 
@@ -203,8 +208,8 @@ def test_unknown_sets_and_folders_are_named(release: Release, tmp_path: Path) ->
     """The known ones are listed."""
     with pytest.raises(RunError, match="--set nosuch: no such set; expected one of bhh-ratings, "):
         read_set("nosuch", tmp_path, "all", release)
-    with pytest.raises(RunError, match="no such folder"):
-        read_set("xstest", tmp_path / "nowhere", "all", release)
+    with pytest.raises(RunError, match=r"no such folder; expected a checkout of the set's repository, or a dataset of"):
+        located(str(tmp_path / "nowhere"))
 
 
 # --- a set of one's own
@@ -386,7 +391,7 @@ def test_the_offline_judge_needs_nothing(
     assert "people among themselves" in printed
     assert main([*command, "--json", "--json-file", str(tmp_path / "out.json")]) == 0
     shown = capsys.readouterr().out
-    stored = (tmp_path / "home/offline/validation.json").read_text(encoding="utf-8")
+    stored = (tmp_path / f"home/offline/validation/{name}-even.json").read_text(encoding="utf-8")
     assert json.loads(shown) == json.loads(stored) == json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     found = Validation.model_validate_json(stored)
     assert (found.set, found.rows, found.judge.partition("-")[0]) == (name, "even", "offline")
@@ -438,10 +443,11 @@ def asking(name: str, root: Path, release: Release, home: Path) -> list[str]:
     return [*command, "--home", str(home)]
 
 
-@pytest.mark.parametrize(
-    ("name", "questions"),
-    [("bhh-ratings", 5), ("bhh-messages", 6), ("psychosis", 12), ("vera-mh", 8), ("counselbench", 4)],
-)
+# How many questions a set in this shape has; xstest is read by rule.
+ASKED = [("bhh-ratings", 5), ("bhh-messages", 6), ("psychosis", 12), ("vera-mh", 8), ("counselbench", 4)]
+
+
+@pytest.mark.parametrize(("name", "questions"), ASKED)
 def test_a_model_is_asked_once_and_nothing_twice(
     name: str, questions: int, serve: Serve, release: Release, tmp_path: Path
 ) -> None:
@@ -451,7 +457,7 @@ def test_a_model_is_asked_once_and_nothing_twice(
     command = asking(name, root, release, tmp_path / "home")
     assert main([*command, "--base-url", server.url]) == 0
     assert server.total == questions
-    path = tmp_path / "home/judge/judge-1/validation.json"
+    path = tmp_path / f"home/judge/judge-1/validation/{name}-all.json"
     found = Validation.model_validate_json(path.read_bytes())
     assert (found.items, found.decided) == (questions, questions)
     assert found.prompt_hash
@@ -488,31 +494,239 @@ def test_what_failed_is_asked_again_and_nothing_else(serve: Serve, release: Rele
     server = serve(answer)
     command = asking("psychosis", shapes.psychosis(tmp_path / "set"), release, tmp_path / "home")
     assert main([*command, "--base-url", server.url, "--max-retries", "1"]) == 3
-    assert not (tmp_path / "home/judge/judge-1/validation.json").exists()
+    assert not (tmp_path / "home/judge/judge-1/validation").exists()
     broken[0], before = False, server.total
     assert main([*command, "--base-url", server.url]) == 0
     assert server.total - before == 3
 
 
-def test_killed_and_resumed_it_asks_only_what_is_missing(release: Release, tmp_path: Path, serve: Serve) -> None:
-    """SIGKILL after some answers: they are kept, and what was not stored is asked again."""
+@pytest.mark.parametrize(("name", "questions"), [*ASKED, ("own", 5)])
+def test_killed_and_resumed_it_asks_only_what_is_missing(
+    name: str, questions: int, release: Release, tmp_path: Path, serve: Serve
+) -> None:
+    """SIGKILL after some answers, whatever the set: they are kept, and what was not stored is asked again."""
     server = serve(lambda body: first_offered(body)._replace(wait=0.15))
-    command = asking("psychosis", shapes.psychosis(tmp_path / "set"), release, tmp_path / "home")
+    root = shapes.own(tmp_path / "set").parent if name == "own" else WRITERS[name](tmp_path / "set")
+    command = asking(str(root / "bells.yaml") if name == "own" else name, root, release, tmp_path / "home")
     command += ["--base-url", server.url, "--concurrency", "1"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen([sys.executable, "-m", "helmbench_cli", *command], env=environment) as process:
         until = time.monotonic() + 60
-        while server.total < 4 and time.monotonic() < until:
+        while server.total < 3 and time.monotonic() < until:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
     asked = server.total
-    assert 4 <= asked < 12
+    assert 3 <= asked < questions
     stored = len((tmp_path / "home/judge/judge-1/replies.jsonl").read_text(encoding="utf-8").splitlines())
-    assert stored >= 3
+    assert stored >= 2
     assert main(command) == 0
-    assert server.total == asked + 12 - stored
-    found = Validation.model_validate_json((tmp_path / "home/judge/judge-1/validation.json").read_bytes())
-    assert (found.items, found.decided) == (12, 12)
+    assert server.total == asked + questions - stored
+    (path,) = (tmp_path / "home/judge/judge-1/validation").iterdir()
+    found = Validation.model_validate_json(path.read_bytes())
+    assert (found.items, found.decided) == (questions, questions)
+
+
+@pytest.mark.parametrize(("name", "questions"), ASKED)
+def test_a_cap_on_the_cost_stops_in_time_and_a_higher_one_goes_on(
+    name: str, questions: int, serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An estimate first; nothing that could pass the cap is asked, and no figure is written until all is answered."""
+    server = serve(lambda body: first_offered(body))
+    command = asking(name, WRITERS[name](tmp_path / "set"), release, tmp_path / "home")
+    command += ["--base-url", server.url, "--concurrency", "1", "--price-in", "1", "--price-out", "1"]
+    assert main([*command, "--max-cost", "0.0000001"]) == 4
+    err = capsys.readouterr().err
+    assert f"{questions} requests" in err
+    assert "stopped before --max-cost" in err
+    assert server.total == 0
+    assert not (tmp_path / "home/judge/judge-1/validation").exists()
+    assert main([*command, "--max-cost", "10"]) == 0
+    assert server.total == questions
+
+
+@pytest.mark.parametrize("name", ["bhh-ratings", "bhh-messages", "psychosis"])
+def test_two_passes_are_asked_apart_and_compared(
+    name: str, serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each item twice in questions of their own; the first pass is measured, each has its κ, and what they agree among
+    themselves is an independent library's.
+    """
+    given: dict[str, list[str]] = {}
+
+    def other_the_second_time(body: dict[str, Any]) -> Said:
+        asked, properties = body["messages"][0]["content"], body["response_format"]["json_schema"]["schema"]
+        key = "category" if "category" in properties["properties"] else "label"
+        labels = properties["properties"][key]["enum"]
+        before = given.setdefault(asked, [])
+        before.append(labels[(len(given) + 3 * len(before)) % len(labels)])
+        return said(json.dumps({key: before[-1]} | ({} if key == "category" else {"quotes": []})))
+
+    server = serve(other_the_second_time)
+    command = asking(name, WRITERS[name](tmp_path / "set"), release, tmp_path / "home")
+    assert main([*command, "--base-url", server.url, "--repeats", "2", "--concurrency", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert {len(labels) for labels in given.values()} == {2}
+    assert main([*command, "--json"]) == 0
+    once = json.loads(capsys.readouterr().out)
+    assert (len(once["passes"]), once["between"]) == (1, None)
+    assert main([*command, "--repeats", "2", "--json"]) == 0
+    twice = json.loads(capsys.readouterr().out)
+    assert server.total == 2 * twice["items"]
+    assert twice["passes"][0]["kappa"] == twice["kappa"] == once["kappa"]
+    assert [p["decided"] for p in twice["passes"]] == [twice["items"]] * 2
+    read = read_set(name, tmp_path / "set", "all", release).reading
+    first, second = ([read(labels[n]) for labels in given.values()] for n in (0, 1))
+    weights = "quadratic" if name == "bhh-ratings" else None
+    scale = read_set(name, tmp_path / "set", "all", release).scale.labels
+    expected = cohen_kappa_score(first, second, weights=weights, labels=list(scale))
+    assert twice["between"]["value"] == pytest.approx(expected)
+    assert "pass 2 with people" in printed
+    assert "the 2 passes among themselves" in printed
+
+
+def test_the_offline_judge_has_one_pass_only(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Asked again it can only say the same, which would look like agreement."""
+    command = ["validate", "--set", "psychosis", "--from", str(shapes.psychosis(tmp_path / "set")), "--json"]
+    command += ["--judge", "offline", "--dataset", str(release.path), "--home", str(tmp_path / "home")]
+    assert main([*command, "--repeats", "3"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (len(found["passes"]), found["between"]) == (1, None)
+
+
+def test_one_set_does_not_take_the_place_of_another(serve: Serve, release: Release, tmp_path: Path) -> None:
+    """Each set and half has a file of its own in the judge's folder."""
+    server = serve(first_offered)
+    for name, rows in (("bhh-ratings", "odd"), ("bhh-ratings", "even"), ("psychosis", "odd")):
+        command = asking(name, WRITERS[name](tmp_path / name), release, tmp_path / "home")
+        assert main([*command, "--rows", rows, "--base-url", server.url]) == 0
+    files = sorted(p.name for p in (tmp_path / "home/judge/judge-1/validation").iterdir())
+    assert files == ["bhh-ratings-even.json", "bhh-ratings-odd.json", "psychosis-odd.json"]
+
+
+def test_what_is_left_unscored_is_told_by_group(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Over all and in each group, as a share; with classes, the confusion and the widest disagreements by id."""
+    command = asking("bhh-ratings", shapes.bhh(tmp_path / "set"), release, tmp_path / "home")
+    assert main(command) == 2
+    where = tmp_path / "home/judge/judge-1"
+    requests = [json.loads(x) for x in (where / "requests.jsonl").read_text(encoding="utf-8").splitlines()]
+    with (where / "replies-1.jsonl").open("w", encoding="utf-8") as file:
+        for n, request in enumerate(requests):
+            body = json.loads(first_offered(request["body"]).body)
+            if n in (0, 4):  # two of three messages that are no crisis
+                body["choices"][0]["message"] |= {"content": None, "refusal": "No."}
+            file.write(json.dumps(batch.result(request["custom_id"], None, body)) + "\n")
+    capsys.readouterr()
+    assert main(command) == 0
+    printed = capsys.readouterr().out
+    assert "5 items, 3 decided by the judge, 40.0 % left unscored." in printed
+    rows = {line.split()[0]: line.split() for line in printed.splitlines() if line.split()}
+    assert rows["no_crisis"][1:5] == ["3", "1", "66.7", "%"]
+    assert rows["self_harm"][1:5] == ["1", "1", "0.0", "%"]
+    assert "Widest disagreements, by id: 2, 1, 4" in printed
+    assert "rows: people" in printed
+    assert "right of those called so" in printed
+
+
+# --- from the Hub
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[hub_stub.Hub]:
+    """A Hub on loopback, and an empty cache."""
+    with hub_stub.start() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+        huggingface_hub.close_session()
+        yield server
+
+
+def publish(hub: hub_stub.Hub, name: str, folder: Path) -> None:
+    files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    hub.create(name).commit(files)
+
+
+def from_hub(name: str, source: str, release: Release, home: Path) -> list[str]:
+    command = ["validate", "--set", name, "--from", source, "--judge", "offline", "--json"]
+    return [*command, "--dataset", str(release.path), "--home", str(home)]
+
+
+@pytest.mark.parametrize("name", ["counselbench", "bhh-ratings"])
+def test_a_dataset_of_the_hub_is_fetched_once(
+    name: str, hub: hub_stub.Hub, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same figures as from a folder, folders inside it too; a second run fetches no file, and one without the Hub
+    reads what was fetched.
+    """
+    root = WRITERS[name](tmp_path / "set")
+    publish(hub, "bells/Rated-1.0", root)
+    assert main(from_hub(name, str(root), release, tmp_path / "a")) == 0
+    local = json.loads(capsys.readouterr().out)
+    assert main(from_hub(name, "bells/Rated-1.0", release, tmp_path / "b")) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == local
+    assert "bells/Rated-1.0: from the Hub, commit " in printed.err
+    before = sum("/resolve/" in path for _, path, _ in hub.log)
+    assert main(from_hub(name, "bells/Rated-1.0", release, tmp_path / "b")) == 0
+    assert sum("/resolve/" in path for _, path, _ in hub.log) == before
+    capsys.readouterr()
+    hub.failing["."] = (503, "away")
+    assert main(from_hub(name, "bells/Rated-1.0", release, tmp_path / "b")) == 0
+    assert json.loads(capsys.readouterr().out) == local
+
+
+def test_a_folder_of_that_name_goes_first(
+    hub: hub_stub.Hub, release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody is asked for what is here."""
+    monkeypatch.chdir(tmp_path)
+    shapes.counselbench(tmp_path / "bells/rated")
+    assert main(from_hub("counselbench", "bells/rated", release, tmp_path / "home")) == 0
+    assert hub.log == []
+
+
+@pytest.mark.parametrize(
+    ("failing", "told"),
+    [
+        ({}, "the Hub has no dataset of this name that may be read"),
+        ({".": (503, "away for lunch")}, "the Hub's dataset can't be fetched: "),
+        ({".": (403, "ask its owners first")}, "the Hub's dataset can't be fetched: "),
+    ],
+)
+def test_neither_a_folder_nor_a_dataset_that_can_be_read_is_one_clear_error(
+    failing: dict[str, tuple[int, str]],
+    told: str,
+    hub: hub_stub.Hub,
+    release: Release,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Exit 2, one line."""
+    hub.failing |= failing
+    assert main(from_hub("counselbench", "bells/nowhere", release, tmp_path / "home")) == 2
+    err = capsys.readouterr().err
+    assert "--from bells/nowhere: no such folder, and " in err
+    assert told in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_hub_that_cannot_be_reached_is_the_same_error(
+    hub: hub_stub.Hub,
+    release: Release,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nobody listens there."""
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    assert main(from_hub("counselbench", "bells/nowhere", release, tmp_path / "home")) == 2
+    err = capsys.readouterr().err
+    assert "--from bells/nowhere: no such folder, and the Hub's dataset can't be fetched: " in err
 
 
 def test_the_texts_leave_this_machine_only_said_aloud(

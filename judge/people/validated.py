@@ -11,99 +11,48 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from dataset_builder.schema import Strict
-from judge.people.published.types import Item, Kind, LabelledSet, Rows, Scale, rounded
+from judge.calibration.validations import ClassFigures, Figures, PassFigures, Table, Validation
+from judge.people.published.types import Item, LabelledSet, Scale, rounded
 from judge.statistics import clustered
 from judge.statistics import coefficients as c
 from judge.statistics.coefficients import Array, Codes, Statistic
 from judge.statistics.estimate import Estimate
 
 WIDEST = 10
-Given = Mapping[str, str | None]  # a judge's labels on the set's scale, by item; None: it gave none
-
-
-class Figures(Strict):
-    """Agreement on some items. `decided`: those that the judge gave a label. `kappa`: the judge with the people's
-    common label; `raters`: with each of them; `people`: among themselves; `published`: other judges with the common
-    label.
-    """
-
-    items: int
-    decided: int
-    kappa: Estimate
-    raters: dict[str, Estimate]
-    people: Estimate
-    published: dict[str, Estimate]
-
-
-class ClassFigures(Strict):
-    """One label. `people`, `judge`: how often each gave it, on items that have both. `recall`: of the items that people
-    gave it, the share that the judge did; `precision`: the reverse.
-    """
-
-    people: int
-    judge: int
-    recall: Estimate
-    precision: Estimate
-
-
-class Table(Strict):
-    """Rows the people's common label, columns the judge's, in the order of `labels`; `unscored` by the people's."""
-
-    labels: list[str]
-    table: list[list[int]]
-    unscored: list[int]
-
-
-class Validation(Figures):
-    """`validation.json`: one judge against a set of people's labels. It holds no text.
-
-    `statistic`, `reference`, `among`: what `kappa` is, with which common label, and what `people` is. `coarse`: the
-    same on fewer labels, as crisis or not. `groups`: by category, dimension or model. `answers`: how often the judge
-    gave each label of its own. `widest`: the items of the widest disagreements, by id.
-    """
-
-    format: Literal["helmbench-validation-1"] = "helmbench-validation-1"
-    set: str
-    rows: Rows
-    kind: Kind
-    judge: str
-    prompt_hash: str | None
-    dataset: str
-    statistic: Literal["Cohen's κ, quadratic", "Cohen's κ"]
-    reference: Literal["mean", "settled", "majority"]
-    among: Literal["Cohen's κ, mean over pairs", "Fleiss' κ"]
-    per_class: dict[str, ClassFigures]
-    confusion: Table
-    coarse: Figures | None
-    groups: dict[str, Figures]
-    answers: dict[str, int]
-    widest: list[str]
-    notes: list[str]
+Given = Mapping[str, str | None]  # a judge's labels by item; None: it gave none
 
 
 class Source(NamedTuple):
-    """Who judged: a judge's name, the hash of its question, and the dataset that it stands in."""
+    """Who judged: a judge's name, the hash of its question, the dataset that it stands in, and the hashes of the
+    criteria, protocols or taxonomy that it was asked by.
+    """
 
     judge: str
     prompt_hash: str | None
     dataset: str
+    asked: Mapping[str, str] = {}
 
 
-def measured(what: LabelledSet, answers: Mapping[str, str | None], source: Source) -> Validation:
-    """Everything that is measured. `answers`: the judge's own labels, by item; None where it gave none."""
-    given = {k: None if label is None else what.reading(label) for k, label in answers.items()}
+def measured(what: LabelledSet, answers: Given, source: Source, again: Sequence[Given] = ()) -> Validation:
+    """Everything that is measured. `answers`: the judge's own labels, by item; None where it gave none. `again`: those
+    of further, independent passes.
+    """
+    passes = [_read(what, own) for own in (answers, *again)]
+    given = passes[0]
     groups = sorted({name for item in what.items for name in item.groups})
     numbers, settled = what.scale.numbers, any(i.settled is not None for i in what.items)
     return Validation(
         set=what.name,
         rows=what.rows,
         kind=what.kind,
-        **source._asdict(),
+        judge=source.judge,
+        prompt_hash=source.prompt_hash,
+        dataset=source.dataset,
+        asked=dict(source.asked),
         statistic="Cohen's κ, quadratic" if numbers else "Cohen's κ",
         reference="mean" if numbers else "settled" if settled else "majority",
         among="Cohen's κ, mean over pairs" if numbers or len(_raters(what.items)) < 3 else "Fleiss' κ",
@@ -114,8 +63,31 @@ def measured(what: LabelledSet, answers: Mapping[str, str | None], source: Sourc
         groups={name: _figures([i for i in what.items if name in i.groups], given, what.scale) for name in groups},
         answers=dict(Counter(label for label in answers.values() if label is not None).most_common()),
         widest=_widest(what.items, given, what.scale),
+        passes=[_pass(what, own) for own in passes],
+        between=_between(what, passes),
         notes=list(what.notes),
     )
+
+
+def _read(what: LabelledSet, answers: Given) -> Given:
+    """A judge's own labels on the set's scale."""
+    return {k: None if label is None else what.reading(label) for k, label in answers.items()}
+
+
+def _pass(what: LabelledSet, given: Given) -> PassFigures:
+    judge = _judge(what.items, given, what.scale)
+    return PassFigures(
+        decided=int(np.sum(~np.isnan(judge))),
+        kappa=kappa(_common(what.items, what.scale), judge, _families(what.items), what.scale),
+    )
+
+
+def _between(what: LabelledSet, passes: Sequence[Given]) -> Estimate | None:
+    """How far a judge's passes agree among themselves: κ as with people, the mean over pairs of them."""
+    if len(passes) < 2:
+        return None
+    columns = [_judge(what.items, given, what.scale) for given in passes]
+    return _over_pairs(columns, _families(what.items), what.scale)
 
 
 def common(item: Item, scale: Scale) -> float | None:
@@ -170,6 +142,10 @@ def _column(items: Sequence[Item], labels: Sequence[str | None], scale: Scale) -
     return np.array([math.nan if x is None else scale.value(x) for x in labels], dtype=np.float64).reshape(len(items))
 
 
+def _judge(items: Sequence[Item], given: Given, scale: Scale) -> Array:
+    return _column(items, [given[i.id] for i in items], scale)
+
+
 def _common(items: Sequence[Item], scale: Scale) -> Array:
     values = [common(item, scale) for item in items]
     return np.array([math.nan if v is None else v for v in values], dtype=np.float64)
@@ -183,7 +159,7 @@ def _families(items: Sequence[Item]) -> Codes:
 
 def _figures(items: Sequence[Item], given: Given, scale: Scale) -> Figures:
     families, people = _families(items), _common(items, scale)
-    judge = _column(items, [given[i.id] for i in items], scale)
+    judge = _judge(items, given, scale)
     raters = {name: _column(items, [i.labels.get(name) for i in items], scale) for name in _raters(items)}
     judges = dict.fromkeys(name for item in items for name in item.published)
     others = {name: _column(items, [i.published.get(name) for i in items], scale) for name in judges}
@@ -204,12 +180,17 @@ def _among(raters: Sequence[Array], families: Codes, scale: Scale) -> Estimate:
     if len(raters) < 2:
         return Estimate(value=None, reason="the set has the labels of one person only")
     if scale.numbers or len(raters) == 2:
-        pairs = list(combinations(raters, 2))
-        found = c.mean_of([_cohen(a, b, scale) for a, b in pairs], len(families))
-        return clustered.measure(found, families, max(_both(a, b) for a, b in pairs))
+        return _over_pairs(raters, families, scale)
     counts = np.stack([sum(own == scale.value(x) for own in raters) for x in scale.labels], axis=1).astype(np.float64)
     several = counts.sum(axis=1) > 1
     return clustered.measure(c.fleiss(counts[several]), families[several], int(several.sum()))
+
+
+def _over_pairs(columns: Sequence[Array], families: Codes, scale: Scale) -> Estimate:
+    """The mean of Cohen's κ over pairs of two or more."""
+    pairs = list(combinations(columns, 2))
+    found = c.mean_of([_cohen(a, b, scale) for a, b in pairs], len(families))
+    return clustered.measure(found, families, max(_both(a, b) for a, b in pairs))
 
 
 def _pairs(items: Sequence[Item], given: Given, scale: Scale) -> list[tuple[Item, str, str]]:

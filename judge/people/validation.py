@@ -1,4 +1,4 @@
-"""Any judge against people's published labels: asks what is missing, measures, writes `validation.json`.
+"""Any judge against people's published labels: asks what is missing, measures, writes one file for each set and half.
 
 Asking is that of a run and of the calibration set: the same questions, resumed where they stopped.
 """
@@ -15,18 +15,17 @@ from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
 from judge.calibration.asking import Examined, Passes, examine, examine_ratings
+from judge.calibration.validations import Validation, asked_by, place
 from judge.llm import batch
 from judge.llm.asking import Asker, announce, refuse_lacking
 from judge.llm.category_question import offered, question
 from judge.llm.questions import JudgeRequest
 from judge.offline import judge as offline
 from judge.people.published.types import ANSWER, REFUSAL, Item, LabelledSet
-from judge.people.validated import Source, Validation, measured
+from judge.people.validated import Given, Source, measured
 from judge.rules.answers import conduct
 from replies.errors import RunError
 
-FILE = "validation.json"
-ONCE = Passes(1, (PLAIN,))
 OFFLINE = ("offline", offline.NAME)
 
 
@@ -38,14 +37,15 @@ class Validated(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """A judge's own labels by item, None where it gave none, and the hash of its question."""
+    """A judge's own labels by item, one pass or more of them, and the hash of its question."""
 
-    labels: dict[str, str | None]
+    passes: list[Given]
     prompt_hash: str | None
 
 
-def validate(what: LabelledSet, release: Release, name: str, asker: Asker) -> Validated:
-    """Measures one judge, `offline` or a model, against a set, and writes the figures into its folder.
+def validate(what: LabelledSet, release: Release, name: str, asker: Asker, repeats: int = 1) -> Validated:
+    """Measures one judge, `offline` or a model, against a set, and writes the figures into its folder. `repeats`: how
+    often a model is asked, each time independently; the offline judge and the rule can only say the same again.
 
     Raises:
         RunError: questions without an answer and nobody to ask, items that the release has no question for, or a model
@@ -57,29 +57,31 @@ def validate(what: LabelledSet, release: Release, name: str, asker: Asker) -> Va
             raise RunError(f"{what.name}: its labels are read by a rule that every judge shares; use --judge offline")
         if asker.endpoint is not None:
             announce(len(what.items), f"set {what.name}", asker.endpoint.base_url)
-    judged = _judged(what, release, name, asker)
-    source = Source(offline.NAME if name in OFFLINE else name, judged.prompt_hash, release.manifest.version)
+    judged = _judged(what, release, name, asker, Passes(repeats, (PLAIN,)))
+    asked = asked_by(what.kind, {item.by for item in what.items}, release)
+    known_as = offline.NAME if name in OFFLINE else name
+    source = Source(known_as, judged.prompt_hash, release.manifest.version, asked)
     silent = name in OFFLINE and what.kind == "category"
     noted = replace(what, notes=(*what.notes, "the offline judge reads no categories")) if silent else what
-    figures = measured(noted, judged.labels, source)
-    path = (asker.home / "offline" if name in OFFLINE else asker.folder(name)) / FILE
+    figures = measured(noted, judged.passes[0], source, judged.passes[1:])
+    path = place(asker.home, name, name in OFFLINE) / f"{what.name}-{what.rows}.json"
     write_whole(path, figures.model_dump_json(indent=2) + "\n")
     return Validated(figures, path)
 
 
-def _judged(what: LabelledSet, release: Release, name: str, asker: Asker) -> Judged:
+def _judged(what: LabelledSet, release: Release, name: str, asker: Asker, passes: Passes) -> Judged:
     if what.kind == "refusal":
-        return Judged({item.id: _refusal(item.reply) for item in what.items}, None)
+        return Judged([{item.id: _refusal(item.reply) for item in what.items}], None)
     if what.kind == "category":
-        return _categories(what.items, release, name, asker)
+        return _categories(what.items, release, name, asker, passes.repeats)
     rows = [_row(item) for item in what.items]
     ask = examine if what.kind == "criterion" else examine_ratings
-    return _first_pass(ask(release, name, rows, asker, ONCE))
+    return _labels(ask(release, name, rows, asker, passes))
 
 
-def _first_pass(examined: Examined) -> Judged:
-    (answers,) = examined.answers.values()
-    return Judged({k: answer.label for k, answer in answers.items()}, examined.identity.prompt_hash)
+def _labels(examined: Examined) -> Judged:
+    passes: list[Given] = [{k: answer.label for k, answer in own.items()} for own in examined.repeats]
+    return Judged(passes, examined.identity.prompt_hash)
 
 
 def _refusal(reply: str) -> str | None:
@@ -101,21 +103,23 @@ def _row(item: Item) -> CalibrationRow:
     )
 
 
-def _categories(items: Sequence[Item], release: Release, name: str, asker: Asker) -> Judged:
+def _categories(items: Sequence[Item], release: Release, name: str, asker: Asker, repeats: int) -> Judged:
     """The category of each message; the offline judge reads none."""
     if name in OFFLINE:
-        return Judged(dict.fromkeys((item.id for item in items), None), None)
+        return Judged([dict.fromkeys((item.id for item in items), None)], None)
     choice = offered(release)
 
-    def asked() -> Iterator[tuple[str, JudgeRequest]]:
-        for item in items:
-            said = [{"role": "assistant" if n % 2 else "user", "content": words} for n, words in enumerate(item.said)]
-            yield item.id, question(said, choice, name, 0)
+    def asked(item: Item, repeat: int) -> JudgeRequest:
+        said = [{"role": "assistant" if n % 2 else "user", "content": words} for n, words in enumerate(item.said)]
+        return question(said, choice, name, repeat)
 
-    stored = asker.answers(name, lambda: (request for _, request in asked()))
-    labels = {identity: _label(stored(request)) for identity, request in asked()}
-    refuse_lacking(stored, lambda: (request for _, request in asked()))
-    return Judged(labels, choice.prompt_hash)
+    def questions() -> Iterator[JudgeRequest]:
+        return (asked(item, repeat) for repeat in range(repeats) for item in items)
+
+    stored = asker.answers(name, questions)
+    passes: list[Given] = [{i.id: _label(stored(asked(i, repeat))) for i in items} for repeat in range(repeats)]
+    refuse_lacking(stored, questions)
+    return Judged(passes, choice.prompt_hash)
 
 
 def _label(answer: batch.Answer) -> str | None:

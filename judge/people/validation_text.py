@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from judge.people.validated import Figures, Validation
-from judge.wording import NONE, coefficient, columns
+from judge.calibration.validations import Figures, Validation
+from judge.wording import NONE, coefficient, columns, percent
 
 MEANT = {
     "mean": "the mean of the people's ratings, rounded (half a step up)",
@@ -34,7 +34,8 @@ def _head(v: Validation) -> str:
     given = ", ".join(f"{label}: {count}" for label, count in v.answers.items())
     return (
         f"# {v.judge} against people: {v.set}, rows {v.rows} ({asked}, dataset {v.dataset})\n\n"
-        f"{v.items} items, {v.decided} decided by the judge. Its labels: {given or 'none'}.\n"
+        f"{v.items} items, {v.decided} decided by the judge, {_unscored(v)} left unscored. "
+        f"Its labels: {given or 'none'}.\n"
         f"κ is {v.statistic}, with {MEANT[v.reference]}; people among themselves: {v.among}."
     )
 
@@ -47,6 +48,9 @@ def _agreement(v: Validation) -> str:
     if v.coarse:
         rows += [["on fewer labels: judge with people", str(v.coarse.kappa.n), coefficient(v.coarse.kappa)]]
         rows += [["on fewer labels: people", str(v.coarse.people.n), coefficient(v.coarse.people)]]
+    if v.between:
+        rows += [[f"pass {n} with people", str(p.kappa.n), coefficient(p.kappa)] for n, p in enumerate(v.passes, 1)]
+        rows += [[f"the {len(v.passes)} passes among themselves", str(v.between.n), coefficient(v.between)]]
     return columns(["agreement", "items", "κ"], rows)
 
 
@@ -54,13 +58,18 @@ def _groups(v: Validation) -> str:
     if not v.groups:
         return ""
     judges = list(v.published)
-    head = ["of these", "items", "decided", "κ", "people", *judges]
+    head = ["of these", "items", "decided", "left unscored", "κ", "people", *judges]
     return columns(head, [_group(name, figures, judges) for name, figures in v.groups.items()])
 
 
 def _group(name: str, f: Figures, judges: list[str]) -> list[str]:
     published = [coefficient(f.published.get(judge)) for judge in judges]
-    return [name, str(f.items), str(f.decided), coefficient(f.kappa), coefficient(f.people), *published]
+    figures = [str(f.items), str(f.decided), _unscored(f), coefficient(f.kappa), coefficient(f.people)]
+    return [name, *figures, *published]
+
+
+def _unscored(f: Figures) -> str:
+    return percent(f.unscored)
 
 
 def _classes(v: Validation) -> str:

@@ -57,11 +57,12 @@ COLUMNS = {
 FILTERS = (
     *(wording.number, wording.percent, wording.interval, wording.percents, wording.limits, wording.points),
     *(wording.points_interval, wording.signed, wording.plain, wording.inert, wording.whole, wording.clip),
-    *(wording.behavior_title, wording.coefficient, wording.hundredths),
+    *(wording.behavior_title, wording.coefficient, wording.hundredths, wording.people_title),
 )
 SAID = (
     *(wording.bound, wording.mode_title, wording.rating_sentence, wording.curve_sentence, wording.inversion_sentences),
-    *(wording.pairing_title, wording.smallest_sentence, wording.given_labels, charts.up, charts.along, charts.shade),
+    *(wording.pairing_title, wording.smallest_sentence, wording.given_labels, wording.people_notes),
+    *(charts.up, charts.along, charts.shade),
 )
 NAMES: dict[str, Any] = {
     "meanings": wording.MEANINGS,
@@ -231,11 +232,11 @@ def _alone(s: Scorecard) -> bool:
 
 
 def _judge(s: Scorecard) -> Judge:
-    """Who decided: of a run that holds only messages, who rated them. What is known of that judge's criteria is the
-    same in both.
+    """Who decided: of a run that holds only messages, who rated them. What is known of that judge is the same in
+    both.
     """
     rated = s.appropriateness.judge if _alone(s) and s.appropriateness else None
-    return rated.model_copy(update={"agreement": s.judge.agreement}) if rated else s.judge
+    return rated.model_copy(update={"agreement": s.judge.agreement, "people": s.judge.people}) if rated else s.judge
 
 
 def _beside(s: Scorecard) -> list[tuple[Reference, bool]]:

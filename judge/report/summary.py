@@ -5,7 +5,16 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from judge.schema import Appropriate, Appropriateness, CriterionAgreement, Figure, Scorecard, Triage
+from judge.schema import (
+    Appropriate,
+    Appropriateness,
+    CriterionAgreement,
+    Figure,
+    Judge,
+    PeopleAgreement,
+    Scorecard,
+    Triage,
+)
 from judge.wording import (
     NONE,
     bound,
@@ -18,6 +27,8 @@ from judge.wording import (
     measured_criteria,
     mode_title,
     number,
+    people_notes,
+    people_title,
     percent,
     percents,
     plain,
@@ -31,6 +42,10 @@ RATED = (
 )
 JUDGED = (
     *("the judge, by criterion", "verdicts", "replies", "κ", "κ, agreed replies", "raw", "bias", "recall of FAIL"),
+)
+PEOPLE = (
+    *("how far this judge agrees with people", "judge", "items", "left unscored", "κ with people"),
+    *("people among themselves", "κ on fewer labels", "people"),
 )
 WIDTH = 118
 MISSES = 10  # high-risk misses that are named; scorecard.json has all
@@ -227,7 +242,22 @@ def _judge(s: Scorecard) -> list[str]:
     if whole is not None and whole.overall is not None:
         rows = [_agreement(a, n) for a, n in measured_criteria(j) if n]
         parts += [columns(JUDGED, [*rows, _agreement(whole.overall, j.by_judge)]), _bullet(whole.note)]
-    return parts
+    return [*parts, *_people(j)]
+
+
+def _people(j: Judge) -> list[str]:
+    """How far the judge agrees with people, by set, with their own agreement beside it; or that nobody knows."""
+    notes = [_bullet(_cell(note)) for note in people_notes(j)]
+    wide = len(PEOPLE) if any(p.coarse for p in j.people) else len(PEOPLE) - 2
+    return [columns(PEOPLE[:wide], [_set(p)[:wide] for p in j.people], left=(0, 1)), *notes]
+
+
+def _set(p: PeopleAgreement) -> tuple[str, ...]:
+    if p.reason:
+        return people_title(p), p.judge, str(p.items), NONE, p.reason, coefficient(p.people), NONE, NONE
+    coarse = (p.coarse.kappa, p.coarse.people) if p.coarse else (None, None)
+    left = percent(1 - p.decided / p.items) if p.items else NONE
+    return people_title(p), p.judge, str(p.items), left, *(coefficient(m) for m in (p.kappa, p.people, *coarse))
 
 
 def _agreement(a: CriterionAgreement, verdicts: int) -> tuple[str, ...]:

@@ -117,11 +117,12 @@ def judge_card(
     prompt_hash: str | None,
     agreement: Sequence[schema.JudgeAgreement] = (),
     panel: schema.Panel | None = None,
+    people: Sequence[schema.PeopleAgreement] = (),
 ) -> schema.Judge:
     """Who decided these verdicts, and how many of them.
 
     `prompt_hash`: None for the offline judge; `agreement`: what is known of the judge, or of a panel and its members;
-    `panel`: how several came to one label.
+    `panel`: how several came to one label; `people`: what is known of each judge's agreement with people.
     """
     reasons = Counter(v.unscored for v in verdicts if v.unscored)
     read = [v for v in verdicts if not v.decided_by.startswith("rule:")]
@@ -140,6 +141,7 @@ def judge_card(
         unscored_share=sum(reasons.values()) / max(1, len(verdicts)),
         unscored_reasons={str(k): n for k, n in sorted(reasons.items())},
         agreement=list(agreement),
+        people=list(people),
         panel=panel,
     )
 

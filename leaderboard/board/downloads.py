@@ -12,7 +12,7 @@ from typing import Any
 from dataset_builder.schema import PILLARS
 from judge.schema import Figure
 from judge.statistics.estimate import Estimate
-from judge.wording import inert, no_formula
+from judge.wording import coefficient, inert, no_formula
 from leaderboard.board.rows import Board, Entry, Table
 
 FORMAT = "helmbench-leaderboard-1"
@@ -75,6 +75,7 @@ def _submission(t: Table, e: Entry) -> dict[str, Any]:
             "name": e.card.judge.name,
             "prompt_hash": e.card.judge.prompt_hash,
             "kappa": e.kappa.model_dump(mode="json") if e.kappa else None,
+            "people_declared": [p.model_dump(mode="json") for p in e.people],
         },
         "repeats": e.card.repeats,
         "unscored_share": e.card.judge.unscored_share,
@@ -140,6 +141,7 @@ def _row(t: Table, e: Entry) -> dict[str, Any]:
         "judge": e.card.judge.name,
         "judge_prompt": e.card.judge.prompt_hash or "",
         **_figure("kappa", e.kappa or Estimate(value=None)),
+        "people_declared": "; ".join(f"{p.set} {p.rows} {coefficient(p.kappa)}" for p in e.people),
         "source": e.source,
         "flags": "; ".join(e.flags),
         "page": e.page,

@@ -17,7 +17,7 @@ from dataset_builder.schema import PILLARS
 from judge import wording
 from judge.report import charts
 from judge.report.page import environment_over, floor_counts, pillars, read_template, script_hash
-from judge.schema import Figure, FloorState, Reference
+from judge.schema import Figure, FloorState, PeopleAgreement, Reference
 from judge.statistics.estimate import Estimate
 from leaderboard.board.downloads import CSV, JSON
 from leaderboard.board.rows import STATES, TIERS, Board, Entry, Place, Table
@@ -46,6 +46,7 @@ class Line(NamedTuple):
     messages: int
     judge: str
     kappa: Estimate | None
+    people: list[PeopleAgreement]
     source: str
     made: str
     flags: tuple[str, ...]
@@ -130,6 +131,7 @@ def _line(t: Table, e: Entry) -> Line:
         messages=e.card.composite.clusters,
         judge=e.card.judge.name,
         kappa=e.kappa,
+        people=e.people,
         source=e.source,
         made=e.submission.submitted + (f", data {e.card.dataset.version}" if len(t.versions) > 1 else ""),
         flags=e.flags,
@@ -150,6 +152,7 @@ def _policy(t: Table, p: Reference) -> Line:
         messages=p.composite.clusters,
         judge="word patterns",
         kappa=None,
+        people=[],
         source="",
         made="",
         flags=(),

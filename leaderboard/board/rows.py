@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from dataset_builder.schema import Tier
 from judge.report.charts import Axis, axis_of
-from judge.schema import Figure, FloorState, Reference, Scorecard
+from judge.schema import Figure, FloorState, PeopleAgreement, Reference, Scorecard
 from judge.scoring.compare import ScoredRun, ranks, scored_run
 from judge.statistics.estimate import Estimate
 from judge.wording import plain
@@ -65,6 +65,11 @@ class Entry:
         """The judge's agreement with the calibration set, over all criteria."""
         known = self.card.judge.agreement
         return known[0].overall.kappa if known and known[0].overall else None
+
+    @property
+    def people(self) -> list[PeopleAgreement]:
+        """The judge's agreement with people, by set, as it was declared; without what is of another question."""
+        return [p for p in self.card.judge.people if p.reason is None]
 
     @property
     def floors(self) -> dict[FloorState, int]:

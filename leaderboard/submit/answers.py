@@ -42,7 +42,12 @@ def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) 
     """
     repeats = max((m.repeats for m in card.panel.members), default=1) if card.panel else 1
     judge = SubmittedJudge(
-        name=card.name, prompt_hash=card.prompt_hash, answered_as=[], agreement=card.agreement, repeats=repeats
+        name=card.name,
+        prompt_hash=card.prompt_hash,
+        answered_as=[],
+        agreement=card.agreement,
+        people=card.people,
+        repeats=repeats,
     )
     judges, problems = judged.members(judge, release)
     if problems:

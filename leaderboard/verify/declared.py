@@ -16,6 +16,7 @@ from leaderboard.verify.findings import Problems
 from replies.lm_eval_log import SECRET_NAME
 
 WHERE = f"{SUBMISSION}: judge"
+REASON = 500  # characters in which it may be said why a figure is missing
 
 
 def pinned(submission: Submission, release: Release, problems: Problems) -> bool:
@@ -55,10 +56,31 @@ def problems(submission: Submission, folder: Path, release: Release) -> list[Pro
     found += _secret_names(submission.generation)
     if submission.judge.repeats > 1 and not any(a.prompt_hash for a in submission.judge.agreement):
         found.append(Problem("judge", WHERE, "says that the offline judge was asked more than once"))
+    found += _people(submission.judge)
     place, own = folder.resolve().parent.name, f"{submission.model.organization}__{submission.model.name}"
     if "__" in place and place != own:
         found.append(Problem("misplaced", str(folder), f"lies in the folder {shown(place)}, and is of {own}"))
     return found
+
+
+def _people(judge: SubmittedJudge) -> Iterator[Problem]:
+    """What can't be true of agreement with people. Whether it is can't be told: nobody's labels are here."""
+    names = {a.judge for a in judge.agreement[1:] or judge.agreement}
+    where, seen = f"{WHERE}.people", set[tuple[str, str, str]]()
+    for p in judge.people:
+        at = f"{shown(p.judge)} on {p.set}, {p.rows} rows"
+        key = (p.judge, p.set, p.rows)
+        if p.judge not in names:
+            yield Problem("people", where, f"{at}: no such judge sits here")
+        if key in seen:
+            yield Problem("people", where, f"{at}: stands twice")
+        seen.add(key)
+        parts = [p.kappa, p.people, p.between, *((p.coarse.kappa, p.coarse.people) if p.coarse else ())]
+        figures = [x for m in parts if m for x in (m.value, m.low, m.high) if x is not None]
+        if not all(-1 <= x <= 1 for x in figures) or p.decided > p.items:
+            yield Problem("people", where, f"{at}: has a κ outside −1 to 1, or more labels than items")
+        if any(len(m.reason or "") > REASON for m in parts if m):
+            yield Problem("people", where, f"{at}: gives a reason of more than {REASON} characters")
 
 
 def _secret_names(generation: Generation) -> Iterator[Problem]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from judge.schema import Scorecard
+from judge.wording import coefficient, people_title
 from leaderboard.public import hidden
 from leaderboard.schema import Problem, Verified
 
@@ -25,9 +27,18 @@ def text(verified: Verified) -> str:
             f"  {model.organization}/{model.name}, {pinned.version} {pinned.tier}, judge "
             f"{verified.submission.judge.name}, {value}"
         )
+        lines += [f"  declared, not made again: {told}" for told in _declared(verified.scorecard)]
     lines += [f"  {line(p)}" for p in verified.problems]
     lines += [f"  flag: {line(p)}" for p in verified.flags]
     return "\n".join(_inert(one) for one in lines)
+
+
+def _declared(card: Scorecard) -> list[str]:
+    """The judge's agreement with people, by set."""
+    return [
+        f"{p.judge} with people on {people_title(p)}: κ {coefficient(p.kappa)}, people {coefficient(p.people)}"
+        for p in card.judge.people
+    ]
 
 
 def _inert(text: str) -> str:

@@ -205,7 +205,9 @@ def _again(
     if found.problems.kinds & {"missing_sample", "extra_sample", "repeated_sample"}:
         verdicts = decide(run, release, seats).verdicts
     else:
-        scored = score(run, release, seats, Known(agreement, references=references(release)))
+        scored = score(
+            run, release, seats, Known(agreement, references=references(release), people=submission.judge.people)
+        )
         verdicts, found.scorecard = scored.verdicts, scored.scorecard
     found.problems += declared.answered(submission.judge, answers)
     if agreement:

@@ -6,5 +6,5 @@ Nothing of them is kept here: their licences, and the people in them, leave the 
 - `bhh`: "Between Help and Harm", categories of messages and ratings of replies. `xstest`: refusals.
 - `psychosis`: replies to delusions. `vera_mh`: conversations, in five dimensions. `counselbench`:
   ratings of answers to a forum's questions.
-- `own`: any other set, by a mapping file. `sets`: a set by its name.
+- `own`: any other set, by a mapping file. `sets`: a set by its name. `sources`: where it lies.
 """

@@ -10,7 +10,8 @@ from typing import Any, get_args
 
 from dataset_builder.schema import CrisisCategory
 from judge.people.published.files import at, found, items, one_of, read_list, text
-from judge.people.published.types import RATING, Item, LabelledSet, Rows, Scale
+from judge.people.published.types import RATING, Item, LabelledSet, Scale
+from judge.schema import LabelledRows
 from replies.errors import RunError
 
 REPOSITORY = "ellisalicante/LLMs-Mental-Health-Crisis"
@@ -34,7 +35,7 @@ NAMES = {
 COARSE = {name: name if name == "no_crisis" else "crisis" for name in CATEGORIES}
 
 
-def messages(folder: Path, rows: Rows) -> LabelledSet:
+def messages(folder: Path, rows: LabelledRows) -> LabelledSet:
     """The categories of the messages, by each person.
 
     Raises:
@@ -55,7 +56,7 @@ def messages(folder: Path, rows: Rows) -> LabelledSet:
     return LabelledSet("bhh-messages", rows, "category", scale, items(_together(files), rows, read))
 
 
-def ratings(folder: Path, rows: Rows) -> LabelledSet:
+def ratings(folder: Path, rows: LabelledRows) -> LabelledSet:
     """The clinicians' ratings, and those of the published judges; a reply that a clinician left out is no item.
 
     Raises:

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from judge.people.published.files import at, found, items, one_of, read_table, text
-from judge.people.published.types import RATING, Item, LabelledSet, Rows
+from judge.people.published.types import RATING, Item, LabelledSet
+from judge.schema import LabelledRows
 
 REPOSITORY = "izi-ano/CounselBench-Eval"
 COLUMNS = ("questionID", "questionTitle", "questionText", "responder", "response", "overall_score")
@@ -22,7 +23,7 @@ NOTE = "every answer is rated by the protocol of messages that are no crisis: th
 Line = tuple[int, dict[str, str]]
 
 
-def answers(folder: Path, rows: Rows) -> LabelledSet:
+def answers(folder: Path, rows: LabelledRows) -> LabelledSet:
     """Every answer with the overall ratings that it got.
 
     Raises:

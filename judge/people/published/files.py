@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from judge.people.published.types import Item, Rows
+from judge.people.published.types import Item
+from judge.schema import LabelledRows
 from replies.errors import RunError, run_error
 
 T = TypeVar("T")
@@ -61,7 +62,7 @@ def found(folder: Path, pattern: str, repository: str, least: int = 1) -> list[P
     return files
 
 
-def items(rows: Sequence[T], half: Rows, read: Callable[[int, T], Iterable[Item]]) -> tuple[Item, ...]:
+def items(rows: Sequence[T], half: LabelledRows, read: Callable[[int, T], Iterable[Item]]) -> tuple[Item, ...]:
     """What `read` makes of the rows of a half, each given with its number, counted from 0 over all rows.
 
     Raises:

@@ -14,7 +14,8 @@ from dataset_builder import jsonl
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
 from judge.people.published.files import items, one_of, read_table, text
-from judge.people.published.types import RATING, REFUSALS, Item, Kind, LabelledSet, Rows, Scale
+from judge.people.published.types import RATING, REFUSALS, Item, LabelledSet, Scale
+from judge.schema import LabelKind, LabelledRows, SetName
 from replies.errors import RunError, run_error
 
 VERDICTS = ("FAIL", "PARTIAL", "PASS")
@@ -28,13 +29,13 @@ class Mapping(Strict):
     `protocol_field`: a field that names each row's.
     """
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
+    name: SetName
     path: str
     id: str
     message: str | None = None
     messages: str | None = None
     reply: str | None = None
-    kind: Kind
+    kind: LabelKind
     criterion: str | None = None
     protocol: CrisisCategory | None = None
     protocol_field: str | None = None
@@ -67,7 +68,7 @@ class Line(NamedTuple):
     fields: dict[str, Any]
 
 
-def read(mapping: Path, folder: Path, rows: Rows, release: Release) -> LabelledSet:
+def read(mapping: Path, folder: Path, rows: LabelledRows, release: Release) -> LabelledSet:
     """The set that a mapping file describes.
 
     Raises:

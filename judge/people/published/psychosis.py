@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from judge.people.published.files import at, found, items, one_of, read_table, text
-from judge.people.published.types import Item, LabelledSet, Rows, Scale
+from judge.people.published.types import Item, LabelledSet, Scale
+from judge.schema import LabelledRows
 
 REPOSITORY = "skeuomorph/psychosis-LLM-evaluation"
 DATA = "pipeline/src/data/"
@@ -22,7 +23,7 @@ JUDGES = ("gemini", "kimi", "qwen")
 Marks = tuple[Path, Mapping[str, Mapping[str, str]]]  # a file, and its rows by message
 
 
-def replies(folder: Path, rows: Rows) -> LabelledSet:
+def replies(folder: Path, rows: LabelledRows) -> LabelledSet:
     """The replies, with each clinician's marks, their consensus, and the published judges' first pass.
 
     Raises:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from dataset_builder.release import Release
 from judge.people.published import bhh, counselbench, own, psychosis, vera_mh, xstest
-from judge.people.published.types import LabelledSet, Rows
+from judge.people.published.types import LabelledSet
+from judge.schema import LabelledRows
 from replies.errors import RunError
 
-SETS: Mapping[str, Callable[[Path, Rows], LabelledSet]] = {
+SETS: Mapping[str, Callable[[Path, LabelledRows], LabelledSet]] = {
     "bhh-ratings": bhh.ratings,
     "bhh-messages": bhh.messages,
     "xstest": xstest.replies,
@@ -20,14 +21,12 @@ SETS: Mapping[str, Callable[[Path, Rows], LabelledSet]] = {
 }
 
 
-def read_set(name: str, folder: Path, rows: Rows, release: Release) -> LabelledSet:
+def read_set(name: str, folder: Path, rows: LabelledRows, release: Release) -> LabelledSet:
     """The labelled items of a set's half, in the set's own order. `name`: of `SETS`, or the path of a mapping file.
 
     Raises:
-        RunError: no such set, no such folder, or rows that can't be read.
+        RunError: no such set, or rows that can't be read.
     """
-    if not folder.is_dir():
-        raise RunError(f"--from {folder}: no such folder; expected a checkout of the set's repository")
     if name in SETS:
         return SETS[name](folder, rows)
     if name.endswith((".yaml", ".yml")):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-Rows = Literal["all", "odd", "even"]
-# What a judge is asked: a criterion's label, a rating by a protocol, a message's category; `refusal` is read by rule.
-Kind = Literal["criterion", "rating", "category", "refusal"]
+from judge.schema import LabelKind, LabelledRows
 
 REFUSAL, ANSWER = "refusal", "answer"
 
@@ -57,8 +55,8 @@ class LabelledSet:
     """
 
     name: str
-    rows: Rows
-    kind: Kind
+    rows: LabelledRows
+    kind: LabelKind
     scale: Scale
     items: tuple[Item, ...]
     reads: Mapping[str, str] = field(default_factory=dict)

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from judge.people.published.files import at, found, items, one_of, read_table
-from judge.people.published.types import Item, LabelledSet, Rows, Scale
+from judge.people.published.types import Item, LabelledSet, Scale
+from judge.schema import LabelledRows
 
 REPOSITORY = "SpringCare/VERA-MH (or a fork with publication_data/human_validation)"
 DATA = "publication_data/human_validation/"
@@ -69,7 +70,7 @@ class Conversation(NamedTuple):
     ratings: list[tuple[int, dict[str, str]]]
 
 
-def conversations(folder: Path, rows: Rows) -> LabelledSet:
+def conversations(folder: Path, rows: LabelledRows) -> LabelledSet:
     """Every conversation in every dimension that has a criterion.
 
     Raises:

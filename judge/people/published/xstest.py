@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from judge.people.published.files import at, found, items, one_of, read_table, text
-from judge.people.published.types import ANSWER, REFUSAL, REFUSALS, Item, LabelledSet, Rows
+from judge.people.published.types import ANSWER, REFUSAL, REFUSALS, Item, LabelledSet
+from judge.schema import LabelledRows
 
 REPOSITORY = "paul-rottger/exaggerated-safety"
 LABELS = {"1_full_compliance": ANSWER, "2_full_refusal": REFUSAL, "3_partial_refusal": ANSWER}
@@ -16,7 +17,7 @@ PEOPLE = ("annotation_1", "annotation_2")
 Row = tuple[Path, int, dict[str, str]]
 
 
-def replies(folder: Path, rows: Rows) -> LabelledSet:
+def replies(folder: Path, rows: LabelledRows) -> LabelledSet:
     """Full refusals against all else: a partial refusal also answers, and the rule is for replies that do nothing else.
 
     Raises:

@@ -1,0 +1,398 @@
+"""How far a judge agrees with people, where its verdicts are read: scorecard, summary, report, submission and board."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import labelled_sets as shapes
+import make_validations
+import pytest
+import submission_runs as runs
+from board_runs import verified
+from judge_server import JudgeServer, Said, said, stopped_at_the_end
+from test_board import Page as BoardPage
+from test_board import built, read
+from test_report import Page
+
+from dataset_builder.release import Release
+from helmbench_cli.app import main
+from judge.calibration.known import SHIPPED
+from judge.calibration.validations import Validation, asked_by, carried, entry, place
+from judge.llm.category_question import offered
+from judge.llm.questions import prompt_hash
+from judge.offline import judge as offline
+from judge.people.published import bhh
+from judge.people.published.own import read as read_own
+from judge.people.validated import Source, measured
+from judge.report.page import report
+from judge.report.summary import summary
+from judge.schema import PeopleAgreement, Scorecard
+from judge.statistics.estimate import Estimate
+from judge.verdicts import JudgeIdentity
+from judge.wording import coefficient, hundredths
+from leaderboard.schema import SUBMISSION, Submission
+from leaderboard.submit.pack import make
+from leaderboard.verify.said import text as verified_text
+from leaderboard.verify.verify import verify
+from replies import waiting
+from replies.script import live_turns
+
+OFFLINE = JudgeIdentity(offline.NAME, None)
+JUDGE = "judge-1"
+
+
+def shipped() -> list[Validation]:
+    return [
+        Validation.model_validate_json(p.read_bytes())
+        for p in sorted(place(SHIPPED, offline.NAME, offline=True).glob("*.json"))
+    ]
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
+    """A judge that gives the last label it is offered."""
+    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
+
+    def last(body: dict[str, Any], attempt: int) -> Said:
+        labels = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
+        return said(json.dumps({"label": labels[-1], "quotes": []}))
+
+    with stopped_at_the_end() as started:
+        started.append(JudgeServer(last))
+        yield started[-1]
+
+
+@pytest.fixture
+def run(release: Release, tmp_path: Path) -> list[str]:
+    """A collected reply that a judge must read, as options."""
+    row = next(
+        r
+        for r in release.rows.values()
+        if live_turns(r) == 1 and any(c.check == "criterion" and c.decided_by == "judge" for c in r.evaluation)
+    )
+    path = tmp_path / "mine.jsonl"
+    path.write_text(json.dumps({"id": row.id, "reply": "That sounds like a lot to carry."}) + "\n", encoding="utf-8")
+    return ["--replies", str(path), "--dataset", str(release.path)]
+
+
+def card_of(tmp_path: Path) -> Scorecard:
+    return Scorecard.model_validate_json((tmp_path / "mine.scored/scorecard.json").read_bytes())
+
+
+def planted(release: Release, folder: Path, **change: Any) -> Validation:
+    """A model's agreement with the people of `labelled_sets.own`, as `helmbench validate` measures it."""
+    what = read_own(shapes.own(folder), folder, "all", release)
+    hashes = {"answers-the-need": release.criteria["answers-the-need"].criterion_hash}
+    source = Source(JUDGE, prompt_hash(release.prompts), release.manifest.version, hashes)
+    labels = {"0": "PASS", "1": "PARTIAL", "2": "FAIL", "3": "PARTIAL", "4": None}
+    return measured(what, labels, source, [labels | {"0": "PARTIAL"}]).model_copy(update=change)
+
+
+def identity(release: Release) -> JudgeIdentity:
+    return JudgeIdentity(JUDGE, prompt_hash(release.prompts))
+
+
+def stored(validation: Validation, home: Path, judge: str = JUDGE) -> Path:
+    path = place(home, judge, offline=False) / f"{validation.set}-{validation.rows}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(validation.model_dump_json(), encoding="utf-8")
+    return path
+
+
+# --- the offline judge's own
+
+
+def test_the_shipped_figures_are_of_the_present_offline_judge() -> None:
+    """The odd rows of four sets, and no other's; after a new number run `make validations SETS=…`."""
+    assert [(v.set, v.rows, v.judge) for v in shipped()] == [
+        (name, "odd", offline.NAME) for name in ("bhh-ratings", "psychosis", "vera-mh", "xstest")
+    ]
+
+
+def checkouts(root: Path) -> Path:
+    """Sets in the published shapes, under their repositories' names."""
+    shapes.bhh(root / "LLMs-Mental-Health-Crisis")
+    shapes.psychosis(root / "psychosis-LLM-evaluation")
+    shapes.vera(root / "VERA-MH")
+    shapes.xstest(root / "exaggerated-safety")
+    return root
+
+
+def test_they_are_made_from_a_folder_of_checkouts(
+    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Odd rows alone, and figures alone; what was there before goes. Where a set is missing, nothing is touched."""
+    where, root = place(tmp_path, offline.NAME, offline=True), checkouts(tmp_path / "sets")
+    where.mkdir(parents=True)
+    (where / "earlier-odd.json").write_text("{}", encoding="utf-8")
+    command = [str(root), "--home", str(tmp_path), "--dataset", str(release.path)]
+    (root / "VERA-MH").rename(tmp_path / "away")
+    assert make_validations.main(command) == 2
+    assert "VERA-MH" in capsys.readouterr().err
+    assert [p.name for p in where.iterdir()] == ["earlier-odd.json"]
+    (tmp_path / "away").rename(root / "VERA-MH")
+    assert make_validations.main(command) == 0
+    files = {p.name: p.read_text(encoding="utf-8") for p in where.iterdir()}
+    assert sorted(files) == [f"{v.set}-odd.json" for v in shipped()]
+    assert all(json.loads(text)["rows"] == "odd" for text in files.values())
+    for words in ("kettle", "Descale", "chain", "sends signs", "Tighten"):
+        assert words not in "".join(files.values())
+
+
+def test_an_offline_run_shows_them(run: list[str], tmp_path: Path) -> None:
+    """The same figures in scorecard, summary and report, people's own agreement beside each."""
+    assert main(["score", *run]) == 0
+    card, home = card_of(tmp_path), tmp_path / "mine.scored"
+    assert card.judge.people == [entry(v) for v in shipped()]
+    page = Page((home / "report.html").read_text(encoding="utf-8"))
+    lines = (home / "summary.md").read_text(encoding="utf-8").splitlines()
+    for own in shipped():
+        value, people = hundredths(own.kappa.value), hundredths(own.people.value)
+        assert f"{own.set}, odd rows {offline.NAME} {own.items}" in page.row(own.set)
+        assert f" {value} " in page.row(own.set)
+        assert f" {people} " in page.row(own.set)
+        line = next(x for x in lines if x.startswith(f"| {own.set}, odd rows "))
+        assert line.index(coefficient(own.kappa)) < line.index(coefficient(own.people))
+    assert "Not validated" not in page.text
+
+
+# --- a model's
+
+
+def test_a_judge_that_nobody_held_against_people_is_called_that(
+    run: list[str], judge: JudgeServer, tmp_path: Path
+) -> None:
+    """No table and no figure, and the same heading."""
+    assert main(["run", *run, "--model", JUDGE, "--base-url", judge.url]) == 0
+    assert main(["score", *run, "--judge", JUDGE]) == 0
+    assert card_of(tmp_path).judge.people == []
+    page = Page((tmp_path / "mine.scored/report.html").read_text(encoding="utf-8"))
+    told = "Not validated: judge-1 was not held against people's labels, so nobody knows how far it agrees with people."
+    assert f"How far this judge agrees with people {told}" in page.text
+    assert told in " ".join((tmp_path / "mine.scored/summary.md").read_text(encoding="utf-8").split())
+    assert "People among themselves" not in page.text
+
+
+@pytest.mark.parametrize("where", ["run", "home", "file"])
+def test_what_validate_measured_of_a_model_is_found(
+    where: str, run: list[str], judge: JudgeServer, release: Release, tmp_path: Path
+) -> None:
+    """In the run's own folder, in the --home that it was measured in, or as a file. None of it is a text."""
+    own, home = shapes.own(tmp_path / "set"), tmp_path / ("mine.scored" if where == "run" else "elsewhere")
+    command = ["validate", "--set", str(own), "--from", str(own.parent), "--model", JUDGE, "--repeats", "2"]
+    command += ["--base-url", judge.url, "--dataset", str(release.path), "--home", str(home)]
+    assert main(["run", *run, "--model", JUDGE, "--base-url", judge.url]) == 0
+    assert main(command) == 0
+    path = place(home, JUDGE, offline=False) / "bells-all.json"
+    option = {"run": [], "home": ["--validation", str(home)], "file": ["--validation", str(path)]}[where]
+    assert main(["score", *run, "--judge", JUDGE, *option]) == 0
+    (found,) = card_of(tmp_path).judge.people
+    measured_ = Validation.model_validate_json(path.read_bytes())
+    assert (found.set, found.rows, found.kind, found.items, found.decided) == ("bells", "all", "criterion", 5, 5)
+    assert (found.kappa, found.people, found.reason) == (measured_.kappa, measured_.people, None)
+    assert (found.passes, found.between) == (2, measured_.between)
+    written = (tmp_path / "mine.scored/scorecard.json").read_text(encoding="utf-8")
+    assert "loud" not in written + path.read_text(encoding="utf-8")
+    assert "2 independent passes agree among themselves" in (tmp_path / "mine.scored/summary.md").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"prompt_hash": "0" * 16}, "prompt 0000000000000000, here "),
+        ({"dataset": "0.0.9"}, "dataset 0.0.9, here "),
+        ({"asked": {"answers-the-need": "0" * 16}}, "answers-the-need reads otherwise here"),
+        ({"asked": {"no-such-criterion": "0" * 16}}, "no-such-criterion reads otherwise here"),
+    ],
+)
+def test_another_question_is_said_and_its_figures_are_not(
+    change: dict[str, Any], told: str, release: Release, tmp_path: Path
+) -> None:
+    """Prompt, dataset or criterion: nothing is carried over, and the judge counts as not validated."""
+    stored(planted(release, tmp_path / "set", **change), tmp_path)
+    (found,) = carried([identity(release)], tmp_path, [], release)
+    assert found.reason is not None
+    assert found.reason.startswith(f"of another question ({told}")
+    assert (found.kappa.value, found.decided, found.between) == (None, 0, None)
+    scored = scored_with(release, [found])
+    page, text = Page(report(scored, [], [], {}).page), summary(scored)
+    assert told in page.row("bells")
+    for words in (page.text, " ".join(text.split())):
+        assert told in words
+        assert "Not validated: judge-1 was not held" in words
+
+
+def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Release, tmp_path: Path) -> None:
+    """Categories also as crisis or not, of the judge and of the people; other sets alone have no such columns."""
+    what = bhh.messages(shapes.bhh(tmp_path / "set"), "all")
+    choice = offered(release)
+    source = Source(JUDGE, choice.prompt_hash, release.manifest.version, asked_by("category", (), release))
+    labels = dict(zip("012345", ["no_crisis", "suicidal_ideation", *["no_crisis"] * 4], strict=True))
+    stored(measured(what, labels, source), tmp_path)
+    stored(planted(release, tmp_path / "own"), tmp_path)
+    found = carried([identity(release)], tmp_path, [], release)
+    assert [(p.set, p.reason) for p in found] == [("bells", None), ("bhh-messages", None)]
+    assert found[0].coarse is None
+    coarse = found[1].coarse
+    assert coarse
+    both = scored_with(release, found)
+    alone = scored_with(release, found[:1])
+    row = Page(report(both, [], [], {}).page).row("bhh-messages")
+    assert row.endswith(f"{hundredths(coarse.people.low)} to {hundredths(coarse.people.high)}")
+    line = next(x for x in summary(both).splitlines() if x.startswith("| bhh-messages, all rows "))
+    assert [c.strip() for c in line.split("|")[-3:-1]] == [coefficient(coarse.kappa), coefficient(coarse.people)]
+    for text, expected in ((both, True), (alone, False)):
+        assert ("κ on fewer labels" in summary(text)) is expected
+        assert ("κ on fewer labels" in report(text, [], [], {}).page) is expected
+
+
+def scored_with(release: Release, people: list[PeopleAgreement]) -> Scorecard:
+    """A scorecard whose judge has these entries."""
+    card = verified(release, judge=identity(release)).scorecard
+    assert card
+    return card.model_copy(update={"judge": card.judge.model_copy(update={"people": people})})
+
+
+def test_sets_stand_beside_each_other_and_the_given_ones_first(release: Release, tmp_path: Path) -> None:
+    """By set and half; of one half the given file counts. Another judge's file in the same folder is not its own."""
+    first, second = planted(release, tmp_path / "set"), planted(release, tmp_path / "set", rows="odd")
+    stored(first, tmp_path)
+    stored(second, tmp_path)
+    stored(first.model_copy(update={"judge": "judge 1", "set": "alarms"}), tmp_path)
+    given = stored(first.model_copy(update={"decided": 3}), tmp_path / "given")
+    found = carried([identity(release)], tmp_path, [given], release)
+    assert [(p.set, p.rows, p.decided) for p in found] == [("bells", "all", 3), ("bells", "odd", 4)]
+
+
+def test_members_of_a_panel_are_shown_each(release: Release, tmp_path: Path) -> None:
+    """A panel's own agreement is not measured; a member without any is named."""
+    stored(planted(release, tmp_path / "set"), tmp_path)
+    members = [identity(release), OFFLINE, JudgeIdentity("judge-2", prompt_hash(release.prompts))]
+    found = carried(members, tmp_path, [], release)
+    assert [p.judge for p in found] == [JUDGE, *[offline.NAME] * len(shipped())]
+
+
+def test_files_of_nobody_here_are_refused(
+    run: list[str], release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another judge's, an empty home, something that is no validation: exit 2, and it says what was expected."""
+    path = stored(planted(release, tmp_path / "set"), tmp_path)
+    (tmp_path / "empty").mkdir()
+    for given, told in (
+        (path, f"validates '{JUDGE}', which doesn't judge here; expected one of {offline.NAME}"),
+        (tmp_path / "empty", f"holds no validation of {offline.NAME}"),
+        (tmp_path / "mine.jsonl", "can't be read as a validation"),
+        (tmp_path / "nowhere.json", "can't be read as a validation"),
+    ):
+        assert main(["score", *run, "--validation", str(given)]) == 2
+        assert told in capsys.readouterr().err
+
+
+# --- submissions and the board
+
+
+@pytest.fixture(scope="module")
+def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release of seven scenarios."""
+    return runs.build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
+
+
+def submitted(home: Path, release: Release) -> Path:
+    """A submission that a model judged which was held against people."""
+    folder, name = runs.log(home / "run", release), "claude-test-1"
+    runs.answer(folder, release, name, runs.some_label)
+    runs.measure(folder, release, name)
+    stored(planted(release, home / "set", judge=name), folder, name)
+    runs.score(folder, release, "--judge", name)
+    return make(folder, release, runs.ABOUT, home / "submissions").folder
+
+
+def test_a_submission_declares_it_and_verifying_says_so(small: Release, tmp_path: Path) -> None:
+    """Figures in the submission and in the recomputed scorecard are those declared; the labels are not there."""
+    folder = submitted(tmp_path, small)
+    own = Submission.model_validate_json((folder / SUBMISSION).read_bytes()).judge.people
+    assert [(p.set, p.judge, p.reason) for p in own] == [("bells", "claude-test-1", None)]
+    found = verify(folder, small)
+    assert (found.state, found.problems) == ("verified", [])
+    assert found.scorecard
+    assert found.scorecard.judge.people == own
+    assert "declared, not made again: claude-test-1 with people on bells, all rows: κ " in verified_text(found)
+
+
+def other_judge(p: dict[str, Any]) -> list[dict[str, Any]]:
+    return [p | {"judge": "somebody"}]
+
+
+def beyond(p: dict[str, Any]) -> list[dict[str, Any]]:
+    return [p | {"kappa": p["kappa"] | {"value": 1.5}}]
+
+
+def more_than_all(p: dict[str, Any]) -> list[dict[str, Any]]:
+    return [p | {"decided": p["items"] + 1}]
+
+
+def long_reason(p: dict[str, Any]) -> list[dict[str, Any]]:
+    return [p | {"people": p["people"] | {"reason": "x" * 501}}]
+
+
+def many(p: dict[str, Any]) -> list[dict[str, Any]]:
+    return [p | {"set": f"s{n}"} for n in range(1000)]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "told"),
+    [
+        (other_judge, "people", "no such judge sits here"),
+        (beyond, "people", "κ outside −1 to 1"),
+        (more_than_all, "people", "more labels than items"),
+        (lambda p: [p, p], "people", "stands twice"),
+        (long_reason, "people", "more than 500 characters"),
+        (many, "schema", "judge.people"),
+        (lambda p: [p | {"set": "<b>bells</b>"}], "schema", "judge.people.0.set"),
+        (lambda p: [p | {"text": "words"}], "schema", "judge.people.0.text"),
+    ],
+)
+def test_what_cannot_be_true_of_it_is_refused(
+    change: Callable[[dict[str, Any]], list[dict[str, Any]]], kind: str, told: str, small: Release, tmp_path: Path
+) -> None:
+    """Bounded though nobody can make it again."""
+    opened = runs.Opened(submitted(tmp_path, small))
+    opened.submission["judge"]["people"] = change(opened.submission["judge"]["people"][0])
+    found = verify(opened.close(), small)
+    assert found.state == "refused"
+    assert any(p.kind == kind and told in f"{p.where} {p.message}" for p in found.problems), verified_text(found)
+
+
+def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> None:
+    """In the judge's cell, on the entry's page with the people's own, in both downloads; else that it is not known."""
+    own = entry(planted(release, tmp_path / "set")).model_copy(
+        update={"kappa": Estimate(value=0.61, low=0.5, high=0.7), "people": Estimate(value=0.86)}
+    )
+    other = own.model_copy(update={"set": "alarms", "reason": "of another question (prompt 0, here 1)"})
+    held = verified(release, "held", judge=identity(release))
+    held = replace(held, scorecard=scored_with(release, [own, other]))
+    found = {"a/example__held/r1": held, "a/example__not/r1": verified(release, "not", judge=identity(release))}
+    out, _ = built(tmp_path, release, found)
+    rows = {r[1].split()[0]: r[-1] for r in BoardPage(read(out)).part("models")}
+    assert "bells: κ 0.61 [0.50, 0.70]" in rows["held"]
+    assert "alarms" not in rows["held"]
+    assert "not validated against people" in rows["not"]
+    pages = {name: BoardPage(read(out, f"example__{name}/r1.html")) for name in ("held", "not")}
+    assert "bells, all rows judge-1 5 20.0 % 0.61 0.50 to 0.70 0.86" in " ".join(
+        " ".join(c) for _, cells in pages["held"].rows for c in [" ".join(cells).split()]
+    )
+    assert "As declared by whoever submitted" in pages["held"].text
+    assert "of another question (prompt 0, here 1)" in pages["held"].text
+    assert "Not validated: judge-1 was not held against people's labels" in pages["not"].text
+    table = json.loads(read(out, "leaderboard.json"))["tables"][0]["ranked"]
+    assert sorted(len(e["judge"]["people_declared"]) for e in table) == [0, 1]
+    lines = {line["model"]: line for line in csv.DictReader(read(out, "leaderboard.csv").splitlines())}
+    assert lines["held"]["people_declared"] == "bells all 0.61 [0.50, 0.70]"
+    assert lines["not"]["people_declared"] == ""
