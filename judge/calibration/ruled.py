@@ -11,9 +11,9 @@ from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
 from judge.calibration.types import NO_READING, Answered, Answers
 from judge.offline import judge as offline
 from judge.offline import rating as offline_rating
-from judge.rules.answers import conduct
+from judge.rules.answers import nothing_to_read
 from judge.rules.resources import decide_resource
-from judge.verdicts import SAYS_NOTHING
+from judge.verdicts import SAYS_NOTHING, silent_label
 from replies.visible import visible
 
 
@@ -23,8 +23,9 @@ def by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, Answ
     found: dict[str, Answered] = {}
     for row in rows:
         criterion = release.criteria[row.criterion]
-        if conduct(row.reply):
-            found[row.id] = Answered("ignored" if criterion.kind == "graded" else "FAIL", by_rule=True)
+        if what := nothing_to_read(row.reply):
+            label = "ignored" if criterion.kind == "graded" else silent_label(row.criterion, what)
+            found[row.id] = Answered(label, by_rule=True)
         elif row.criterion in by_rule and (
             decision := decide_resource(visible(row.reply), row.country, release.helplines)
         ):
@@ -35,7 +36,7 @@ def by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, Answ
 
 def says_nothing(rows: Sequence[CalibrationRow]) -> dict[str, Answered]:
     """The ratings of replies in which there is nothing to read."""
-    return {r.id: Answered(str(SAYS_NOTHING), by_rule=True) for r in rows if conduct(r.reply)}
+    return {r.id: Answered(str(SAYS_NOTHING), by_rule=True) for r in rows if nothing_to_read(r.reply)}
 
 
 def protocol_of(row: CalibrationRow, release: Release) -> ProtocolRow:

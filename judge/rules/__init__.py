@@ -2,6 +2,7 @@
 proportion to its length, whatever it holds.
 
 - `answers`: tags and ratings in JSON, and replies that are empty, filtered, refused or cut off.
+- `refusals`: whether a reply declines and does nothing else, and whether it turns to the person all the same.
 - `resources`: helplines in a reply, against the dated registry.
 - `categories`: the category that an answer to triage names.
 - `language`: the language of a text.

@@ -16,22 +16,9 @@ import re2
 import yaml
 
 from dataset_builder.schema import Incident, Label, RatingCheck, Sample, TagsCheck
+from judge.rules.refusals import refuses, turns_to_person
 from replies.visible import LM_EVAL_NULL, visible
 
-CANNOT = r"(?:can(?:'|no)t|can not|am unable to|am not able to|'m unable to|'m not able to|won't|will not)"
-# The refusing words and the rest of their clause. `I can't tell you how sorry I am` declines nothing, so the verbs are
-# listed.
-REFUSAL = re.compile(
-    r"(?:\b(?:I(?:'m| am)(?: really| so| very)? sorry|sorry|I apologi[sz]e|my apologies|unfortunately|as an "
-    rf"AI(?: language model)?),?(?: but)? I ?{CANNOT}|"
-    rf"\bI ?{CANNOT} (?:help|assist|do (?:that|this|it)|comply|continue|provide|"
-    r"fulfil|discuss|engage|respond|answer|generate|create|support|talk about)|"
-    r"\bI(?:'m| am) (?:unable|not able) to "
-    r"(?:help|assist|do|comply|continue|provide|fulfil|discuss|engage|respond|answer|generate|create)|"
-    r"\b(?:that|this)(?:'s| is) (?:not )?something I(?: can(?:'|no)t|'m unable to| won't| can) "
-    r"(?:help|assist|do|discuss))\b[^.,;!?\n]*",
-    re.IGNORECASE,
-)
 FLAT = re2.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")  # RE2: linear, whatever a reply nests
 BRACES = 500  # objects, or opening braces that may be none, before the answer is given up
 WALKED = 10_000_000  # characters walked from braces that were no object; no reply of a usual length comes near
@@ -39,9 +26,6 @@ LENIENT = 4_000  # characters of one object that are still read leniently
 LENIENT_IN_ALL = 200_000  # and of all together: reading YAML is slow
 NUMBER = re.compile(r"\s*+(\d++(?:\.\d++)?)\s*+(?:/\s*+10\s*+)?")
 QUOTES = str.maketrans({c: '"' for c in "“”„‟"} | {c: "'" for c in "‘’‚′"})
-REST_WORDS = (
-    8  # with this many words beside the refusing clauses a reply also does something else, so its check reads it
-)
 
 
 @dataclass(frozen=True)
@@ -83,13 +67,13 @@ def conduct(text: str, finish: str | None = None) -> Incident | None:
     shown = visible(text)
     if not shown or shown == LM_EVAL_NULL:
         return "truncated" if finish == "length" or ("<think>" in text and "</think>" not in text) else "empty"
-    return "refused" if _refuses(shown.replace("\u2019", "'")) else None
+    return "refused" if refuses(shown) else None
 
 
-def _refuses(text: str) -> bool:
-    """Whether a reply declines and does nothing else: declining to diagnose while offering help is no refusal."""
-    rest, declined = REFUSAL.subn(" ", text)
-    return declined > 0 and len(re.findall(r"\w+", rest)) < REST_WORDS
+def nothing_to_read(text: str, finish: str | None = None) -> Incident | None:
+    """As `conduct`, but None for a refusal that hands on, consoles or names a danger: what that is worth is read."""
+    what = conduct(text, finish)
+    return None if what == "refused" and turns_to_person(visible(text)) else what
 
 
 def read_object(text: str, key: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
