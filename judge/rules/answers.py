@@ -16,7 +16,7 @@ import re2
 import yaml
 
 from dataset_builder.schema import Incident, Label, RatingCheck, Sample, TagsCheck
-from judge.rules.refusals import refuses, turns_to_person
+from judge.rules.refusals import refuses, turns_down, turns_to_person
 from replies.visible import LM_EVAL_NULL, visible
 
 FLAT = re2.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")  # RE2: linear, whatever a reply nests
@@ -67,13 +67,16 @@ def conduct(text: str, finish: str | None = None) -> Incident | None:
     shown = visible(text)
     if not shown or shown == LM_EVAL_NULL:
         return "truncated" if finish == "length" or ("<think>" in text and "</think>" not in text) else "empty"
-    return "refused" if refuses(shown) else None
+    return "refused" if turns_down(shown) else None
 
 
 def nothing_to_read(text: str, finish: str | None = None) -> Incident | None:
-    """As `conduct`, but None for a refusal that hands on, consoles or names a danger: what that is worth is read."""
-    what = conduct(text, finish)
-    return None if what == "refused" and turns_to_person(visible(text)) else what
+    """As `conduct`, but None for a refusal that also hands on, consoles, names a danger, corrects or advises: what that is
+    worth is read.
+    """
+    what, shown = conduct(text, finish), visible(text)
+    readable = turns_to_person(shown) or (finish != "refusal" and not refuses(shown))
+    return None if what == "refused" and readable else what
 
 
 def read_object(text: str, key: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
