@@ -15,6 +15,7 @@ from dataset_builder.prompts import CONTENT
 SCENARIO = """---
 id: P4-B2-S1
 title: Small
+job: Chats with the user.
 review: draft
 sources: none yet
 crisis_category: no_crisis

@@ -25,7 +25,7 @@ from judge.calibration.known import SHIPPED, of_judge
 from judge.calibration.labels import calibrate
 from judge.calibration.types import Answered, Calibration, calibration_hash
 from judge.llm import batch
-from judge.llm.questions import JudgeRequest, for_calibration, prompt_hash, rating_request, roles
+from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request
 from judge.offline import judge as offline
 from judge.schema import CriterionAgreement
 from judge.verdicts import JudgeIdentity
@@ -245,7 +245,7 @@ Serve = Callable[[Callable[[str, str], str]], JudgeServer]
 def asked_to_rate(row: CalibrationRow, release: Release) -> JudgeRequest:
     """The request to rate a row of the rating calibration set."""
     protocol = next(p for p in release.protocols.values() if p.category == row.criterion)
-    return rating_request(protocol, roles(row.said), row.reply, row.country, release, "judge-1")
+    return rating_request(protocol, calibrated(row), release, "judge-1")
 
 
 @pytest.fixture
