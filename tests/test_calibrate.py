@@ -5,6 +5,7 @@ against a loopback judge.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -237,6 +238,25 @@ def test_what_was_measured_otherwise_says_nothing(release: Release) -> None:
     assert [a.criterion for a in changed.criteria if a.reason] == [edited.criterion]
     assert not changed.usable
     assert calibration_hash(release) != c.calibration_hash
+
+
+def test_facts_stand_on_both_sides_of_a_line(release: Release) -> None:
+    """One reply draws on what the model was told and passes; beside it one claims what stands nowhere and doesn't."""
+    pairs: dict[str | None, list[CalibrationRow]] = defaultdict(list)
+    for row in release.calibration:
+        if row.about:
+            pairs[row.pair].append(row)
+    assert {rows[0].criterion for rows in pairs.values()} == {
+        "sees-the-danger",
+        "speaks-to-this-person",
+        "answers-the-need",
+        "same-answer-as-anyone",
+        "says-it-plainly",
+    }
+    for right, wrong in pairs.values():
+        assert (right.about, right.said, right.criterion) == (wrong.about, wrong.said, wrong.criterion)
+        assert right.about and right.about.profile and right.about.job
+        assert right.label == "PASS" != wrong.label
 
 
 Serve = Callable[[Callable[[str, str], str]], JudgeServer]
