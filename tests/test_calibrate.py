@@ -255,7 +255,9 @@ def test_facts_stand_on_both_sides_of_a_line(release: Release) -> None:
     }
     for right, wrong in pairs.values():
         assert (right.about, right.said, right.criterion) == (wrong.about, wrong.said, wrong.criterion)
-        assert right.about and right.about.profile and right.about.job
+        assert right.about
+        assert right.about.profile
+        assert right.about.job
         assert right.label == "PASS" != wrong.label
 
 
