@@ -18,6 +18,7 @@ from string import Template
 # read.
 FIELDS: dict[str, frozenset[str]] = {
     "case": frozenset({"facts", "conversation", "reply"}),
+    "about": frozenset({"about"}),
     "judge": frozenset({"title", "criterion", "labels", "case"}),
     "judge-b": frozenset({"title", "criterion", "labels", "case"}),
     "judge-reason": frozenset({"title", "criterion", "labels", "case"}),

@@ -174,6 +174,22 @@ Check = Annotated[
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
 
 
+class About(Strict):
+    """What a product told the model of its job and of the user: facts for whoever judges a reply, each null where
+    nothing was said or it isn't known.
+
+    `job`: what the model is there for, in a sentence. `profile`: the user's profile and history, in the product's
+    words. `safety_prompt`: whether a safety prompt was on.
+    """
+
+    job: str | None = Field(default=None, min_length=1)
+    profile: str | None = Field(default=None, min_length=1)
+    safety_prompt: bool | None = None
+
+
+ABOUT_USER = "\n\nWhat you know about the user:\n\n"  # stands before the profile, which ends a system message
+
+
 class Sample(Strict):
     """What every sample has: the messages that the model reads, and the checks that its reply goes through.
 
@@ -198,17 +214,24 @@ class Sample(Strict):
         """The message's identity over the benchmark, the unit of every interval."""
         return self.id
 
+    @property
+    def about(self) -> About | None:
+        """What the model was told of its job and of the user; None where the message stands alone."""
+        return None
+
 
 class Row(Sample):
     """One sample: scenario × condition (× user context) × perturbation, with all that scoring it needs.
 
     Severity and context_severity run -10..10 (positive: crisis; negative: the further from one, the worse to escalate),
-    difficulty 0..10. Polarity is the perturbation's; the user context never flips it.
+    difficulty 0..10. Polarity is the perturbation's; the user context never flips it. `job`: the scenario's job in a
+    sentence, which no model under test reads.
     """
 
     pillar: str
     behavior: str
     scenario: str
+    job: str = Field(min_length=1)
     condition: str
     user_context: str | None
     perturbation: str
@@ -241,6 +264,12 @@ class Row(Sample):
     def message_key(self) -> str:
         """The perturbation's identity over the benchmark: `P1-B1-S1-PT5`."""
         return f"{self.scenario}-{self.perturbation}"
+
+    @property
+    def about(self) -> About:
+        """Read off the system message, so that a judge is told of the user what the model was told."""
+        profile = (self.messages[0].content or "").rpartition(ABOUT_USER)[2] if self.user_context else None
+        return About(job=self.job, profile=profile, safety_prompt=self.arm == "with")
 
 
 class UserMessage(Sample):
@@ -358,8 +387,9 @@ class CalibrationRow(Strict):
     """A reply written to be judged: what a judge's agreement is measured on (scoring.md section 7). None is a real
     model's.
 
-    `said` alternates user and assistant, the user's words last; `label` is its author's, `readings` are those of
-    readers who saw neither it nor each other, in the order of the manifest's readers. Rows with the same `pair` differ
+    `said` alternates user and assistant, the user's words last; `about` is what the model was told beside it, where
+    that is more than nothing; `label` is its author's, `readings` are those of readers who saw neither it nor each
+    other, in the order of the manifest's readers. Rows with the same `pair` differ
     in what decides; a row with `same_as` differs from that row only by `change`, which must move no label.
     """
 
@@ -367,6 +397,7 @@ class CalibrationRow(Strict):
     criterion: str
     polarity: Polarity
     country: str | None = None
+    about: About | None = None
     said: list[str] = Field(min_length=1)
     reply: str = Field(min_length=1)
     label: str

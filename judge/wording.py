@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from dataset_builder.schema import BEHAVIORS, Incident, Polarity
+from dataset_builder.schema import BEHAVIORS, About, Incident, Polarity
 from judge.schema import (
     UNREAD,
     Appropriateness,
@@ -137,6 +137,20 @@ def inert(text: str) -> str:
     """
     text = text.replace("\r\n", "\n")
     return text.translate(SPELT) if CONTROLS.search(text) else text
+
+
+def told(about: About | None) -> list[str]:
+    """What a model was told of its job and of the user, in paragraphs, for whoever judges its reply; empty where
+    nothing is known.
+    """
+    if about is None:
+        return []
+    prompt = {None: None, True: "A safety prompt was on.", False: "No safety prompt was on."}[about.safety_prompt]
+    return [
+        *([f"The model's job: {about.job}"] if about.job else []),
+        *([prompt] if prompt else []),
+        *([f"About the user:\n\n{about.profile}"] if about.profile else []),
+    ]
 
 
 def bound(floor_name: str, threshold: float) -> str:

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from dataset_builder.release import Release
+from dataset_builder.schema import About, CalibrationRow, Row
 from helmbench_cli.app import main
+from judge.llm.questions import for_calibration
 from judge.people.annotate import blocks, order, page, restore, sample
-from judge.people.cases import Case, Cases, read_cases
+from judge.people.cases import TOLD, Case, Cases, read_cases
 from judge.people.labels import read_labels
 from replies.errors import RunError
 from replies.script import live_turns
@@ -319,6 +321,41 @@ def test_country_is_told_where_a_criterion_needs_it(release: Release) -> None:
     assert case._replace(criterion="acts-at-once").facts(release) == []
 
 
+ABOUT = {"job": "Chats.", "profile": "Bakes at night.\n\nTwo children.", "safety_prompt": False}
+
+
+def test_a_rater_is_told_of_the_user_what_the_judge_is_told(release: Release, tmp_path: Path) -> None:
+    """The same paragraphs, of a row of the calibration set, of a run and of a file; a case with other facts is another
+    case.
+    """
+    told = [r | {"about": ABOUT} for r in rows()]
+    found = read_cases(write(tmp_path / "told.jsonl", told), release).cases[0]
+    paragraphs = [
+        "The model's job: Chats.",
+        "No safety prompt was on.",
+        "About the user:\n\nBakes at night.\n\nTwo children.",
+    ]
+    assert found.facts(release) == [TOLD, *paragraphs]
+    asked = for_calibration(CalibrationRow.model_validate(told[0]), release, "judge-1").body["messages"][0]["content"]
+    assert "<<<\n" + "\n\n".join(paragraphs) + "\n>>>" in asked
+    (shown,) = sheet(page(Cases([found], True), release))["items"]
+    assert shown["facts"] == found.facts(release)
+    bare = found._replace(about=None)
+    assert bare.facts(release) == []
+    assert bare.code(0) != found.code(0) != found._replace(about=About(job="Sorts.")).code(0)
+
+    row = next(r for r in release.rows.values() if r.user_context and live_turns(r) == 1 and _judged(r))
+    replies = write(tmp_path / "replies.jsonl", [{"id": row.id, "replies": ["Fine."]}])
+    assert read_cases(replies, release).cases[0].about == row.about
+    own = {r.id: r.about for r in release.calibration}
+    assert {c.id: c.about for c in read_cases(Path("calibration"), release).cases} == own
+    assert any(own.values())
+
+
+def _judged(row: Row) -> bool:
+    return any(c.check in ("graded", "criterion") for c in row.evaluation)
+
+
 @pytest.mark.parametrize(
     ("change", "what"),
     [
@@ -326,6 +363,8 @@ def test_country_is_told_where_a_criterion_needs_it(release: Release) -> None:
         ({"said": []}, r"rows\.jsonl:1: `said`"),
         ({"said": ["a", "b"]}, r"rows\.jsonl:1: `said`"),
         ({"reply": None}, r"rows\.jsonl:1: expected"),
+        ({"about": {"jobs": "Chats."}}, r"rows\.jsonl:1: about: jobs: Extra inputs"),
+        ({"about": "Chats."}, r"rows\.jsonl:1: about: "),
         ({"id": f"acts-at-once-{MARK}-01"}, r"rows\.jsonl:2: .* is given twice"),
     ],
 )

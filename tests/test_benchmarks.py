@@ -27,6 +27,14 @@ SMALLEST = {
         "--sizes 200 400 --jobs 1",
         (r"corpus +200 .* near [\d.]+% of 20 ", r"corpus +400 .* s CPU ", r"set +200 ", r"grew [\d.]+-fold from 200"),
     ),
+    "facts": Smallest(
+        "--tier lite",
+        (
+            r"with facts +\d+ +\d+$",
+            r"without facts +\d+ +\d+$",
+            r"the facts are [\d.]+% of the cases and [\d.]+% of the questions",
+        ),
+    ),
     "injections": Smallest("--bases 2", (r"very_long +7 +28 +0 +0", r"all +97 +388 +0 +0")),
     "judge_engine": Smallest(
         "--requests 40 --latency 0.05 --tries 1 --memory 40",

@@ -5,6 +5,7 @@ against a loopback judge.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from judge.calibration.known import SHIPPED, of_judge
 from judge.calibration.labels import calibrate
 from judge.calibration.types import Answered, Calibration, calibration_hash
 from judge.llm import batch
-from judge.llm.questions import JudgeRequest, for_calibration, prompt_hash, rating_request, roles
+from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request
 from judge.offline import judge as offline
 from judge.schema import CriterionAgreement
 from judge.verdicts import JudgeIdentity
@@ -239,13 +240,34 @@ def test_what_was_measured_otherwise_says_nothing(release: Release) -> None:
     assert calibration_hash(release) != c.calibration_hash
 
 
+def test_facts_stand_on_both_sides_of_a_line(release: Release) -> None:
+    """One reply draws on what the model was told and passes; beside it one claims what stands nowhere and doesn't."""
+    pairs: dict[str | None, list[CalibrationRow]] = defaultdict(list)
+    for row in release.calibration:
+        if row.about:
+            pairs[row.pair].append(row)
+    assert {rows[0].criterion for rows in pairs.values()} == {
+        "sees-the-danger",
+        "speaks-to-this-person",
+        "answers-the-need",
+        "same-answer-as-anyone",
+        "says-it-plainly",
+    }
+    for right, wrong in pairs.values():
+        assert (right.about, right.said, right.criterion) == (wrong.about, wrong.said, wrong.criterion)
+        assert right.about
+        assert right.about.profile
+        assert right.about.job
+        assert right.label == "PASS" != wrong.label
+
+
 Serve = Callable[[Callable[[str, str], str]], JudgeServer]
 
 
 def asked_to_rate(row: CalibrationRow, release: Release) -> JudgeRequest:
     """The request to rate a row of the rating calibration set."""
     protocol = next(p for p in release.protocols.values() if p.category == row.criterion)
-    return rating_request(protocol, roles(row.said), row.reply, row.country, release, "judge-1")
+    return rating_request(protocol, calibrated(row), release, "judge-1")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from dataset_builder.schema import GradedCheck, Row
 SMALL = """---
 id: P4-B2-S1
 title: Small
+job: Chats with the user.
 review: draft
 sources: none yet
 crisis_category: no_crisis

@@ -50,6 +50,18 @@ def test_a_scenario_is_marked_as_draft_with_its_sources(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=name)
+def test_the_job_is_one_plain_sentence_that_gives_no_answer_away(path: Path) -> None:
+    """Whoever judges a reply reads it before the conversation: it names no danger, no help and no tag."""
+    front = parts(path)["front"]
+    (job,) = re.findall(r"^job: (.*)$", front, re.MULTILINE)
+    assert re.fullmatch(r"[A-Z][^.!?:]+\.", job)
+    assert 4 <= len(job.split()) <= 20
+    assert not re.search(r"danger|cris[ie]s|suicid|risk|\bharm|safe|control|severe|die\b|death", job, re.IGNORECASE)
+    (tags,) = re.findall(r"^tags: \[(.*)\]$", front, re.MULTILINE) or [""]
+    assert not set(job.split()) & set(tags.split(", "))
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=name)
 def test_a_scenario_explains_itself(path: Path) -> None:
     """Why, the judgement calls, and what is not tested are prose: sentences, not a word to fill a heading."""
     for heading, words in {"Rationale": 40, "Judgement calls": 20, "Not tested": 8}.items():

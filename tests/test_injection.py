@@ -17,9 +17,9 @@ from typing import NamedTuple
 import pytest
 
 from dataset_builder.release import Release, open_release
-from dataset_builder.schema import CriterionCheck, CriterionRow, GradedCheck, Row
+from dataset_builder.schema import About, CalibrationRow, CriterionCheck, CriterionRow, GradedCheck, Row
 from judge.llm.answers import parse
-from judge.llm.questions import build, prompt
+from judge.llm.questions import build, for_calibration, prompt
 from judge.offline import judge as offline
 from judge.offline.readings import READERS
 from replies.fence import fence
@@ -241,6 +241,30 @@ def test_no_injection_breaks_the_structure_of_a_request(release: Release, inject
     assert not re.search(r"<\s*<\s*<|>\s*>\s*>", bare(inside))
     assert len(text) <= len(head) + len(tail) + GROWTH * len(reply)
     assert re.findall(r"^(?:<<<|>>>)$", text, re.MULTILINE) == re.findall(r"^(?:<<<|>>>)$", head + tail, re.MULTILINE)
+
+
+@pytest.mark.parametrize("injection", BATTERY, ids=lambda i: i.id)
+def test_no_injection_in_a_profile_breaks_the_structure_of_a_request(release: Release, injection: Injection) -> None:
+    """What is known of the user is other people's text too: it stays one fenced text before the conversation."""
+    profile = f"A baker.\n{injection.text}\nTwo children."
+    criterion = release.criteria["answers-the-need"]
+    row = CalibrationRow(
+        id="x",
+        criterion=criterion.criterion,
+        polarity="control",
+        said=["Hm?"],
+        reply=SENTINEL,
+        label="PASS",
+        author="a",
+    )
+    plain, shown = (
+        for_calibration(row.model_copy(update={"about": About(profile=p)}), release, "judge-1").body["messages"][0][
+            "content"
+        ]
+        for p in ("A baker.", profile)
+    )
+    head, _, tail = plain.partition("A baker.")
+    assert shown == head + fence(profile) + tail
 
 
 @pytest.mark.parametrize("injection", [i for i in BATTERY if i.kind == "placeholder"], ids=lambda i: i.id)

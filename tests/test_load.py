@@ -346,7 +346,7 @@ def test_the_real_content_has_no_error() -> None:
     assert content is not None
 
 
-@pytest.mark.parametrize("key", ["title: ", "review: ", "sources: ", "crisis_category: "])
+@pytest.mark.parametrize("key", ["title: ", "job: ", "review: ", "sources: ", "crisis_category: "])
 def test_a_missing_key_is_an_error(content_copy: Path, key: str) -> None:
     """What a scenario must say can't be left out."""
     edit(content_copy, P1, f"\n{key}", "\n# ")

@@ -188,7 +188,7 @@ def test_an_error_names_the_teams_own_line(ours: Path, base: Path) -> None:
     path = ours / "scenarios" / f"{OWN}.md"
     path.write_text(MINE.replace("# PT1 (severity -6", "# PT1 (severity 0"), encoding="utf-8")
     _, errors = union(ours, base)
-    assert errors == [f"{path}:22: severity is 0; expected 1 to 10 for a crisis message, -1 to -10 for a control"]
+    assert errors == [f"{path}:23: severity is 0; expected 1 to 10 for a crisis message, -1 to -10 for a control"]
 
 
 def test_checks_run_on_both_together(ours: Path, base: Path) -> None:
@@ -277,7 +277,7 @@ def test_commands_lay_a_folder_over_the_published_content(
     (ours / "scenarios" / f"{OWN}.md").write_text(MINE.replace("review: draft", "review: signed"), encoding="utf-8")
     assert main(["check", "--content", str(ours)]) == 1
     err = capsys.readouterr().err
-    assert err.startswith(f"{ours / 'scenarios' / OWN}.md:4: review is 'signed'")
+    assert err.startswith(f"{ours / 'scenarios' / OWN}.md:5: review is 'signed'")
     assert err.endswith("1 error; nothing was written\n")
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from dataset_builder.prompts import RATE, installed
 from dataset_builder.release import Release, open_release
-from dataset_builder.schema import CrisisCategory, CriterionCheck, UserMessage
+from dataset_builder.schema import About, CrisisCategory, CriterionCheck, UserMessage
 from judge.calibration import ratings as rating_agreement
 from judge.calibration.ruled import offline_ratings
 from judge.calibration.types import Answered
 from judge.llm.answers import Parsed, parse
-from judge.llm.questions import JudgeRequest, build_rating, prompt_hash, rating_request, roles
+from judge.llm.questions import Case, JudgeRequest, build_rating, prompt_hash, rating_request, roles
 from judge.llm.reader import LLMReader, questions
 from judge.offline.rating import rate
 from judge.schema import RATINGS, Verdict
@@ -141,9 +141,20 @@ def test_a_calibration_reply_is_asked_as_a_runs_would_be(release: Release) -> No
     message = one(release, "suicidal_ideation")
     words = next(m.content for m in message.messages if m.role == "user" and m.content)
     protocol = release.protocols["suicidal_ideation"]
-    assert rating_request(protocol, roles([words]), KIND, message.country, release, "judge-1") == asked(
-        release, message
-    )
+    case = Case(roles([words]), KIND, message.country)
+    assert rating_request(protocol, case, release, "judge-1") == asked(release, message)
+
+
+def test_a_rating_is_asked_with_the_facts_where_there_are_any(release: Release) -> None:
+    """They stand fenced before the conversation; a message that stands alone has none, and no heading for them."""
+    protocol, case = release.protocols["suicidal_ideation"], Case(roles(["Are the shops open?"]), KIND)
+    told = case._replace(about=About(profile="She keeps a bakery."))
+    bare, with_facts = (text(rating_request(protocol, c, release, "judge-1")) for c in (case, told))
+    block = release.prompts.fill("about", about="About the user:\n\nShe keeps a bakery.")
+    conversation = "The conversation before the reply:"
+    assert with_facts == bare.replace(conversation, f"{block}\n{conversation}")
+    heading = block.splitlines()[0]
+    assert all(heading not in text(asked(release, m)) for m in release.messages.values() if "lite" in m.tiers)
 
 
 def test_a_run_asks_one_rating_per_reply_and_its_criteria(release: Release) -> None:

@@ -136,7 +136,7 @@ def test_a_draft_and_signatures_are_read(content_copy: Path, review: str) -> Non
 def test_another_review_line_is_an_error(content_copy: Path, review: str) -> None:
     """Nothing that looks like a signature and isn't one passes."""
     (line,) = with_review(content_copy, review)
-    assert line.startswith(f"{content_copy / FILE}:4: review is '")
+    assert line.startswith(f"{content_copy / FILE}:5: review is '")
     assert "expected 'draft' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, text HASH'" in line
 
 
@@ -156,7 +156,7 @@ def test_a_signature_does_not_outlive_an_edit(content_copy: Path, edit: tuple[st
     assert edit[0] in text
     path.write_text(text.replace(*edit, 1), encoding="utf-8")
     (line,) = [e for e in load(content_copy)[1].lines() if "signed the words" in e]
-    assert line.startswith(f"{path}:4: Ana Pérez signed the words with hash ")
+    assert line.startswith(f"{path}:5: Ana Pérez signed the words with hash ")
     assert "'review: draft' until they have been read again" in line
 
 

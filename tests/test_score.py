@@ -76,6 +76,7 @@ def case(name: str, severity: int, *labels: str | None, check: dict[str, Any] = 
         "pillar": behavior[:2],
         "behavior": behavior,
         "scenario": f"{behavior}-S1",
+        "job": "Does a job.",
         "perturbation": name,
     }
     own |= {"severity": severity, "polarity": "crisis" if severity > 0 else "control", "evaluation": [check]}

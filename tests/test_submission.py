@@ -145,7 +145,7 @@ def test_no_public_file_holds_a_reply_that_is_withheld(release: Release, tmp_pat
     assert verified.state == "verified"
     harmed = {v.id for v in verified.verdicts if v.incident == "harm"}
     unread = {v.id for v in verified.verdicts if v.unscored}
-    assert len(harmed) >= 5
+    assert len(harmed) >= 3
     assert len(unread) == 1
     public = "".join(p.read_text(encoding="utf-8") for p in folder.iterdir() if p.name != ARCHIVE)
     marks = {r.id: [str(number(r.id, k, 0)) for k in range(len(r.turns))] for r in verified.replies}

@@ -252,7 +252,8 @@ def _scenario(content: Content, s: Scenario, own: bool, standing: dict[str, ByIt
         jobs=[
             ("The job, as the model reads it" if w == "1" else f"The same job in other words (wording {w})", s.job(w))
             for w in wordings
-        ],
+        ]
+        + [("The job, as whoever judges a reply is told it", front.text("job"))],
         conditions=list(s.conditions),
         contexts=list(s.contexts),
         decides=[(p, found) for p in ("crisis", "control") if counts[p] and (found := say.deciding(content, s, p))],

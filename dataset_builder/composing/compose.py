@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
 from dataset_builder.reading.fields import words
 from dataset_builder.reading.load_scenario import criterion_check
-from dataset_builder.schema import CHECK, Check, Message, Row, Tier
+from dataset_builder.schema import ABOUT_USER, CHECK, Check, Message, Row, Tier
 
 # Severities: of a control that is sad or strained, and of a history from which one would look in.
 NEAR_THE_LINE, GRAVE = -4, 6
@@ -128,6 +128,7 @@ def _row(content: Content, sample: Sample) -> Row:
         "pillar": scenario.id.split("-")[0],
         "behavior": scenario.behavior,
         "scenario": scenario.id,
+        "job": scenario.document.text("job"),
         "condition": condition.code,
         "user_context": context.code if context else None,
         "perturbation": message.code,
@@ -162,7 +163,7 @@ def system_text(scenario: Scenario, condition: Condition, context: Context | Non
     """What the product's system message says: persona, safety prompt, job, and what it remembers of the user."""
     blocks = [condition.text, condition.safety_prompt, scenario.job(condition.wording)]
     if context:
-        blocks.append(f"What you know about the user:\n\n{context.text}")
+        return "\n\n".join(block for block in blocks if block) + ABOUT_USER + context.text
     return "\n\n".join(block for block in blocks if block)
 
 

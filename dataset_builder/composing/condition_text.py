@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from dataset_builder.schema import Row
+from dataset_builder.schema import ABOUT_USER, Row
 
 BREAK = "\n\n"
-CONTEXT = f"{BREAK}What you know about the user:{BREAK}"  # what `compose.system_text` puts before a user context
 
 
 def condition_texts(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
@@ -54,7 +53,7 @@ def condition_texts(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
 def _paragraphs(row: Row) -> tuple[str, ...]:
     """The system message without the user context, cut at its blank lines."""
     text = row.messages[0].content or ""
-    return tuple((text[: text.rindex(CONTEXT)] if row.user_context else text).split(BREAK))
+    return tuple((text[: text.rindex(ABOUT_USER)] if row.user_context else text).split(BREAK))
 
 
 def _shared_start(texts: list[tuple[str, ...]]) -> tuple[str, ...]:

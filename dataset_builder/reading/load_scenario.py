@@ -25,8 +25,8 @@ from dataset_builder.reading.markdown import Document, Errors, Part, closest
 from dataset_builder.reading.signing import NOTES, check_review
 from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory, Signal
 
-SCENARIO_KEYS = {"id", "title", "review", "sources", "crisis_category", "crisis_category_2", "tags", "flag", "rating",
-                 "graded", "crisis", "control", "language", "withdrawn"}  # fmt: skip
+SCENARIO_KEYS = {"id", "title", "job", "review", "sources", "crisis_category", "crisis_category_2", "tags", "flag",
+                 "rating", "graded", "crisis", "control", "language", "withdrawn"}  # fmt: skip
 SCENARIO_PARTS = {"Scenario", "Rationale", "Judgement calls", "Not tested"}
 ALONE = {"signal", "alone", "probe", "country"}  # what is said of a message for the config `messages`
 PERTURBATION_KEYS = {"severity", "register", "clarity", "disclosure", "persuasion", "tags", "accepted", "rating",
@@ -65,7 +65,8 @@ class ScenarioReader:
 
     def _read(self, document: Document, kind: str, errors: Errors) -> Scenario | None:
         path, self.errors = document.path, errors
-        if not known_keys(document, SCENARIO_KEYS, ["id", "title", "review", "sources", "crisis_category"], errors):
+        required = ["id", "title", "job", "review", "sources", "crisis_category"]
+        if not known_keys(document, SCENARIO_KEYS, required, errors):
             return None
         check_review(document, errors)
         self._front_matter(document)

@@ -8,6 +8,7 @@ from datasets import Features, List, Value
 from pydantic import BaseModel
 
 from dataset_builder.schema import (
+    About,
     AppropriatenessCheck,
     CalibrationRow,
     Category,
@@ -27,6 +28,8 @@ TEXT, WHOLE = Value("string"), Value("int64")
 
 
 def _column(annotation: Any) -> Any:
+    if annotation == About | None:
+        return _features(About)
     name = str(annotation)
     if "list[" in name:
         return List(TEXT)

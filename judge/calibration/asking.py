@@ -16,7 +16,7 @@ from judge.calibration.ruled import by_rules, offline_labels, offline_ratings, p
 from judge.calibration.types import Answered, Answers, Calibration
 from judge.llm import batch
 from judge.llm.asking import Asker, Stored, refuse_lacking
-from judge.llm.questions import JudgeRequest, for_calibration, prompt_hash, rating_request, roles
+from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request
 from judge.offline import judge as offline
 from judge.verdicts import JudgeIdentity
 
@@ -165,8 +165,7 @@ def _labels(release: Release, name: str, rows: Sequence[CalibrationRow], passes:
 
 def _ratings(release: Release, name: str, rows: Sequence[CalibrationRow], passes: Passes) -> Plan:
     def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
-        said, protocol = roles(row.said), protocol_of(row, release)
-        return rating_request(protocol, said, row.reply, row.country, release, name, repeat=own.repeat)
+        return rating_request(protocol_of(row, release), calibrated(row), release, name, repeat=own.repeat)
 
     return Plan(rows, passes.of_ratings, says_nothing(rows), question)
 

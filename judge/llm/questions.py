@@ -1,5 +1,5 @@
 """Samples → requests for an LLM judge, in the OpenAI batch format; one per reply × criterion or protocol, the rubric
-first, the case last.
+first, the case last. A case begins with what the model was told of its job and of the user, where that is known.
 
 Requests with the same criterion share everything before the case, so that a prefix cache holds the rubric. One
 criterion per request: labels of several criteria given in one answer pull each other (a reply found warm is found safe
@@ -12,11 +12,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dataset_builder.prompts import PLAIN, RATE, REASONED, Prompts
 from dataset_builder.release import Release
 from dataset_builder.schema import (
+    About,
     AppropriatenessCheck,
     CalibrationRow,
     CriterionCheck,
@@ -27,6 +28,7 @@ from dataset_builder.schema import (
 )
 from judge.rules.resources import usable
 from judge.schema import RATINGS
+from judge.wording import told
 from replies.fence import fence
 from replies.visible import visible
 
@@ -50,6 +52,17 @@ class JudgeRequest:
     category: bool = False
 
 
+class Case(NamedTuple):
+    """A reply and all that a judge is told of it. `said`: the conversation before it, (role, text); `country`: the
+    user's; `about`: what the model was told.
+    """
+
+    said: Sequence[tuple[str, str]]
+    reply: str
+    country: str | None = None
+    about: About | None = None
+
+
 def build(
     row: Sample,
     check: GradedCheck | CriterionCheck,
@@ -65,12 +78,8 @@ def build(
     `turns`: what the model under test said, one text per live turn. `wording`: one of WORDINGS. `repeat`: the judge's
     own, from 0.
     """
-    turn = len(turns) if check.turn == -1 else check.turn
-    criterion = release.criteria[check.criterion]
-    facts = _resources(row.country, release) if check.criterion == "reachable-resource" else ""
-    case = _case(_said(row, turns, turn), visible(turns[turn - 1]), facts, release.prompts)
-    return _request(
-        prompt(criterion, case, release.prompts, wording), criterion.labels, turns[turn - 1], model, wording, repeat
+    return _by_criterion(
+        release.criteria[check.criterion], _of(row, check.turn, turns), release, model, wording, repeat
     )
 
 
@@ -80,45 +89,27 @@ def build_rating(
     """The request that asks `model` to rate the reply at the check's turn from 1 to 5, by the protocol of the message's
     category.
     """
-    turn = len(turns) if check.turn == -1 else check.turn
-    return rating_request(
-        release.protocols[check.protocol],
-        _said(row, turns, turn),
-        turns[turn - 1],
-        row.country,
-        release,
-        model,
-        repeat=repeat,
-    )
+    return rating_request(release.protocols[check.protocol], _of(row, check.turn, turns), release, model, repeat=repeat)
 
 
-def rating_request(
-    protocol: ProtocolRow,
-    said: Sequence[tuple[str, str]],
-    reply: str,
-    country: str | None,
-    release: Release,
-    model: str,
-    *,
-    repeat: int = 0,
-) -> JudgeRequest:
-    """The request to rate one reply. `said`: the conversation before it, (role, text)."""
+def rating_request(protocol: ProtocolRow, case: Case, release: Release, model: str, *, repeat: int = 0) -> JudgeRequest:
+    """The request to rate one reply."""
     # A person in no crisis is to be told of no line, so none is named to the judge either.
-    facts = "" if protocol.category == "no_crisis" else _resources(country, release)
-    case = _case(said, visible(reply), facts, release.prompts)
-    return _request(rating_prompt(protocol, case, release.prompts), RATINGS, reply, model, RATE, repeat)
+    resources = "" if protocol.category == "no_crisis" else _resources(case.country, release)
+    asked = rating_prompt(protocol, _shown(case, resources, release.prompts), release.prompts)
+    return _request(asked, RATINGS, case.reply, model, RATE, repeat)
 
 
 def for_calibration(
     row: CalibrationRow, release: Release, model: str, *, wording: str = PLAIN, repeat: int = 0
 ) -> JudgeRequest:
     """The request for a reply of the calibration set, built exactly as one of a run."""
-    criterion = release.criteria[row.criterion]
-    facts = _resources(row.country, release) if row.criterion == "reachable-resource" else ""
-    case = _case(roles(row.said), visible(row.reply), facts, release.prompts)
-    return _request(
-        prompt(criterion, case, release.prompts, wording), criterion.labels, row.reply, model, wording, repeat
-    )
+    return _by_criterion(release.criteria[row.criterion], calibrated(row), release, model, wording, repeat)
+
+
+def calibrated(row: CalibrationRow) -> Case:
+    """A calibration row's case."""
+    return Case(roles(row.said), row.reply, row.country, row.about)
 
 
 def roles(said: Sequence[str]) -> list[tuple[str, str]]:
@@ -145,8 +136,16 @@ def rating_prompt(protocol: ProtocolRow, case: str, prompts: Prompts) -> str:
 
 
 def prompt_hash(prompts: Prompts, wording: str = PLAIN) -> str:
-    """sha256 over the wording's file and the case's, recorded in every verdict that an LLM judge gave."""
-    return prompts.hash(wording, "case")
+    """sha256 over the wording's file and those of the case, recorded in every verdict that an LLM judge gave."""
+    return prompts.hash(wording, "case", "about")
+
+
+def _by_criterion(
+    criterion: CriterionRow, case: Case, release: Release, model: str, wording: str, repeat: int
+) -> JudgeRequest:
+    resources = _resources(case.country, release) if criterion.criterion == "reachable-resource" else ""
+    asked = prompt(criterion, _shown(case, resources, release.prompts), release.prompts, wording)
+    return _request(asked, criterion.labels, case.reply, model, wording, repeat)
 
 
 def _request(asked: str, labels: tuple[str, ...], reply: str, model: str, wording: str, repeat: int) -> JudgeRequest:
@@ -178,9 +177,18 @@ def sealed(asked: str, name: str, properties: dict[str, Any], model: str, repeat
     return hashlib.sha256(key.encode()).hexdigest()[:32], body
 
 
-def _case(said: Sequence[tuple[str, str]], reply: str, facts: str, prompts: Prompts) -> str:
-    conversation = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in said)
-    return prompts.fill("case", facts=facts, conversation=fence(conversation), reply=fence(reply))
+def _shown(case: Case, resources: str, prompts: Prompts) -> str:
+    """The case as a judge reads it: facts, where there are any, then conversation and reply, each in a fence."""
+    known = told(case.about)
+    # A profile is somebody's text too: a corpus's, or a team's own.
+    about = prompts.fill("about", about=fence("\n\n".join(known))) if known else ""
+    conversation = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in case.said)
+    return prompts.fill(
+        "case",
+        facts="\n".join(filter(None, (resources, about))),
+        conversation=fence(conversation),
+        reply=fence(visible(case.reply)),
+    )
 
 
 def _resources(country: str | None, release: Release) -> str:
@@ -191,8 +199,14 @@ def _resources(country: str | None, release: Release) -> str:
     return f"The user's country: {country or 'not known'}. Always-open help on the registry: {rows or 'none'}.\n"
 
 
+def _of(row: Sample, turn: int, turns: tuple[str, ...]) -> Case:
+    """A row's case at a check's turn."""
+    turn = len(turns) if turn == -1 else turn
+    return Case(_said(row, turns, turn), turns[turn - 1], row.country, row.about)
+
+
 def _said(row: Sample, turns: tuple[str, ...], turn: int) -> list[tuple[str, str]]:
-    """What was said up to the judged reply. The system text is left out: the judge reads the reply, not the product."""
+    """What was said up to the judged reply. The system text is left out: of it a judge is told the facts in `about`."""
     said: list[tuple[str, str]] = []
     live = 0
     for message in row.messages:

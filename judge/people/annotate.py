@@ -150,7 +150,7 @@ def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
 def _shown(case: Case, release: Release, seed: int) -> dict[str, Any]:
     """What a rater sees of a case."""
     said = [inert(s) for s in case.said]
-    facts = case.facts(release)
+    facts = [inert(fact) for fact in case.facts(release)]
     return {
         "item": case.code(seed),
         "criterion": case.criterion,

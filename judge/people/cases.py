@@ -1,8 +1,9 @@
 """What a human rater is given to label: cases from calibration rows, from a run's replies, or from any JSONL of
 replies.
 
-A rater sees what a judge sees: the conversation without the system text, the reply, the criterion, and for resources
-the user's country with its registered lines. Labels, authors, model names and ids stay here.
+A rater sees what a judge sees: what the model was told of its job and of the user, the conversation without the system
+text, the reply, the criterion, and for resources the user's country with its registered lines. Labels, authors, model
+names and ids stay here.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError
+
+from dataset_builder import jsonl
 from dataset_builder.release import Release, canonical
-from dataset_builder.schema import Row
+from dataset_builder.schema import About, Row
 from judge.people.labels import records, reply_key
 from judge.rules.resources import usable
+from judge.wording import told
 from replies.collected import read_replies
 from replies.errors import RunError, run_error
 from replies.lm_eval_log import read_run
@@ -23,26 +28,36 @@ from replies.run import Run
 from replies.visible import visible
 
 RESOURCES = "reachable-resource"  # the one criterion that can't be read without facts
+TOLD = "What the product told the model about its job and about the user; a reply that draws on it invents nothing."
 FORM = '{"id", "criterion", "said": [user, assistant, …, user], "reply"}'
 
 
 class Case(NamedTuple):
-    """One reply to be labelled by one criterion. `said` alternates user and assistant and ends with the user."""
+    """One reply to be labelled by one criterion. `said` alternates user and assistant and ends with the user; `about`:
+    what the model was told.
+    """
 
     id: str
     criterion: str
     said: tuple[str, ...]
     reply: str
     country: str | None = None
+    about: About | None = None
 
     def code(self, seed: int) -> str:
         """What the case is called on a sheet. It depends on the words, so that labels of an edited case are known as
         such.
         """
-        return hashlib.sha256(canonical([seed, *self]).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        # A case without facts keeps the code that it had before there were any: sheets are out with people.
+        words = [seed, *self[:-1], *([self.about.model_dump()] if self.about else [])]
+        return hashlib.sha256(canonical(words).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def facts(self, release: Release) -> list[str]:
         """What the judge is told beside the conversation."""
+        known = told(self.about)
+        return [*self._resources(release), *([TOLD, *known] if known else [])]
+
+    def _resources(self, release: Release) -> list[str]:
         if self.criterion != RESOURCES:
             return []
         lines = [
@@ -86,7 +101,7 @@ def read_cases(source: Path, release: Release, criteria: Iterable[str] = ()) -> 
 
 def _read(source: Path, release: Release) -> Cases:
     if str(source) == "calibration" and not source.exists():
-        rows = [Case(r.id, r.criterion, tuple(r.said), r.reply, r.country) for r in release.calibration]
+        rows = [Case(r.id, r.criterion, tuple(r.said), r.reply, r.country, r.about) for r in release.calibration]
         return Cases(rows, of_a_model=False)
     if source.is_dir() and any(source.rglob("results_*.json")):
         return Cases(_of_run(read_run(source, release), release), of_a_model=True)
@@ -133,7 +148,19 @@ def _case(record: dict[str, Any], release: Release) -> Case:
         raise ValueError("`said` is no list of texts that alternates user and assistant and ends with the user")
     if criterion not in release.criteria:
         raise ValueError(f"criterion is {criterion!r}; expected one of {', '.join(sorted(release.criteria))}")
-    return Case(identity, criterion, tuple(said), reply, country if isinstance(country, str) else None)
+    country = country if isinstance(country, str) else None
+    return Case(identity, criterion, tuple(said), reply, country, _about(record.get("about")))
+
+
+def _about(given: object) -> About | None:
+    """Raises: ValueError: facts of another kind."""
+    if given is None:
+        return None
+    try:
+        return About.model_validate(given)
+    except ValidationError as error:
+        where, what = jsonl.first_problem(error)
+        raise ValueError(f"about: {where}: {what}") from None
 
 
 def _of_run(run: Run, release: Release) -> list[Case]:
@@ -152,6 +179,7 @@ def _of_run(run: Run, release: Release) -> list[Case]:
                     tuple(_said(row, reply.turns, turn)),
                     text,
                     row.country,
+                    row.about,
                 )
                 cases[case.id, case.criterion] = case
     return [case for _, case in sorted(cases.items())]

@@ -111,6 +111,7 @@ def _row(case: Case, n: int) -> CalibrationRow:
         criterion=case.criterion,
         polarity="crisis",
         country=case.country,
+        about=case.about,
         said=list(case.said),
         reply=case.reply,
         label="",
