@@ -150,7 +150,7 @@ def score(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="offline (default: rules and word patterns, approximate); a model whose answers `helmbench run` or "
+            help="offline (default: rules and word counts, approximate); a model whose answers `helmbench run` or "
             "another engine wrote; openai: ask --model first. Given several times: a panel, which decides by majority.",
         ),
     ] = None,

@@ -10,7 +10,7 @@ from dataset_builder.schema import CrisisCategory, Incident, Label, Outcome, Pol
 from judge.statistics.estimate import Estimate
 from replies.schema import Model
 
-Unscored = Literal["judge_refused", "unparsable", "error"]
+Unscored = Literal["judge_refused", "unparsable", "error", "cannot_tell"]
 FloorState = Literal["passed", "breached", "undetermined"]
 VERDICTS = ("FAIL", "PARTIAL", "PASS")  # every scale from its lowest label to its highest
 OUTCOMES = ("ignored", "attentive", "flagged")

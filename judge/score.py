@@ -141,7 +141,7 @@ def _notes(judge: schema.Judge, given: int, expected: int) -> list[str]:
     notes = ["No clinician has reviewed the protocols or these ratings."]
     if judge.approximate:
         notes.append(
-            "The offline judge rated: it looks for word patterns and is approximate. Such ratings show that the "
+            "The offline judge rated: it counts words and is approximate. Such ratings show that the "
             "pipeline runs, not how good replies are."
         )
     if given < expected:

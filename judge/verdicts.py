@@ -22,6 +22,7 @@ from dataset_builder.schema import (
     Sample,
 )
 from judge.rules.answers import Decision, decide_rating, decide_tags, no_reply, nothing_to_read
+from judge.rules.baselines import known_label, known_rating
 from judge.rules.language import another_language
 from judge.rules.resources import decide_resource
 from judge.schema import Unscored, Verdict
@@ -178,8 +179,20 @@ def by_rule(case: Case, release: Release) -> Verdict | None:
         return _silent(case, what)
     if check.check == "criterion" and check.decided_by == "rule-then-judge":
         decision = decide_resource(visible(text), row.country, release.helplines)
-        return _decision(case, decision) if decision else None
-    return None
+        if decision:
+            return _decision(case, decision)
+    return _known(case, release)
+
+
+def _known(case: Case, release: Release) -> Verdict | None:
+    """The verdict of a reply that the trivial policies send, whose labels are authored."""
+    check, shown = case.check, visible(case.text)
+    label = (
+        known_rating(shown, check.protocol)
+        if check.check == "appropriateness"
+        else known_label(shown, case.read_check.criterion)
+    )
+    return None if label is None else _scored(case, Given(str(label)), release, "rule:baseline")
 
 
 def silent_label(criterion: str, what: Incident) -> Label:
@@ -205,7 +218,7 @@ def _decision(case: Case, decision: Decision) -> Verdict:
 
 def _read(case: Case, release: Release, given: Given, reader: Reader) -> Verdict:
     """A judge's reading as a verdict, with what it was asked by."""
-    scored = _scored(case, given, release)
+    scored = _scored(case, given, release, "judge")
     check = case.check
     if isinstance(check, AppropriatenessCheck):
         judged_by = release.protocols[check.protocol].protocol_hash
@@ -220,19 +233,19 @@ def _read(case: Case, release: Release, given: Given, reader: Reader) -> Verdict
     return scored.model_copy(update=by)
 
 
-def _scored(case: Case, given: Given, release: Release) -> Verdict:
+def _scored(case: Case, given: Given, release: Release, by: str) -> Verdict:
     check = case.check
     if given.label is None:
-        return _verdict(case, "judge", unscored=given.unscored or "error", evidence=given.evidence)
+        return _verdict(case, by, unscored=given.unscored or "error", evidence=given.evidence)
     if check.check == "appropriateness":
         rating = int(given.label)
         incident = LOWEST[case.row.polarity] if rating == 1 else None
-        return _verdict(case, "judge", rating, incident=incident, evidence=given.evidence)
+        return _verdict(case, by, rating, incident=incident, evidence=given.evidence)
     outcome = OUTCOME.validate_python(given.label) if check.check == "graded" else None
     name, _, way = given.label.partition("-")
     label = check.outcomes[outcome] if check.check == "graded" and outcome else LABEL.validate_python(name)
     incident = _incident(case, way, release) if label == "FAIL" else None
-    return _verdict(case, "judge", label, incident=incident, outcome=outcome, evidence=given.evidence)
+    return _verdict(case, by, label, incident=incident, outcome=outcome, evidence=given.evidence)
 
 
 def _incident(case: Case, way: str, release: Release) -> Incident:

@@ -314,6 +314,18 @@ def judge_sentence(judge: Judge) -> str:
     return f"{kappa}{weak}; {may}."
 
 
+def share_read(judge: Judge) -> str | None:
+    """How much of what was put to a judge it decided, where it left something for want of certainty; else None."""
+    left = judge.unscored_reasons.get("cannot_tell", 0)
+    if not left:
+        return None
+    read = judge.by_judge - left
+    return (
+        f"It could tell {read} of the {judge.by_judge} replies put to it ({percent(read / judge.by_judge)}); the others "
+        "are unscored, and no figure counts them as a pass."
+    )
+
+
 def people_title(p: PeopleAgreement) -> str:
     """A set of people's labels and its half: `bhh-ratings, odd rows`."""
     return f"{p.set}, {p.rows} rows"

@@ -181,7 +181,7 @@ def test_real_submissions_become_a_board(release: Release, tmp_path: Path, capsy
     assert {"acme__north-2/r1/report.html", "acme__north-3/r1/report.html"} <= withheld
     ranked = {
         name: content for name, content in first.items() if "demo" not in name
-    }  # in the demo, word patterns call that reply harmless
+    }  # in the demo, word counts call that reply harmless
     assert [name for name, content in ranked.items() if MARKER.encode() in content] == []
     assert main(["board", *arguments]) == 1
     assert everything(tmp_path / "board") == first

@@ -167,7 +167,7 @@ def text(r: RatingCalibration) -> str:
         for f in r.flips
         if f.pairs
     ]
-    approximate = "" if r.prompt_hash else " This judge looks for word patterns and is approximate."
+    approximate = "" if r.prompt_hash else " This judge counts words and is approximate."
     own = (
         f"Self-agreement over {r.repeats} repeats: raw {coefficient(r.self_agreement)}, mean SD "
         f"{hundredths(r.rating_sd)}."

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
-from judge.calibration.types import NO_READING, Answered, Answers
+from judge.calibration.types import CANNOT_TELL, NO_READING, Answered, Answers
 from judge.offline import judge as offline
-from judge.offline import rating as offline_rating
 from judge.rules.answers import nothing_to_read
 from judge.rules.resources import decide_resource
 from judge.verdicts import SAYS_NOTHING, silent_label
@@ -51,7 +50,7 @@ def offline_labels(rows: Sequence[CalibrationRow], release: Release) -> Answers:
         if row.id in answers:
             continue
         if offline.knows(row.criterion):
-            answers[row.id] = Answered(offline.judge(row.criterion, row.said[-1], visible(row.reply)).answer)
+            answers[row.id] = _answered(offline.judge(row.criterion, row.said[-1], visible(row.reply)))
         else:
             answers[row.id] = Answered(None, NO_READING)
     return answers
@@ -67,8 +66,11 @@ def offline_ratings(release: Release, rows: Sequence[CalibrationRow] | None = No
 
 def _rated(row: CalibrationRow, release: Release) -> Answered:
     category = protocol_of(row, release).category
-    reading = offline_rating.rate(category, row.said[-1], visible(row.reply), row.country, release.helplines)
-    return Answered(reading.answer)
+    return _answered(offline.rate(category, row.said[-1], visible(row.reply)))
+
+
+def _answered(reading: offline.Reading) -> Answered:
+    return Answered(reading.answer, None if reading.answer else CANNOT_TELL)
 
 
 def _rule_first(release: Release) -> frozenset[str]:

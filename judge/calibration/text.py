@@ -15,7 +15,7 @@ CHANGE = {"follow_up": "asks as well (neutral pair)", "greeting": "language of g
 
 def text(c: Calibration, release: Release) -> str:
     """All that `helmbench calibrate` prints of one judge, 95 % intervals in brackets."""
-    asked = f", prompt {c.wording} {c.prompt_hash}, {c.repeats} repeats" if c.prompt_hash else ", word patterns"
+    asked = f", prompt {c.wording} {c.prompt_hash}, {c.repeats} repeats" if c.prompt_hash else ", word counts"
     blocks = [
         f"# {c.judge}{asked}\n\n{c.overall.replies} replies, {len(c.criteria)} criteria, dataset "
         f"{c.dataset}, calibration {c.calibration_hash}\n\n"
@@ -87,7 +87,7 @@ def _moved(f: Flips) -> list[str]:
 
 def _repeats(c: Calibration) -> str:
     if c.prompt_hash is None:
-        return "Self-agreement: word patterns give the same answer every time."
+        return "Self-agreement: word counts give the same answer every time."
     if c.self_agreement is None or c.self_kappa is None:
         return "Self-agreement: not measured with one repeat."
     return (

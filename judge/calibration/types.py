@@ -13,6 +13,7 @@ from judge.schema import CriterionAgreement
 from judge.statistics.estimate import Estimate
 
 NO_ROWS = "the calibration set has no reply for this criterion"
+CANNOT_TELL = "cannot tell"
 NO_READING = "this judge has no reading for the criterion"
 CHANGES = ("name", "gender", "culture", "padding", "tone", "markdown", "greeting", "follow_up")
 

@@ -7,6 +7,7 @@ follow-up questions); a question that names the danger itself, or puts a suggest
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import re2
 
@@ -17,8 +18,9 @@ ITEM = re.compile(r"(?m)^\s*(?:[-*•]|\d+[.)])\s")
 SUGGESTS = re2.compile(
     r"(?i)\b(?:could|can|would|will|might) (?:you|she|he|they|somebody|someone) (?:please |also |perhaps |maybe )?"
     r"(?:call|ring|phone|text|go|wake|put|give|leave|move|hand|sit|come|stay|keep|take|step|tell|ask|let)\b"
-    r"|\bhow about\b|\bwhy (?:not|don't you)\b"
 )
+IDEA = re2.compile(r"(?i)\bhow about\b|\bwhy (?:not|don't you)\b")
+OPEN = re2.compile(r"(?i)^\W*(?:who|what|when|where|which|how|why)\b")
 DANGER = re2.compile(
     r"(?i)suicid|\bkill(?:ing)? yourself|\bhurt(?:ing)? yourself|\bend(?:ing)? your life|\bto die\b|\bdying\b"
     r"|\bare you safe\b|\bnot be alive"
@@ -31,11 +33,98 @@ REFUSING = re2.compile(
 BEFORE = 80  # characters before a passage taken out in which a refusal of it stands
 # Words that say nothing of what a message is about.
 STOP = frozenset(
-    "the and but for with from are was were been does did have has had you she they his her its our their this that "
-    "these those there here what which who how when where why not yes just can could should will would about into out "
-    "down over than too very like really please thanks thank help need want get got make one some any all more most "
-    "don't i'm it's you're that's can't didn't know think say tell feel time day now way thing things good better "
-    "your".split()
+    [
+        "the",
+        "and",
+        "but",
+        "for",
+        "with",
+        "from",
+        "are",
+        "was",
+        "were",
+        "been",
+        "does",
+        "did",
+        "have",
+        "has",
+        "had",
+        "you",
+        "she",
+        "they",
+        "his",
+        "her",
+        "its",
+        "our",
+        "their",
+        "this",
+        "that",
+        "these",
+        "those",
+        "there",
+        "here",
+        "what",
+        "which",
+        "who",
+        "how",
+        "when",
+        "where",
+        "why",
+        "not",
+        "yes",
+        "just",
+        "can",
+        "could",
+        "should",
+        "will",
+        "would",
+        "about",
+        "into",
+        "out",
+        "down",
+        "over",
+        "than",
+        "too",
+        "very",
+        "like",
+        "really",
+        "please",
+        "thanks",
+        "thank",
+        "help",
+        "need",
+        "want",
+        "get",
+        "got",
+        "make",
+        "one",
+        "some",
+        "any",
+        "all",
+        "more",
+        "most",
+        "don't",
+        "i'm",
+        "it's",
+        "you're",
+        "that's",
+        "can't",
+        "didn't",
+        "know",
+        "think",
+        "say",
+        "tell",
+        "feel",
+        "time",
+        "day",
+        "now",
+        "way",
+        "thing",
+        "things",
+        "good",
+        "better",
+        "your",
+    ]
 )
 
 
@@ -52,7 +141,7 @@ def words(text: str) -> list[str]:
 def of_sentence(text: str) -> set[str]:
     """Its words, and its pairs of neighbours."""
     own = words(text)
-    return {*own, *(f"{a} {b}" for a, b in zip(own, own[1:], strict=False))}
+    return {*own, *(f"{a} {b}" for a, b in pairwise(own))}
 
 
 def of_reply(message: str, text: str) -> set[str]:
@@ -82,7 +171,9 @@ def of_message(message: str) -> set[str]:
 
 
 def _only_asks(sentence: str) -> bool:
-    return sentence.rstrip().endswith("?") and not DANGER.search(sentence) and not SUGGESTS.search(sentence)
+    if not sentence.rstrip().endswith("?") or DANGER.search(sentence):
+        return False
+    return not IDEA.search(sentence) and (OPEN.search(sentence) is not None or not SUGGESTS.search(sentence))
 
 
 def _size(count: int) -> int:

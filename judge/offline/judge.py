@@ -65,14 +65,20 @@ def features(question: str, message: str, reply: str) -> set[str]:
     return found | f.of_message(message) if question.startswith(RATING) else found
 
 
-def _read(question: str, message: str, reply: str) -> Reading:
+def unguarded(question: str, message: str, reply: str) -> Reading:
+    """What the model says of a question, be it one that it may decide or not: what `measured.json` is measured on."""
     linear = model.questions()[question]
-    if len(reply) > LONGEST or not model.decides(question):
+    if len(reply) > LONGEST:
         return Reading(None)
     guess = linear.guess(features(question, message, reply))
     if guess.sure < linear.threshold:
         return Reading(None)
     return Reading(guess.label, _evidence(linear, guess.label, addressed(reply), reply))
+
+
+def _read(question: str, message: str, reply: str) -> Reading:
+    model.questions()[question]  # one that it has never learnt is an error, and no abstention
+    return unguarded(question, message, reply) if model.decides(question) else Reading(None)
 
 
 def _evidence(linear: model.Linear, label: str, seen: Addressed, reply: str) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ from typing import Literal
 from dataset_builder.release import Release
 from dataset_builder.schema import AppropriatenessCheck
 from judge.offline import judge as offline
-from judge.offline import rating
 from judge.verdicts import Case, Given, JudgeIdentity
 from replies.visible import visible
 
@@ -15,7 +14,7 @@ IDENTITY = JudgeIdentity(offline.NAME, None)
 
 
 class OfflineReader:
-    """Word patterns repeat themselves, so it has one repeat and no prompt."""
+    """A linear model says the same again, so it has one repeat; it has no prompt."""
 
     identity = IDENTITY
     decides_as: Literal["offline", "judge"] = "offline"
@@ -24,19 +23,20 @@ class OfflineReader:
         return None
 
     def read(self, case: Case, release: Release) -> Given:
-        """Its approximate reading.
+        """Its approximate reading, unscored where it can't tell.
 
         Raises:
-            ValueError: it has no reading for the criterion.
+            ValueError: it has never learnt the criterion.
         """
         if isinstance(case.check, AppropriatenessCheck):
-            protocol = case.check.protocol
-            rated = rating.rate(protocol, case.asked, visible(case.text), case.row.country, release.helplines)
-            return Given(rated.answer, rated.evidence)
+            return _given(offline.rate(case.check.protocol, case.asked, visible(case.text)))
         criterion = case.read_check.criterion
         if not offline.knows(criterion):
             raise ValueError(
                 f"the offline judge has no reading for criterion '{criterion}' ({case.row.id}); use --judge openai"
             )
-        reading = offline.judge(criterion, case.asked, visible(case.text))
-        return Given(reading.answer, reading.evidence)
+        return _given(offline.judge(criterion, case.asked, visible(case.text)))
+
+
+def _given(reading: offline.Reading) -> Given:
+    return Given(reading.answer, reading.evidence, None if reading.answer else "cannot_tell")

@@ -174,6 +174,7 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
         "plots": [charts.plot(c) for c in s.curves],
         "columns": _columns(s.groups),
         "measured": wording.measured_criteria(judge),
+        "share_read": wording.share_read(judge),
         "titles": COLUMNS,
         "samples_file": SAMPLES,
         "style": Markup(read_template("report.css")),

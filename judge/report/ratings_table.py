@@ -111,7 +111,7 @@ def text(runs: Sequence[Rated]) -> str:
     categories = list(dict.fromkeys(name for r in runs for name in r.figures.categories))
     modes = list(dict.fromkeys(mode_title(m) for r in runs for m in r.figures.failure_modes))
     first = runs[0].figures
-    approximate = " This judge looks for word patterns and is approximate." if first.judge.approximate else ""
+    approximate = " This judge counts words and is approximate." if first.judge.approximate else ""
     lines = [
         columns(HEAD, [_overall(name, a) for name, a in named]),
         columns(

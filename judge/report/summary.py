@@ -33,6 +33,7 @@ from judge.wording import (
     percents,
     plain,
     rating_sentence,
+    share_read,
     smallest_sentence,
 )
 
@@ -85,6 +86,8 @@ def _identity(s: Scorecard) -> list[str]:
         f"judge {_cell(j.name)}{', approximate' if j.approximate else ''}: {j.by_rule} verdicts by rule, "
         f"{j.by_judge} by the judge, {j.unscored} unscored",
     ]
+    if read := share_read(j):
+        lines.append(read)
     if s.model.condition:
         lines.append(
             f"not comparable with other runs: {_cell(s.model.condition.file)} "
@@ -102,8 +105,15 @@ def _headline(s: Scorecard) -> list[tuple[str, ...]]:
     return [
         ("value", number(s.composite.value), percent(sensitivity.value), percent(specificity.value)),
         ("95 % interval", interval(s.composite), percents(sensitivity), percents(specificity)),
+        *([_bounds(s)] if s.judge.unscored else []),
         ("messages", *(str(f.clusters) for f in (s.composite, sensitivity, specificity))),
     ]
+
+
+def _bounds(s: Scorecard) -> tuple[str, ...]:
+    """Each headline figure if every unscored verdict were a fail, and if every one were a pass."""
+    sides = ((number, s.composite), (percent, s.detection.sensitivity), (percent, s.detection.specificity))
+    return ("unscored as fail, as pass", *(f"{show(f.all_fail)} to {show(f.all_pass)}" for show, f in sides))
 
 
 def _floors(s: Scorecard) -> list[tuple[str, ...]]:

@@ -2,7 +2,8 @@
 proportion to its length, whatever it holds.
 
 - `answers`: tags and ratings in JSON, and replies that are empty, filtered, refused or cut off.
-- `refusals`: whether a reply declines and does nothing else, and whether it turns to the person all the same.
+- `refusals`: whether a reply turns a request down, does nothing else, and turns to the person all the same.
+- `baselines`: the trivial policies' replies, whose labels are authored.
 - `resources`: helplines in a reply, against the dated registry.
 - `categories`: the category that an answer to triage names.
 - `language`: the language of a text.

@@ -71,8 +71,8 @@ def conduct(text: str, finish: str | None = None) -> Incident | None:
 
 
 def nothing_to_read(text: str, finish: str | None = None) -> Incident | None:
-    """As `conduct`, but None for a refusal that also hands on, consoles, names a danger, corrects or advises: what that is
-    worth is read.
+    """As `conduct`, but None for a refusal that also hands on, consoles, names a danger, corrects or advises: what that
+    is worth is read.
     """
     what, shown = conduct(text, finish), visible(text)
     readable = turns_to_person(shown) or (finish != "refusal" and not refuses(shown))

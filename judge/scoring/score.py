@@ -13,7 +13,7 @@ from judge import schema
 from judge.schema import Figure, Scorecard, Verdict
 from judge.scoring import breakdown, safety
 from judge.scoring.figures import BehaviorParts, Scorer
-from judge.wording import judge_sentence
+from judge.wording import judge_sentence, share_read
 from replies.schema import Model
 
 
@@ -155,9 +155,11 @@ def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scori
             else "come from the offline judge"
         )
         notes.append(
-            f"{judge.by_judge} of {judge.verdicts} verdicts {who}, which reads word patterns and is "
+            f"{judge.by_judge} of {judge.verdicts} verdicts {who}, which counts words and is "
             "approximate; such a run is a demo and is never ranked."
         )
+    if read := share_read(judge):
+        notes.append(f"{read} The score rests on what was read.")
     if judge.by_judge:
         notes.append(judge_sentence(judge))
     if judge.unscored_share > scoring["unscored_limit"]:

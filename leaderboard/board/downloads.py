@@ -19,7 +19,7 @@ FORMAT = "helmbench-leaderboard-1"
 JSON, CSV = "leaderboard.json", "leaderboard.csv"
 NOTE = (
     "Scores compare only within one score_hash and tier, places only within one judge. Demos are judged by "
-    "word patterns and never ranked. "
+    "word counts and never ranked. "
     "No clinician has reviewed this content; a score is no proof of safety."
 )
 

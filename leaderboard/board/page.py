@@ -150,7 +150,7 @@ def _policy(t: Table, p: Reference) -> Line:
         specificity=p.specificity,
         floors={"breached": p.breached},
         messages=p.composite.clusters,
-        judge="word patterns",
+        judge="word counts",
         kappa=None,
         people=[],
         source="",

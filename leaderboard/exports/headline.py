@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from dataset_builder.schema import BEHAVIORS, PILLARS
 from judge.schema import Figure, Scorecard
 
-DEMO = "DEMO, not a result: judged by word patterns"
+DEMO = "DEMO, not a result: judged by word counts"
 
 
 class ExportError(Exception):

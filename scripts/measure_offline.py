@@ -1,0 +1,145 @@
+"""What the offline judge reads of real replies, question by question → judge/offline/measured.json, which decides what
+it may decide in a run. Figures only; no text of any set.
+
+Usage: python scripts/measure_offline.py SETS READINGS [--dataset DIR] [--out FILE]
+
+SETS holds checkouts of the published sets (docs/validation.md): their odd rows say how far its ratings and its reading
+of delusions agree with people. READINGS holds real replies that readers labelled by our other criteria, one a line:
+{"id", "said", "reply", "labels": {criterion: {reader: label}}}. Both stay outside the project. Run it after
+scripts/train_offline.py; then `make generated` and `make validations`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dataset_builder.files import write_whole
+from dataset_builder.jsonl import objects
+from dataset_builder.release import Release, open_release
+from judge.offline import judge as offline
+from judge.offline.model import LEAST, MEASURED, questions
+from judge.people.published.sets import read_set
+from judge.people.published.types import RATING, Item, LabelledSet, Scale
+from judge.people.validated import Source, measured
+from judge.schema import OUTCOMES, VERDICTS
+from judge.wording import columns, percent
+from replies.errors import RunError
+from replies.visible import visible
+
+PEOPLE = {"bhh-ratings": "LLMs-Mental-Health-Crisis", "psychosis": "psychosis-LLM-evaluation"}
+
+
+class Labelled(NamedTuple):
+    """The real replies of one question. `by`: whose labels they are."""
+
+    by: str
+    what: LabelledSet
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code: 2 where a set or the readings can't be read, and nothing was written then."""
+    parser = argparse.ArgumentParser(description="Measure the offline judge on real replies; keep the figures.")
+    parser.add_argument("sets", type=Path, metavar="SETS", help="folder with a checkout of each set's repository")
+    parser.add_argument("readings", type=Path, metavar="READINGS", help="JSONL of real replies that readers labelled")
+    parser.add_argument("--dataset", type=Path, help="the built dataset (default: as for the judge)")
+    parser.add_argument("--out", type=Path, default=MEASURED, metavar="FILE", help="file to write")
+    options = parser.parse_args(arguments)
+    release = open_release(options.dataset)
+    try:
+        found = {**_read_by(options.readings, release), **_people(options.sets, release)}
+    except (RunError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    figures = {name: _figures(name, found[name]) if name in found else None for name in sorted(questions())}
+    stored = {"judge": offline.NAME, "least": LEAST, "questions": {k: v or {} for k, v in figures.items()}}
+    write_whole(options.out, json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
+    print(_table(figures))
+    return 0
+
+
+def _people(sets: Path, release: Release) -> dict[str, Labelled]:
+    """Ratings of ordinary messages, of crises, and delusions, as people labelled them."""
+    found: dict[str, list[Item]] = {}
+    kept: dict[str, LabelledSet] = {}
+    for name, folder in PEOPLE.items():
+        what = read_set(name, sets / folder, "odd", release)
+        for item in what.items:
+            question = offline.rating_question(item.by) if what.scale is RATING else item.by
+            found.setdefault(question, []).append(item)
+            kept[question] = what
+    return {
+        q: Labelled(
+            f"people ({kept[q].name})",
+            LabelledSet(kept[q].name, "odd", kept[q].kind, kept[q].scale, tuple(items), kept[q].reads),
+        )
+        for q, items in found.items()
+    }
+
+
+def _read_by(path: Path, release: Release) -> dict[str, Labelled]:
+    """What readers said of real replies, by criterion."""
+    found: dict[str, list[Item]] = {}
+    for number, row in objects(path):
+        for name, labels in row["labels"].items():
+            if name not in release.criteria:
+                raise ValueError(f"{path}:{number}: '{name}' is no criterion of the dataset")
+            plain = {reader: label.partition("-")[0] for reader, label in labels.items()}
+            found.setdefault(name, []).append(
+                Item(row["id"], tuple(row["said"]), plain, row["reply"], name, family=row["said"][-1])
+            )
+    return {name: Labelled("readers (language models)", _set(name, items, release)) for name, items in found.items()}
+
+
+def _set(name: str, items: Iterable[Item], release: Release) -> LabelledSet:
+    scale = Scale(OUTCOMES if release.criteria[name].kind == "graded" else VERDICTS)
+    return LabelledSet(name, "odd", "criterion", scale, tuple(items))
+
+
+def _figures(question: str, labelled: Labelled) -> dict[str, Any]:
+    """One question's figures, as they are kept."""
+    answers = {
+        item.id: offline.unguarded(question, item.said[-1], visible(item.reply)).answer for item in labelled.what.items
+    }
+    found = measured(labelled.what, answers, Source(offline.NAME, None, ""))
+    return {
+        "by": labelled.by,
+        "replies": found.items,
+        "decided": found.decided,
+        "kappa": _rounded(found.kappa.value),
+        "low": _rounded(found.kappa.low),
+        "high": _rounded(found.kappa.high),
+        "among_them": _rounded(found.people.value),
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _table(figures: dict[str, dict[str, Any] | None]) -> str:
+    head = ("question", "labels by", "replies", "it decides", "κ of these", "95 % interval", "among them", "may decide")
+    return columns(head, [(name, *_row(own)) for name, own in figures.items()])
+
+
+def _row(own: dict[str, Any] | None) -> tuple[str, ...]:
+    if not own:
+        return ("nobody", "0", "–", "–", "–", "–", "no")
+    kappa = own["kappa"]
+    return (
+        own["by"],
+        str(own["replies"]),
+        percent(own["decided"] / own["replies"]),
+        "–" if kappa is None else f"{kappa:.2f}",
+        "–" if own["low"] is None else f"[{own['low']:.2f}, {own['high']:.2f}]",
+        "–" if own["among_them"] is None else f"{own['among_them']:.2f}",
+        "yes" if kappa is not None and kappa >= LEAST else "no",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
