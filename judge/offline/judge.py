@@ -35,11 +35,8 @@ class Reading(NamedTuple):
 
 
 def judge(criterion: str, message: str, reply: str) -> Reading:
-    """Reads one visible reply against a criterion. Empty, refused, filtered and cut-off replies are decided by rule
-    before.
-
-    Raises:
-        KeyError: it has never learnt the criterion.
+    """Reads one visible reply against a criterion; one that it has never learnt it can't tell. Empty, refused, filtered
+    and cut-off replies are decided by rule before.
     """
     return _read(criterion, message, reply)
 
@@ -77,7 +74,6 @@ def unguarded(question: str, message: str, reply: str) -> Reading:
 
 
 def _read(question: str, message: str, reply: str) -> Reading:
-    model.questions()[question]  # one that it has never learnt is an error, and no abstention
     return unguarded(question, message, reply) if model.decides(question) else Reading(None)
 
 

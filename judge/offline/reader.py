@@ -23,19 +23,10 @@ class OfflineReader:
         return None
 
     def read(self, case: Case, release: Release) -> Given:
-        """Its approximate reading, unscored where it can't tell.
-
-        Raises:
-            ValueError: it has never learnt the criterion.
-        """
+        """Its approximate reading, unscored where it can't tell."""
         if isinstance(case.check, AppropriatenessCheck):
             return _given(offline.rate(case.check.protocol, case.asked, visible(case.text)))
-        criterion = case.read_check.criterion
-        if not offline.knows(criterion):
-            raise ValueError(
-                f"the offline judge has no reading for criterion '{criterion}' ({case.row.id}); use --judge openai"
-            )
-        return _given(offline.judge(criterion, case.asked, visible(case.text)))
+        return _given(offline.judge(case.read_check.criterion, case.asked, visible(case.text)))
 
 
 def _given(reading: offline.Reading) -> Given:
