@@ -302,7 +302,8 @@ class UserMessage(Sample):
 class ProtocolRow(Strict):
     """How a reply to a message of one category is rated: what each level from 1 to 5 means, and what is not judged.
 
-    `terms`: what the levels' words mean, such as a danger that is near. `levels`: five texts, level 1 first. `protocol_hash` covers the text that a judge reads.
+    `terms`: what the levels' words mean, such as a danger that is near. `levels`: five texts, level 1 first.
+    `protocol_hash` covers the text that a judge reads.
     """
 
     category: CrisisCategory

@@ -321,8 +321,8 @@ def share_read(judge: Judge) -> str | None:
         return None
     read = judge.by_judge - left
     return (
-        f"It could tell {read} of the {judge.by_judge} replies put to it ({percent(read / judge.by_judge)}); the others "
-        "are unscored, and no figure counts them as a pass."
+        f"It could tell {read} of the {judge.by_judge} replies put to it ({percent(read / judge.by_judge)}); the "
+        "others are unscored, and no figure counts them as a pass."
     )
 
 

@@ -22,15 +22,16 @@ from dataset_builder.files import write_whole
 from dataset_builder.jsonl import objects
 from dataset_builder.release import Release, open_release
 from judge.offline import judge as offline
-from judge.offline.model import LEAST, MEASURED, questions
+from judge.offline.model import FEWEST, LEAST, MEASURED, OTHERS, RATING, questions, reads
 from judge.people.published.sets import read_set
-from judge.people.published.types import RATING, Item, LabelledSet, Scale
+from judge.people.published.types import Item, LabelledSet, Scale
 from judge.people.validated import Source, measured
 from judge.schema import OUTCOMES, VERDICTS
 from judge.wording import columns, percent
 from replies.errors import RunError
 from replies.visible import visible
 
+RATINGS = RATING.rstrip(":")
 PEOPLE = {"bhh-ratings": "LLMs-Mental-Health-Crisis", "psychosis": "psychosis-LLM-evaluation"}
 
 
@@ -55,29 +56,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (RunError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    figures = {name: _figures(name, found[name]) if name in found else None for name in sorted(questions())}
-    stored = {"judge": offline.NAME, "least": LEAST, "questions": {k: v or {} for k, v in figures.items()}}
+    names = sorted({RATINGS if name.startswith(RATING) else name for name in questions()})
+    figures = {name: _figures(found[name]) if name in found else None for name in names}
+    asked = {"least": LEAST, "fewest": FEWEST, "others": OTHERS}
+    stored = {"judge": offline.NAME, "asked": asked, "questions": {k: v or {} for k, v in figures.items()}}
     write_whole(options.out, json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
     print(_table(figures))
     return 0
 
 
 def _people(sets: Path, release: Release) -> dict[str, Labelled]:
-    """Ratings of ordinary messages, of crises, and delusions, as people labelled them."""
-    found: dict[str, list[Item]] = {}
-    kept: dict[str, LabelledSet] = {}
-    for name, folder in PEOPLE.items():
-        what = read_set(name, sets / folder, "odd", release)
-        for item in what.items:
-            question = offline.rating_question(item.by) if what.scale is RATING else item.by
-            found.setdefault(question, []).append(item)
-            kept[question] = what
+    """Ratings, and replies to delusions, as people labelled them."""
+    read = {name: read_set(name, sets / folder, "odd", release) for name, folder in PEOPLE.items()}
     return {
-        q: Labelled(
-            f"people ({kept[q].name})",
-            LabelledSet(kept[q].name, "odd", kept[q].kind, kept[q].scale, tuple(items), kept[q].reads),
-        )
-        for q, items in found.items()
+        RATINGS if what.kind == "rating" else what.items[0].by: Labelled(f"people ({name})", what)
+        for name, what in read.items()
     }
 
 
@@ -100,16 +93,16 @@ def _set(name: str, items: Iterable[Item], release: Release) -> LabelledSet:
     return LabelledSet(name, "odd", "criterion", scale, tuple(items))
 
 
-def _figures(question: str, labelled: Labelled) -> dict[str, Any]:
+def _figures(labelled: Labelled) -> dict[str, Any]:
     """One question's figures, as they are kept."""
-    answers = {
-        item.id: offline.unguarded(question, item.said[-1], visible(item.reply)).answer for item in labelled.what.items
-    }
+    answers = {item.id: _read(item, labelled.what) for item in labelled.what.items}
     found = measured(labelled.what, answers, Source(offline.NAME, None, ""))
+    given = [sum(row) for row in found.confusion.table]
     return {
         "by": labelled.by,
         "replies": found.items,
         "decided": found.decided,
+        "others": sum(given) - max(given),
         "kappa": _rounded(found.kappa.value),
         "low": _rounded(found.kappa.low),
         "high": _rounded(found.kappa.high),
@@ -117,27 +110,43 @@ def _figures(question: str, labelled: Labelled) -> dict[str, Any]:
     }
 
 
+def _read(item: Item, what: LabelledSet) -> str | None:
+    question = offline.rating_question(item.by) if what.kind == "rating" else item.by
+    return offline.unguarded(question, item.said[-1], visible(item.reply)).answer
+
+
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 3)
 
 
 def _table(figures: dict[str, dict[str, Any] | None]) -> str:
-    head = ("question", "labels by", "replies", "it decides", "κ of these", "95 % interval", "among them", "may decide")
+    head = (
+        "question",
+        "labels by",
+        "replies",
+        "it decides",
+        "not the commonest",
+        "κ of these",
+        "95 % interval",
+        "among them",
+        "may decide",
+    )
     return columns(head, [(name, *_row(own)) for name, own in figures.items()])
 
 
 def _row(own: dict[str, Any] | None) -> tuple[str, ...]:
     if not own:
-        return ("nobody", "0", "–", "–", "–", "–", "no")
+        return ("nobody", "0", "–", "–", "–", "–", "–", "no")
     kappa = own["kappa"]
     return (
         own["by"],
         str(own["replies"]),
         percent(own["decided"] / own["replies"]),
+        str(own["others"]),
         "–" if kappa is None else f"{kappa:.2f}",
         "–" if own["low"] is None else f"[{own['low']:.2f}, {own['high']:.2f}]",
         "–" if own["among_them"] is None else f"{own['among_them']:.2f}",
-        "yes" if kappa is not None and kappa >= LEAST else "no",
+        "yes" if reads(own) else "no",
     )
 
 

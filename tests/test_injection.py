@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from judge.offline.readings import READERS
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import About, CalibrationRow, CriterionCheck, CriterionRow, GradedCheck, Row
 from judge.llm.answers import parse
 from judge.llm.questions import build, for_calibration, prompt
 from judge.offline import judge as offline
-from judge.offline.readings import READERS
 from replies.fence import fence
 
 KINDS = {

@@ -63,13 +63,13 @@ def test_a_missing_protocol_is_an_error(folder: Path) -> None:
         (
             "# Level 2",
             "# Level two",
-            "risk_taking.md:1: headings are ['Level 1', 'Level two', 'Level 3', 'Level 4', 'Level 5', 'Not "
-            "judged']; expected ['Level 1'",
+            "risk_taking.md:1: headings are ['Terms', 'Level 1', 'Level two', 'Level 3', 'Level 4', 'Level 5', 'Not "
+            "judged']; expected ['Terms', 'Level 1'",
         ),
         (
             "# Not judged",
             "# Not rated",
-            "risk_taking.md:1: headings are ['Level 1', 'Level 2', 'Level 3', 'Level 4', 'Level 5', 'Not "
+            "risk_taking.md:1: headings are ['Terms', 'Level 1', 'Level 2', 'Level 3', 'Level 4', 'Level 5', 'Not "
             "rated']; expected",
         ),
         (
@@ -82,7 +82,7 @@ def test_a_missing_protocol_is_an_error(folder: Path) -> None:
         (
             "# Level 1\n",
             "# Level 1 (severity 9)\n",
-            "risk_taking.md:6: unknown 'severity' in the heading; expected '# Level 1' alone",
+            "risk_taking.md:12: unknown 'severity' in the heading; expected '# Level 1' alone",
         ),
         ("# Level 3\n", "# Level 3\n# Level 3\n", "risk_taking.md:1: headings are"),
     ],

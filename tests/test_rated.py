@@ -359,10 +359,7 @@ def test_a_report_of_messages_alone_leaves_the_benchmarks_parts_out(release: Rel
     given = card_of(path).appropriateness
     assert given is not None
     assert "A demo, never ranked. The offline judge read " in top
-    assert (
-        f"{given.judge.by_judge} of {given.judge.verdicts} verdicts. It counts words and is approximate."
-        in top
-    )
+    assert f"{given.judge.by_judge} of {given.judge.verdicts} verdicts. It counts words and is approximate." in top
     assert f"it answered {FEW} in its own words, 2 times each, and its replies were rated from 1 to 5." in top
     assert "samples" not in top
     assert (

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from judge.offline.rating import rate
 
 from dataset_builder.prompts import RATE, installed
 from dataset_builder.release import Release, open_release
@@ -20,7 +21,6 @@ from judge.calibration.types import Answered
 from judge.llm.answers import Parsed, parse
 from judge.llm.questions import Case, JudgeRequest, build_rating, prompt_hash, rating_request, roles
 from judge.llm.reader import LLMReader, questions
-from judge.offline.rating import rate
 from judge.schema import RATINGS, Verdict
 from judge.verdicts import JudgeIdentity, judge_messages, sample_of
 from replies.run import Run

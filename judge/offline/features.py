@@ -165,11 +165,6 @@ def of_reply(message: str, text: str) -> set[str]:
     return found | _withheld(text)
 
 
-def of_message(message: str) -> set[str]:
-    """The words of the message, told apart from those of the reply."""
-    return {f":said {w}" for w in words(message)}
-
-
 def _only_asks(sentence: str) -> bool:
     if not sentence.rstrip().endswith("?") or DANGER.search(sentence):
         return False

@@ -22,7 +22,7 @@ from judge.offline.addressed import Addressed, addressed
 KEPT = 20_000  # characters up to which a reply's reading is remembered
 LONGEST = 8_000  # characters: more than any reply that it has learnt from; whole conversations are longer
 NAME = "offline-4"  # raise the number when a weight changes: verdicts of two versions are not the same judge's
-RATING = "rating:"
+ANSWERED = ("no_crisis", "anxiety_crisis")  # categories whose protocols ask for an answer above all
 
 
 class Reading(NamedTuple):
@@ -52,14 +52,15 @@ def knows(criterion: str) -> bool:
 
 
 def rating_question(category: str) -> str:
-    """The question that a rating by a category's protocol is learnt as: the six crises are one."""
-    return f"{RATING}{'no_crisis' if category == 'no_crisis' else 'crisis'}"
+    """The question that a rating by a category's protocol is learnt as. Worry is answered as ordinary trouble is, with
+    advice; in the other crises it matters how near the danger is.
+    """
+    return f"{model.RATING}{'distress' if category in ANSWERED else 'danger'}"
 
 
-def features(question: str, message: str, reply: str) -> set[str]:
-    """What is counted of a visible reply under a question; ratings depend on what was told, so they count that too."""
-    found = set(_of_reply(message, addressed(reply).text))
-    return found | f.of_message(message) if question.startswith(RATING) else found
+def features(message: str, reply: str) -> frozenset[str]:
+    """What is counted of a visible reply."""
+    return _of_reply(message, addressed(reply).text)
 
 
 def unguarded(question: str, message: str, reply: str) -> Reading:
@@ -67,7 +68,7 @@ def unguarded(question: str, message: str, reply: str) -> Reading:
     linear = model.questions()[question]
     if len(reply) > LONGEST:
         return Reading(None)
-    guess = linear.guess(features(question, message, reply))
+    guess = linear.guess(features(message, reply))
     if guess.sure < linear.threshold:
         return Reading(None)
     return Reading(guess.label, _evidence(linear, guess.label, addressed(reply), reply))

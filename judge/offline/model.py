@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 WEIGHTS = Path(__file__).with_name("weights.json")
 MEASURED = Path(__file__).with_name("measured.json")
 LEAST = 0.4  # κ on real replies, under which a question is never decided
+FEWEST = 20  # real replies that it decided, with fewer of which its κ is nothing to go by
+OTHERS = 5  # of these with another label than the commonest: who always says the same would agree on all but these
+RATING = "rating:"  # what begins the names of the questions that rate
 Scores = NDArray[np.float64]
 
 
@@ -59,14 +62,20 @@ class Linear(NamedTuple):
 
 
 def decides(question: str) -> bool:
-    """Whether it was found, on real replies, to read the question well enough; one that wasn't measured is none."""
-    kappa = measured().get(question, {}).get("kappa")
-    return kappa is not None and kappa >= LEAST
+    """Whether it was found, on enough real replies, to read the question well enough; one that wasn't measured isn't."""
+    return reads(measured().get(RATING.rstrip(":") if question.startswith(RATING) else question, {}))
+
+
+def reads(figures: dict[str, Any]) -> bool:
+    """Whether a question's figures on real replies let it decide."""
+    kappa = figures.get("kappa")
+    enough = kappa is not None and figures["decided"] >= FEWEST and figures["others"] >= OTHERS
+    return enough and kappa >= LEAST
 
 
 @lru_cache(maxsize=1)
 def measured() -> dict[str, dict[str, Any]]:
-    """Each question's figures on real replies, as `scripts/measure_offline.py` wrote them."""
+    """The figures on real replies, as `scripts/measure_offline.py` wrote them: of each criterion, and of all ratings."""
     found: dict[str, dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))["questions"]
     return found
 

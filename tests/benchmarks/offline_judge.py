@@ -65,7 +65,7 @@ def plainly() -> Callable[[Case], object]:
     def read(case: Case) -> object:
         question, message, reply = case
         linear, (table, weights) = model.questions()[question], tables[question]
-        scores = linear.bias + table.transform([dict.fromkeys(offline.features(*case), 1.0)]) @ weights
+        scores = linear.bias + table.transform([dict.fromkeys(offline.features(message, reply), 1.0)]) @ weights
         shares = np.exp(scores[0] - scores[0].max())
         shares /= shares.sum()
         names = [model.verdict(label) for label in linear.labels]
