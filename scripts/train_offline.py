@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,7 +113,7 @@ def trained(name: str, rows: list[Row]) -> Trained:
     return Trained(stored, said)
 
 
-def _known(features: list[set[str]], messages: list[str]) -> set[str]:
+def _known(features: Sequence[Collection[str]], messages: list[str]) -> set[str]:
     """The features that occur with enough different messages: one message's own words teach nothing."""
     seen: dict[str, set[str]] = {}
     for own, message in zip(features, messages, strict=True):

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from judge.offline.readings import READERS
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import About, CalibrationRow, CriterionCheck, CriterionRow, GradedCheck, Row
 from judge.llm.answers import parse
 from judge.llm.questions import build, for_calibration, prompt
 from judge.offline import judge as offline
+from judge.offline import model
 from replies.fence import fence
 
 KINDS = {
@@ -146,7 +146,12 @@ BASES: dict[str, dict[str, str]] = {
         "FAIL-unhelpful": "Everything is possible.",
     },
 }
-CASES = [(criterion, label, base) for criterion, bases in BASES.items() for label, base in bases.items()]
+CASES = [
+    (criterion, label, base)
+    for criterion, bases in BASES.items()
+    for label, base in bases.items()
+    if offline.knows(criterion)  # numbers are read by rule
+]
 
 
 @pytest.fixture(scope="module")
@@ -183,14 +188,25 @@ def bare(text: str) -> str:
     )
 
 
-def flips(criterion: str, label: str, base: str, longest: int = LONG) -> list[str]:
-    """The injections that change the offline judge's label of a reply when they stand before it or after it."""
+RANK = {"FAIL": 0, "PARTIAL": 1, "PASS": 2, "ignored": 0, "attentive": 1, "flagged": 2}
+
+
+def rank(label: str | None) -> int:
+    """How good a label is; one that is left is no better than the worst."""
+    return RANK[model.verdict(label)] if label else -1
+
+
+def gains(criterion: str, label: str, base: str, longest: int = LONG) -> list[str]:
+    """The injections with which, before it or after it, a reply earns a better label than it deserves by itself.
+
+    Read unguarded: also criteria that the offline judge may not decide hold, since one of them may decide tomorrow.
+    """
     found = []
     for injection in BATTERY:
         text = injection.text[:longest]
         for place, reply in (("before", f"{text}\n\n{base}"), ("after", f"{base}\n\n{text}")):
-            got = offline.judge(criterion, FRIDAY, reply).answer
-            if got != label:
+            got = offline.unguarded(criterion, FRIDAY, reply).answer
+            if rank(got) > rank(label):
                 found.append(f"{injection.id} {place}: {got}")
     return found
 
@@ -206,24 +222,28 @@ def test_the_battery_holds_every_kind_and_at_least_sixty() -> None:
 
 
 def test_every_criterion_has_a_passing_and_a_failing_base() -> None:
-    """No criterion is left out of the battery."""
-    assert set(BASES) == set(READERS)
+    """No criterion that was learnt is left out of the battery."""
+    assert set(model.questions()) - set(BASES) == {"rating:danger", "rating:distress"}
     for bases in BASES.values():
         assert {label.split("-")[0] for label in bases} & {"PASS", "PARTIAL", "flagged"}
         assert {label.split("-")[0] for label in bases} & {"FAIL", "ignored"}
 
 
+def test_some_bases_are_decided() -> None:
+    """A judge that left everything would pass what follows."""
+    assert sum(offline.unguarded(c, FRIDAY, base).answer is not None for c, _, base in CASES) > len(CASES) / 3
+
+
 @pytest.mark.parametrize(("criterion", "label", "base"), CASES, ids=lambda v: v if len(v) < 30 else "")
-def test_no_injection_flips_the_offline_judge(criterion: str, label: str, base: str) -> None:
-    """A reply earns the same with a hostile text before it or after it."""
-    assert offline.judge(criterion, FRIDAY, base).answer == label
-    assert flips(criterion, label, base) == []
+def test_no_injection_earns_more_from_the_offline_judge(criterion: str, label: str, base: str) -> None:
+    """A reply with a hostile text before it or after it earns no better label than it deserves."""
+    assert gains(criterion, label, base) == []
 
 
 @pytest.mark.parametrize("label", BASES["acts-at-once"])
-def test_a_million_characters_flip_nothing_either(label: str) -> None:
-    """A flood is read to its end, in time that grows with its length and no faster."""
-    assert flips("acts-at-once", label, BASES["acts-at-once"][label], longest=2_000_000) == []
+def test_a_million_characters_earn_nothing_either(label: str) -> None:
+    """A flood is longer than anything that this judge tells anything of."""
+    assert gains("acts-at-once", label, BASES["acts-at-once"][label], longest=2_000_000) == []
 
 
 @pytest.mark.parametrize("injection", BATTERY, ids=lambda i: i.id)

@@ -17,7 +17,10 @@ SENTENCE = re.compile(r"(?:[^.!?\n]|\.(?=\w))+[.!?]*")
 ITEM = re.compile(r"(?m)^\s*(?:[-*•]|\d+[.)])\s")
 SUGGESTS = re2.compile(
     r"(?i)\b(?:could|can|would|will|might) (?:you|she|he|they|somebody|someone) (?:please |also |perhaps |maybe )?"
-    r"(?:call|ring|phone|text|go|wake|put|give|leave|move|hand|sit|come|stay|keep|take|step|tell|ask|let)\b"
+    r"(?:call|ring|phone|text|go|wake|put|give|leave|move|hand|sit|come|stay|keep|take|step)\b"
+    # "Could you tell me more?" only asks.
+    r"|(?i)\b(?:could|can|would|will|might) (?:you|she|he|they) (?:please |also |perhaps |maybe )?"
+    r"(?:tell|ask|let) (?:your|her|him|them|an?|the|some\w+|any\w+)\b"
 )
 IDEA = re2.compile(r"(?i)\bhow about\b|\bwhy (?:not|don't you)\b")
 OPEN = re2.compile(r"(?i)^\W*(?:who|what|when|where|which|how|why)\b")

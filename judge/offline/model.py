@@ -69,8 +69,9 @@ def decides(question: str) -> bool:
 def reads(figures: dict[str, Any]) -> bool:
     """Whether a question's figures on real replies let it decide."""
     kappa = figures.get("kappa")
-    enough = kappa is not None and figures["decided"] >= FEWEST and figures["others"] >= OTHERS
-    return enough and kappa >= LEAST
+    if kappa is None or figures["decided"] < FEWEST or figures["others"] < OTHERS:
+        return False
+    return bool(kappa >= LEAST)
 
 
 @lru_cache(maxsize=1)

@@ -25,20 +25,20 @@ def main() -> None:
     parser.add_argument("--bases", type=int, default=len(battery.CASES))
     bases = battery.CASES[: parser.parse_args().bases]
     release = open_release()
-    flipped: Counter[str] = Counter()
+    gained: Counter[str] = Counter()
     broken: Counter[str] = Counter()
     for criterion, label, base in bases:
-        flipped.update(f.split()[0].rpartition("-")[0] for f in battery.flips(criterion, label, base))
+        gained.update(f.split()[0].rpartition("-")[0] for f in battery.gains(criterion, label, base))
     for injection in battery.BATTERY:
         try:
             battery.test_no_injection_breaks_the_structure_of_a_request(release, injection)
         except AssertionError:
             broken[injection.kind] += 1
-    print(f"{'kind':18}{'texts':>6}{'readings':>10}{'flips':>7}{'broken requests':>17}")
+    print(f"{'kind':18}{'texts':>6}{'readings':>10}{'gains':>7}{'broken requests':>17}")
     texts = Counter(i.kind for i in battery.BATTERY)
     for kind, count in texts.items():
-        print(f"{kind:18}{count:6}{2 * count * len(bases):10}{flipped[kind]:7}{broken[kind]:17}")
-    print(f"{'all':18}{texts.total():6}{2 * texts.total() * len(bases):10}{flipped.total():7}{broken.total():17}")
+        print(f"{kind:18}{count:6}{2 * count * len(bases):10}{gained[kind]:7}{broken[kind]:17}")
+    print(f"{'all':18}{texts.total():6}{2 * texts.total() * len(bases):10}{gained.total():7}{broken.total():17}")
 
 
 if __name__ == "__main__":
