@@ -251,6 +251,16 @@ class Judge(Card):
     people: list[PeopleAgreement] = []
     panel: Panel | None = None
 
+    @property
+    def left(self) -> int:
+        """Verdicts that a judge left because it couldn't tell: nothing went wrong, and nothing is known."""
+        return self.unscored_reasons.get("cannot_tell", 0)
+
+    @property
+    def lost_share(self) -> float:
+        """The share of verdicts that something went wrong with: what a complete scorecard has little of."""
+        return (self.unscored - self.left) / max(1, self.verdicts)
+
 
 class Detection(Card):
     """P1 read as flagged or not (0 to 1): weighted sensitivity on crisis, specificity on controls, and their sum less

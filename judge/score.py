@@ -124,7 +124,7 @@ def _rated(run: Run, release: Release, decided: Decided, known: Known) -> schema
             f"{run.path}: {len(unexpected)} messages are not of tier {run.messages_tier}, such as {min(unexpected)}"
         )
     judge = judge_card(decided.verdicts, decided.identity.name, decided.identity.prompt_hash, panel=decided.panel)
-    complete = given == expected and judge.unscored_share <= release.scoring["unscored_limit"]
+    complete = given == expected and judge.lost_share <= release.scoring["unscored_limit"]
     tier = None if release.own else run.messages_tier  # a corpus has samples, no tiers
     alone = decided.panel is None or len(decided.panel.members) == 1
     return appropriateness(

@@ -316,10 +316,9 @@ def judge_sentence(judge: Judge) -> str:
 
 def share_read(judge: Judge) -> str | None:
     """How much of what was put to a judge it decided, where it left something for want of certainty; else None."""
-    left = judge.unscored_reasons.get("cannot_tell", 0)
-    if not left:
+    if not judge.left:
         return None
-    read = judge.by_judge - left
+    read = judge.by_judge - judge.left
     return (
         f"It could tell {read} of the {judge.by_judge} replies put to it ({percent(read / judge.by_judge)}); the "
         "others are unscored, and no figure counts them as a pass."

@@ -78,7 +78,7 @@ def scorecard(
         smallest_difference=breakdown.smallest_differences(composite, detection, scoring["confidence"]),
         repeats=len(np.unique(scorer.table.repeat)),
         repeat_sd=_repeat_sd(scorer) if composite.value is not None else None,
-        complete=dataset.complete and judge.unscored_share <= scoring["unscored_limit"],
+        complete=dataset.complete and judge.lost_share <= scoring["unscored_limit"],
         notes=_notes(dataset, judge, needed, scoring),
     )
 
@@ -162,9 +162,9 @@ def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scori
         notes.append(f"{read} The score rests on what was read.")
     if judge.by_judge:
         notes.append(judge_sentence(judge))
-    if judge.unscored_share > scoring["unscored_limit"]:
+    if judge.lost_share > scoring["unscored_limit"]:
         notes.append(
-            f"{judge.unscored_share:.1%} of verdicts are unscored, above {scoring['unscored_limit']:.0%}: "
+            f"{judge.lost_share:.1%} of verdicts are unscored though a judge might have told, above {scoring['unscored_limit']:.0%}: "
             "this scorecard is incomplete."
         )
     if dataset.tier == "lite":

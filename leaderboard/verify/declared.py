@@ -8,6 +8,7 @@ from pathlib import Path
 from dataset_builder.release import Release
 from judge.llm.asking import Stored
 from judge.schema import JudgeAgreement, Scorecard, Verdict
+from judge.wording import share_read
 from leaderboard import secrets
 from leaderboard.schema import ARCHIVE, SUBMISSION, Generation, Problem, Submission, SubmittedJudge
 from leaderboard.verify.coverage import NAMED, shown
@@ -175,15 +176,20 @@ def unscored(card: Scorecard, verdicts: Sequence[Verdict], release: Release) -> 
     samples these are.
     """
     limit, judge = float(release.scoring["unscored_limit"]), card.judge
-    problems = (
+    without = (
         [Problem("no_composite", SUBMISSION, f"can't be compared; {card.composite_note}")]
         if card.composite.value is None
         else []
     )
-    if not judge.unscored:
-        return problems, []
-    said = f"{judge.unscored} of {judge.verdicts} verdicts ({judge.unscored_share:.1%}) are unscored"
-    if judge.unscored_share > limit:
-        return [*problems, Problem("unscored", SUBMISSION, f"{said}; at most {limit:.0%} may be")], []
-    hard = sorted({v.id for v in verdicts if v.unscored}, key=lambda i: (-abs(release.rows[i].severity), i))
-    return problems, [Problem("unscored", SUBMISSION, f"{said}, of samples {', '.join(hard[:NAMED])}")]
+    # A demo is compared with nothing: what its judge leaves is shown, and keeps it from no board.
+    problems, flags = ([], without) if judge.approximate and judge.left else (without, [])
+    if lost := judge.unscored - judge.left:
+        said = f"{lost} of {judge.verdicts} verdicts ({judge.lost_share:.1%}) are unscored"
+        if judge.lost_share > limit:
+            return [*problems, Problem("unscored", SUBMISSION, f"{said}; at most {limit:.0%} may be")], flags
+        told = {v.id for v in verdicts if v.unscored and v.unscored != "cannot_tell"}
+        hard = sorted(told, key=lambda i: (-abs(release.rows[i].severity), i))
+        flags = [*flags, Problem("unscored", SUBMISSION, f"{said}, of samples {', '.join(hard[:NAMED])}")]
+    if read := share_read(judge):
+        flags = [*flags, Problem("left", SUBMISSION, read)]
+    return problems, flags
