@@ -11,6 +11,7 @@ from typing import Any
 
 from submission_runs import Opened, as_chatml
 
+from judge.offline import judge as offline
 from judge.wording import calibration_caveat
 
 Case = tuple[Callable[[Opened], Any], str, str]  # the change, the kind of problem, a word of its message
@@ -192,17 +193,17 @@ def swapped_judge_everywhere(o: Opened) -> None:
 
 
 def offline_called_a_model(o: Opened) -> None:
-    raw = json.dumps([o.submission, o.verdicts]).replace("offline-3", "claude-test-1")
+    raw = json.dumps([o.submission, o.verdicts]).replace(offline.NAME, "claude-test-1")
     o.submission, o.verdicts = json.loads(raw)
 
 
 def better_agreement(o: Opened) -> None:
-    o.submission["judge"]["agreement"][0]["overall"]["kappa"]["value"] = 1.0
+    o.submission["judge"]["agreement"][0]["overall"]["kappa"]["value"] = 0.999
 
 
 def better_calibration(o: Opened) -> None:
     c = json.loads(o.members["calibrations.jsonl"])
-    c["overall"]["kappa"]["value"] = o.submission["judge"]["agreement"][0]["overall"]["kappa"]["value"] = 1.0
+    c["overall"]["kappa"]["value"] = o.submission["judge"]["agreement"][0]["overall"]["kappa"]["value"] = 0.999
     o.members["calibrations.jsonl"] = json.dumps(c).encode()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import reference_policies
 import submission_runs
 import yaml
 from huggingface_hub import parse_eval_result_entries
@@ -15,6 +16,7 @@ from huggingface_hub import parse_eval_result_entries
 from dataset_builder.composing.compose import compose
 from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
+from dataset_builder.schema import Row
 from dataset_builder.writing.write import write
 from helmbench_cli.app import main
 from leaderboard.exports.formats import FORMATS
@@ -37,6 +39,12 @@ class Packed:
         )
 
 
+def as_policy(row: Row, turn: int, repeat: int) -> str:
+    """The keyword policy, to the messages as they are authored."""
+    messages = [{"role": m.role, "content": m.content} for m in row.messages if m.content is not None]
+    return reference_policies.reply("keyword", messages, 0)
+
+
 @pytest.fixture(scope="module")
 def packed(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Packed:
     """Two submissions of one run of an open model on the core tier: judged offline, and by a language model that was
@@ -50,9 +58,11 @@ def packed(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Pac
     about = submission_runs.ABOUT._replace(
         model=submission_runs.ABOUT.model.model_copy(update={"access": "open_weights"})
     )
+    # What a trivial policy says is known, so that the demo has a score.
+    policy = submission_runs.log(root / "policy", release, "core", as_policy)
+    submission_runs.score(policy, release)
+    demo = make(policy, release, about, root / "submissions", name="demo")
     run = submission_runs.log(root / "run", release, "core")
-    submission_runs.score(run, release)
-    demo = make(run, release, about, root / "submissions", name="demo")
     submission_runs.answer(run, release, JUDGE)
     submission_runs.measure(run, release, JUDGE)
     submission_runs.score(run, release, "--judge", JUDGE)

@@ -64,11 +64,16 @@ def built(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Rele
 
 @pytest.fixture(scope="module")
 def judged(built: Release) -> tuple[list[Reply], list[Verdict]]:
-    """The keyword policy on the core tier, judged offline; the marker stands in every reply and every quotation."""
+    """The keyword policy on the core tier, as if the offline judge had read what is known of its replies; the marker
+    stands in every reply and every quotation.
+    """
     rows = [r for r in built.rows.values() if "core" in r.tiers]
     replies = [Reply(id=r.id, turns=tuple(make_references.play("keyword", r))) for r in rows]
     run = Run(Path("policy"), Model(name="keyword", backend="policy"), "core", replies, False)
-    found = judge_run(run, built, OfflineReader())
+    found = [
+        v.model_copy(update={"decided_by": "offline"}) if v.decided_by == "rule:baseline" else v
+        for v in judge_run(run, built, OfflineReader())
+    ]
     quoted = [
         v.model_copy(update={"evidence": (MARKER,), "votes": (Vote(judge="j", label="PASS", evidence=(MARKER,)),)})
         for v in found

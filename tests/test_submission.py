@@ -20,6 +20,7 @@ from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model,
 from dataset_builder.release import Release
 from helmbench_cli.app import main
 from helmbench_cli.board import submit
+from judge.offline import judge as offline
 from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Submission
 from leaderboard.submit.fields import FIELDS, flag
 from leaderboard.submit.pack import make
@@ -118,7 +119,7 @@ def test_the_submission_says_how_the_run_was_made(small: Release, tmp_path: Path
     assert (s.generation.lm_eval, s.generation.task_version, s.generation.repeats) == ("0.4.13", "0.1", 2)
     assert s.generation.generation_kwargs == {"until": ["x"], "temperature": 0.7, "extra_body": '{"top_k": 3}'}
     assert s.scores.composite.model_dump() == card["composite"]
-    assert (s.judge.name, s.judge.agreement[0].measured) == ("offline-3", True)
+    assert (s.judge.name, s.judge.agreement[0].measured) == (offline.NAME, True)
     with zipfile.ZipFile(made.folder / ARCHIVE) as archive:
         assert archive.namelist() == ["responses.jsonl"]
 

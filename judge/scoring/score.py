@@ -164,8 +164,8 @@ def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scori
         notes.append(judge_sentence(judge))
     if judge.lost_share > scoring["unscored_limit"]:
         notes.append(
-            f"{judge.lost_share:.1%} of verdicts are unscored though a judge might have told, above {scoring['unscored_limit']:.0%}: "
-            "this scorecard is incomplete."
+            f"{judge.lost_share:.1%} of verdicts are lost to errors or unreadable answers, above "
+            f"{scoring['unscored_limit']:.0%}: this scorecard is incomplete."
         )
     if dataset.tier == "lite":
         notes.append("The lite tier is a quick look: it cannot settle a floor.")
