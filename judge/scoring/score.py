@@ -105,7 +105,7 @@ def _composite(
     if unscored := sorted(c for c, b in behaviors.items() if b.card.score.value is None):
         return Figure(
             value=None
-        ), f"no composite: {', '.join(unscored)} has no score, because all of a polarity is missing or unscored"
+        ), f"no composite: {', '.join(unscored)} has no score, because a polarity is missing or most of it unscored"
     if not dataset.complete:
         return Figure(value=None), f"no composite: {dataset.samples} of {dataset.expected} samples were run"
     return scorer.weighted(behaviors), f"weighted mean of {len(behaviors)} behaviors of this release"
