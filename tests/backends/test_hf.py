@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from harness import environment, expected_requests, judge, run
+from harness import environment, expected_requests, judge, lost, run
 from local_backends import FEW, SAID, Backend, LocalBackendTests, chatml, finished, folded, two_of_each
 
 from dataset_builder.release import Release
@@ -88,4 +88,4 @@ def test_what_the_window_cannot_hold_is_named_and_never_cut(
     assert set(done.results["configs"][task]["metadata"]["over_long"]) == too_long
     assert sorted(done.received) == sorted(text for i, text in chosen.items() if i not in too_long)
     card = judge(tmp_path / "out", dataset)
-    assert card["judge"]["unscored"] == sum(len(opened.rows[i].evaluation) for i in too_long)
+    assert lost(card) == sum(len(opened.rows[i].evaluation) for i in too_long)

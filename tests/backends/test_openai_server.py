@@ -101,7 +101,7 @@ def test_the_log_has_every_backends_shape(generated: Any, rows: dict[str, Row]) 
 
 
 def test_the_judge_reads_all_forty(generated: Any, dataset: Path, rows: dict[str, Row]) -> None:
-    """The page's command for scoring, on the run's folder: forty samples, none unscored."""
+    """The page's command for scoring, on the run's folder: forty samples, none lost."""
     check_judged(generated[0], dataset, rows)
 
 

@@ -13,7 +13,19 @@ from typing import Any
 
 import pytest
 import reference_server
-from harness import LM_EVAL, ROOT, SCORE, check_judged, check_shape, expected_requests, judge, logged, run, succeeded
+from harness import (
+    LM_EVAL,
+    ROOT,
+    SCORE,
+    check_judged,
+    check_shape,
+    expected_requests,
+    judge,
+    logged,
+    lost,
+    run,
+    succeeded,
+)
 from recipes import filled, recipe, with_option
 
 from dataset_builder.release import Release
@@ -58,7 +70,7 @@ def test_the_log_has_every_backends_shape(answered: Any, rows: dict[str, Row]) -
 
 
 def test_the_judge_reads_all_forty(answered: Any, dataset: Path, rows: dict[str, Row]) -> None:
-    """The page's command for scoring, on the run's folder: forty samples, none unscored, and the key nowhere."""
+    """The page's command for scoring, on the run's folder: forty samples, none lost, and the key nowhere."""
     check_judged(answered[0], dataset, rows)
     assert not [p for p in answered[0].rglob("*") if p.is_file() and b"not-a-key" in p.read_bytes()]
 
@@ -112,7 +124,7 @@ def test_a_prompt_of_ones_own_stands_where_the_condition_stood(
     )
     folder = recipe("own-prompt")[1][len(SCORE)]
     card = judge(tmp_path / folder.replace("NAME", "keyword"), dataset)
-    assert card["judge"]["unscored"] == 0
+    assert lost(card) == 0
     assert card["model"]["condition"] == expected
 
 
