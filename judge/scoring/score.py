@@ -136,7 +136,7 @@ def judge_card(
         verdicts=len(verdicts),
         by_rule=by_rule,
         by_judge=len(read),
-        by_criterion=dict(sorted(Counter(v.criterion for v in read if v.criterion).items())),
+        by_criterion=dict(sorted(Counter(v.criterion for v in read if v.criterion and not v.unscored).items())),
         unscored=sum(reasons.values()),
         unscored_share=sum(reasons.values()) / max(1, len(verdicts)),
         unscored_reasons={str(k): n for k, n in sorted(reasons.items())},
@@ -164,8 +164,8 @@ def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scori
         notes.append(judge_sentence(judge))
     if judge.lost_share > scoring["unscored_limit"]:
         notes.append(
-            f"{judge.lost_share:.1%} of verdicts are unscored though a judge might have told, above {scoring['unscored_limit']:.0%}: "
-            "this scorecard is incomplete."
+            f"{judge.lost_share:.1%} of verdicts are unscored though a judge might have told, above "
+            f"{scoring['unscored_limit']:.0%}: this scorecard is incomplete."
         )
     if dataset.tier == "lite":
         notes.append("The lite tier is a quick look: it cannot settle a floor.")
