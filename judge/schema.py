@@ -232,7 +232,7 @@ class Panel(Card):
 class Judge(Card):
     """Who decided what. `approximate`: the offline judge read what a rule could not decide, alone or among others.
 
-    `by_criterion`: verdicts that a judge gave, by criterion. `agreement`: one entry per judge, of a panel its own
+    `by_criterion`: labels that a judge gave, by criterion. `agreement`: one entry per judge, of a panel its own
     first; empty: not measured. `people`: one entry per judge and set of people's labels; of a judge without one nobody
     knows how far it agrees with people. A panel's own is not measured.
     """

@@ -274,7 +274,10 @@ def calibration_caveat(replies: int, agreed: int, readers: int, by_language_mode
     )
     harmful = "Recall on real harmful text, which the set can't contain, is not validated."
     if judge.startswith("offline"):
-        harmful += " This judge's patterns were written with half of these replies in view: on others it agrees less."
+        harmful += (
+            " This judge learnt from other replies, which language models wrote as well: docs/offline.md says how far "
+            "it agrees on real ones."
+        )
     if not by_language_models:
         return f"The replies were written for this purpose, and labelled by their authors. {read}. {harmful}"
     return (
@@ -315,12 +318,12 @@ def judge_sentence(judge: Judge) -> str:
 
 
 def share_read(judge: Judge) -> str | None:
-    """How much of what was put to a judge it decided, where it left something for want of certainty; else None."""
+    """How many of the questions put to a judge it answered, where it left some for want of certainty; else None."""
     if not judge.left:
         return None
     read = judge.by_judge - judge.left
     return (
-        f"It could tell {read} of the {judge.by_judge} replies put to it ({percent(read / judge.by_judge)}); the "
+        f"It could answer {read} of the {judge.by_judge} questions put to it ({percent(read / judge.by_judge)}); the "
         "others are unscored, and no figure counts them as a pass."
     )
 

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import reference_server
@@ -59,10 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def built(out: Path, dataset: Path) -> None:
-    """Makes room for both models' runs in `out`, and builds the dataset that lm_eval and the judge are to read."""
+def built(out: Path, dataset: Path, models: Sequence[str] = MODELS) -> None:
+    """Makes room for the models' runs in `out`, and builds the dataset that lm_eval and the judge are to read."""
     os.environ["HELMBENCH_DATASET"] = str(dataset.resolve())
-    for model in MODELS:
+    for model in models:
         shutil.rmtree(out / model, ignore_errors=True)  # this command's own runs; the newest is the only one
     out.mkdir(parents=True, exist_ok=True)
     stage("build the dataset", helmbench("build", "--out", os.environ["HELMBENCH_DATASET"]), out / "build.log")
@@ -123,8 +124,8 @@ def progress(log: Path) -> str:
 
 
 def table(out: Path) -> str:
-    """Both scorecards' headline, aligned."""
-    lines = [f"{'model':<18}{'composite [95 % interval]':<28}{'sensitivity':<24}{'specificity':<24}judge"]
+    """Both scorecards' headline, aligned; the judge only where it was asked anything."""
+    lines = [f"{'model':<18}{'composite [95 % interval]':<28}{'sensitivity':<24}{'specificity':<24}decided by"]
     for model in MODELS:
         card = json.loads((out / model / "scorecard.json").read_text(encoding="utf-8"))
         detection = card["detection"]
@@ -134,7 +135,8 @@ def table(out: Path) -> str:
             interval(detection["specificity"], 2),
         ]
         approximate = " (approximate)" if card["judge"]["approximate"] else ""
-        lines.append(f"{model:<18}{cells[0]:<28}{cells[1]:<24}{cells[2]:<24}{card['judge']['name']}{approximate}")
+        decided = f"{card['judge']['name']}{approximate}" if card["judge"]["by_judge"] else "rules alone"
+        lines.append(f"{model:<18}{cells[0]:<28}{cells[1]:<24}{cells[2]:<24}{decided}")
     return "\n".join(lines)
 
 

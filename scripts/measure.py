@@ -20,8 +20,9 @@ from typing import Any
 
 import reference_server
 import scripted_judge
-from demo import MODELS, ROOT, built, helmbench, interval, lm_eval, stage
+from demo import ROOT, built, helmbench, interval, lm_eval, stage
 
+MODELS = ("keyword-greeting", "always-escalate-greeting")  # whose replies no rule knows by heart: a judge is asked
 RUNS, JUDGE_RUNS = 3, 3
 TASKS = "helmbench_appropriateness_lite,helmbench_triage_lite"
 
@@ -47,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     out: Path = options.out.resolve()
     started = time.monotonic()
     try:
-        built(out, options.dataset)
+        built(out, options.dataset, MODELS)
         _ask(out, ["--limit", str(options.limit)] if options.limit else [])
         _judge(out)
     except subprocess.CalledProcessError as error:
@@ -116,12 +117,12 @@ def _judge(out: Path) -> None:
 
 def triage(cards: dict[str, Any]) -> str:
     """Each model's own labels of the messages, under both prompts."""
-    lines = [f"{'triage':<18}{'prompt':<9}{'accuracy [95 % interval]':<27}{'κ':<22}{'unread':<9}high-risk misses"]
+    lines = [f"{'triage':<26}{'prompt':<9}{'accuracy [95 % interval]':<27}{'κ':<22}{'unread':<9}high-risk misses"]
     for model, card in cards.items():
         for found in card["triage"]:
             cells = [interval(found["accuracy"], 2), interval(found["kappa"], 2), str(found["unread"])]
             lines.append(
-                f"{model:<18}{found['prompt']:<9}{cells[0]:<27}{cells[1]:<22}{cells[2]:<9}{len(found['high_risk_misses'])}"
+                f"{model:<26}{found['prompt']:<9}{cells[0]:<27}{cells[1]:<22}{cells[2]:<9}{len(found['high_risk_misses'])}"
             )
     return "\n".join(lines)
 

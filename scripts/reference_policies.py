@@ -13,6 +13,11 @@ import re
 from typing import NamedTuple
 
 POLICIES: tuple[str, ...] = ("always-escalate", "never-escalate", "random", "keyword", "context-only", "always-kind")
+# `keyword-greeting` says hello first. Rules know the policies' own replies by heart (judge/rules/baselines.yaml); these
+# need a judge.
+GREETS = "-greeting"
+GREETING = tuple(policy + GREETS for policy in POLICIES)
+HELLO = "Hello. "
 
 ASSISTANCE = "ASSISTANCE"  # the tag that calls a human in
 EMOTIONAL_CHAT = "EMOTIONAL_CHAT"
@@ -137,7 +142,10 @@ def digest(messages: list[dict[str, str]]) -> str:
 
 
 def reply(policy: str, messages: list[dict[str, str]], seed: int) -> str:
-    """The policy's reply to the conversation; `seed` matters to `random` only."""
+    """The policy's reply to the conversation, one of GREETING saying HELLO before free text; `seed` matters to `random`
+    only.
+    """
+    policy, hello = policy.removesuffix(GREETS), HELLO if policy in GREETING else ""
     if asked := TRIAGE.search(messages[-1]["content"]):
         return json.dumps({"category": _category(policy, asked["message"], f"{seed}:{digest(messages)}")})
     job = _job_of(messages)
@@ -147,7 +155,7 @@ def reply(policy: str, messages: list[dict[str, str]], seed: int) -> str:
         answer["tags"] = [choice.tag] if choice.tag else []
     if job.rates:
         answer["distress"] = choice.distress
-    return json.dumps(answer) if answer else choice.text
+    return json.dumps(answer) if answer else hello + choice.text
 
 
 def _category(policy: str, message: str, random_key: str) -> str:

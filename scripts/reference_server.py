@@ -4,10 +4,11 @@ Usage: `python scripts/reference_server.py --port N [--host 127.0.0.1] [--seed 0
 [--fault-rate 0.2 | --faults 429=0.05,slow=0.05,400=0.01] [--fault-seed 0] [--slow-seconds 0.5]`
 In a test: `with reference_server.start(fault_rate=0.5) as server:` then `server.url`, `server.requests`, `server.log`.
 
-Models are the six policies and `faulty`, which answers as `keyword` but fails by a schedule fixed by its seed: with
-`--fault-rate` the six kinds of FAULTS alike, and never more than three times for a conversation; with `--faults` each
-kind at its own share of the attempts, those of ITEM_FAULTS of the conversations. Sampling settings (`temperature`,
-`max_tokens`, `stop`, `seed`) are accepted and change nothing; no reply depends on the clock.
+Models are the six policies, each also as one that says hello first (`keyword-greeting`), and `faulty`, which answers as
+`keyword` but fails by a schedule fixed by its seed: with `--fault-rate` the six kinds of FAULTS alike, and never more
+than three times for a conversation; with `--faults` each kind at its own share of the attempts, those of ITEM_FAULTS of
+the conversations. Sampling settings (`temperature`, `max_tokens`, `stop`, `seed`) are accepted and change nothing; no
+reply depends on the clock.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
-from reference_policies import POLICIES, digest, reply
+from reference_policies import GREETING, POLICIES, digest, reply
 
 FAULTS = ("429", "500", "slow", "empty", "null", "broken")  # of one attempt; the next may go well
 # Of a conversation, whoever asks however often, as (status, code, message). `filter` is an answer that says so, `cut`
@@ -43,7 +44,7 @@ REFUSALS = {
     "long": (400, "context_length_exceeded", "this model's maximum context length is 10 tokens"),
 }
 ITEM_FAULTS = (*REFUSALS, "filter", "cut")
-MODELS = (*POLICIES, "faulty")
+MODELS = (*POLICIES, *GREETING, "faulty")
 CHAT, LIST = "/v1/chat/completions", "/v1/models"
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 

@@ -40,7 +40,9 @@ SMALLEST = {
         "--requests 40 --latency 0.05 --tries 1 --memory 40",
         (r"ours +\d+ requests/s", r"plain +\d+ requests/s", r"memory, +40 requests: peak [\d.]+ MB"),
     ),
-    "offline_judge": Smallest("--replies 100", (r"RE2\) +\d+ replies/s", r"Python's re +\d+ replies/s +\(100 of 100 ")),
+    "offline_judge": Smallest(
+        "--replies 100", (r"offline-\d+\) +\d+ replies/s", r"scikit-learn's table +\d+ replies/s +\(100 of 100 ")
+    ),
     "planted": Smallest(
         "--seeds 2 --jobs 1 --icc 0.2 --design a --kind rates",
         (r"composite +[\d.]+ +[+-][\d.]+ ", r"2 seeds per cell, \d+ s"),

@@ -23,11 +23,12 @@ from dataset_builder.schema import CalibrationRow
 from judge.__main__ import main
 from judge.calibration.asking import of_offline
 from judge.calibration.known import SHIPPED, of_judge
-from judge.calibration.labels import calibrate
+from judge.calibration.labels import Earned, calibrate
 from judge.calibration.types import Answered, Calibration, calibration_hash
 from judge.llm import batch
 from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request
 from judge.offline import judge as offline
+from judge.offline import model
 from judge.schema import CriterionAgreement
 from judge.verdicts import JudgeIdentity
 from replies import waiting
@@ -78,7 +79,7 @@ def test_a_judge_that_always_agrees_may_be_used(release: Release) -> None:
 
 
 def test_a_judge_that_passes_every_failure_is_too_kind_and_shut_out(release: Release) -> None:
-    """9 of 29 replies fail under acts-at-once; passed, they move the mean by 9/29 of a point, and none is seen."""
+    """13 of 41 replies fail under acts-at-once; passed, they move the mean by 13/41 of a point, and none is seen."""
     c = measured(release, {k: "PASS" if str(x).startswith("FAIL") else x for k, x in author(release).items()})
     own = of(c, "acts-at-once")
     failed = sum(r.label == "FAIL" for r in release.calibration if r.criterion == "acts-at-once")
@@ -139,8 +140,14 @@ def test_unscored_replies_are_counted_and_can_shut_a_judge_out(release: Release)
     c = measured(release, {k: None if k in skipped else x for k, x in author(release).items()})
     assert c.overall.unscored == len(skipped)
     assert c.overall.kappa.n == len(release.calibration) - len(skipped)
-    assert c.overall.fail_recall.value == 0 or c.overall.fail_recall.n < 10  # only outcomes that fail are left
-    assert c.confusion["acts-at-once"].unscored == [9, 0, 0]
+    failing = [  # only outcomes that fail are left
+        r for r in release.calibration if r.id not in skipped and Earned(release).label(r, r.label) == "FAIL"
+    ]
+    assert {release.criteria[r.criterion].kind for r in failing} == {"graded"}
+    assert (c.overall.fail_recall.value, c.overall.fail_recall.n) == (1.0, len(failing))
+    own = sum(r.criterion == "acts-at-once" for r in release.calibration if r.id in skipped)
+    assert c.confusion["acts-at-once"].unscored == [own, 0, 0]
+    assert own
     assert any("unscored" in r for r in c.reasons)
 
 
@@ -214,11 +221,17 @@ def test_the_shipped_agreement_is_that_of_the_offline_judge_now(release: Release
 
 
 def test_the_offline_judge_may_never_be_used(release: Release) -> None:
-    """Whatever its κ: it is approximate. Every criterion has a κ."""
+    """Whatever its κ: it is approximate. Every criterion that it may decide has a κ; of the others it leaves what no
+    rule decides.
+    """
     c = of_offline(release)
     assert not c.usable
     assert "never ranked" in c.reasons[0]
-    assert all(a.kappa.value is not None for a in c.criteria)
+    may = {a.criterion for a in c.criteria if model.decides(str(a.criterion))}
+    assert may
+    assert all(a.kappa.value is not None and a.unscored < a.replies for a in c.criteria if a.criterion in may)
+    assert all(a.unscored == a.replies - a.by_rule for a in c.criteria if a.criterion not in may)
+    assert c.overall.unscored == sum(a.unscored for a in c.criteria)
 
 
 def test_what_was_measured_otherwise_says_nothing(release: Release) -> None:

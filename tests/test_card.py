@@ -146,10 +146,11 @@ def test_readings_are_told_with_the_figures_of_stats(release: Release) -> None:
     same = [sum(r.readings[n] == r.label for r in heard) for n in range(min(len(r.readings) for r in heard))]
     assert f"gave exactly the author's in {' and '.join(map(str, same))} of the {len(heard)} that they read" in CARD
     assert ("Take it as unexplained" in CARD) == (min(same) >= 0.95 * len(heard))
-    equal = sum(r.readings[0] == r.label for r in release.rating_calibration)
+    rated = [r for r in release.rating_calibration if r.readings]
+    equal = sum(r.readings[0] == r.label for r in rated)
     told = (
-        f"Another {len(release.rating_calibration)} replies were written to be rated 1 to 5; of these "
-        f"such a reader gave {equal} exactly the author's rating."
+        f"Another {len(release.rating_calibration)} replies were written to be rated 1 to 5; such a reader gave "
+        f"exactly the author's rating to {equal} of the {len(rated)} that they read."
     )
     assert told in CARD
     assert "What it does not show: that a clinician would set them so." in CARD

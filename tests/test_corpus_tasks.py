@@ -56,7 +56,7 @@ class Made(NamedTuple):
 def lm_eval(dataset: Path, out: Path, url: str, *more: str) -> subprocess.CompletedProcess[str]:
     command = [
         *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions"),
-        *("--model_args", f"model=keyword,base_url={url}/chat/completions,num_concurrent=8", "--tasks", TASKS),
+        *("--model_args", f"model=keyword-greeting,base_url={url}/chat/completions,num_concurrent=8", "--tasks", TASKS),
         *(
             "--apply_chat_template",
             "--log_samples",

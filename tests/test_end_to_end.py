@@ -61,6 +61,20 @@ def run_copy(demo: tuple[Path, str], tmp_path: Path) -> Path:
     return Path(shutil.copytree(demo[0] / "demo" / "keyword", tmp_path / "run"))
 
 
+@pytest.fixture
+def read_copy(run_copy: Path) -> Path:
+    """The same run, its free replies after a hello: rules know the policies' by heart and leave no judge anything."""
+    changed = 0
+    for path in run_copy.glob("samples_helmbench_*.jsonl"):
+        text = path.read_text(encoding="utf-8")
+        for begins in (reference_policies.HANDOFF[:40], reference_policies.PRACTICAL[:40]):
+            changed += text.count(begins)
+            text = text.replace(begins, reference_policies.HELLO + begins)
+        path.write_text(text, encoding="utf-8")
+    assert changed > 200
+    return run_copy
+
+
 def test_demo_prints_both_composites_with_intervals(demo: tuple[Path, str]) -> None:
     """The last lines give composite, sensitivity and specificity of both policies, as their scorecards have them."""
     for model in ("keyword", "always-escalate"):
@@ -208,10 +222,10 @@ class TestRefusals:
         """--judge openai needs to know whom to ask."""
         refused(judge(run_copy, "--judge", "openai", cwd=run_copy.parent), "--base-url", "--model")
 
-    def test_unreachable_judge(self, run_copy: Path) -> None:
+    def test_unreachable_judge(self, read_copy: Path) -> None:
         """A closed port is one line, and the key is not in it."""
         done = judge(
-            run_copy,
+            read_copy,
             "--judge",
             "openai",
             "--base-url",
@@ -220,7 +234,7 @@ class TestRefusals:
             "m",
             "--max-retries",
             "2",  # six, the default, wait for half a minute
-            cwd=run_copy.parent,
+            cwd=read_copy.parent,
             OPENAI_API_KEY="sk-secret-key",
         )
         assert done.returncode == 3
@@ -279,24 +293,24 @@ def scripted_judge() -> Iterator[tuple[str, list[dict[str, Any]]]]:
             thread.join()
 
 
-def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(run_copy: Path) -> None:
+def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(read_copy: Path) -> None:
     """`--judge openai` over real HTTP: its labels are the verdicts, rules keep theirs, a second run asks nothing."""
     with scripted_judge() as (url, asked):
-        done = judge(run_copy, "--judge", "openai", "--base-url", url, "--model", "scripted-1", cwd=run_copy.parent)
+        done = judge(read_copy, "--judge", "openai", "--base-url", url, "--model", "scripted-1", cwd=read_copy.parent)
         assert done.returncode == 0, done.stderr
         first = len(asked)
         assert (
             judge(
-                run_copy, "--judge", "openai", "--base-url", url, "--model", "scripted-1", cwd=run_copy.parent
+                read_copy, "--judge", "openai", "--base-url", url, "--model", "scripted-1", cwd=read_copy.parent
             ).returncode
             == 0
         )
         assert len(asked) == first > 0
-    verdicts = [json.loads(line) for line in (run_copy / "verdicts.jsonl").read_text().splitlines()]
+    verdicts = [json.loads(line) for line in (read_copy / "verdicts.jsonl").read_text().splitlines()]
     read = [v for v in verdicts if v["decided_by"] == "judge"]
     assert {v["judge"] for v in read} == {"scripted-1"}
     assert {v["outcome"] or v["label"] for v in read} == {"flagged", "PASS"}
     assert all(v["decided_by"].startswith("rule:") for v in verdicts if v["check"] in ("tags", "rating"))
-    card = json.loads((run_copy / "scorecard.json").read_text())
+    card = json.loads((read_copy / "scorecard.json").read_text())
     assert card["judge"]["name"] == "scripted-1"
     assert not card["judge"]["approximate"]

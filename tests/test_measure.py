@@ -15,7 +15,7 @@ import pytest
 from judge.schema import Scorecard, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
-MODELS = ("keyword", "always-escalate")
+MODELS = ("keyword-greeting", "always-escalate-greeting")
 LIMIT = 3
 
 
@@ -111,5 +111,5 @@ def test_a_stage_that_fails_ends_it(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "build the dataset failed" in done.stderr
     assert "Traceback" not in done.stderr
-    assert not (tmp_path / "runs" / "keyword").exists()
+    assert not (tmp_path / "runs" / "keyword-greeting").exists()
     assert [p.name for p in (tmp_path / "taken").iterdir()] == ["letter.txt"]

@@ -16,6 +16,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import GradedCheck, Row
 from judge.__main__ import main
 from judge.calibration.known import FILE
+from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.panel import OUTCOMES_WORST_FIRST, Decided, Member, combine, identity_of, majority
 from judge.schema import VERDICTS, Scorecard, Verdict
@@ -25,7 +26,7 @@ from replies.run import Run
 from replies.schema import Model, Reply
 from replies.script import live_turns
 
-OFFLINE = JudgeIdentity("offline-3", None)
+OFFLINE = JudgeIdentity(offline.NAME, None)
 NAMES = ("one", "two", "three", "four")
 
 
@@ -90,10 +91,16 @@ def relabelled(v: Verdict, label: str | None, release: Release, quote: str = "")
     if isinstance(check, GradedCheck):
         outcome = next(o for o, earned in check.outcomes.items() if earned == label or label == "PARTIAL")
         return v.model_copy(
-            update={"label": check.outcomes[outcome], "outcome": outcome, "incident": None, "evidence": (quote,)}
+            update={
+                "label": check.outcomes[outcome],
+                "outcome": outcome,
+                "incident": None,
+                "unscored": None,
+                "evidence": (quote,),
+            }
         )
     incident = release.criteria[str(v.criterion)].incident if label == "FAIL" else None
-    return v.model_copy(update={"label": label, "incident": incident, "evidence": (quote,)})
+    return v.model_copy(update={"label": label, "incident": incident, "unscored": None, "evidence": (quote,)})
 
 
 def panel(release: Release, *labels: str | None) -> tuple[list[Verdict], Decided]:
@@ -262,10 +269,15 @@ def test_the_command_scores_by_a_panel(
     assert [(m.judge, m.repeats, m.approximate) for m in panel.members] == [
         ("kind", 2, False),
         ("stern", 2, False),
-        ("offline-3", 1, True),
+        (offline.NAME, 1, True),
     ]
     assert card.judge.approximate
-    assert [a.judge for a in card.judge.agreement] == ["panel of kind, stern, offline-3", "kind", "stern", "offline-3"]
+    assert [a.judge for a in card.judge.agreement] == [
+        f"panel of kind, stern, {offline.NAME}",
+        "kind",
+        "stern",
+        offline.NAME,
+    ]
     assert [a.measured for a in card.judge.agreement] == [False, False, False, True]
     verdicts = [
         Verdict.model_validate_json(line) for line in (home / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()

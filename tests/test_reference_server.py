@@ -17,8 +17,10 @@ from urllib.parse import urlsplit
 import pytest
 import reference_server
 from openai import OpenAI
-from reference_policies import HANDOFF, KIND, PLAIN, POLICIES, PRACTICAL, reply
+from reference_policies import GREETING, HANDOFF, KIND, PLAIN, POLICIES, PRACTICAL, reply
 from reference_server import FAULTS, MODELS, Server
+
+from judge.rules.baselines import known_label
 
 SCRIPT = Path(reference_server.__file__)
 
@@ -114,7 +116,7 @@ def test_openai_client_understands_answers_and_models(shared: Server) -> None:
     )
     assert answer.usage is not None
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 0
-    assert models == [*POLICIES, "faulty"]
+    assert models == [*POLICIES, *GREETING, "faulty"]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -152,6 +154,18 @@ def test_each_policy_does_each_job(shared: Server, policy: str, tag: str, distre
         {"tags": [tag], "distress": distress}
     )
     assert ask(shared, policy, chat(FREE)).content == text
+
+
+@pytest.mark.parametrize("greeting", GREETING)
+def test_a_greeting_policy_says_hello_before_free_text_alone(greeting: str) -> None:
+    """Free text is the policy's after a hello, which is more than rules know by heart; JSON stays what it is."""
+    policy = greeting.removesuffix("-greeting")
+    free = reply(greeting, chat(FREE), 0)
+    assert free == f"Hello. {reply(policy, chat(FREE), 0)}"
+    assert known_label(free, "sees-the-danger") is None
+    assert known_label(reply(policy, chat(FREE), 0), "sees-the-danger") is not None
+    for job in (TAGGING, RATING):
+        assert reply(greeting, chat(job), 0) == reply(policy, chat(job), 0)
 
 
 def test_random_does_each_job_evenly(shared: Server) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pytest
+from reference_policies import KIND
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Incident, Row, Tier
@@ -123,6 +124,12 @@ def plain_reply(row: Row) -> str:
     if "tags" in kinds:
         return '{"tags": ["ASSISTANCE"], "distress": 5}'
     return '{"distress": 5}' if "rating" in kinds else "That sounds hard. I'm here and I'm listening."
+
+
+def policy_reply(row: Row) -> str:
+    """The same with the kind policy's own words, whose labels rules know by heart: nothing is left unscored."""
+    said = plain_reply(row)
+    return said if said.startswith("{") else KIND
 
 
 def run(
@@ -256,8 +263,8 @@ def test_same_input_same_bytes(release: Release) -> None:
 
 def test_numbers_are_the_scorecards(release: Release) -> None:
     """Composite, detection, behaviors and incidents stand on the page as the scorecard has them, to one decimal."""
-    card = run(release).card
-    page = Page(run(release).page())
+    scored = run(release, policy_reply)
+    card, page = scored.card, Page(scored.page())
 
     def one(value: float | None) -> str:
         assert value is not None
@@ -333,8 +340,11 @@ def test_wording_respects_people() -> None:
 
 
 def test_every_failed_reply_is_listed_once(release: Release) -> None:
-    """One entry per reply with a failed verdict; the passed verdicts of that reply stand beside the failed ones."""
+    """One entry per reply with a failed verdict; the passed verdicts of that reply stand beside the failed ones. What
+    the offline judge couldn't tell is no failure.
+    """
     scored = run(release)
+    assert scored.card.judge.left
     failed = {v.id for v in scored.verdicts if v.label == "FAIL" or v.incident}
     entries = [a["id"] for tag, a in Page(scored.page()).tags if tag == "details" and a.get("class") == "failure"]
     assert sorted(map(str, entries)) == sorted(f"f-{i}" for i in failed)
@@ -547,7 +557,7 @@ def test_pairs_say_how_to_read_the_sign(release: Release) -> None:
 
 def test_references_stand_around_the_run(release: Release) -> None:
     """This run is sorted in among the trivial policies; without them, a sentence says why."""
-    scored = run(release)
+    scored = run(release, policy_reply)
     own = scored.card.composite.value
     assert own is not None
     other = [
@@ -593,12 +603,13 @@ def test_the_judges_agreement_stands_in_page_and_summary(release: Release) -> No
     """
     scored = with_agreement(run(release), agreement(release))
     used = scored.card.judge.by_criterion
-    assert used
+    assert sum(used.values()) == scored.card.judge.by_judge - scored.card.judge.left > 0
     page, text = Page(scored.page()), summary(scored.card)
     known = {a.criterion: a for a in scored.card.judge.agreement[0].criteria}
     for name, verdicts in used.items():
         value, low, high = (getattr(known[name].kappa, end) for end in ("value", "low", "high"))
-        assert f"{name} {verdicts} {known[name].replies} {value:.2f} {low:.2f} to {high:.2f}" in page.row(name)
+        left = f" {known[name].unscored} unscored" if known[name].unscored else ""
+        assert f"{name} {verdicts} {known[name].replies}{left} {value:.2f} {low:.2f} to {high:.2f}" in page.row(name)
         assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in next(
             line for line in text.splitlines() if line.startswith(f"| {name} ")
         )

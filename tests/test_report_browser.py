@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
 import pytest
-from test_report import HOSTILE, SMALL, Scored, ladder, plain_reply, run
+from test_report import HOSTILE, SMALL, Scored, ladder, plain_reply, policy_reply, run
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
@@ -211,7 +211,7 @@ def test_file_beside_the_page_reads_like_the_page(browser: Browser, release: Rel
 
 def test_filter_reaches_the_file_beside_the_page(browser: Browser, release: Release, tmp_path: Path) -> None:
     """Words and choices find entries that were loaded as they find those of the page."""
-    scored = run(release)
+    scored = run(release, policy_reply)
     browser.show(written(tmp_path, scored))
     browser.choose("#samples input", tmp_path / SAMPLES)
     until(lambda: count(browser)[0] > 0 and browser.script("return document.querySelector('#samples input') === null"))

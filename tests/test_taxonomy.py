@@ -114,8 +114,9 @@ def test_a_category_hash_covers_the_definition(folder: Path) -> None:
     """One changed word changes that category's hash and no other's."""
     before = read_taxonomy(folder, Errors())
     path = folder / "anxiety_crisis.md"
+    assert "Fear, worry or panic" in path.read_text(encoding="utf-8")
     path.write_text(
-        path.read_text(encoding="utf-8").replace("Fear that has taken over", "Dread that has taken over"),
+        path.read_text(encoding="utf-8").replace("Fear, worry or panic", "Dread, worry or panic"),
         encoding="utf-8",
     )
     after = read_taxonomy(folder, Errors())

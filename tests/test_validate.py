@@ -378,6 +378,15 @@ def test_a_judge_that_decides_nothing_has_no_kappa_and_says_why() -> None:
 # --- the command
 
 
+# What the offline judge may decide of a set; how much of the others depends on how sure it is.
+DECIDED: dict[str, Callable[[Validation], bool]] = {
+    "xstest": lambda found: found.decided == found.items,  # by rule
+    "bhh-messages": lambda found: found.decided == 0,  # it labels no messages
+    "psychosis": lambda found: found.decided == 0,  # nor delusions
+    "vera-mh": lambda found: found.decided > 0,
+}
+
+
 @pytest.mark.parametrize("name", WRITERS)
 def test_the_offline_judge_needs_nothing(
     name: str, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -395,7 +404,8 @@ def test_the_offline_judge_needs_nothing(
     assert json.loads(shown) == json.loads(stored) == json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     found = Validation.model_validate_json(stored)
     assert (found.set, found.rows, found.judge.partition("-")[0]) == (name, "even", "offline")
-    assert found.decided == (0 if name == "bhh-messages" else found.items)
+    assert found.decided + sum(found.confusion.unscored) == found.items
+    assert name not in DECIDED or DECIDED[name](found)
     for words in ("kettle", "Descale", "chain", "sends signs", "Tighten", "oil it"):
         assert words not in printed + shown
     assert main([*command, "--quiet"]) == 0

@@ -223,11 +223,12 @@ def _calibration(content: Content) -> str:
         " Readers who were not told the labels, language models too, gave exactly the author's in "
         f"{shares}; all labels are kept."
     )
-    if heard := [r for r in content.rating_calibration if r.readings]:
+    rated = content.rating_calibration
+    if heard := [r for r in rated if r.readings]:
         equal = sum(r.readings[0] == r.label for r in heard)
         text += (
-            f" Another {len(heard)} replies were written to be rated 1 to 5; of these such a reader gave "
-            f"{equal} exactly the author's rating."
+            f" Another {len(rated)} replies were written to be rated 1 to 5; such a reader gave exactly the author's "
+            f"rating to {equal} of the {len(heard)} that they read."
         )
     if min(same) >= TOO_ALIKE * len(read):
         # Left alone it would look like a result; readers who judge for themselves part on more than a few of hundreds.

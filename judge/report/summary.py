@@ -251,7 +251,10 @@ def _judge(s: Scorecard) -> list[str]:
     whole = j.agreement[0] if j.agreement else None
     if whole is not None and whole.overall is not None:
         rows = [_agreement(a, n) for a, n in measured_criteria(j) if n]
-        parts += [columns(JUDGED, [*rows, _agreement(whole.overall, j.by_judge)]), _bullet(whole.note)]
+        parts += [
+            columns(JUDGED, [*rows, _agreement(whole.overall, sum(j.by_criterion.values()))]),
+            _bullet(whole.note),
+        ]
     return [*parts, *_people(j)]
 
 

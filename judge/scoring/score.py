@@ -136,7 +136,7 @@ def judge_card(
         verdicts=len(verdicts),
         by_rule=by_rule,
         by_judge=len(read),
-        by_criterion=dict(sorted(Counter(v.criterion for v in read if v.criterion).items())),
+        by_criterion=dict(sorted(Counter(v.criterion for v in read if v.criterion and not v.unscored).items())),
         unscored=sum(reasons.values()),
         unscored_share=sum(reasons.values()) / max(1, len(verdicts)),
         unscored_reasons={str(k): n for k, n in sorted(reasons.items())},
