@@ -210,3 +210,16 @@ def test_training_rows_keep_the_rules_of_the_content() -> None:
         for text in (*row["said"], row["reply"]):
             assert not UNSAFE_WORDS.search(text), row["id"]
             assert not AMOUNT.search(text), row["id"]
+
+
+def test_the_page_says_what_was_measured() -> None:
+    """Each row of docs/offline.md holds the figures that decide what may be decided."""
+    page = (Path(__file__).resolve().parents[1] / "docs" / "offline.md").read_text(encoding="utf-8")
+    for name, own in model.measured().items():
+        (row,) = re.findall(rf"^\| `{name}` \|(.*)\|$", page, re.MULTILINE)
+        cells = [cell.strip() for cell in row.split("|")]
+        assert cells[1] == str(own.get("replies", 0)), name
+        assert cells[5] == ("**yes**" if model.reads(own) else "no"), name
+        if own:
+            assert cells[2] == f"{own['decided'] / own['replies']:.0%}", name
+            assert cells[3].startswith(f"{own['kappa']:.2f}"), name

@@ -62,7 +62,7 @@ class Linear(NamedTuple):
 
 
 def decides(question: str) -> bool:
-    """Whether it was found, on enough real replies, to read the question well enough; one that wasn't measured isn't."""
+    """Whether it was found, on enough real replies, to read the question well enough; one not measured isn't."""
     return reads(measured().get(RATING.rstrip(":") if question.startswith(RATING) else question, {}))
 
 
@@ -76,7 +76,7 @@ def reads(figures: dict[str, Any]) -> bool:
 
 @lru_cache(maxsize=1)
 def measured() -> dict[str, dict[str, Any]]:
-    """The figures on real replies, as `scripts/measure_offline.py` wrote them: of each criterion, and of all ratings."""
+    """The figures on real replies that `scripts/measure_offline.py` wrote: of each criterion, and of all ratings."""
     found: dict[str, dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))["questions"]
     return found
 
