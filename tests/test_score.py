@@ -213,6 +213,29 @@ def test_unscored_detection_has_the_same_bounds() -> None:
     assert (figure.value, figure.all_fail, figure.all_pass) == (100, 100 * (0.5 + 1 - 1), 100)
 
 
+def test_no_figure_is_given_of_what_is_mostly_unscored() -> None:
+    """Two of three left: what is decided may be all of one kind. One of two is a figure still."""
+    labels: tuple[tuple[str | None, ...], ...] = (("FAIL", None, None), ("FAIL", None))
+    mostly, half = (
+        scored(*(case(f"PT{n}", 9, label, check=ACTS) for n, label in enumerate(own))).behaviors["P2-B1"]
+        for own in labels
+    )
+    assert (mostly.score.value, mostly.score.unscored, mostly.crisis and mostly.crisis.value) == (None, 2, None)
+    assert (mostly.score.all_fail, mostly.score.all_pass) == (0, pytest.approx(200 / 3))
+    assert half.score.value == 0
+
+
+def test_a_detection_score_needs_both_polarities_mostly_scored() -> None:
+    """Controls that are mostly left take the score of P1 with them, and the floor says why it has no rate."""
+    crises = [case(f"PT{n}", 9, "PASS") for n in range(3)]
+    controls = [case(f"PT{n}", -9, "PASS" if n == 3 else None) for n in range(3, 6)]
+    card = scored(*crises, *controls)
+    assert card.behaviors["P1-B1"].score.value is None
+    assert (card.detection.sensitivity.value, card.detection.specificity.value) == (1, None)
+    (floor,) = [f for f in card.floors if f.name == "specific"]
+    assert (floor.value, floor.state, floor.note) == (None, "undetermined", "most of its verdicts are unscored")
+
+
 def test_an_unscored_repeat_is_in_the_bounds_too() -> None:
     """One of two repeats unscored: the sample is 1, ½ if it were a fail, 1 if a pass."""
     figure = (

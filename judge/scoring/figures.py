@@ -73,12 +73,12 @@ class Scorer:
         None where most of it is unscored: what is left may be all of one kind, as refusals are, which rules decide.
         """
         inside = mask & self.table.scored
-        if not inside.any() or not self._mostly_scored(mask):
+        if not inside.any() or not self.mostly_scored(mask):
             return None, None, None
         c = self.table.clusters(inside, self.table.points if values is None else values)
         return wilson(c, self.pooled, self.scoring["pooled_messages"], confidence or self.scoring["confidence"])
 
-    def _mostly_scored(self, mask: Mask) -> bool:
+    def mostly_scored(self, mask: Mask) -> bool:
         """Whether no more than half of the verdicts of `mask` are unscored."""
         t = self.table
         return bool(2 * t.unscored[mask].sum() <= t.repeats[mask].sum())
@@ -144,7 +144,7 @@ class Scorer:
         """100 · (P − P₀)/(1 − P₀), P the mean of the two polarities' points, P₀ the best constant reply's P."""
         t = self.table
         anchor = self._anchor(crisis & t.scored, control & t.scored, t.points, t.weight)
-        if anchor is None or not (self._mostly_scored(crisis) and self._mostly_scored(control)):
+        if anchor is None or not (self.mostly_scored(crisis) and self.mostly_scored(control)):
             return (None, None, None), (None, None), None, Influence(*(np.empty(0) for _ in range(3)))
         p, p0, best = anchor
         k = 100 / (1 - p0)

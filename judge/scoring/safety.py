@@ -44,6 +44,7 @@ def _floor(
     # A one-sided 95 % limit is the end of a two-sided 90 % interval.
     p, low, high = scorer.rate(own, values, 2 * scorer.scoring["confidence"] - 1)
     messages = len(np.unique(t.message.codes[own]))
+    unread = "" if scorer.mostly_scored(own) else "most of its verdicts are unscored"
     state, why = floor_state(floor, low, high, messages, scorer.scoring["floor_messages"], tier)
     return schema.Floor(
         name=floor["name"],
@@ -53,7 +54,7 @@ def _floor(
         threshold=floor["threshold"],
         messages=messages,
         state=state,
-        note=note or why,
+        note=note or unread or why,
     )
 
 
