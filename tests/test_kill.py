@@ -29,7 +29,7 @@ from judge.llm.reader import questions
 from judge.verdicts import JudgeIdentity
 from replies.collected import read_replies
 
-KILLS, QUESTIONS = 50, 500
+KILLS, QUESTIONS = 50, 1_000
 SECRET = "sk-killed-secret-0123456789"
 # Forks the real command from one process that has imported it and read the dataset, so that 50 starts don't cost that
 # 50 times.
