@@ -72,14 +72,14 @@ def test_weights_and_measurements_are_of_this_judge() -> None:
 
 @pytest.mark.parametrize("question", sorted(model.questions()))
 def test_what_real_replies_showed_it_cannot_read_it_never_decides(question: str) -> None:
-    """Under κ 0.4 on real replies, on too few, or with no figure, every reply is left; else some are decided."""
+    """Under κ 0.5 on real replies, on too few, or with no figure, every reply is left; else some are decided."""
     replies = [row["reply"] for row in training()][:200]
     category: CrisisCategory = "no_crisis" if question.endswith("distress") else "self_harm"
     rating = question.startswith(model.RATING)
     read = [offline.rate(category, GONE, r) if rating else offline.judge(question, GONE, r) for r in replies]
     own = model.measured()["rating" if rating else question]
     enough = bool(own) and own["decided"] >= 20 and own["others"] >= 5
-    assert model.decides(question) == (enough and own["kappa"] >= 0.4)
+    assert model.decides(question) == (enough and own["kappa"] >= 0.5)
     assert any(r.answer for r in read) == model.decides(question)
 
 

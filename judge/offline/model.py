@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 WEIGHTS = Path(__file__).with_name("weights.json")
 MEASURED = Path(__file__).with_name("measured.json")
-LEAST = 0.4  # κ on real replies, under which a question is never decided
+LEAST = 0.5  # κ on real replies, under which a question is never decided
 FEWEST = 20  # real replies that it decided, with fewer of which its κ is nothing to go by
 OTHERS = 5  # of these with another label than the commonest: who always says the same would agree on all but these
 RATING = "rating:"  # what begins the names of the questions that rate
