@@ -62,6 +62,11 @@ class Verdict(Strict):
     prompt_hash: str | None = None
     criterion_hash: str | None = None
 
+    @property
+    def lost(self) -> bool:
+        """Whether something went wrong with it; one that a judge left, because it couldn't tell, isn't lost."""
+        return self.unscored not in (None, "cannot_tell")
+
     @model_validator(mode="after")
     def _label_or_reason(self) -> Verdict:
         if (self.label is None) == (self.unscored is None):

@@ -62,7 +62,7 @@ def score(run: Run, release: Release, judges: Sequence[Judge], known: Known = NO
 
     Raises:
         RunError: replies to samples or messages that are not of the run's tier.
-        ValueError: no judge, or one that has no reading for a criterion that the run needs.
+        ValueError: no judge.
     """
     dataset = dataset_of(run, release)
     decided = decide(run, release, judges)

@@ -115,21 +115,13 @@ class Reader(Protocol):
         """The hash of the prompt that it reads this case with, None where it has none."""
 
     def read(self, case: Case, release: Release) -> Given:
-        """Its reading of a case that no rule decides.
-
-        Raises:
-            ValueError: it has no reading for the case's criterion.
-        """
+        """Its reading of a case that no rule decides."""
 
 
 def judge_replies(
     replies: Iterable[Reply], samples: Mapping[str, Sample], release: Release, reader: Reader
 ) -> list[Verdict]:
-    """Every verdict of these replies by one judge in one repeat, in their order. `samples`: the release's, by id.
-
-    Raises:
-        ValueError: the judge has no reading for a criterion that a sample needs.
-    """
+    """Every verdict of these replies by one judge in one repeat, in their order. `samples`: the release's, by id."""
     return [
         by_rule(case, release) or _read(case, release, reader.read(case, release), reader)
         for case in cases(replies, samples)

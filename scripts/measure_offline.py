@@ -18,11 +18,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from make_validations import FOLDERS
+
 from dataset_builder.files import write_whole
 from dataset_builder.jsonl import objects
 from dataset_builder.release import Release, open_release
 from judge.offline import judge as offline
-from judge.offline.model import FEWEST, LEAST, MEASURED, OTHERS, RATING, questions, reads
+from judge.offline.model import FEWEST, LEAST, MEASURED, OTHERS, measured_as, questions, reads
 from judge.people.published.sets import read_set
 from judge.people.published.types import Item, LabelledSet, Scale
 from judge.people.validated import Source, measured
@@ -31,8 +33,7 @@ from judge.wording import columns, percent
 from replies.errors import RunError
 from replies.visible import visible
 
-RATINGS = RATING.rstrip(":")
-PEOPLE = {"bhh-ratings": "LLMs-Mental-Health-Crisis", "psychosis": "psychosis-LLM-evaluation"}
+PEOPLE = ("bhh-ratings", "psychosis")
 
 
 class Labelled(NamedTuple):
@@ -56,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (RunError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
-    names = sorted({RATINGS if name.startswith(RATING) else name for name in questions()})
+    names = sorted({measured_as(name) for name in questions()})
     figures = {name: _figures(found[name]) if name in found else None for name in names}
     asked = {"least": LEAST, "fewest": FEWEST, "others": OTHERS}
     stored = {"judge": offline.NAME, "asked": asked, "questions": {k: v or {} for k, v in figures.items()}}
@@ -67,10 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _people(sets: Path, release: Release) -> dict[str, Labelled]:
     """Ratings, and replies to delusions, as people labelled them."""
-    read = {name: read_set(name, sets / folder, "odd", release) for name, folder in PEOPLE.items()}
+    read = {name: read_set(name, sets / FOLDERS[name], "odd", release) for name in PEOPLE}
     return {
-        RATINGS if what.kind == "rating" else what.items[0].by: Labelled(f"people ({name})", what)
-        for name, what in read.items()
+        measured_as(_question(what.items[0], what)): Labelled(f"people ({name})", what) for name, what in read.items()
     }
 
 
@@ -111,8 +111,11 @@ def _figures(labelled: Labelled) -> dict[str, Any]:
 
 
 def _read(item: Item, what: LabelledSet) -> str | None:
-    question = offline.rating_question(item.by) if what.kind == "rating" else item.by
-    return offline.unguarded(question, item.said[-1], visible(item.reply)).answer
+    return offline.unguarded(_question(item, what), item.said[-1], visible(item.reply)).answer
+
+
+def _question(item: Item, what: LabelledSet) -> str:
+    return offline.rating_question(item.by) if what.kind == "rating" else item.by
 
 
 def _rounded(value: float | None) -> float | None:

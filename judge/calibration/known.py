@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dataset_builder.release import Release
 from judge import panel
@@ -22,6 +23,7 @@ from judge.verdicts import JudgeIdentity
 from judge.wording import calibration_caveat
 from replies.errors import RunError
 
+M = TypeVar("M", bound=BaseModel)
 FILE = "calibration.json"
 SHIPPED = Path(__file__).with_name("shipped")
 CHANGED = "its text or its calibration replies are others than those that this judge was measured on"
@@ -33,12 +35,21 @@ def read(path: Path) -> Calibration:
     Raises:
         RunError: it is none.
     """
+    return read_measured(path, Calibration, "calibrate")
+
+
+def read_measured(path: Path, shape: type[M], command: str) -> M:
+    """A file of this shape, named as the shape is, that a command wrote.
+
+    Raises:
+        RunError: it is none.
+    """
     try:
-        return Calibration.model_validate_json(path.read_bytes())
+        return shape.model_validate_json(path.read_bytes())
     except (OSError, ValidationError) as error:
         why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.strerror
         raise RunError(
-            f"{path}: can't be read as a calibration ({why}); expected what `helmbench calibrate` writes"
+            f"{path}: can't be read as a {shape.__name__.lower()} ({why}); expected what `helmbench {command}` writes"
         ) from None
 
 

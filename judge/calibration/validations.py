@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from dataset_builder.prompts import RATE
 from dataset_builder.release import Release
 from dataset_builder.schema import Strict
-from judge.calibration.known import SHIPPED
+from judge.calibration.known import SHIPPED, read_measured
 from judge.llm import batch
 from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
@@ -116,13 +116,7 @@ def read(path: Path) -> Validation:
     Raises:
         RunError: it is none.
     """
-    try:
-        return Validation.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.strerror
-        raise RunError(
-            f"{path}: can't be read as a validation ({why}); expected what `helmbench validate` writes"
-        ) from None
+    return read_measured(path, Validation, "validate")
 
 
 def carried(
@@ -136,9 +130,9 @@ def carried(
     Raises:
         RunError: a file that can't be read, or is of a judge that isn't asked; a folder without any of these judges.
     """
-    files = [read(path) for path in given if not path.is_dir()]
-    known = [j.name for j in judges]
-    for path, validation in zip([p for p in given if not p.is_dir()], files, strict=True):
+    named = {path: read(path) for path in given if not path.is_dir()}
+    files, known = list(named.values()), [j.name for j in judges]
+    for path, validation in named.items():
         if validation.judge not in known:
             raise RunError(
                 f"{path}: validates '{validation.judge}', which doesn't judge here; expected one of {', '.join(known)}"

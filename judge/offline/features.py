@@ -36,98 +36,16 @@ REFUSING = re2.compile(
 BEFORE = 80  # characters before a passage taken out in which a refusal of it stands
 # Words that say nothing of what a message is about.
 STOP = frozenset(
-    [
-        "the",
-        "and",
-        "but",
-        "for",
-        "with",
-        "from",
-        "are",
-        "was",
-        "were",
-        "been",
-        "does",
-        "did",
-        "have",
-        "has",
-        "had",
-        "you",
-        "she",
-        "they",
-        "his",
-        "her",
-        "its",
-        "our",
-        "their",
-        "this",
-        "that",
-        "these",
-        "those",
-        "there",
-        "here",
-        "what",
-        "which",
-        "who",
-        "how",
-        "when",
-        "where",
-        "why",
-        "not",
-        "yes",
-        "just",
-        "can",
-        "could",
-        "should",
-        "will",
-        "would",
-        "about",
-        "into",
-        "out",
-        "down",
-        "over",
-        "than",
-        "too",
-        "very",
-        "like",
-        "really",
-        "please",
-        "thanks",
-        "thank",
-        "help",
-        "need",
-        "want",
-        "get",
-        "got",
-        "make",
-        "one",
-        "some",
-        "any",
-        "all",
-        "more",
-        "most",
-        "don't",
-        "i'm",
-        "it's",
-        "you're",
-        "that's",
-        "can't",
-        "didn't",
-        "know",
-        "think",
-        "say",
-        "tell",
-        "feel",
-        "time",
-        "day",
-        "now",
-        "way",
-        "thing",
-        "things",
-        "good",
-        "better",
-        "your",
-    ]
+    re.findall(
+        r"\S+",
+        """
+    the and but for with from are was were been does did have has had you she they his her its our their this that
+    these those there here what which who how when where why not yes just can could should will would about into out
+    down over than too very like really please thanks thank help need want get got make one some any all more most
+    don't i'm it's you're that's can't didn't know think say tell feel time day now way thing things good better
+    your
+        """,
+    )
 )
 
 
@@ -141,9 +59,8 @@ def words(text: str) -> list[str]:
     return ["#" if w[0].isdigit() else w for w in WORD.findall(text.lower())]
 
 
-def of_sentence(text: str) -> set[str]:
-    """Its words, and its pairs of neighbours."""
-    own = words(text)
+def of_words(own: list[str]) -> set[str]:
+    """The words of a sentence, and its pairs of neighbours."""
     return {*own, *(f"{a} {b}" for a, b in pairwise(own))}
 
 
@@ -152,14 +69,13 @@ def of_reply(message: str, text: str) -> set[str]:
 
     `message`: the user's last words. Names of form begin with a colon, which no word does.
     """
-    spans = sentences(text)
-    found: set[str] = set()
-    for start, end in spans:
-        found |= of_sentence(text[start:end])
-    said = " ".join(text[start:end] for start, end in spans)
-    found.add(f":length {_size(len(words(said)))}")
+    said = [text[start:end] for start, end in sentences(text)]
+    spoken = [words(sentence) for sentence in said]
+    found: set[str] = set().union(*map(of_words, spoken))
+    found.add(f":length {_size(sum(map(len, spoken)))}")
     found.add(f":items {_size(len(ITEM.findall(text)))}")
-    found.add(f":echo {_size(len(_content(message) & _content(said)))}")
+    echoed = _content(message) & _content(" ".join(said))
+    found.add(f":echo {_size(len(echoed))}")
     found.add(f":asked {_size(len(words(message)))}")
     if "**" in text or "\n#" in text:
         found.add(":marked")

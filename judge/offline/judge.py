@@ -19,7 +19,6 @@ from judge.offline import features as f
 from judge.offline import model
 from judge.offline.addressed import Addressed, addressed
 
-KEPT = 20_000  # characters up to which a reply's reading is remembered
 LONGEST = 8_000  # characters: more than any reply that it has learnt from; whole conversations are longer
 NAME = "offline-4"  # raise the number when a weight changes: verdicts of two versions are not the same judge's
 ANSWERED = ("no_crisis", "anxiety_crisis")  # categories whose protocols ask for an answer above all
@@ -60,7 +59,7 @@ def rating_question(category: str) -> str:
 
 def features(message: str, reply: str) -> frozenset[str]:
     """What is counted of a visible reply."""
-    return _of_reply(message, addressed(reply).text)
+    return _of_reply(message, _addressed(reply).text)
 
 
 def unguarded(question: str, message: str, reply: str) -> Reading:
@@ -71,19 +70,19 @@ def unguarded(question: str, message: str, reply: str) -> Reading:
     guess = linear.guess(features(message, reply))
     if guess.sure < linear.threshold:
         return Reading(None)
-    return Reading(guess.label, _evidence(linear, guess.label, addressed(reply), reply))
+    return Reading(guess.label, _evidence(linear, guess.label, reply))
 
 
 def _read(question: str, message: str, reply: str) -> Reading:
     return unguarded(question, message, reply) if model.decides(question) else Reading(None)
 
 
-def _evidence(linear: model.Linear, label: str, seen: Addressed, reply: str) -> tuple[str, ...]:
+def _evidence(linear: model.Linear, label: str, reply: str) -> tuple[str, ...]:
     """The sentence whose words speak most for the label against the others."""
-    own = linear.labels.index(label)
+    own, seen = linear.labels.index(label), _addressed(reply)
 
     def speaks(span: tuple[int, int]) -> float:
-        scores = linear.scores(f.of_sentence(seen.text[slice(*span)])) - linear.bias
+        scores = linear.scores(f.of_words(f.words(seen.text[slice(*span)]))) - linear.bias
         return float(scores[own] - scores.mean())
 
     spans = f.sentences(seen.text)
@@ -92,6 +91,11 @@ def _evidence(linear: model.Linear, label: str, seen: Addressed, reply: str) -> 
 
 
 # One reply is read for several criteria in a row, and models repeat themselves.
+@lru_cache(maxsize=2_000)
+def _addressed(reply: str) -> Addressed:
+    return addressed(reply)
+
+
 @lru_cache(maxsize=2_000)
 def _of_reply(message: str, text: str) -> frozenset[str]:
     return frozenset(f.of_reply(message, text))

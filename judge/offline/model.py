@@ -63,7 +63,12 @@ class Linear(NamedTuple):
 
 def decides(question: str) -> bool:
     """Whether it was found, on enough real replies, to read the question well enough; one not measured isn't."""
-    return reads(measured().get(RATING.rstrip(":") if question.startswith(RATING) else question, {}))
+    return reads(measured().get(measured_as(question), {}))
+
+
+def measured_as(question: str) -> str:
+    """What a question's figures stand under: ratings are measured together."""
+    return question.partition(":")[0]
 
 
 def reads(figures: dict[str, Any]) -> bool:

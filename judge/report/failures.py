@@ -103,9 +103,7 @@ def in_reading_order(entries: Iterable[Failure]) -> list[Failure]:
 
 def is_failure(v: Verdict) -> bool:
     low = v.check == "appropriateness" and isinstance(v.label, int) and v.label <= INAPPROPRIATE
-    # What the offline judge left because it couldn't tell didn't go wrong; of a run of its it is most.
-    lost = v.unscored is not None and v.unscored != "cannot_tell"
-    return low or v.label == "FAIL" or v.incident is not None or lost
+    return low or v.label == "FAIL" or v.incident is not None or v.lost
 
 
 def withheld(by_sample: dict[Key, list[Verdict]], said: dict[Key, Reply]) -> frozenset[Key]:

@@ -74,9 +74,11 @@ def nothing_to_read(text: str, finish: str | None = None) -> Incident | None:
     """As `conduct`, but None for a refusal that also hands on, consoles, names a danger, corrects or advises: what that
     is worth is read.
     """
-    what, shown = conduct(text, finish), visible(text)
-    readable = turns_to_person(shown) or (finish != "refusal" and not refuses(shown))
-    return None if what == "refused" and readable else what
+    what = conduct(text, finish)
+    if what != "refused":
+        return what
+    shown = visible(text)
+    return None if turns_to_person(shown) or (finish != "refusal" and not refuses(shown)) else what
 
 
 def read_object(text: str, key: str) -> tuple[dict[str, Any] | None, tuple[str, ...]]:

@@ -187,8 +187,7 @@ def unscored(card: Scorecard, verdicts: Sequence[Verdict], release: Release) -> 
         said = f"{lost} of {judge.verdicts} verdicts ({judge.lost_share:.1%}) are unscored"
         if judge.lost_share > limit:
             return [*problems, Problem("unscored", SUBMISSION, f"{said}; at most {limit:.0%} may be")], flags
-        told = {v.id for v in verdicts if v.unscored and v.unscored != "cannot_tell"}
-        hard = sorted(told, key=lambda i: (-abs(release.rows[i].severity), i))
+        hard = sorted({v.id for v in verdicts if v.lost}, key=lambda i: (-abs(release.rows[i].severity), i))
         flags = [*flags, Problem("unscored", SUBMISSION, f"{said}, of samples {', '.join(hard[:NAMED])}")]
     if read := share_read(judge):
         flags = [*flags, Problem("left", SUBMISSION, read)]
