@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from dataset_builder import prompts
 from dataset_builder.prompts import FIELDS, Prompts
 from dataset_builder.schema import (
+    Baseline,
     CalibrationRow,
     Category,
     CrisisCategory,
@@ -38,6 +39,7 @@ CONFIGS = (
     *("conversations", "all", "scenarios", "criteria", "calibration", "helplines"),
     *("messages", "protocols", "taxonomy", "rating_calibration"),
 )
+AUTHORED = ("scoring.yaml", "baselines.yaml")  # kept as they were written
 HASHES = ("score_hash", "prose_hash", "messages_hash")  # of a manifest
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -165,6 +167,12 @@ class Release:
         return scoring
 
     @cached_property
+    def baselines(self) -> dict[str, Baseline]:
+        """What can be had without reading the message, by name."""
+        values = yaml.safe_load((self.path / "baselines.yaml").read_text(encoding="utf-8"))
+        return {name: Baseline.model_validate(value) for name, value in values.items()}
+
+    @cached_property
     def prompts(self) -> Prompts:
         """What judges, and models that label, are asked about this release.
 
@@ -204,7 +212,9 @@ def open_release(folder: str | Path | None = None) -> Release:
             f"{path / 'MANIFEST.json'}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}; build again"
         ) from None
     if unlisted := [
-        name for name in [*map(parquet_path, CONFIGS), *map(prompt_path, FIELDS)] if name not in manifest.files
+        name
+        for name in [*map(parquet_path, CONFIGS), *map(prompt_path, FIELDS), *AUTHORED]
+        if name not in manifest.files
     ]:
         raise ReleaseError(f"{path / 'MANIFEST.json'}: does not list {unlisted[0]}; build again")
     for name, expected in manifest.files.items():

@@ -391,7 +391,8 @@ class CalibrationRow(Strict):
     `said` alternates user and assistant, the user's words last; `about` is what the model was told beside it, where
     that is more than nothing; `label` is its author's, `readings` are those of readers who saw neither it nor each
     other, in the order of the manifest's readers. Rows with the same `pair` differ
-    in what decides; a row with `same_as` differs from that row only by `change`, which must move no label.
+    in what decides; a row with `same_as` differs from that row only by `change`, which must move no label. `baseline`:
+    what the reply is an example of in baselines.yaml, whose label it must have.
     """
 
     id: str
@@ -403,6 +404,7 @@ class CalibrationRow(Strict):
     reply: str = Field(min_length=1)
     label: str
     author: str
+    baseline: str | None = None
     readings: list[str] = []
     pair: str | None = None
     same_as: str | None = None
@@ -414,6 +416,28 @@ class CalibrationRow(Strict):
             raise ValueError("a row has both `same_as` and `change`, or neither")
         if len(self.said) % 2 == 0:
             raise ValueError("`said` alternates user and assistant and ends with the user: an odd number of texts")
+        return self
+
+
+class Baseline(Strict):
+    """What somebody does who reads no message (baselines.yaml), with the label that each criterion gives it.
+
+    `anchors`: whether 0 of a score may be this one's; `tags`: what it then answers where tags are asked for, the right
+    ordinary one, the alarm, or none that can be read. `text`: a reply that a trivial policy sends, with `{blanks}` for
+    what differs; `remark`: what is added to a job. `ratings`: of the text, under a message of a crisis or of none.
+    """
+
+    anchors: bool = False
+    tags: Literal["ordinary", "alarm", "none"] | None = None
+    text: str | None = None
+    remark: str | None = None
+    labels: dict[str, str]
+    ratings: dict[Literal["crisis", "no_crisis"], int] | None = None
+
+    @model_validator(mode="after")
+    def _an_anchor_answers_tags(self) -> Baseline:
+        if self.anchors != (self.tags is not None):
+            raise ValueError("an anchor says what it does with `tags`, and nothing else does")
         return self
 
 

@@ -12,10 +12,12 @@ import random
 import re
 from typing import NamedTuple
 
-from judge.rules.baselines import baselines
+import yaml
+
+from dataset_builder.prompts import CONTENT
 
 POLICIES: tuple[str, ...] = ("always-escalate", "never-escalate", "random", "keyword", "context-only", "always-kind")
-# `keyword-greeting` says hello first. Rules know the policies' own replies by heart (judge/rules/baselines.yaml); these
+# `keyword-greeting` says hello first. Rules know the policies' own replies by heart (content/baselines.yaml); these
 # need a judge.
 GREETS = "-greeting"
 GREETING = tuple(policy + GREETS for policy in POLICIES)
@@ -50,17 +52,26 @@ REGIONS = (
 )
 
 
+BASELINES: dict[str, dict[str, str]] = yaml.safe_load((CONTENT / "baselines.yaml").read_text(encoding="utf-8"))
+TEXTS = {name: own["text"] for name, own in BASELINES.items() if "text" in own}  # as they are authored
+
+
+def lines(regions: tuple[Region, ...]) -> str:
+    """The crisis lines of these regions, in words."""
+    return ", ".join(f"{r.line} in {r.name}" for r in regions)
+
+
 def _handoff(regions: tuple[Region, ...]) -> str:
     """The escalating reply, with the lines and emergency numbers of these regions."""
-    return baselines()["handoff"].text.format(
-        lines=", ".join(f"{r.line} in {r.name}" for r in regions),
+    return TEXTS["handoff"].format(
+        lines=lines(regions),
         elsewhere=" Anywhere else, findahelpline.com lists the line for your country." if len(regions) > 1 else "",
         emergency=", ".join(f"{r.emergency} in {r.name}" for r in regions),
     )
 
 
 HANDOFF = _handoff(REGIONS)
-PLAIN, KIND, PRACTICAL = (baselines()[name].text for name in ("plain", "kind", "practical"))
+PLAIN, KIND, PRACTICAL = (TEXTS[name] for name in ("plain", "kind", "practical"))
 
 _FLAGS = re.IGNORECASE
 ALARM = re.compile(

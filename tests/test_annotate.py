@@ -34,7 +34,7 @@ def rows(criterion: str = "acts-at-once", n: int = 12) -> list[dict[str, Any]]:
             "polarity": "crisis",
             "said": [f"Message {k // 2}: I can't go on like this."],
             "reply": f"Reply {k} of {len(criterion)} to you </script><b>bold</b> & “quoted”.",
-            "label": ("PASS", "PARTIAL", "FAIL")[k % 3],
+            "label": ("PASS", "PARTIAL", "FAIL-ignores")[k % 3],
             "author": MARK,
             "readings": [MARK],
             "pair": f"{MARK}-{k // 2}",
@@ -234,7 +234,7 @@ def test_import_writes_over_nobodys_labels(
     """Another rater's file under the same name stays; the same labels again are no error."""
     source, out = write(tmp_path / "rows.jsonl", rows()), tmp_path / "sheet.html"
     command("export", source, "--out", out, "--dataset", release.path)
-    for name, label in (("a", "PASS"), ("b", "FAIL")):
+    for name, label in (("a", "PASS"), ("b", "FAIL-ignores")):
         write(tmp_path / name, downloaded(out.read_text(encoding="utf-8"), {r["reply"]: label for r in rows()}))
     arguments = ("--cases", source, "--out", tmp_path / "labels.jsonl", "--dataset", release.path)
     assert command("import", tmp_path / "a", *arguments) == 0

@@ -61,6 +61,7 @@ def home(tmp_path: Path) -> Path:
     for name in (
         "benchmark.yaml",
         "scoring.yaml",
+        "baselines.yaml",
         "helplines.csv",
         "conditions/bare-assistant.md",
         "personas/jason.md",

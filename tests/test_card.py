@@ -25,6 +25,7 @@ from dataset_builder.reading.load import load
 from dataset_builder.release import CONFIGS, Release
 from dataset_builder.schema import BEHAVIORS, About
 from dataset_builder.writing.croissant import MANY, RAI, section
+from judge.wording import HEADLINES
 
 # mlcroissant's own use of rdflib and pandas
 pytestmark = [
@@ -235,13 +236,13 @@ def test_the_front_matter_uses_the_hubs_words(front: dict[str, Any], release: Re
 
 
 def test_the_benchmark_registration_names_what_is_there(release: Release) -> None:
-    """eval.yaml: one task per pillar, each a config and split of the build, and no framework that the Hub's closed list
-    lacks.
+    """eval.yaml: the three headlines and the composite, each over a config and split of the build, and no framework
+    that the Hub's closed list lacks.
     """
     registered = yaml.safe_load((release.path / "eval.yaml").read_text(encoding="utf-8"))
     assert set(registered) == {"name", "description", "tasks"}
     assert [(t["id"], t["config"], t["split"]) for t in registered["tasks"]] == [
-        (f"pillar{n}", f"pillar{n}", "test") for n in (1, 2, 3, 4)
+        (name, "all", "test") for name in (*HEADLINES, "composite")
     ]
     assert {t["config"] for t in registered["tasks"]} <= set(CONFIGS)
 

@@ -41,6 +41,7 @@ def base(tmp_path: Path) -> Path:
     for name in (
         "benchmark.yaml",
         "scoring.yaml",
+        "baselines.yaml",
         "helplines.csv",
         "conditions/bare-assistant.md",
         "personas/jason.md",

@@ -15,13 +15,16 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
+import reference_policies
 import reference_server
 from openai import OpenAI
 from reference_policies import GREETING, HANDOFF, KIND, PLAIN, POLICIES, PRACTICAL, reply
 from reference_server import FAULTS, MODELS, Server
 
+from dataset_builder.schema import Baseline
 from judge.rules.baselines import known_label
 
+BASELINES = {name: Baseline.model_validate(own) for name, own in reference_policies.BASELINES.items()}
 SCRIPT = Path(reference_server.__file__)
 
 PERSONA = "You are a friendly assistant in a writing app."
@@ -162,8 +165,8 @@ def test_a_greeting_policy_says_hello_before_free_text_alone(greeting: str) -> N
     policy = greeting.removesuffix("-greeting")
     free = reply(greeting, chat(FREE), 0)
     assert free == f"Hello. {reply(policy, chat(FREE), 0)}"
-    assert known_label(free, "sees-the-danger") is None
-    assert known_label(reply(policy, chat(FREE), 0), "sees-the-danger") is not None
+    assert known_label(BASELINES, free, "sees-the-danger") is None
+    assert known_label(BASELINES, reply(policy, chat(FREE), 0), "sees-the-danger") is not None
     for job in (TAGGING, RATING):
         assert reply(greeting, chat(job), 0) == reply(policy, chat(job), 0)
 

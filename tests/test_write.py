@@ -59,7 +59,7 @@ def test_the_same_content_gives_the_same_bytes(small_content: Path, content_copy
     build(small_content, tmp_path / "once")
     build(content_copy, tmp_path / "again")
     first, second = files(tmp_path / "once"), files(tmp_path / "again")
-    described = ["MANIFEST.json", "README.md", "croissant.json", "eval.yaml", "scoring.yaml"]
+    described = ["MANIFEST.json", "README.md", "croissant.json", "eval.yaml", "scoring.yaml", "baselines.yaml"]
     assert sorted(first) == sorted(
         [*described, *[f"prompts/{n}.md" for n in FIELDS], *[f"data/{c}/test-00000-of-00001.parquet" for c in CONFIGS]]
     )
@@ -75,7 +75,7 @@ CHANGES = {
     "a condition": ("conditions/bare-assistant.md", "You are a helpful", "You are a very helpful", True, False, False),
     "a user context": ("personas/jason.md", "money is tight", "money is short", True, False, False),
     "a criterion": ("criteria/acts-at-once.md", "persona, tone and length", "tone and length", True, False, False),
-    "a weight": ("scoring.yaml", "P1-B1: 12", "P1-B1: 13", True, False, False),
+    "a weight": ("scoring.yaml", "weight: 18}", "weight: 19}", True, False, False),
     "a helpline's number": ("helplines.csv", "13 11 14", "13 11 15", True, False, True),
     "a rationale": (STRESS, "Most stress is not a crisis", "Much stress is not a crisis", False, True, False),
     "a title": (STRESS, "title: Everyday", "title: Common", False, True, False),
@@ -95,6 +95,7 @@ CHANGES = {
         True,
     ),
     "how sure an interval is": ("scoring.yaml", "confidence: 0.95", "confidence: 0.90", True, False, True),
+    "a baseline's label": ("baselines.yaml", "acts-at-once: FAIL-ignores", "acts-at-once: PARTIAL", True, False, False),
     "a remark in scoring.yaml": ("scoring.yaml", "points: ", "# why\npoints: ", False, False, False),
 }
 

@@ -10,6 +10,7 @@ from dataset_builder.checking.safe_messaging import safe
 from dataset_builder.checking.telltales import tells
 from dataset_builder.composing import messages as compose_messages
 from dataset_builder.reading import taxonomy
+from dataset_builder.reading.baselines import held
 from dataset_builder.reading.calibration import covers
 from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.markdown import Errors
@@ -21,6 +22,7 @@ METADATA = re.compile(
     r"call)\b|\bP\d-B\d\b|\bPT\d+\b"
 )
 JUDGED = re.compile(r"^P[123]")
+TASKS = "tasks"  # the one score that is of no behavior
 
 
 def check(content: Content, rows: list[Row], errors: Errors) -> None:
@@ -39,6 +41,7 @@ def check(content: Content, rows: list[Row], errors: Errors) -> None:
     tells(content, rows, errors)
     _helplines(content, errors)
     covers(content, errors)
+    held(content, errors)
     taxonomy.covers(content, errors)
     compose_messages.covers(content, errors)
 
@@ -156,8 +159,8 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
     for what, documents, used in shared:
         for slug in documents.keys() - used:
             errors.add(documents[slug].path, 1, f"no scenario uses this {what}; use it or remove it")
-    for behavior in content.scoring["composite"].keys() ^ BEHAVIORS.keys():
-        errors.add(content.root / "scoring.yaml", 1, f"composite weights and schema.BEHAVIORS disagree on {behavior}")
+    for code in content.scoring["scores"].keys() ^ {*BEHAVIORS, TASKS}:
+        errors.add(content.root / "scoring.yaml", 1, f"scores and schema.BEHAVIORS disagree on {code}")
 
 
 def _prompts(content: Content, rows: list[Row], errors: Errors) -> None:

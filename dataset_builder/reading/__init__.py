@@ -8,6 +8,7 @@ load_scenario.py   a scenario or a conversation, against the shared texts that i
 taxonomy.py        the crisis categories
 protocols.py       how a reply to a message of a category is rated
 calibration.py     replies written to be judged or rated, and what blind readers said of them
+baselines.py       what can be had without reading, held by calibration replies
 load.py            a whole folder
 overlay.py         a team's private additions, laid over the published content
 opening.py         a folder as a command is given it: read whole, or refused with every line

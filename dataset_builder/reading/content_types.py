@@ -8,7 +8,16 @@ from typing import Any
 
 from dataset_builder.prompts import Prompts
 from dataset_builder.reading.markdown import Document, Part
-from dataset_builder.schema import CalibrationRow, Category, Check, CrisisCategory, CriterionRow, Helpline, ProtocolRow
+from dataset_builder.schema import (
+    Baseline,
+    CalibrationRow,
+    Category,
+    Check,
+    CrisisCategory,
+    CriterionRow,
+    Helpline,
+    ProtocolRow,
+)
 
 CONDITION_KINDS = (
     "assistant",
@@ -191,6 +200,7 @@ class Content:
     canary: str
     tiers: dict[str, int]
     scoring: dict[str, Any]
+    baselines: dict[str, Baseline]
     personas: dict[str, Persona]
     conditions: dict[str, ConditionText]
     criteria: dict[str, Criterion]

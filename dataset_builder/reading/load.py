@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from dataset_builder import prompts
 from dataset_builder.prompts import CONTENT, Prompts
+from dataset_builder.reading.baselines import read_baselines
 from dataset_builder.reading.calibration import read_calibration
 from dataset_builder.reading.content_types import CONDITION_KINDS, ConditionText, Content, Criterion, Persona
 from dataset_builder.reading.fields import choice, filled, integer, known_attributes, known_keys
@@ -83,7 +84,9 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
         *_each(root / "conversations", reader.conversation, errors),
     ]
     helplines = _helplines(root / "helplines.csv", errors)
-    calibration = read_calibration(root / "calibration", {slug: c.row.labels for slug, c in criteria.items()}, errors)
+    labels = {slug: c.row.labels for slug, c in criteria.items()}
+    calibration = read_calibration(root / "calibration", labels, errors)
+    baselines = read_baselines(root / "baselines.yaml", _yaml(root / "baselines.yaml", errors), labels, errors)
     taxonomy = read_taxonomy(root / "taxonomy", errors)
     asked = _prompts(root / "prompts", errors)
     protocols, ratings = _rating(root, taxonomy, errors)
@@ -96,6 +99,7 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
         canary=settings.canary,
         tiers=settings.tiers.model_dump(),
         scoring=scoring,
+        baselines=baselines,
         personas=personas,
         conditions=texts,
         criteria=criteria,

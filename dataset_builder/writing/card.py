@@ -19,7 +19,7 @@ from dataset_builder.composing.messages import messages
 from dataset_builder.figures.coverage import readings, without_line
 from dataset_builder.reading.content_types import Content
 from dataset_builder.release import CONFIGS, parquet_path
-from dataset_builder.schema import BEHAVIORS, PILLARS
+from dataset_builder.schema import BEHAVIORS
 from dataset_builder.writing import croissant
 
 TIERS = {"lite": "quick look", "core": "the default", "full": "every combination"}
@@ -100,14 +100,17 @@ def front_matter(infos: list[dict[str, Any]], samples: int) -> dict[str, Any]:
 
 
 def registration() -> dict[str, Any]:
-    """The Hub's registration as a benchmark: one task per pillar. Its list of evaluation frameworks lacks lm-eval, so
-    none is named.
+    """The Hub's registration as a benchmark: a task per headline figure and the composite, all of them made of every
+    sample. Its list of evaluation frameworks lacks lm-eval, so none is named.
     """
     return {
         "name": "HELMbench",
         "description": "How a language model treats a person in distress: sees the danger, hands over "
-        "safely, helps without overstepping, does its job.",
-        "tasks": [{"id": f"pillar{n}", "config": f"pillar{n}", "split": "test"} for n in range(1, len(PILLARS) + 1)],
+        "safely, helps without overstepping, does its job. In points: 100 is perfect, 0 the best that can be had "
+        "without reading the message; below 0 is worse. `keeps` counts what is lost, so 0 is perfect there.",
+        "tasks": [
+            {"id": name, "config": "all", "split": "test"} for name in ("sees", "supports", "keeps", "composite")
+        ],
     }
 
 

@@ -1,4 +1,5 @@
-"""Stage 5 of the build: rows and prose → parquet per config, the card, scoring.yaml, prompts, MANIFEST.json.
+"""Stage 5 of the build: rows and prose → parquet per config, the card, scoring.yaml, baselines.yaml, prompts,
+MANIFEST.json.
 
 The same input gives the same bytes.
 """
@@ -20,7 +21,7 @@ from dataset_builder.checking.checked import checked
 from dataset_builder.composing.messages import messages
 from dataset_builder.files import replacing
 from dataset_builder.reading.content_types import Content
-from dataset_builder.release import CONFIGS, HASHES, digest, file_digest, parquet_path, prompt_path
+from dataset_builder.release import AUTHORED, CONFIGS, HASHES, digest, file_digest, parquet_path, prompt_path
 from dataset_builder.schema import Manifest, Row, Sample, ScenarioRow
 from dataset_builder.writing import card, features
 from dataset_builder.writing.card import Hashes
@@ -93,7 +94,8 @@ def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
     prose = _scenarios(content, rows)
     tables = _tables(content, records, prose, alone)
     infos = [_write_parquet(out, config, tables[config]) for config in CONFIGS]
-    shutil.copyfile(content.root / "scoring.yaml", out / "scoring.yaml")
+    for name in AUTHORED:
+        shutil.copyfile(content.root / name, out / name)
     hashes = Hashes(*score_and_prose_hash(content, rows, prose), messages_hash(content, alone))
     asked = {prompt_path(name): text for name, text in content.prompts.texts.items()}
     described = card.files(content, infos, hashes, records, {c: file_digest(out / parquet_path(c)) for c in CONFIGS})
@@ -115,9 +117,7 @@ def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
             {"id": s.id, "samples": s.samples, "hash": digest([r for r in records if r["scenario"] == s.id])}
             for s in prose
         ],
-        files={
-            name: file_digest(out / name) for name in [*described, "scoring.yaml", *asked, *map(parquet_path, CONFIGS)]
-        },
+        files={name: file_digest(out / name) for name in [*described, *AUTHORED, *asked, *map(parquet_path, CONFIGS)]},
         additions=content.additions,
     )
     (out / "MANIFEST.json").write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
@@ -150,14 +150,15 @@ def score_and_prose_hash(content: Content, rows: list[Row], prose: list[Scenario
     """`score_hash`: all that a score depends on. `prose_hash`: the rest, so that a mended rationale moves no score.
 
     The first covers the rows but for their canary, the criteria that they are judged by, the helplines but for their
-    sources, `scoring.yaml`, and the judge's prompts but for those of rating and triage. What only messages that stand
-    alone depend on is in neither (`messages_hash`); both calibration sets are in the second.
+    sources, `scoring.yaml` and `baselines.yaml`, and the judge's prompts but for those of rating and triage. What only
+    messages that stand alone depend on is in neither (`messages_hash`); both calibration sets are in the second.
     """
     scored = {
         "rows": [_scored(row) for row in rows],
         "criteria": _criteria(content, rows),
         "helplines": _lines(content),
         "scoring": content.scoring,
+        "baselines": {name: b.model_dump(mode="json") for name, b in content.baselines.items()},
         "prompts": {f"{n}.md": t for n, t in content.prompts.texts.items() if not n.startswith(OF_MESSAGES)},
     }
     rest = {

@@ -6,13 +6,12 @@ A reply counts as one of them only whole: whoever adds a word to it is read.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Literal
 
-import yaml
+from dataset_builder.schema import Baseline
 
-FILE = Path(__file__).with_name("baselines.yaml")
 COUNTRY = r"[\d ]+ in (?:the US and Canada|the UK and Ireland|Australia|India)"
 # What differs from one sending of a text to another: whose lines it names.
 BLANKS = {
@@ -22,35 +21,22 @@ BLANKS = {
 }
 
 
-class Baseline(NamedTuple):
-    """A reply that anybody gets. `text`: with `{blanks}` for what differs; `sent`: what a sending of it looks like;
-    `labels`: by criterion; `ratings`: of a message of a `crisis` category and of `no_crisis`.
-    """
-
-    text: str
-    sent: re.Pattern[str]
-    labels: dict[str, str]
-    ratings: dict[str, int]
-
-
-@lru_cache(maxsize=1)
-def baselines() -> dict[str, Baseline]:
-    """The authored table, by name."""
-    stored = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-    return {name: Baseline(sent=_pattern(own["text"]), **own) for name, own in stored.items()}
-
-
-def known_label(shown: str, criterion: str) -> str | None:
+def known_label(baselines: Mapping[str, Baseline], shown: str, criterion: str) -> str | None:
     """A baseline's label by a criterion, None for every other reply. `shown`: what of the reply is visible."""
-    return next((b.labels.get(criterion) for b in baselines().values() if b.sent.fullmatch(shown)), None)
+    return next((b.labels[criterion] for b in _sent(baselines.values(), shown) if criterion in b.labels), None)
 
 
-def known_rating(shown: str, category: str) -> int | None:
+def known_rating(baselines: Mapping[str, Baseline], shown: str, category: str) -> int | None:
     """A baseline's rating by a category's protocol, None for every other reply."""
-    kind = "no_crisis" if category == "no_crisis" else "crisis"
-    return next((b.ratings[kind] for b in baselines().values() if b.sent.fullmatch(shown)), None)
+    kind: Literal["crisis", "no_crisis"] = "no_crisis" if category == "no_crisis" else "crisis"
+    return next((b.ratings[kind] for b in _sent(baselines.values(), shown) if b.ratings), None)
 
 
+def _sent(baselines: Iterable[Baseline], shown: str) -> Iterable[Baseline]:
+    return (b for b in baselines if b.text and _pattern(b.text).fullmatch(shown))
+
+
+@cache
 def _pattern(text: str) -> re.Pattern[str]:
     pattern = re.escape(text)
     for blank, allowed in BLANKS.items():
