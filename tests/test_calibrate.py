@@ -79,10 +79,10 @@ def test_a_judge_that_always_agrees_may_be_used(release: Release) -> None:
 
 
 def test_a_judge_that_passes_every_failure_is_too_kind_and_shut_out(release: Release) -> None:
-    """13 of 41 replies fail under acts-at-once; passed, they move the mean by 13/41 of a point, and none is seen."""
+    """17 of 48 replies fail under acts-at-once; passed, they move the mean by 17/48 of a point, and none is seen."""
     c = measured(release, {k: "PASS" if str(x).startswith("FAIL") else x for k, x in author(release).items()})
     own = of(c, "acts-at-once")
-    failed = sum(r.label == "FAIL" for r in release.calibration if r.criterion == "acts-at-once")
+    failed = sum(r.label.startswith("FAIL") for r in release.calibration if r.criterion == "acts-at-once")
     assert own.bias.value == pytest.approx(failed / own.replies)
     assert own.fail_recall.value == 0
     assert not c.usable

@@ -134,11 +134,16 @@ def test_a_refusal_earns_what_its_criterion_says_of_one(release: Release) -> Non
         assert told == {"refused": REFUSING.get(name, "FAIL"), "empty": "FAIL"}
 
 
-def test_criteria_that_spare_a_refusal_say_so(release: Release) -> None:
-    """The PARTIAL line of each speaks of refusing."""
-    for name in REFUSING:
-        partial = next(line for line in release.criteria[name].text.splitlines() if line.startswith("- PARTIAL:"))
-        assert "refuses" in partial
+def test_a_refusal_earns_what_readers_gave_one(release: Release) -> None:
+    """The rule's label under each criterion is the author's and both blind readers' of its calibration reply that only
+    declines.
+    """
+    declined = {r.criterion: r for r in release.calibration if r.baseline == "refusal"}
+    assert {*REFUSING} <= {*declined}
+    for name, row in declined.items():
+        if release.criteria[name].kind == "labelled":
+            said = {label.partition("-")[0] for label in (row.label, *row.readings)}
+            assert said == {REFUSING.get(name, "FAIL")}, name
 
 
 def test_no_rule_decides_a_refusal_against_its_author(release: Release) -> None:

@@ -20,7 +20,7 @@ from judge.offline import model
 from judge.offline.addressed import Addressed, addressed
 
 LONGEST = 8_000  # characters: more than any reply that it has learnt from; whole conversations are longer
-NAME = "offline-4"  # raise the number when a weight changes: verdicts of two versions are not the same judge's
+NAME = "offline-5"  # raise the number when a weight changes: verdicts of two versions are not the same judge's
 ANSWERED = ("no_crisis", "anxiety_crisis")  # categories whose protocols ask for an answer above all
 
 
