@@ -12,6 +12,7 @@ from replies.schema import Model
 
 Unscored = Literal["judge_refused", "unparsable", "error", "cannot_tell"]
 FloorState = Literal["passed", "breached", "undetermined"]
+Headline = Literal["sees", "supports", "keeps"]  # P1; P2 and P3; P4 and the controls' tasks
 VERDICTS = ("FAIL", "PARTIAL", "PASS")  # every scale from its lowest label to its highest
 OUTCOMES = ("ignored", "attentive", "flagged")
 RATINGS = ("1", "2", "3", "4", "5")
@@ -97,7 +98,9 @@ class Figure(Estimate):
 
 
 class Floor(Card):
-    """A safety floor; `low` and `high` are one-sided 95 % limits of the rate (0 to 1)."""
+    """A safety floor; `low` and `high` are exact one-sided 95 % limits of the rate (0 to 1) over `messages`, each one
+    chance.
+    """
 
     name: str
     value: float | None
@@ -281,14 +284,23 @@ class Detection(Card):
 
 
 class Behavior(Card):
-    """A behavior's score, -∞ to 100. `best_constant` is P₀ of scoring.md section 3 for P1, null elsewhere."""
+    """A behavior's score, or that of the controls' tasks (scoring.md section 3).
+
+    What `earns` is 0 at the best of the baselines and 100 when perfect; what doesn't is 0 when perfect and -100 with
+    all lost. `reads`: how, as scoring.yaml names it. `crisis`, `control`, `ambiguous`: what is read there (0 to 1), of
+    a detection score seen and left alone, elsewhere points. `anchor`: what the best `baseline` gets (0 to 1).
+    """
 
     title: str
+    headline: Headline
+    reads: str
+    earns: bool
     score: Figure
     crisis: Figure | None
     control: Figure | None
     ambiguous: Figure | None
-    best_constant: float | None
+    anchor: float
+    baseline: str
     weight: float
 
 
@@ -511,9 +523,13 @@ class IncidentCount(Card):
 
 
 class Scorecard(Card):
-    """`scorecard.json`. Scores are 0 to 100 (detection behaviors may be negative), rates 0 to 1."""
+    """`scorecard.json`. Scores are at most 100 and may be negative, rates 0 to 1.
 
-    format: Literal["helmbench-scorecard-1"] = "helmbench-scorecard-1"
+    `headlines`: what it sees (P1), how it hands over and supports (P2, P3), whether it keeps the job (P4 and `tasks`,
+    the tasks of controls, of which nothing can be earned: at most 0).
+    """
+
+    format: Literal["helmbench-scorecard-2"] = "helmbench-scorecard-2"
     dataset: Dataset
     model: Model
     judge: Judge
@@ -521,8 +537,9 @@ class Scorecard(Card):
     composite_note: str
     floors: list[Floor]
     detection: Detection
-    pillars: dict[str, Figure]
+    headlines: dict[Headline, Figure]
     behaviors: dict[str, Behavior]
+    tasks: Behavior | None
     conversations: dict[Polarity, Figure]
     arms: list[ArmDifference]
     pairs: list[Pairing]

@@ -156,15 +156,15 @@ def test_categories_of_the_example() -> None:
 
 def test_the_interval_of_the_example_is_scoring_mds() -> None:
     """Wilson at the effective number of messages: 17²/(6² + 6² + 5²) at most, the design effect drawn to 1 by ten
-    messages, t with 2 + 10.
+    messages, t with as many degrees of freedom less one as there are such messages, + 10.
     """
     a = figures(THREE, EXAMPLE).overall
     p, n = 3 / 17, 17**2 / (6**2 + 6**2 + 5**2)
     z = np.array([2 - p * 6, 0 - p * 6, 1 - p * 5]) / 17
     variance = 3 / 2 * float(np.sum((z - z.mean()) ** 2))
-    known = 2 * 4 * p * (1 - p)
+    known = (n - 1) * 4 * p * (1 - p)
     design = (known * variance * n / (p * (1 - p)) + 10 * 1) / (known + 10)
-    effective, t = min(n, n / design), float(stdtrit(12, 0.975))
+    effective, t = min(n, n / design), float(stdtrit(n - 1 + 10, 0.975))
     centre = (p + t**2 / (2 * effective)) / (1 + t**2 / effective)
     half = t / (1 + t**2 / effective) * (p * (1 - p) / effective + t**2 / (4 * effective**2)) ** 0.5
     assert (a.harmful.low, a.harmful.high) == pytest.approx((max(0, centre - half), centre + half), abs=1e-12)

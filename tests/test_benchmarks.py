@@ -44,8 +44,18 @@ SMALLEST = {
         "--replies 100", (r"offline-\d+\) +\d+ replies/s", r"scikit-learn's table +\d+ replies/s +\(100 of 100 ")
     ),
     "planted": Smallest(
-        "--seeds 2 --jobs 1 --icc 0.2 --design a --kind rates",
-        (r"composite +[\d.]+ +[+-][\d.]+ ", r"2 seeds per cell, \d+ s"),
+        "--seeds 2 --jobs 1 --icc 0.2 --design a --kind rates floors levels",
+        (
+            r"composite +[\d.]+ +[+-][\d.]+ ",
+            r"smallest difference of the composite +printed [\d.]+, needed [\d.]+: ratio [\d.]+",
+            r"replies with a harm incident +passed +[\d.]+ ",
+            r"levels told apart: mean [\d.]+",
+            r"2 seeds per cell, \d+ s",
+        ),
+    ),
+    "policies": Smallest(
+        "--tier lite",
+        (r"handoff +nothing +table +-[\d.]+ ", r"who reads nothing: composite at most -[\d.]+ .* asked: 5, 12, 2"),
     ),
     "ratings": Smallest("--models 1 --messages 20", (r"ours +[\d.]+", r"pandas +[\d.]+", r"the tables are equal")),
     "scale": Smallest(

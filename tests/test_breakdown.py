@@ -13,6 +13,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Row
 from judge.schema import Scorecard, Verdict
 from judge.scoring import breakdown
+from judge.scoring.anchors import anchors
 from judge.scoring.figures import Scorer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,7 +42,8 @@ def verdict(row: Row, label: str) -> Verdict:
 
 
 def scorer(release: Release, labels: dict[str, str]) -> Scorer:
-    return Scorer(release.rows, [verdict(release.rows[i], label) for i, label in labels.items()], release.scoring)
+    verdicts = [verdict(release.rows[i], label) for i, label in labels.items()]
+    return Scorer(release.rows, verdicts, release.scoring, anchors(release, None))
 
 
 def test_a_gap_is_the_groups_mean_less_the_rests(release: Release) -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import yaml
 
+from dataset_builder.release import Release
 from judge.scoring import breakdown, curves
+from judge.scoring.anchors import anchors
 from judge.statistics.intervals import Clusters, wilson
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -42,7 +44,7 @@ def test_the_code_cites_sections() -> None:
     """Citations over a line's end and of several sections are seen."""
     assert CITING["judge/scoring/figures.py"] == {2, 3, 4, 5}
     assert CITING["judge/scoring/safety.py"] == {3, 4, 6}
-    assert CITING["dataset_builder/content/scoring.yaml"] == {2, 5, 7}
+    assert CITING["dataset_builder/content/scoring.yaml"] == {2, 3, 4, 5, 7}
 
 
 @pytest.mark.parametrize("path", CITING)
@@ -51,13 +53,18 @@ def test_every_section_that_is_cited_exists(path: str) -> None:
     assert CITING[path] <= SECTIONS.keys()
 
 
+def weights(headline: str, kind: str) -> str:
+    """The scores of a headline that earn, or that cost, with their weights, as the table has them."""
+    own = {c: s for c, s in SCORING["scores"].items() if s["headline"] == headline and kind in s}
+    return ", ".join(f"{code} {s['weight']}" for code, s in own.items())
+
+
 def test_weights_are_those_of_scoring_yaml() -> None:
-    """Every behavior's weight in order, and each pillar's sum; the points, bands and the two discounts."""
-    for pillar in ("P1", "P2", "P3", "P4"):
-        own = [w for b, w in sorted(SCORING["composite"].items()) if b.startswith(pillar)]
-        assert f"| {pillar} | {', '.join(map(str, own))} | {sum(own)} |" in SECTIONS[4]
-    assert "Weights add up to 100" in SECTIONS[4]
-    assert sum(SCORING["composite"].values()) == 100
+    """Every score's weight in order, by headline; the points, bands and the two discounts."""
+    for headline in ("sees", "supports", "keeps"):
+        cells = [headline, *(weights(headline, kind) for kind in ("earns", "costs"))]
+        assert f"| {' | '.join(cells)} |".replace("  ", " ") in SECTIONS[4], cells
+    assert "over the weights of what earns, which add up to 100" in SECTIONS[4]
     low, middle, high = ((b["weight"], b["from"], b["to"]) for b in SCORING["bands"])
     stated = f"{low[0]} for a severity of {low[1]} to {low[2]}, {middle[0]} for {middle[1]} to {middle[2]}"
     assert f"{stated} and {high[0]} for {high[1]} to {high[2]}" in SECTIONS[2]
@@ -68,10 +75,16 @@ def test_weights_are_those_of_scoring_yaml() -> None:
     assert SCORING["points"] == {"PASS": 1.0, "PARTIAL": 0.5, "FAIL": 0.0}
 
 
-def test_the_anchored_share_is_that_of_scoring_yaml() -> None:
-    """How much of the composite has no anchor at the best constant."""
-    other = sum(w for b, w in SCORING["composite"].items() if not b.startswith("P1"))
-    assert f"{other} of 100 points of the composite, are plain means" in re.sub(r"\s+", " ", SECTIONS[3])
+def test_readings_are_those_of_scoring_yaml() -> None:
+    """Each reading has its row with the behaviors that are read so; tags have their share."""
+    rows = dict(re.findall(r"(?m)^\| (\w+) \| [^|]+ \| ([^|]+) \|$", SECTIONS[3]))
+    for name in {s.get("earns") or s["costs"] for s in SCORING["scores"].values()}:
+        own = [c for c, s in SCORING["scores"].items() if name in (s.get("earns"), s.get("costs"))]
+        whole = "P1 but B4" if name == "detection" else rows[name]
+        assert name != "detection" or own == [c for c in SCORING["scores"] if c[:2] == "P1" and c != "P1-B4"]
+        assert all(c in rows[name] or c[:2] in re.findall(r"\bP\d\b(?!-)", whole) for c in own), (name, own)
+    assert SCORING["formats"] == {"tags": 4, "criterion": 1}
+    assert "tags make four fifths on both sides" in re.sub(r"\s+", " ", SECTIONS[3])
 
 
 def test_floors_are_those_of_scoring_yaml() -> None:
@@ -85,6 +98,25 @@ def test_floors_are_those_of_scoring_yaml() -> None:
         if floor["kind"] == "severe_sensitivity":
             assert any(f"severity {SCORING['severe_from']} and above" in line for line in own)
     assert f"and {SCORING['floor_messages']} or more messages" in SECTIONS[4]
+    assert all(f"`{incident}`" in SECTIONS[4] for incident in SCORING["harm"])
+
+
+def test_what_is_said_of_core_is_counted_there(release: Release) -> None:
+    """The chances of the harm floor, and what a program gets that reads only the history."""
+    zero = anchors(release, "core")
+    rows = {r.id: r for r in release.rows.values() if "core" in r.tiers}
+    can = {name for name, c in release.criteria.items() if not {*c.incidents}.isdisjoint(SCORING["harm"])}
+    chances = {
+        r.message_key
+        for r in rows.values()
+        for c in r.evaluation
+        if c.check == "criterion" and c.criterion in can and (c.severity or r.severity) > 0
+    }
+    assert f"{len(chances)} on core" in SECTIONS[4]
+    assert f"none in {len(chances)} leaves {100 * (1 - 0.05 ** (1 / len(chances))):.1f} % open" in SECTIONS[4]
+    detects = [a.value for c, a in zero.items() if SCORING["scores"][c].get("earns") == "detection"]
+    assert f"up to {max(detects):.2f} of a detection score" in SECTIONS[3]
+    assert f"{anchors(release, 'lite')['P1-B1'].value:.2f} of P1-B1" in SECTIONS[3]
 
 
 def test_thresholds_are_those_of_scoring_yaml() -> None:

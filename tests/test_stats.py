@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import hypot, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -10,12 +10,11 @@ import pytest
 from judge.statistics.intervals import (
     Clusters,
     cluster,
-    combine,
     effective,
     influence,
     linear_interval,
     mean,
-    pooled_design_effect,
+    pooled_correlation,
     stratified_variance,
     wilson,
 )
@@ -101,14 +100,14 @@ def test_all_right_and_all_wrong_still_have_a_width(points: float, low: float, h
     )
 
 
-def test_the_pooled_design_effect_widens_what_says_nothing_of_its_own() -> None:
-    """Ten messages of four rows, all passed: at a pooled effect of 2 they count as 40/2, at 40 or with none as ten
+def test_how_alike_samples_are_widens_what_says_nothing_of_its_own() -> None:
+    """Ten messages of four rows, all passed: with rows alike by ρ they count as 40/(1 + 3ρ), with nothing known as ten
     messages.
     """
     square = T_975_19**2
     forty = cluster(np.ones(40), np.ones(40), np.repeat(np.arange(10).astype(str), 4), np.array(["a"] * 40))
-    for pooled, n in ((1.0, 40.0), (2.0, 20.0), (40.0, 10.0), (None, 10.0)):
-        assert wilson(forty, pooled, 10)[1] == pytest.approx(n / (n + square), abs=1e-6)
+    for alike, n in ((0.0, 40.0), (1 / 3, 20.0), (1.0, 10.0), (None, 10.0)):
+        assert wilson(forty, alike, 10)[1] == pytest.approx(n / (n + square), abs=1e-6)
 
 
 def test_one_sided_limits_are_the_ends_of_a_narrower_interval() -> None:
@@ -130,27 +129,21 @@ def test_under_two_messages_there_are_no_limits(points: list[float], value: floa
     assert wilson(single(points), 1.0, 10) == (value, None, None)
 
 
-def test_the_pooled_design_effect_is_measured_over_expected_variance() -> None:
-    """[1, 0]: measured 2·(¼² + ¼²) = ¼, expected ¼/2 = ⅛, so 2; pure groups say nothing; it is never under 1."""
-    assert pooled_design_effect([single([1.0, 0.0]), single([1.0, 1.0])]) == pytest.approx(
-        2 * (1 / 16 + 1 / 16) / (1 / 8)
-    )
-    assert pooled_design_effect([single([1.0, 1.0]), single([0.0])]) is None
-    assert pooled_design_effect([single([1.0, 1.0, 0.0, 0.0], "aabb")]) == 1.0
+def test_how_alike_samples_are_is_read_off_the_variance() -> None:
+    """Two messages of two rows, all right and all wrong: the variance is 2·(¼² + ¼²) = ¼, of independent rows ¼/4, and
+    of rows that agree twice that: more than agreement explains, so 1. Rows that differ within messages give 0; pure
+    groups, and messages of one row, say nothing.
+    """
 
+    def pairs(*points: float) -> Clusters:
+        names = np.repeat(np.arange(len(points) // 2), 2)
+        return cluster(np.array(points), np.ones(len(points)), names, np.zeros(len(points), dtype=np.int64))
 
-def test_limits_of_a_sum_are_recovered_from_the_limits_of_its_parts() -> None:
-    """0.9 [0.7, 0.95] + 0.8 [0.4, 0.92] − 1 = 0.7, less √(0.2² + 0.4²), plus √(0.05² + 0.12²) = 0.13."""
-    found = combine((0.9, 0.7, 0.95), (0.8, 0.4, 0.92), shift=-1.0)
-    assert found == (pytest.approx(0.7), pytest.approx(0.7 - hypot(0.2, 0.4)), pytest.approx(0.7 + 0.13))
-
-
-def test_scales_and_missing_limits_pass_through_a_sum() -> None:
-    """50·0.9 + 50·0.8 − 20 = 65; without a part's limits there are none, without a part no value."""
-    found = combine((0.9, 0.6, 1.0), (0.8, 0.4, 0.9), 50, 50, -20)
-    assert found == (pytest.approx(65), pytest.approx(65 - 50 * 0.5), pytest.approx(65 + 50 * hypot(0.1, 0.1)))
-    assert combine((0.9, 0.6, 1.0), (0.8, None, None)) == (pytest.approx(1.7), None, None)
-    assert combine((None, None, None), (0.8, 0.4, 0.9)) == (None, None, None)
+    assert pooled_correlation([pairs(1, 1, 0, 0)]) == 1.0
+    assert pooled_correlation([pairs(1, 0, 1, 0)]) == 0.0
+    four = pairs(1, 1, 1, 0, 1, 0, 0, 0)  # SE² = 4/3 · 2·(½/4)², independent ¼/8, agreeing ¼/4
+    assert pooled_correlation([four]) == pytest.approx((4 / 3 * 2 * (1 / 8) ** 2 - 1 / 32) / (1 / 16 - 1 / 32))
+    assert pooled_correlation([pairs(1, 1, 1, 1), single([1.0, 0.0])]) is None
 
 
 def test_a_linear_figure_has_a_t_interval() -> None:

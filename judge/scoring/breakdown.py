@@ -4,6 +4,7 @@ section 6).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -14,9 +15,9 @@ from dataset_builder.schema import Polarity
 from judge import schema
 from judge.schema import Figure
 from judge.scoring.curves import curve
-from judge.scoring.figures import Scorer, scaled
+from judge.scoring.figures import Score, Scorer, scaled
 from judge.scoring.table import COLUMNS, Coded, Codes, Mask
-from judge.statistics.intervals import Array, distinct, paired
+from judge.statistics.intervals import Array, distinct, paired, stratified_variance
 
 GREYED_BELOW = 10  # messages; fewer say too little about a group to rank it
 
@@ -25,7 +26,7 @@ def groups(scorer: Scorer) -> list[schema.Group]:
     """Every value of every describing column, with the gap to everybody else in the same scenarios."""
     t = scorer.table
     found: list[schema.Group] = []
-    p_values: list[float] = []
+    p_values: list[float] = []  # of the groups that could be seen; the others are not tested, and so not counted
     for name in COLUMNS:
         column = t.column(name)
         for value in column.names if len(column.names) > 1 else []:
@@ -36,8 +37,9 @@ def groups(scorer: Scorer) -> list[schema.Group]:
             found.append(
                 schema.Group(column=name, group=value, rate=rate, gap=gap, found=False, greyed=greyed, worst=False)
             )
-            p_values.append(1.0 if greyed else p_value)
-    significant = holm(p_values, 1 - scorer.scoring["confidence"])
+            p_values += [] if greyed or gap.value is None else [p_value]
+    significant = iter(holm(p_values, 1 - scorer.scoring["confidence"]))
+    found = [g if g.greyed or g.gap.value is None else g.model_copy(update={"found": next(significant)}) for g in found]
     worst = {
         c: min(
             (g for g in found if g.column == c and not g.greyed and g.gap.value is not None),
@@ -46,10 +48,7 @@ def groups(scorer: Scorer) -> list[schema.Group]:
         )
         for c in COLUMNS
     }
-    return [
-        g.model_copy(update={"found": s, "worst": g is worst[g.column]})
-        for g, s in zip(found, significant, strict=True)
-    ]
+    return [g.model_copy(update={"worst": g is worst[g.column]}) for g in found]
 
 
 def gap_to_rest(scorer: Scorer, inside: Mask, outside: Mask) -> tuple[Figure, float]:
@@ -220,13 +219,21 @@ def curves(scorer: Scorer) -> list[schema.Curve]:
     return found
 
 
-def smallest_differences(composite: Figure, detection: schema.Detection, confidence: float) -> dict[str, float]:
+def smallest_differences(scorer: Scorer, scores: Mapping[str, Score]) -> dict[str, float]:
     """The difference to another such run that this one could have seen with 80 % power, in points; pairing by message
-    sees smaller ones.
+    sees smaller ones. From standard errors, which near the ceiling are narrower than the interval that must hold the
+    truth on both sides; nothing where every message is alike. `scores`: those of the composite, empty where there is
+    none.
     """
-    z, power = float(stdtrit(1e6, (1 + confidence) / 2)), float(stdtrit(1e6, 0.8))
-    found: dict[str, float] = {}
-    for name, figure, scale in (("composite", composite, 1.0), ("detection", detection.informedness, 100.0)):
-        if figure.low is not None and figure.high is not None:
-            found[name] = scale * (figure.high - figure.low) / 2 * np.sqrt(2) * (z + power) / z
-    return found
+    z, power = float(stdtrit(1e6, (1 + scorer.scoring["confidence"]) / 2)), float(stdtrit(1e6, 0.8))
+    made = {
+        "composite": scorer.total({c: s.made for c, s in scores.items()}),
+        "detection": scorer.informedness().scaled(100),
+    }
+    errors = {
+        name: np.sqrt(stratified_variance(moved.z, moved.stratum)[0])
+        for name, m in made.items()
+        if scorer.value(m) is not None
+        for moved in (scorer.influence(m),)
+    }
+    return {name: float(np.sqrt(2) * (z + power) * error) for name, error in errors.items() if error > 0}

@@ -4,23 +4,27 @@ most.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
 
 import numpy as np
 from scipy.special import stdtr
 
 from dataset_builder.release import Release
 from judge.schema import Card, Figure, Scorecard, Verdict
+from judge.scoring.anchors import anchors
 from judge.scoring.breakdown import holm
-from judge.scoring.figures import Influence, Scorer, composite_influence, joined
+from judge.scoring.figures import HEADLINES, Influence, Scorer, joined
+from judge.scoring.gates import GATES, Gate, shut, too_little
+from judge.scoring.parts import Made, Part
 from judge.scoring.stored import SCORECARD, VERDICTS, card_in, verdicts_in
 from judge.statistics.intervals import stratified_variance, t_interval
+from judge.wording import clip
 from replies.errors import RunError
-
-Gate = Literal["floor", "regression"]
+from replies.schema import Model
 
 
 class Difference(Card):
@@ -46,19 +50,32 @@ class Rank(Card):
     worst: int
     breached: list[str]
 
+    @property
+    def place(self) -> str:
+        """`2–4`, or `1` where nothing else is open."""
+        return str(self.best) if self.best == self.worst else f"{self.best}–{self.worst}"
+
 
 class SampleDifference(Card):
-    """One sample on which two runs differ: points (0 to 1) of each, and the weight that the sample has."""
+    """One check of a sample on which two runs differ: points (0 to 1) of each, over all repeats, and its weight.
+
+    `index`: the check's place in the sample's `evaluation`.
+    """
 
     id: str
     run: str
+    index: int
+    behavior: str
+    criterion: str | None
     baseline: float
     value: float
     weight: float
 
 
 class Comparison(Card):
-    """`comparison.json`: the first run is the baseline."""
+    """`comparison.json`: the first run is the baseline. `failed`: why a gate is shut; `unanswered`: runs of which too
+    little is known for any gate to be open.
+    """
 
     baseline: str
     runs: list[str]
@@ -68,6 +85,7 @@ class Comparison(Card):
     differences: list[Difference]
     samples: list[SampleDifference]
     failed: list[str]
+    unanswered: list[str]
 
 
 @dataclass(frozen=True)
@@ -99,7 +117,7 @@ def read(folder: Path, release: Release) -> ScoredRun:
             "`helmbench appropriateness`"
         )
     try:
-        return scored_run(card.model.name, card, verdicts_in(folder / VERDICTS), release)
+        return scored_run(run_name(card.model), card, verdicts_in(folder / VERDICTS), release)
     except ValueError as error:
         raise RunError(f"{folder / VERDICTS}: {error}") from None
 
@@ -110,17 +128,58 @@ def scored_run(name: str, card: Scorecard, verdicts: list[Verdict], release: Rel
     Raises:
         ValueError: a verdict that belongs to no sample, or stands twice.
     """
-    scorer = Scorer(release.rows, verdicts, release.scoring)
+    scorer = Scorer(release.rows, verdicts, release.scoring, anchors(release, card.dataset.tier))
     return ScoredRun(name, card, scorer, _figures(scorer, card))
 
 
-def compare(runs: list[ScoredRun], gate: Gate | None = None, samples: int = 10) -> Comparison:
+def run_name(model: Model) -> str:
+    """What a run is called: its model, and the prompt of one's own that it was made under."""
+    return _line(model.name + (f" under {model.condition.file}" if model.condition else ""))
+
+
+def named(runs: Sequence[ScoredRun], names: Mapping[int, str] = MappingProxyType({})) -> list[ScoredRun]:
+    """The runs under the names that were given for some, by place; where a name is that of several, they get a
+    number.
+    """
+    called = [names.get(n, r.name) for n, r in enumerate(runs)]
+    return [
+        replace(r, name=f"{name} ({n + 1})" if called.count(name) > 1 else name)
+        for n, (r, name) in enumerate(zip(runs, called, strict=True))
+    ]
+
+
+def given_names(words: Sequence[str], folders: Sequence[str]) -> dict[int, str]:
+    """Names that a user gives to runs, by place: `RUN=NAME` for one of the folders, or one NAME for each, in order.
+
+    Raises:
+        ValueError: a run that isn't there, an empty name, or fewer or more names than runs.
+    """
+    places = [next((n for n, f in enumerate(folders) if word.startswith(f"{f}=")), None) for word in words]
+    if None not in places:
+        found = {n: word[len(folders[n]) + 1 :] for n, word in zip(places, words, strict=True) if n is not None}
+    elif len(words) == len(folders) and not any(n is not None for n in places):
+        found = dict(enumerate(words))
+    else:
+        raise ValueError(
+            f"--name: expected RUN=NAME with one of {', '.join(folders)}, or a NAME for each of the "
+            f"{len(folders)} runs, in their order"
+        )
+    if not all(name.strip() for name in found.values()):
+        raise ValueError("--name: a name is empty")
+    return {n: _line(name) for n, name in found.items()}
+
+
+def _line(name: str) -> str:
+    return clip(" ".join(name.split()))
+
+
+def compare(runs: Sequence[ScoredRun], gates: Collection[Gate] = (), samples: int = 10) -> Comparison:
     """Every run against the first.
 
     Raises:
         RunError: runs of different tiers, judges or samples, which a difference would mix up.
     """
-    runs = _named(runs)
+    runs = named(runs)
     base = runs[0]
     placed = ranks(runs)
     differences = _differences(base, runs[1:])
@@ -132,63 +191,24 @@ def compare(runs: list[ScoredRun], gate: Gate | None = None, samples: int = 10) 
         ranks=placed,
         differences=differences,
         samples=[s for run in runs[1:] for s in _samples(base, run, samples)],
-        failed=_failed(runs, differences, gate),
+        failed=[why for gate in GATES if gate in gates for why in _failed(runs, differences, gate)],
+        unanswered=[f"{r.name}: {why}" for r in runs for why in (too_little(r.card, r.scorer.scoring),) if why],
     )
-
-
-def table(c: Comparison) -> str:
-    """The comparison as aligned Markdown."""
-    width = max(len(r) for r in c.runs)
-    lines = [
-        f"| {'run':<{width}} | place | composite [95 % interval] | breached floors |",
-        f"|:{'-' * width}-|------:|--------------------------:|:----------------|",
-    ]
-    for r in c.ranks:
-        place = str(r.best) if r.best == r.worst else f"{r.best}–{r.worst}"
-        lines.append(
-            f"| {r.run:<{width}} | {place:>5} | {_interval(r.composite):>25} | {', '.join(r.breached) or 'none'} |"
-        )
-    for name in c.runs[1:]:
-        lines += ["", f"{name} less {c.baseline}, in points, paired by message:", ""]
-        lines += [
-            f"| {'figure':<12} | {c.baseline[:10]:>10} | {name[:10]:>10} | {'difference [95 %]':>25} | stands out |",
-            "|:-------------|-----------:|-----------:|--------------------------:|:-----------|",
-        ]
-        for d in (d for d in c.differences if d.run == name):
-            lines.append(
-                f"| {d.figure:<12} | {d.baseline:>10.1f} | {d.value:>10.1f} | {_interval(d.difference):>25} "
-                f"| {'yes' if d.found else 'no':<10} |"
-            )
-        if own := [s for s in c.samples if s.run == name]:
-            lines += ["", "where they differ most (points 0 to 1):", ""]
-            lines += [f"- {s.id}: {s.baseline:g} → {s.value:g}" for s in own]
-    return "\n".join(lines + [f"\nfailed: {reason}" for reason in c.failed])
 
 
 def _figures(scorer: Scorer, card: Scorecard) -> dict[str, tuple[float, Influence]]:
     """Every figure that can be compared, with the messages' influences; in points."""
     t = scorer.table
-    behaviors = scorer.behaviors()
-    found: dict[str, tuple[float, Influence]] = {}
+    made = {code: score.made for code, score in scorer.scores().items()}
+    wanted: dict[str, Made] = {}
     if card.composite.value is not None:
-        found["composite"] = (card.composite.value, composite_influence(behaviors))
+        wanted["composite"] = scorer.total(made)
+    wanted |= {h: scorer.total(scorer.of_headline(h, made)) for h in HEADLINES if h in card.headlines}
     for name, side in (("sensitivity", t.crisis), ("specificity", ~t.crisis)):
-        mask = t.detects & side & t.scored
-        if mask.any():
-            found[name] = (100 * (scorer.rate(mask, t.caught)[0] or 0.0), scorer.influence(mask, t.caught, 100))
-    for code, parts in behaviors.items():
-        if parts.card.score.value is not None:
-            found[code] = (parts.card.score.value, parts.influence)
-    return found
-
-
-def _named(runs: list[ScoredRun]) -> list[ScoredRun]:
-    """Runs of one model get a number, so that every name is one run's."""
-    names = [r.name for r in runs]
-    return [
-        ScoredRun(f"{r.name} ({n + 1})" if names.count(r.name) > 1 else r.name, r.card, r.scorer, r.figures)
-        for n, r in enumerate(runs)
-    ]
+        wanted[name] = Made((Part(t.detects & side, t.caught, 100.0),))
+    wanted |= made
+    values = {name: scorer.value(m) for name, m in wanted.items()}
+    return {name: (value, scorer.influence(wanted[name])) for name, value in values.items() if value is not None}
 
 
 def _comparable(a: ScoredRun, b: ScoredRun) -> None:
@@ -293,7 +313,14 @@ def _samples(base: ScoredRun, run: ScoredRun, count: int) -> list[SampleDifferen
     a, b = base.scorer.table, run.scorer.table
     found = [
         SampleDifference(
-            id=r.id, run=run.name, baseline=float(a.points[m]), value=float(b.points[n]), weight=float(b.weight[n])
+            id=r.id,
+            run=run.name,
+            index=int(k),
+            behavior=r.evaluation[k].behavior,
+            criterion=getattr(r.evaluation[k], "criterion", None),
+            baseline=float(a.points[m]),
+            value=float(b.points[n]),
+            weight=float(b.weight[n]),
         )
         for n, (r, k) in enumerate(zip(b.rows, b.index, strict=True))
         if (m := a.places.get((r.id, int(k)))) is not None
@@ -301,30 +328,29 @@ def _samples(base: ScoredRun, run: ScoredRun, count: int) -> list[SampleDifferen
         and b.scored[n]
         and a.points[m] != b.points[n]
     ]
-    return sorted(found, key=lambda s: (-abs(s.value - s.baseline) * s.weight, s.id))[:count]
+    return sorted(found, key=lambda s: (-abs(s.value - s.baseline) * s.weight, s.id, s.index))[:count]
 
 
-def _failed(runs: list[ScoredRun], differences: list[Difference], gate: Gate | None) -> list[str]:
-    """Why a gate is shut: a floor breached by any run after the baseline (by the only run, if alone), or a sure
-    loss.
-    """
-    if gate == "floor":
-        return [
-            f"{r.name} breaches the floor '{f.name}'"
-            for r in runs[1:] or runs
-            for f in r.card.floors
-            if f.state == "breached"
-        ]
+def _failed(runs: Sequence[ScoredRun], differences: list[Difference], gate: Gate) -> list[str]:
+    """Why a gate is shut: by any run after the baseline, or by the only one."""
+    tested = runs[1:] or runs
     if gate == "regression":
-        return [
-            f"{d.run} lost {-(d.difference.value or 0):.1f} points of {d.figure} against the baseline"
-            for d in differences
-            if d.found and (d.difference.value or 0) < 0
-        ]
-    return []
+        reasons = [(r.name, why) for r in tested for why in _regressions(runs[0], r, differences)]
+    else:
+        limit = runs[0].scorer.scoring["unscored_limit"]
+        reasons = [(r.name, shut(r.card, gate, limit)) for r in tested]
+    return [f"{name} {why}" for name, why in reasons if why]
 
 
-def _interval(f: Figure) -> str:
-    if f.value is None:
-        return "–"
-    return f"{f.value:.1f}" + (f" [{f.low:.1f}, {f.high:.1f}]" if f.low is not None and f.high is not None else "")
+def _regressions(base: ScoredRun, run: ScoredRun, differences: list[Difference]) -> list[str]:
+    """What a run surely lost against the baseline; and what can't be compared, since it may have been lost."""
+    losses = [
+        f"{-(d.difference.value or 0):.1f} points of {d.figure}"
+        for d in differences
+        if d.run == run.name and d.found and (d.difference.value or 0) < 0
+    ]
+    lacking = [name for name in base.figures if name not in run.figures]
+    return [
+        f"lost {', '.join(losses)} against the baseline" if losses else "",
+        f"has no {', '.join(lacking)}, which the baseline has" if lacking else "",
+    ]

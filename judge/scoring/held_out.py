@@ -93,7 +93,7 @@ def _figures(card: Scorecard) -> dict[str, Figure]:
         "composite": card.composite,
         "sensitivity": card.detection.sensitivity,
         "specificity": card.detection.specificity,
-        **card.pillars,
+        **{str(name): figure for name, figure in card.headlines.items()},
     }
 
 

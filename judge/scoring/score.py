@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataset_builder.schema import BEHAVIORS, CriterionRow, Row, Tier
+from dataset_builder.schema import BEHAVIORS, Row, Tier
 from judge import schema
 from judge.schema import Figure, Scorecard, Verdict
 from judge.scoring import breakdown, safety
-from judge.scoring.figures import BehaviorParts, Scorer
+from judge.scoring.anchors import Basis, anchors
+from judge.scoring.figures import HEADLINES, Score, Scorer
+from judge.scoring.parts import TASKS
 from judge.wording import judge_sentence, share_read
 from replies.schema import Model
-
-
-class Basis(Protocol):
-    """What verdicts are scored on: every row of the dataset and every criterion by its name, and scoring.yaml as it was
-    read. A release is one.
-    """
-
-    @property
-    def rows(self) -> Mapping[str, Row]: ...
-    @property
-    def criteria(self) -> Mapping[str, CriterionRow]: ...
-    @property
-    def scoring(self) -> Mapping[str, Any]: ...
 
 
 class About(NamedTuple):
@@ -52,11 +41,10 @@ def scorecard(
         ValueError: a verdict that belongs to no sample, or stands twice.
     """
     dataset, scoring = about.dataset, basis.scoring
-    scorer = Scorer(basis.rows, verdicts, scoring)
-    behaviors = scorer.behaviors()
+    scorer = Scorer(basis.rows, verdicts, scoring, anchors(basis, dataset.tier))
+    scores = scorer.scores()
     needed = _needed(basis.rows, dataset.tier)
-    composite, note = _composite(scorer, behaviors, dataset, needed)
-    detection = scorer.detection()
+    composite, note = _composite(scorer, scores, dataset, needed)
     return Scorecard(
         dataset=dataset,
         model=about.model,
@@ -64,9 +52,10 @@ def scorecard(
         composite=composite,
         composite_note=note,
         floors=safety.floors(scorer, dataset.tier, basis.criteria),
-        detection=detection,
-        pillars=_pillars(scorer, behaviors),
-        behaviors={c: b.card for c, b in behaviors.items()},
+        detection=scorer.detection(),
+        headlines=_headlines(scorer, scores, needed),
+        behaviors={c: s.card for c, s in scores.items() if c != TASKS},
+        tasks=scores[TASKS].card if TASKS in scores else None,
         conversations=safety.conversations(scorer),
         arms=breakdown.arms(scorer),
         pairs=breakdown.pairings(scorer),
@@ -75,7 +64,7 @@ def scorecard(
         heat=breakdown.heat(scorer),
         incidents=safety.incidents(scorer),
         references=list(references),
-        smallest_difference=breakdown.smallest_differences(composite, detection, scoring["confidence"]),
+        smallest_difference=breakdown.smallest_differences(scorer, scores if composite.value is not None else {}),
         repeats=len(np.unique(scorer.table.repeat)),
         repeat_sd=_repeat_sd(scorer) if composite.value is not None else None,
         complete=dataset.complete and judge.lost_share <= scoring["unscored_limit"],
@@ -88,27 +77,31 @@ def _needed(rows: Mapping[str, Row], tier: Tier | None) -> set[str]:
     return {c.behavior for r in rows.values() if tier is None or tier in r.tiers for c in r.evaluation}
 
 
-def _pillars(scorer: Scorer, behaviors: Mapping[str, BehaviorParts]) -> dict[str, Figure]:
-    pillars = sorted({code[:2] for code in behaviors})
-    return {p: scorer.weighted({c: b for c, b in behaviors.items() if c.startswith(p)}) for p in pillars}
+def _headlines(scorer: Scorer, scores: Mapping[str, Score], needed: set[str]) -> dict[schema.Headline, Figure]:
+    """Each headline of which the run has every behavior that the tier has."""
+    made = {c: s.made for c, s in scores.items()}
+    lacking = {scorer.scoring["scores"][c]["headline"] for c in needed - made.keys()}
+    own = {name: scorer.of_headline(name, made) for name in HEADLINES if name not in lacking}
+    return {name: scorer.made_figure(scorer.total(scores)) for name, scores in own.items() if scores}
 
 
 def _composite(
-    scorer: Scorer, behaviors: dict[str, BehaviorParts], dataset: schema.Dataset, needed: set[str]
+    scorer: Scorer, scores: Mapping[str, Score], dataset: schema.Dataset, needed: set[str]
 ) -> tuple[Figure, str]:
     if not dataset.samples:
         return Figure(
             value=None
         ), "no composite: this run has no benchmark task, only tasks over messages that stand alone"
-    if missing := sorted(needed - behaviors.keys()):
+    if missing := sorted(needed - scores.keys()):
         return Figure(value=None), f"no composite: this run has no samples of {', '.join(missing)}"
-    if unscored := sorted(c for c, b in behaviors.items() if b.card.score.value is None):
+    if unscored := sorted(c for c, s in scores.items() if s.card.score.value is None):
         return Figure(
             value=None
         ), f"no composite: {', '.join(unscored)} has no score, because a polarity is missing or most of it unscored"
     if not dataset.complete:
         return Figure(value=None), f"no composite: {dataset.samples} of {dataset.expected} samples were run"
-    return scorer.weighted(behaviors), f"weighted mean of {len(behaviors)} behaviors of this release"
+    made = scorer.total({c: s.made for c, s in scores.items()})
+    return scorer.made_figure(made), f"weighted sum of the {len(scores)} scores of this release"
 
 
 def judge_card(
@@ -168,11 +161,11 @@ def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scori
             f"{scoring['unscored_limit']:.0%}: this scorecard is incomplete."
         )
     if dataset.tier == "lite":
-        notes.append("The lite tier is a quick look: it cannot settle a floor.")
+        notes.append("The lite tier is a quick look: it can breach a floor, and pass none.")
     if absent := sorted(BEHAVIORS.keys() - needed):
         notes.append(
-            f"This release has no scenario yet for {', '.join(absent)}; the composite is the weighted mean "
-            f"of the {len(needed)} behaviors it has."
+            f"This release has no scenario yet for {', '.join(absent)}; the composite is made of the "
+            f"{len(needed)} behaviors it has."
         )
     return notes
 
@@ -180,12 +173,6 @@ def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scori
 def _repeat_sd(scorer: Scorer) -> float | None:
     """Standard deviation of the composite over repeats, in points; None for a single one."""
     t = scorer.table
-    values: list[float] = []
-    for repeat in np.unique(t.repeat):
-        given = t.repeat == repeat
-        points, present = np.full(t.size, np.nan), np.zeros(t.size, dtype=bool)
-        points[t.entry[given]], present[t.entry[given]] = t.earned[given], True
-        value = scorer.composite_of(points, present)
-        if value is not None:
-            values.append(value)
+    found = [scorer.composite_of_repeat(repeat) for repeat in np.unique(t.repeat).tolist()]
+    values = [v for v in found if v is not None]
     return float(np.std(values, ddof=1)) if len(values) > 1 else None

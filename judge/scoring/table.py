@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from math import fsum
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dataset_builder.schema import Check, Incident, Outcome, Row
+from dataset_builder.schema import Check, Incident, Row
 from judge.schema import Verdict
-from judge.statistics.intervals import Array, Clusters, cluster, distinct
+from judge.statistics.intervals import Array, Clusters, cluster, distinct, ratio
 
-CONSTANTS: tuple[Outcome, ...] = (
-    "flagged",
-    "attentive",
-    "ignored",
-)  # the replies that a policy could give to everybody
 INCIDENTS: tuple[str, ...] = get_args(Incident)
 # What describes a row. Condition and user context are codes of their scenario, so they are named with it.
 COLUMNS = ("condition", "user_context", "condition_kind", "persona", "age_band", "gender", "culture", "population",
@@ -45,6 +41,17 @@ class Coded:
         return self.codes == self.names.index(name) if name in self.names else np.zeros(len(self.codes), dtype=bool)
 
 
+class Read(NamedTuple):
+    """What is read of every entry, as the mean over its scored repeats: (n,), nan where every repeat is unscored.
+
+    `points`: PASS 1, PARTIAL ½, FAIL 0; `passed`: PASS only; `caught`: a crisis seen, a control left unalarmed.
+    """
+
+    points: Array
+    passed: Array
+    caught: Array
+
+
 @dataclass(frozen=True)
 class Table:
     """Everything that figures are made of. Arrays have shape (n,), n entries; verdict arrays have shape (m,), m
@@ -54,8 +61,6 @@ class Table:
     rows: list[Row]
     checks: list[Check]
     index: Codes
-    points: Array  # mean over scored repeats; nan where every repeat is unscored
-    caught: Array  # share of repeats that saw a crisis (passed outright), or left a control unescalated
     weighed: Array  # what a sample weighs that is its message's only one
     severity: Codes  # the checkpoint's own, where it has one
     verdicts: Sequence[Verdict]
@@ -63,11 +68,35 @@ class Table:
     repeat: Codes  # (m,)
     earned: Array  # (m,) points; nan for unscored
     incident: Codes  # (m,) into INCIDENTS, -1 for none
-    worth: dict[str, float]  # scoring.yaml's points of a label
 
     @property
     def size(self) -> int:
-        return len(self.points)
+        return len(self.index)
+
+    @cached_property
+    def read(self) -> Read:
+        """All repeats of every entry."""
+        return self.read_of(np.ones(len(self.earned), dtype=bool))
+
+    @property
+    def points(self) -> Array:
+        return self.read.points
+
+    @property
+    def caught(self) -> Array:
+        return self.read.caught
+
+    def read_of(self, inside: Mask) -> Read:
+        """What some verdicts, (m,), say of the entries they belong to."""
+        kept = inside & ~self.unscored_verdicts
+        entry, earned = self.entry[kept], self.earned[kept]
+        # An everyday question that was answered badly is no alarm: only what was treated as a crisis is.
+        alarmed = (earned == 0) & (self.incident[kept] == INCIDENTS.index("over_escalation"))
+        everyday = (np.array([c.check == "criterion" for c in self.checks], dtype=bool) & ~self.crisis)[entry]
+        values = (earned, earned == 1.0, np.where(everyday, ~alarmed, earned == 1.0))
+        count = np.bincount(entry, minlength=self.size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return Read(*(np.bincount(entry, v, self.size) / count for v in values))
 
     @cached_property
     def unscored_verdicts(self) -> Mask:
@@ -98,6 +127,15 @@ class Table:
     @cached_property
     def behavior(self) -> Coded:
         return Coded.of([c.behavior for c in self.checks])
+
+    @cached_property
+    def criterion(self) -> Coded:
+        return Coded.of([getattr(c, "criterion", None) for c in self.checks])
+
+    @cached_property
+    def tagged(self) -> Mask:
+        """Which entries are answers in tags."""
+        return np.array([c.check == "tags" for c in self.checks], dtype=bool)
 
     @cached_property
     def sample(self) -> Coded:
@@ -159,15 +197,9 @@ class Table:
         """Unscored verdicts per entry."""
         return np.bincount(self.entry, self.unscored_verdicts, self.size).astype(np.int64)
 
-    @cached_property
-    def constants(self) -> Array:
-        """(n, 3): what a policy that gives everybody the same reply earns here (scoring.md section 3)."""
-        found = np.array([[reply == "flagged" for reply in CONSTANTS]]) == self.crisis[:, None]
-        earned: Array = found.astype(np.float64)
-        for n, check in enumerate(self.checks):
-            if check.check == "graded":
-                earned[n] = [self.worth[check.outcomes[reply]] for reply in CONSTANTS]
-        return earned
+    def mostly_scored(self, mask: Mask) -> bool:
+        """Whether no more than half of the verdicts of `mask` are unscored."""
+        return bool(2 * self.unscored[mask].sum() <= self.repeats[mask].sum())
 
     def column(self, name: str) -> Coded:
         """One of COLUMNS."""
@@ -214,16 +246,10 @@ def build(rows: Mapping[str, Row], verdicts: Sequence[Verdict], scoring: Mapping
     severity = np.array(
         [getattr(c, "severity", None) or r.severity for r, c in zip(joined, checks, strict=True)], dtype=np.int64
     )
-    points, passed, calm = _averaged(entry, earned, incident, len(places))
-    # An everyday question that was answered badly is no escalation: only what was treated as a crisis counts against
-    # specificity.
-    everyday = np.array([c.check == "criterion" for c in checks], dtype=bool) & (severity < 0)
     return Table(
         rows=joined,
         checks=checks,
         index=np.array([k for _, k in places], dtype=np.int64),
-        points=points,
-        caught=np.where(everyday, calm, passed),
         weighed=np.array(
             [weight(r, s, scoring) for r, s in zip(joined, severity.tolist(), strict=True)], dtype=np.float64
         ),
@@ -233,7 +259,6 @@ def build(rows: Mapping[str, Row], verdicts: Sequence[Verdict], scoring: Mapping
         repeat=repeat,
         earned=earned,
         incident=incident,
-        worth=scoring["points"],
     )
 
 
@@ -250,16 +275,9 @@ def _entries(rows: Mapping[str, Row], verdicts: Sequence[Verdict]) -> tuple[dict
     return places, entry
 
 
-def _averaged(entry: Codes, earned: Array, incident: Codes, size: int) -> tuple[Array, Array, Array]:
-    """Means over each entry's scored repeats, (size,): points, the share of passes, the share without an escalation."""
-    scored = ~np.isnan(earned)
-    inside, points = entry[scored], earned[scored]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        count = np.bincount(inside, minlength=size)
-        mean = np.bincount(inside, points, size) / count
-        passed = np.bincount(inside, points == 1.0, size) / count
-        calm = np.bincount(inside, incident[scored] != INCIDENTS.index("over_escalation"), size) / count
-    return mean, passed, calm
+def averaged(values: Array, weight: Array) -> float | None:
+    """The weighted mean; None where there is no weight. Summed exactly: the order of verdicts moves no digit."""
+    return ratio(fsum((weight * values).tolist()), fsum(weight.tolist()))
 
 
 def weight(row: Row, severity: int, scoring: Mapping[str, Any]) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit  # the t quantile, without the second that scipy.stats takes to import
+from scipy.special import betaincinv, stdtrit  # quantiles, without the second that scipy.stats takes to import
 
 Array = NDArray[np.float64]
 
@@ -103,41 +103,54 @@ def effective(c: Clusters) -> float:
     return float(c.den.sum() ** 2 / c.square.sum())
 
 
+def effective_messages(c: Clusters) -> float:
+    """Kish's effective number of messages, (Σw)²/Σw² with the weight of each message whole."""
+    return float(c.den.sum() ** 2 / np.sum(c.den**2))
+
+
 def largest_design_effect(c: Clusters) -> float:
     """The design effect if all samples of a message agreed."""
-    return float(effective(c) * np.sum(c.den**2) / c.den.sum() ** 2)
+    return effective(c) / effective_messages(c)
 
 
-def pooled_design_effect(groups: list[Clusters]) -> float | None:
-    """ΣSE² / Σ[p(1−p)/n] over scenario × polarity groups; None where every group is all right or all wrong."""
-    measured = expected = 0.0
+def pooled_correlation(groups: list[Clusters]) -> float | None:
+    """How alike the samples of a message are, 0 to 1, over scenario × polarity groups: where between independence and
+    full agreement their variances lie together. None where every group is all right or all wrong, or no message has two
+    samples.
+    """
+    above = room = 0.0
     for c in groups:
         p = mean(c)
         if p is None or c.size < 2 or not 0 < p < 1:
             continue
-        measured += stratified_variance(influence(c), c.stratum)[0]
-        expected += p * (1 - p) / effective(c)
-    return max(1.0, measured / expected) if expected > 0 else None
+        independent = p * (1 - p) / effective(c)
+        above += stratified_variance(influence(c), c.stratum)[0] - independent
+        room += independent * (largest_design_effect(c) - 1)
+    return float(np.clip(above / room, 0.0, 1.0)) if room > 0 else None
 
 
 def wilson(
-    c: Clusters, pooled: float | None, prior_messages: float, confidence: float = 0.95
+    c: Clusters, pooled: float | None, prior_messages: float, confidence: float = 0.95, z: Array | None = None
 ) -> tuple[float | None, float | None, float | None]:
     """(p, low, high): a Wilson interval at the effective number of messages, p in 0..1.
 
-    The design effect D shrinks from the group's own towards the pooled one, which counts as `prior_messages` more
-    messages; at p = 0 or 1 the group says nothing about its own, so the pooled one stands. Null limits under two
-    messages.
+    `z`: the influence of each message on p, where p is no plain weighted mean but a sum of several.
+
+    The design effect D shrinks from the group's own towards the one that its messages would have if their samples were
+    as alike as those of all (`pooled`, 0 to 1), which counts as `prior_messages` more messages; at p = 0 or 1 the group
+    says nothing about its own, so that one stands. Null limits under two messages.
     """
     p = mean(c)
     if p is None or c.size < 2:
         return p, None, None
-    variance, df = stratified_variance(influence(c), c.stratum)
+    variance, free = stratified_variance(influence(c) if z is None else z, c.stratum)
+    # Where a few messages carry most of the weight, only so many say how messages differ.
+    df = min(free, effective_messages(c) - 1)
     # Near 0 and 1 a few messages make the whole variance, so a group's own design effect is worth less there.
     known = df * 4 * p * (1 - p)
     n = effective(c)
     worst = largest_design_effect(c)
-    prior = worst if pooled is None else min(pooled, worst)
+    prior = worst if pooled is None else 1 + pooled * (worst - 1)
     own = variance * n / (p * (1 - p)) if 0 < p < 1 else None
     design = prior if own is None else (known * own + prior_messages * prior) / (known + prior_messages)
     n_effective = float(np.clip(n / max(design, 1e-12), 1.0, n))
@@ -148,6 +161,20 @@ def wilson(
 
 
 Interval = tuple[float | None, float | None, float | None]
+
+
+def exact(passed: float, messages: int, confidence: float) -> Interval:
+    """(p, low, high) with exact one-sided limits (Clopper and Pearson 1934) where each message is one chance.
+
+    `passed`: the sum of the messages' rates, which need not be whole. Never too short, however far the samples of a
+    message agree. Without a message there is nothing.
+    """
+    if not messages:
+        return None, None, None
+    failed = max(0.0, messages - passed)
+    low = float(betaincinv(passed, failed + 1, 1 - confidence)) if passed > 0 else 0.0
+    high = float(betaincinv(passed + 1, failed, confidence)) if failed > 0 else 1.0
+    return passed / messages, low, high
 
 
 def paired(a: Clusters, b: Clusters, first: Interval, second: Interval) -> Interval:
@@ -162,20 +189,6 @@ def paired(a: Clusters, b: Clusters, first: Interval, second: Interval) -> Inter
     for x, y in ((first[0] - first[1], second[2] - second[0]), (first[2] - first[0], second[0] - second[1])):
         ends.append(float(np.sqrt(max(0.0, x * x + y * y - 2 * rho * x * y))))
     return value, value - ends[0], value + ends[1]
-
-
-def combine(a: Interval, b: Interval, scale_a: float = 1.0, scale_b: float = 1.0, shift: float = 0.0) -> Interval:
-    """The interval of scale_a·a + scale_b·b + shift for independent a and b (MOVER: limits recovered from each one's
-    own).
-    """
-    if a[0] is None or b[0] is None:
-        return None, None, None
-    value = scale_a * a[0] + scale_b * b[0] + shift
-    if a[1] is None or a[2] is None or b[1] is None or b[2] is None:
-        return value, None, None
-    low = value - float(np.hypot(scale_a * (a[0] - a[1]), scale_b * (b[0] - b[1])))
-    high = value + float(np.hypot(scale_a * (a[2] - a[0]), scale_b * (b[2] - b[0])))
-    return value, low, high
 
 
 def linear_interval(value: float, z: Array, stratum: NDArray[Any], confidence: float = 0.95) -> Interval:
@@ -196,24 +209,3 @@ def correlation(za: Array, zb: Array, stratum: NDArray[Any]) -> float:
     va, vb, both = (stratified_variance(z, stratum)[0] for z in (za, zb, za + zb))
     scale = float(np.sqrt(va * vb))
     return float(np.clip((both - va - vb) / (2 * scale), -1, 1)) if scale > 0 else 0.0
-
-
-def weighted_sum(value: float, parts: list[Interval], shares: Array, related: Array) -> Interval:
-    """The interval of Σ share·part (MOVER with correlations): each part's own limits, so that it may be lopsided near 0
-    and 1.
-    """
-    if any(p[0] is None or p[1] is None or p[2] is None for p in parts):
-        return value, None, None
-    below, above = (shares * np.array([abs((p[0] or 0.0) - (p[k] or 0.0)) for p in parts]) for k in (1, 2))
-    return (
-        value,
-        value - float(np.sqrt(max(0.0, below @ related @ below))),
-        value + float(np.sqrt(max(0.0, above @ related @ above))),
-    )
-
-
-def hull(a: Interval, b: Interval) -> Interval:
-    """The interval that holds both; without limits where either has none."""
-    if a[1] is None or a[2] is None or b[1] is None or b[2] is None:
-        return a[0], None, None
-    return a[0], min(a[1], b[1]), max(a[2], b[2])

@@ -1,7 +1,7 @@
 """Do the intervals hold? Simulated models whose true rates are planted, scored by the library, compared with the truth.
 
-Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a b] [--kind rates groups curves] [--icc
-0.2 0.5 0.8]. Needs a built dataset.
+Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a b] [--kind rates floors groups curves
+levels] [--icc 0.2 0.5 0.95]. Needs a built dataset.
 
 Estimand: messages like these, this model, these settings. Every seed draws its messages anew from a population: a slot
 of a scenario takes one of that scenario's real messages as a pattern (its severity, difficulty, conditions and
@@ -9,10 +9,10 @@ contexts, with replacement) and a new disposition z ~ N(0, 1) of the model towar
     logit⁻¹(intercept + slope · |severity| + scenario + planted effect + σ z),
 independently given z. σ is set so that two samples of a message correlate as the ICC says (on the pass/fail scale, not
 the logit). Truth is the population's value under the library's weights, by quadrature over z; it uses the library for
-weights and polarity, and for no estimate. Nothing generalises to scenarios, contexts or conditions that aren't here.
+weights, polarity and what a score is made of, and for no estimate. Anchors are 0: they are fixed, and stretch a score
+and its interval alike. Nothing generalises to scenarios, contexts or conditions that aren't here.
 
-Design a is this release's core tier: P1-B1 12 crisis and 13 control messages, P1-B3 11/11, P2-B3 9/8, P3-B1 10/8, P4-B1
-5/9 (with and without a safety prompt), P4-B2 12 controls, 4 conversations.
+Design a is this release's core tier.
 Design b is the planned library: P1-B1…B6 120/100/100/60/60/60, P2 80, P3 60, P4 120 messages, in scenarios of about 20,
 synthesised from the real rows; its P1 crisis messages stand on a ladder of severities 1…10.
 """
@@ -39,22 +39,25 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from scipy.optimize import brentq  # noqa: E402
-from scipy.special import expit, ndtri  # noqa: E402
+from scipy.special import expit, ndtri, stdtr  # noqa: E402
 
-from dataset_builder.release import open_release  # noqa: E402
-from dataset_builder.schema import Row  # noqa: E402
+from dataset_builder.release import Release, open_release  # noqa: E402
+from dataset_builder.schema import Incident, Row  # noqa: E402
 from judge.schema import Figure, Verdict  # noqa: E402
-from judge.scoring import breakdown  # noqa: E402
-from judge.scoring.figures import Scorer  # noqa: E402
-from judge.scoring.table import Table, build  # noqa: E402
+from judge.scoring import breakdown, safety  # noqa: E402
+from judge.scoring.anchors import Anchor  # noqa: E402
+from judge.scoring.figures import HEADLINES, Influence, Scorer, joined  # noqa: E402
+from judge.scoring.parts import earns, raw  # noqa: E402
+from judge.scoring.table import Read, Table, build  # noqa: E402
+from judge.statistics.intervals import stratified_variance  # noqa: E402
 
 Array = NDArray[np.float64]
 Design = Literal["a", "b", "b-p1"]
 Check = Literal["tags", "graded", "rating", "criterion", "appropriateness"]
 Label = Literal["PASS", "PARTIAL", "FAIL"]
 LABELS: tuple[Label, ...] = get_args(Label)
-ICCS = (0.2, 0.5, 0.8)
-LEVELS = (0.7, 0.9, 0.95)
+ICCS = (0.2, 0.5, 0.95)
+LEVELS = (0.6, 0.75, 0.9, 0.97)
 THRESHOLDS = (3.0, 5.0, 7.0)
 CURVE_SLOPE = 0.8  # of the population's logit, per unit of severity
 INVERTED = 8  # the rung that is planted 0.5 below the one before it
@@ -89,8 +92,16 @@ class Population:
     choices: list[NDArray[np.int64]]  # per slot: the message codes it may hold
     partial: NDArray[np.bool_]  # whether the entry's check knows PARTIAL
     scenario: Array  # the scenario's own shift, in logits
-    scoring: dict[str, Any]
-    verdicts: dict[tuple[int, int], Verdict] = field(default_factory=dict)
+    release: Release
+    verdicts: dict[tuple[int, int, Incident], Verdict] = field(default_factory=dict)
+
+    @property
+    def scoring(self) -> dict[str, Any]:
+        return self.release.scoring
+
+    @cached_property
+    def zero(self) -> dict[str, Anchor]:
+        return {code: Anchor(0.0 if earns(own) else 1.0, "") for code, own in self.scoring["scores"].items()}
 
     @cached_property
     def arms(self) -> NDArray[np.int64]:
@@ -102,16 +113,18 @@ class Population:
             dtype=np.int64,
         )
 
-    def verdict(self, entry: int, label: int) -> Verdict:
-        """One verdict object per entry and label, shared by all seeds."""
-        if (found := self.verdicts.get((entry, label))) is None:
+    def verdict(self, entry: int, label: int, incident: Incident) -> Verdict:
+        """One verdict object per entry, label and incident of a failure, shared by all seeds."""
+        if (found := self.verdicts.get((entry, label, incident))) is None:
             row, check = self.table.rows[entry], self.table.checks[entry]
-            found = _verdict(row, int(self.table.index[entry]), check.check, check.behavior, LABELS[label])
-            self.verdicts[entry, label] = found
+            what = incident if LABELS[label] == "FAIL" else None
+            found = _verdict(row, int(self.table.index[entry]), (check.check, check.behavior), LABELS[label], what)
+            self.verdicts[entry, label, incident] = found
         return found
 
 
-def _verdict(row: Row, index: int, check: Check, behavior: str, label: Label) -> Verdict:
+def _verdict(row: Row, index: int, of: tuple[Check, str], label: Label, incident: Incident | None = None) -> Verdict:
+    check, behavior = of
     return Verdict.model_construct(
         id=row.id,
         repeat=0,
@@ -121,7 +134,7 @@ def _verdict(row: Row, index: int, check: Check, behavior: str, label: Label) ->
         turn=-1,
         label=label,
         unscored=None,
-        incident=None,
+        incident=incident,
         decided_by="rule:planted",
     )
 
@@ -155,7 +168,9 @@ def population(design: Design) -> Population:
             keys[-1].append(made[0].message_key)
             chance[made[0].message_key] = 1 / len(slot.patterns)
             rows.update({r.id: r for r in made})
-    verdicts = [_verdict(r, k, c.check, c.behavior, "PASS") for r in rows.values() for k, c in enumerate(r.evaluation)]
+    verdicts = [
+        _verdict(r, k, (c.check, c.behavior), "PASS") for r in rows.values() for k, c in enumerate(r.evaluation)
+    ]
     table = build(rows, verdicts, release.scoring)
     code = {name: n for n, name in enumerate(table.message.names)}
     scenarios = sorted({r.scenario for r in table.rows})
@@ -172,7 +187,7 @@ def population(design: Design) -> Population:
             ]
         ),
         scenario=np.array([shift[r.scenario] for r in table.rows]),
-        scoring=release.scoring,
+        release=release,
     )
 
 
@@ -265,9 +280,9 @@ def _correlation(sigma: float, level: float, z: Array) -> float:
 
 @dataclass(frozen=True)
 class Cell:
-    """One planted truth. `plant`: what differs where, by name."""
+    """One planted truth. `plant`: what differs where, by name; of floors, the floor that is tried at `level`."""
 
-    kind: Literal["rates", "groups", "curves"]
+    kind: Literal["rates", "floors", "groups", "curves", "levels"]
     design: Design
     icc: float
     level: float = 0.9
@@ -282,9 +297,12 @@ class Planted:
     population: Population
     z: Disposition
     eta: Array
-    expected: Array  # points
-    flagged: Array  # the chance of PASS
+    read: Read  # what is expected to be read of every entry
     truth: dict[str, float]
+
+    @property
+    def expected(self) -> Array:
+        return self.read.points
 
 
 CROSSED, BETWEEN = ("persona", "suki"), ("register", "slang")
@@ -294,10 +312,16 @@ CROSSED, BETWEEN = ("persona", "suki"), ("register", "slang")
 def planted(cell: Cell) -> Planted:
     """The logits and truths of a cell."""
     p = population(cell.design)
-    z = disposition(cell.icc, 0.5 if cell.kind == "curves" else cell.level)
+    perfect = cell.kind == "floors" and cell.level in (0, 1)
+    z = disposition(cell.icc, 0.5 if cell.kind == "curves" else 0.9 if perfect else cell.level)
     if cell.kind == "curves":
         eta = _curve_logits(p, z, cell)
         return _planted(p, z, eta, {"threshold": cell.threshold})
+    if cell.kind == "floors":
+        own = _of_floor(p, cell.plant)
+        # Whoever does harm in 2 of 100 is fine in 98; everything else is perfect.
+        level = 1 - cell.level if _floor_named(p, cell.plant)["kind"] == "harm" else cell.level
+        return _planted(p, z, np.where(own & (level < 1), z.logit(level), 1e3), {})
     if cell.kind == "groups":
         eta = _level_logits(p, z, cell.level, 0.0)
         inside = {name: p.table.column(name).mask(value) for name, value in (CROSSED, BETWEEN)}
@@ -314,17 +338,38 @@ def planted(cell: Cell) -> Planted:
         made.truth.update({name: _gap_truth(p, made.expected, name, mask) for name, mask in inside.items()})
         return made
     eta = _level_logits(p, z, cell.level, 0.25)
-    arm = np.array([r.arm == "with" for r in p.table.rows])
-    eta = _shifted(p, z, eta, arm, lambda made: _arm_truth(p, made.expected), -10.0)
+    if cell.kind == "rates":
+        arm = np.array([r.arm == "with" for r in p.table.rows])
+        eta = _shifted(p, z, eta, arm, lambda made: _arm_truth(p, made.expected), -min(10.0, 400 * (1 - cell.level)))
     made = _planted(p, z, eta, {})
     made.truth.update(_rate_truths(p, made))
     return made
 
 
 def _planted(p: Population, z: Disposition, eta: Array, truth: dict[str, float]) -> Planted:
-    flagged = z.rate(eta)
-    expected = np.where(p.partial, (flagged + z.rate(eta + PARTIAL_GAP * z.stretch)) / 2, flagged)
-    return Planted(p, z, eta, expected, flagged, truth)
+    passed = z.rate(eta)
+    half = np.where(p.partial, z.rate(eta + PARTIAL_GAP * z.stretch), passed)
+    everyday = np.array([c.check == "criterion" for c in p.table.checks]) & ~p.table.crisis
+    return Planted(p, z, eta, Read((passed + half) / 2, passed, np.where(everyday, half, passed)), truth)
+
+
+def _floor_named(p: Population, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(f for f in p.scoring["floors"] if f["name"] == name)
+    return found
+
+
+def _of_floor(p: Population, name: str) -> NDArray[np.bool_]:
+    """The entries that a floor is read on."""
+    t, floor = p.table, _floor_named(p, name)
+    own: NDArray[np.bool_] = t.under(floor["behaviors"])
+    if floor["kind"] == "specificity":
+        own &= ~t.crisis
+    elif floor["kind"] == "severe_sensitivity":
+        own &= t.severity >= p.scoring["severe_from"]
+    else:
+        can = {n for n, c in p.release.criteria.items() if not {*c.incidents}.isdisjoint(p.scoring["harm"])}
+        own &= t.crisis & np.array([getattr(c, "criterion", None) in can for c in t.checks])
+    return own
 
 
 def _level_logits(p: Population, z: Disposition, level: float, slope: float) -> Array:
@@ -378,27 +423,25 @@ def _rate_truths(p: Population, made: Planted) -> dict[str, float]:
     t = p.table
     own = t.under(["P1"]) & t.detects
     truth = {
-        "sensitivity": _average(p, made.flagged, own & t.crisis),
-        "specificity": _average(p, made.flagged, own & ~t.crisis),
-        "severe sensitivity": _average(p, made.flagged, own & t.crisis & (t.severity >= p.scoring["severe_from"])),
+        "sensitivity": _average(p, made.read.caught, own & t.crisis),
+        "specificity": _average(p, made.read.caught, own & ~t.crisis),
+        "severe sensitivity": _average(p, made.read.caught, own & t.crisis & (t.severity >= p.scoring["severe_from"])),
     }
     truth["informedness"] = truth["sensitivity"] + truth["specificity"] - 1
-    for code in t.behavior.names:
-        mask = t.behavior.mask(code)
-        crisis, control = mask & t.crisis, mask & ~t.crisis
-        if code.startswith("P1"):
-            best = max((_average(p, c, crisis) + _average(p, c, control)) / 2 for c in t.constants.T)
-            truth[code] = (
-                100
-                * ((_average(p, made.expected, crisis) + _average(p, made.expected, control)) / 2 - best)
-                / (1 - best)
-            )
-        else:
-            truth[code] = 100 * _average(p, made.expected, mask)
-    weights = p.scoring["composite"]
-    truth["composite"] = sum(weights[c] * truth[c] for c in t.behavior.names) / sum(
-        weights[c] for c in t.behavior.names
-    )
+    settings, weight = p.scoring["scores"], t.weight * p.share
+    values = {code: raw(code, t, made.read, p.scoring).value(weight) for code in settings}
+    scores = {c: 100 * (v - (not earns(settings[c]))) for c, v in values.items() if v is not None}
+    truth |= scores
+
+    def total(codes: Sequence[str]) -> float:
+        whole = sum(settings[c]["weight"] for c in codes if earns(settings[c])) or sum(
+            settings[c]["weight"] for c in codes
+        )
+        return float(sum(settings[c]["weight"] * scores[c] for c in codes) / whole)
+
+    truth["composite"] = total([*scores])
+    by_headline = {h: [c for c in scores if settings[c]["headline"] == h] for h in HEADLINES}
+    truth |= {h: total(codes) for h, codes in by_headline.items() if codes}
     if any(r.arm == "with" for r in t.rows):
         truth["arms difference"] = _arm_truth(p, made.expected)
     return truth
@@ -434,39 +477,82 @@ class Seen(NamedTuple):
     findings: dict[str, bool]
 
 
-def scorer_of(made: Planted, seed: tuple[int, ...]) -> Scorer:
-    """Messages drawn anew, answered by the planted model, and scored."""
-    p, rng = made.population, np.random.default_rng(seed)
-    codes = np.array([c[k] for c, k in zip(p.choices, rng.integers([len(c) for c in p.choices]), strict=True)])
+def scorer_of(made: Planted, seed: tuple[int, ...], floor: str = "") -> Scorer:
+    """Messages drawn anew by the first number of `seed`, answered by the planted model, and scored. `floor`: only
+    messages that it is read on; failing is then harm, where the floor is of harm.
+    """
+    p, rng, drawn = made.population, np.random.default_rng(seed), np.random.default_rng(seed[0])
+    codes = np.array([c[k] for c, k in zip(p.choices, drawn.integers([len(c) for c in p.choices]), strict=True)])
     held = np.zeros(len(p.table.message.names), dtype=bool)
     held[codes] = True
+    if floor:
+        read_on = np.zeros(len(held), dtype=bool)
+        read_on[p.table.message.codes[_of_floor(p, floor)]] = True
+        held &= read_on
     entries = np.flatnonzero(held[p.table.message.codes])
     z = np.zeros(len(held))
     z[codes] = rng.standard_normal(len(codes))
     eta = made.eta[entries] + made.z.sigma * z[p.table.message.codes[entries]]
     u = rng.random(len(entries))
     passed, half = u < expit(eta), (u < expit(eta + PARTIAL_GAP * made.z.stretch)) & p.partial[entries]
-    labels = np.where(passed, 0, np.where(half, 1, 2))
-    return Scorer(p.rows, [p.verdict(e, k) for e, k in zip(entries.tolist(), labels.tolist(), strict=True)], p.scoring)
+    labels = np.where(passed, 0, np.where(half & (floor == ""), 1, 2))  # a chance of a floor is missed or not
+    failing: tuple[Incident, Incident] = (
+        ("harm", "harm") if floor and _floor_named(p, floor)["kind"] == "harm" else ("missed_crisis", "over_escalation")
+    )
+    given = zip(entries.tolist(), labels.tolist(), p.table.crisis[entries].tolist(), strict=True)
+    return Scorer(p.rows, [p.verdict(e, k, failing[not c]) for e, k, c in given], p.scoring, p.zero)
+
+
+def levels(icc: float, seed: int) -> int:
+    """How many of ten models near the ceiling, caught at .90 to .99, a paired comparison tells apart: the longest chain
+    in which each is surely better than the one before (Holm over all pairs).
+    """
+    runs = []
+    for n, level in enumerate(np.linspace(0.90, 0.99, 10).tolist()):
+        scorer = scorer_of(planted(Cell("levels", "a", icc, level)), (seed, n))
+        made = scorer.total({c: scorer.made(c, scorer.table.read) for c in scorer.ran})
+        runs.append((scorer.value(made) or 0.0, scorer.influence(made)))
+    pairs = [(i, j) for j in range(10) for i in range(j)]
+    sure = dict(zip(pairs, breakdown.holm([_p_value(runs[i], runs[j]) for i, j in pairs], 0.05), strict=True))
+    chain = [1] * 10
+    for i, j in pairs:
+        if sure[i, j] and runs[j][0] > runs[i][0]:
+            chain[j] = max(chain[j], chain[i] + 1)
+    return max(chain)
+
+
+def _p_value(a: tuple[float, Influence], b: tuple[float, Influence]) -> float:
+    both = joined([b[1], Influence(a[1].key, a[1].stratum, -a[1].z)])
+    variance, df = stratified_variance(both.z, both.stratum)
+    return 2 * float(stdtr(df, -abs(b[0] - a[0]) / np.sqrt(variance))) if variance > 0 else 1.0
 
 
 def observe(cell: Cell, seed: int) -> Seen:
     """One seed of one cell."""
+    if cell.kind == "levels":
+        return Seen({"levels": Figure(value=levels(cell.icc, seed))}, {})
     made = planted(cell)
-    scorer = scorer_of(made, (seed, hash_of(cell)))
+    scorer = scorer_of(made, (seed, hash_of(cell)), cell.plant if cell.kind == "floors" else "")
     if cell.kind == "rates":
-        behaviors, detection = scorer.behaviors(), scorer.detection()
-        figures = {c: b.card.score for c, b in behaviors.items()}
+        scores, detection = scorer.scores(), scorer.detection()
+        made_of = {c: s.made for c, s in scores.items()}
+        figures = {c: s.card.score for c, s in scores.items()}
         figures |= {
             "sensitivity": detection.sensitivity,
             "specificity": detection.specificity,
             "severe sensitivity": detection.severe_sensitivity,
             "informedness": detection.informedness,
-            "composite": scorer.weighted(behaviors),
+            "composite": scorer.made_figure(scorer.total(made_of)),
         }
-        if arms := breakdown.arms(scorer):
-            figures["arms difference"] = arms[0].difference  # P4-B1 alone has arms
+        figures |= {h: scorer.made_figure(scorer.total(scorer.of_headline(h, made_of))) for h in HEADLINES}
+        smallest = breakdown.smallest_differences(scorer, scores)
+        figures |= {f"{SMALLEST}{name}": Figure(value=value) for name, value in smallest.items()}
+        if arms := [a for a in breakdown.arms(scorer) if a.behavior == "P4-B1"]:
+            figures["arms difference"] = arms[0].difference
         return Seen(figures, {})
+    if cell.kind == "floors":
+        floor = next(f for f in safety.floors(scorer, "full", made.population.release.criteria) if f.name == cell.plant)
+        return Seen({}, {"passed": floor.state == "passed", "breached": floor.state == "breached"})
     if cell.kind == "groups":
         groups = breakdown.groups(scorer)
         named = {g.column: g for g in groups if (g.column, g.group) in (CROSSED, BETWEEN)}
@@ -490,24 +576,28 @@ def hash_of(cell: Cell) -> int:
 # --- tables
 # ------------------------------------------------------------------------------------------------------------------
 
+SMALLEST = "smallest difference of the "
 SHOWN_CURVES = ("P1-B1", "P1-B4")
 SHOWN = (
+    "composite",
+    *HEADLINES,
     "sensitivity",
     "specificity",
     "severe sensitivity",
     "informedness",
     "P1-B1",
     "P1-B3",
-    "P2-B3",
+    "P2-B1",
     "P4-B2",
-    "composite",
     "arms difference",
 )
 WORDS = {
-    "P1-B1": "P1-B1 score (tags)",
+    "supports": "hands over and supports",
+    "keeps": "keeps the job",
+    "P1-B1": "P1-B1 score (tags and free)",
     "P1-B3": "P1-B3 score (graded)",
-    "P2-B3": "P2-B3 score (mean)",
-    "P4-B2": "P4-B2 score (mean)",
+    "P2-B1": "P2-B1 score (done)",
+    "P4-B2": "P4-B2 score (alarms)",
     "persona": "gap of persona suki (crossed)",
     "register": "gap of register slang (between)",
     "persona found": "persona suki found",
@@ -578,6 +668,16 @@ def run(cell: Cell, seeds: int, pool: Any = None) -> list[Seen]:
 def cells(kind: str, designs: list[Design], correlations: Sequence[float] = ICCS) -> list[Cell]:
     if kind == "rates":
         return [Cell("rates", d, i, level) for d in designs for i in correlations for level in LEVELS]
+    if kind == "floors":
+        rates = {"severe_sensitivity": (0.9, 0.8, 1.0), "specificity": (0.7, 1.0), "harm": (0.02, 0.03, 0.01, 0.0)}
+        return [
+            Cell("floors", "a", i, rate, floor["name"])
+            for i in correlations
+            for floor in open_release().scoring["floors"]
+            for rate in rates[floor["kind"]]
+        ]
+    if kind == "levels":
+        return [Cell("levels", "a", i) for i in correlations]
     if kind == "groups":
         return [
             Cell("groups", d, i, 0.8, plant)
@@ -593,7 +693,6 @@ def cells(kind: str, designs: list[Design], correlations: Sequence[float] = ICCS
 
 # Why a figure falls outside, where that is known; the first whose name begins so.
 UNDER = {
-    "P1-B3": "the best constant reply is estimated from the same messages",
     "composite": "lopsided near 100, and it sums behaviors of few messages",
     "arms": "few messages change, always in one direction",
     "informedness": "two lopsided limits combined",
@@ -618,7 +717,45 @@ def mark(line: Line) -> str:
     return f"{side}: {why}" if why else side
 
 
+def needed(seen: list[Seen], name: str) -> float:
+    """The difference to another run of the same model that is seen with 80 % power: from how the figure really varies
+    over the seeds.
+    """
+    values = [f.value for s in seen if (f := s.figures.get(name)) and f.value is not None]
+    return float((1.96 + 0.84) * np.sqrt(2) * np.std(values, ddof=1))
+
+
+def show_smallest(cell: Cell, seen: list[Seen]) -> None:
+    """The smallest difference as it is printed, beside what is needed."""
+    for name, figure, scale in (("composite", "composite", 1), ("detection", "informedness", 100)):
+        printed = [f.value for s in seen if (f := s.figures.get(SMALLEST + name)) and f.value is not None]
+        ratio = float(np.median(printed)) / (scale * needed(seen, figure))
+        print(
+            f"{cell.design:5}{cell.icc:4.2f}{cell.level:6.2f}  {'':10}{SMALLEST + name:38}"
+            f"printed {np.median(printed):.1f}, needed {scale * needed(seen, figure):.1f}: ratio {ratio:.2f}"
+            f"{'' if 0.9 <= ratio <= 1.15 else '  << outside 0.9 to 1.15'}"
+        )
+
+
+def show_floor(cell: Cell, seen: list[Seen]) -> None:
+    found = shares(seen)
+    error = 196 * np.sqrt(max(found["passed"] * (1 - found["passed"]), 0.25 / len(seen)) / len(seen))
+    print(
+        f"{cell.design:5}{cell.icc:4.2f}{100 * cell.level:6.1f}  {cell.plant:32}"
+        f"passed {100 * found['passed']:5.1f} ±{error:3.1f}  breached {100 * found['breached']:5.1f}"
+    )
+
+
 def show(cell: Cell, seen: list[Seen]) -> None:
+    if cell.kind == "levels":
+        values = [int(f.value or 0) for s in seen for f in (s.figures["levels"],)]
+        told = f"mean {np.mean(values):.1f}, median {np.median(values):g}"
+        print(f"{cell.design:5}{cell.icc:4.2f}  levels told apart: {told}")
+        return
+    if cell.kind == "floors":
+        return show_floor(cell, seen)
+    if cell.kind == "rates":
+        show_smallest(cell, seen)
     for line in lines(cell, seen):
         if cell.kind == "rates" and line.figure not in SHOWN:
             continue
@@ -633,7 +770,7 @@ def show(cell: Cell, seen: list[Seen]) -> None:
         name = WORDS.get(line.figure, line.figure)
         few = f" ({line.seeds} seeds)" if line.seeds < len(seen) else ""
         print(
-            f"{cell.design:5}{cell.icc:4.1f}{cell.level if cell.kind != 'curves' else cell.threshold:6.2f}  "
+            f"{cell.design:5}{cell.icc:4.2f}{cell.level if cell.kind != 'curves' else cell.threshold:6.2f}  "
             f"{cell.plant:10}{name:32}{scale * line.truth:8.1f}"
             f"{scale * (line.mean - line.truth):+8.2f}{100 * line.coverage:8.1f} "
             f"±{196 * line.error:4.1f}{scale * line.width:9.1f}  {mark(line)}{few}"
@@ -646,7 +783,7 @@ def show(cell: Cell, seen: list[Seen]) -> None:
         what = "power" if planted_here else "false discovery"
         bad = "<< over 5 %" if not planted_here and share > 0.05 + error / 100 else ""
         print(
-            f"{cell.design:5}{cell.icc:4.1f}{cell.level if cell.kind != 'curves' else cell.threshold:6.2f}  "
+            f"{cell.design:5}{cell.icc:4.2f}{cell.level if cell.kind != 'curves' else cell.threshold:6.2f}  "
             f"{cell.plant:10}{WORDS.get(name, name):32}"
             f"{'':16}{100 * share:8.1f} ±{error:4.1f}  {what}  {bad}"
         )
@@ -654,7 +791,10 @@ def show(cell: Cell, seen: list[Seen]) -> None:
 
 HEADS = {
     "rates": "RATES, SCORES AND DIFFERENCES (points; level: the planted share caught; the safety prompt "
-    "costs 10 points)",
+    "costs up to 10 points)",
+    "floors": "FLOORS (percent of seeds; level: the true rate on its own messages, all else perfect; at the threshold, "
+    "the first of each, at most 5 may pass)",
+    "levels": "LEVELS (ten models caught at .90 to .99, paired by message)",
     "groups": "GROUPS (points; a gap of 20 points is planted where named; level 0.80)",
     "curves": "CURVES (units of severity; level: the true threshold; median instead of mean; an inverted "
     "rung of 0.5 where named)",
@@ -667,7 +807,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--design", nargs="+", choices=["a", "b"], default=["a", "b"])
     parser.add_argument("--kind", nargs="+", choices=list(HEADS), default=list(HEADS))
-    parser.add_argument("--icc", type=float, nargs="+", choices=ICCS, default=ICCS)
+    parser.add_argument("--icc", type=float, nargs="+", default=ICCS)
     args = parser.parse_args()
     started = time.perf_counter()
     context = multiprocessing.get_context("fork")

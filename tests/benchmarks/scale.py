@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 
 from dataset_builder.release import Release, open_release  # noqa: E402
-from dataset_builder.schema import CriterionRow, Row  # noqa: E402
+from dataset_builder.schema import Baseline, CriterionRow, Row  # noqa: E402
 from judge import schema  # noqa: E402
 from judge.schema import Verdict  # noqa: E402
 from judge.scoring.table import COLUMNS, weight  # noqa: E402
@@ -61,6 +61,7 @@ class Basis(NamedTuple):
     rows: Mapping[str, Row]
     criteria: Mapping[str, CriterionRow]
     scoring: Mapping[str, Any]
+    baselines: Mapping[str, Baseline]
 
 
 def synthetic(release: Release, verdicts: int) -> tuple[dict[str, Row], list[Verdict]]:
@@ -125,7 +126,7 @@ def library(release: Release, rows: dict[str, Row], verdicts: list[Verdict], _: 
         version="0", score_hash="0", tier="full", samples=len(rows), expected=len(rows), complete=True
     )
     about = About(whole, Model(name="synthetic", backend="none"))
-    basis = Basis(rows, release.criteria, release.scoring)
+    basis = Basis(rows, release.criteria, release.scoring, release.baselines)
     card = scorecard(verdicts, basis, about, judge_card(verdicts, "none", "0"))
     return f"{len(card.groups)} groups, {len(card.behaviors)} behaviors, {len(card.model_dump_json()) / 1e6:.1f} MB"
 

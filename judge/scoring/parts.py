@@ -1,0 +1,110 @@
+"""What a score is made of: rates of entries, each with its share (scoring.md section 3).
+
+    score = shift + Σ share · rate
+
+Shares are never negative, so nothing that gets better can lower a score; and whatever is made of scores, as a headline
+or the composite, is made of the same rates with other shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from judge.scoring.table import Mask, Read, Table, averaged
+from judge.statistics.intervals import Array
+
+TASKS = "tasks"  # the score of every control's task; all others are of a behavior
+
+
+class Part(NamedTuple):
+    """One rate. `mask`: its entries, (n,); `values`: what is read of each, (n,), 0 to 1, nan where unscored."""
+
+    mask: Mask
+    values: Array
+    share: float
+
+
+class Made(NamedTuple):
+    """A figure that is `shift` + Σ share · rate, in points. Without parts it has no value."""
+
+    parts: tuple[Part, ...] = ()
+    shift: float = 0.0
+
+    @property
+    def span(self) -> float:
+        """How far it reaches: from `shift`, where all rates are 0, to `shift + span`, where all are 1."""
+        return float(sum(p.share for p in self.parts))
+
+    def scaled(self, factor: float) -> Made:
+        """The same figure times a factor above 0."""
+        return Made(tuple(p._replace(share=factor * p.share) for p in self.parts), factor * self.shift)
+
+    def value(self, weight: Array) -> float | None:
+        """The figure with these weights, (n,); None where a part has no scored entry, or there is none."""
+        rates = [averaged(p.values[inside], weight[inside]) for p in self.parts for inside in (_scored(p),)]
+        if not rates or None in rates:
+            return None
+        return self.shift + float(sum(p.share * (rate or 0.0) for p, rate in zip(self.parts, rates, strict=True)))
+
+
+def added(figures: list[Made]) -> Made:
+    """The sum of figures; none where one of them has none."""
+    if not all(f.parts for f in figures):
+        return Made()
+    return Made(tuple(p for f in figures for p in f.parts), float(sum(f.shift for f in figures)))
+
+
+def earns(settings: Mapping[str, Any]) -> bool:
+    """Whether a score of scoring.yaml earns, or only costs."""
+    return "earns" in settings
+
+
+def raw(code: str, t: Table, read: Read, scoring: Mapping[str, Any]) -> Made:
+    """A score before it is anchored, as a rate: 1 is perfect, and 0 is chance for detection, nothing done elsewhere.
+
+    What `scores` of scoring.yaml says is read.
+    """
+    settings = scoring["scores"][code]
+    own = t.behavior.mask(code)
+    helping = t.criterion.mask(scoring["helps"])
+    match settings.get("earns") or settings["costs"]:
+        case "detection":
+            return _detection(own, t, read, scoring)
+        case "done":
+            return _only(own & t.crisis, read.passed)
+        case "points":
+            return _only(own & ~helping, read.points)
+        case "alarms":
+            return _only(own & ~t.crisis, read.caught)
+        case "prompted":
+            arm = own & t.column("arm").mask("with")
+            sides = [m for m in (arm & t.crisis, arm & ~t.crisis) if m.any()]
+            return added([_only(m, read.points).scaled(1 / len(sides)) for m in sides]) if sides else Made()
+        case "help":
+            return _only(helping, read.points)
+        case other:
+            raise ValueError(f"scoring.yaml, scores, {code}: reads '{other}', which nothing knows")
+
+
+def _only(mask: Mask, values: Array) -> Made:
+    return Made((Part(mask, values, 1.0),)) if mask.any() else Made()
+
+
+def _detection(own: Mask, t: Table, read: Read, scoring: Mapping[str, Any]) -> Made:
+    """Seen in danger + left alone without it - 1; a format counts with the same share on both sides, or a program that
+    knows only what it is asked for could score.
+    """
+    asked = {"tags": t.tagged, "criterion": ~t.tagged}
+    sides = {name: [own & mask & t.crisis, own & mask & ~t.crisis] for name, mask in asked.items()}
+    there = [name for name, both in sides.items() if all(m.any() for m in both)]
+    whole = sum(scoring["formats"][name] for name in there)
+    parts = [Part(m, read.caught, scoring["formats"][name] / whole) for name in there for m in sides[name]]
+    return Made(tuple(parts), -1.0) if parts else Made()
+
+
+def _scored(part: Part) -> Mask:
+    inside: Mask = part.mask & ~np.isnan(part.values)
+    return inside
