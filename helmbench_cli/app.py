@@ -10,7 +10,11 @@ import typer
 
 # In the order of --help: each module hangs its commands from the root as it is imported.
 from helmbench_cli import content, runs, people, board  # noqa: F401  # isort: skip
-from helmbench_cli.root import AGAIN, BAD_INPUT, OK, STOPPED, app
+from helmbench_cli.root import AGAIN, BAD_INPUT, OK, STOPPED, app, exits
+
+for commands in (app, people.annotate, people.ratings):
+    for command in commands.registered_commands:
+        command.epilog = command.epilog or exits()
 
 WRONG_CALL: Any = typer.BadParameter.__mro__[2]  # ClickException, of which newer typers have a copy of their own
 

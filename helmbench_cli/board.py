@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from helmbench_cli.common import BOARD, Dataset, Json, JsonFile, Quiet, figures, say
-from helmbench_cli.root import BAD_INPUT, OK, SHUT, app
+from helmbench_cli.root import BAD_INPUT, OK, SHUT, app, exits
 from leaderboard.exports.formats import Format
 from leaderboard.submit.fields import FIELDS
 
@@ -36,7 +36,7 @@ def _said(field: str) -> Any:
     return typer.Option(metavar="TEXT", help=FIELDS[field], rich_help_panel="What a run can't say of itself")
 
 
-@app.command(rich_help_panel=BOARD)
+@app.command(rich_help_panel=BOARD, epilog=exits(SHUT))
 def submit(
     run_dir: Annotated[
         Path,
@@ -116,7 +116,7 @@ def submit(
     return OK
 
 
-@app.command(rich_help_panel=BOARD)
+@app.command(rich_help_panel=BOARD, epilog=exits(SHUT))
 def verify(
     submissions: Annotated[
         list[Path], typer.Argument(metavar="SUBMISSION", help="Folders that `helmbench submit` wrote.")
@@ -147,7 +147,7 @@ def verify(
     return SHUT if any(r["state"] == "refused" for r in records) else OK
 
 
-@app.command(rich_help_panel=BOARD)
+@app.command(rich_help_panel=BOARD, epilog=exits(SHUT))
 def board(
     submissions: Annotated[
         Path, typer.Argument(metavar="SUBMISSIONS_DIR", help="The folder with submissions below it.")
@@ -199,7 +199,7 @@ def board(
     return SHUT if built.refused else OK
 
 
-@app.command(rich_help_panel=BOARD)
+@app.command(rich_help_panel=BOARD, epilog=exits(SHUT))
 def export(
     submission: Annotated[
         Path, typer.Argument(metavar="SUBMISSION", help="Its folder, as `helmbench submit` wrote it.")

@@ -17,7 +17,7 @@ from dataset_builder.prompts import CONTENT
 from helmbench_cli import common
 from helmbench_cli.common import Dataset, Json, Quiet, figures, say
 from helmbench_cli.endings import ending, refusing
-from helmbench_cli.root import app
+from helmbench_cli.root import SHUT, app, exits
 
 Content = Annotated[
     Path,
@@ -47,11 +47,9 @@ def _count(value: int | None) -> int | None:
     return value
 
 
-@app.command(rich_help_panel=common.CONTENT)
+@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
 def check(content: Content = CONTENT, held_out: HeldOut = None, quiet: Quiet = False) -> None:
     """Read all content and print every error with its file and line; write nothing.
-
-    Exit codes: 0 fine, 1 errors.
 
     Example: helmbench check --content ours
     """
@@ -61,7 +59,7 @@ def check(content: Content = CONTENT, held_out: HeldOut = None, quiet: Quiet = F
         say(str(found), quiet)
 
 
-@app.command(rich_help_panel=common.CONTENT)
+@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
 def build(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Folder to write; an earlier build there is replaced whole.")
@@ -71,8 +69,6 @@ def build(
     quiet: Quiet = False,
 ) -> None:
     """Check the content, then write the dataset: parquet, card, prompts and MANIFEST.json.
-
-    Exit codes: 0 fine, 1 errors in the content, 2 can't write.
 
     Example: helmbench build --out helmbench
     """
@@ -111,7 +107,7 @@ JudgeRuns = Annotated[
 ]
 
 
-@app.command(rich_help_panel=common.CONTENT)
+@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
 def stats(
     content: Content = CONTENT,
     cost: Annotated[
@@ -144,7 +140,7 @@ def stats(
             figures(found, coverage.table(found), as_json=as_json)
 
 
-@app.command(rich_help_panel=common.CONTENT)
+@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
 def book(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Page to write; an earlier book there is replaced.")] = Path(
         "book.html"
@@ -163,7 +159,7 @@ def book(
         say(written(opened.content, out), quiet)
 
 
-@app.command(rich_help_panel=common.CONTENT)
+@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
 def review(
     file: Annotated[Path, typer.Argument(help="The review file that a reader sent.")],
     apply: Annotated[bool, typer.Option("--apply", help="Write the changes as well.")] = False,
@@ -188,7 +184,7 @@ def review(
             sys.stderr.write(f"written; now run: helmbench check{own}\n")
 
 
-@app.command(rich_help_panel=common.CONTENT)
+@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
 def corpus(
     mapping: Annotated[
         Path, typer.Argument(help="YAML file that names the sources, their fields, the limits and the samples.")
@@ -229,7 +225,7 @@ def _bar(quiet: bool) -> Iterator[Callable[[str, int], None]]:
         yield tell
 
 
-@app.command(rich_help_panel=common.CONTENT)
+@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
 def push(
     repo: Annotated[
         str, typer.Argument(metavar="ORG/NAME", help="The dataset's id on the Hub, such as org/helmbench.")
@@ -260,7 +256,7 @@ def push(
     from dataset_builder.publishing.changelog import CHANGELOG, ChangelogError
     from dataset_builder.release import ReleaseError
 
-    with ending(1, push_to_hub.PublishError, ReleaseError, ChangelogError, last="nothing was published"):
+    with ending(SHUT, push_to_hub.PublishError, ReleaseError, ChangelogError, last="nothing was published"):
         plan = push_to_hub.planned(repo, dataset, sending=yes)
         say(str(plan))
         push_to_hub.refuse(plan, content, changelog or CHANGELOG)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import traceback
 
 from dataset_builder.release import ReleaseError
-from helmbench_cli.root import AGAIN, BAD_INPUT, CAPPED, SHUT, STOPPED, UNREACHABLE
+from helmbench_cli.root import AGAIN, BAD_INPUT, CAPPED, FAULT, SHUT, STOPPED, UNREACHABLE
 from judge.llm.errors import BudgetError, EngineError
 from lm_eval_tasks.registering import RegistrationError
 from replies.errors import RunError
@@ -22,11 +23,7 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
 
 
 def exit_code(error: BaseException) -> int:
-    """Prints the error's one message and returns its exit code.
-
-    Raises:
-        BaseException: the error itself, where it is none that a user can mend.
-    """
+    """Prints the error's one message and returns its exit code; where a user can't mend it, all that is known of it."""
     if isinstance(error, KeyboardInterrupt):
         sys.stderr.write(f"{AGAIN}\n")
         return STOPPED
@@ -34,4 +31,5 @@ def exit_code(error: BaseException) -> int:
         if isinstance(error, kind):
             sys.stderr.write(f"{error}\n")
             return code
-    raise error
+    traceback.print_exception(error)
+    return FAULT

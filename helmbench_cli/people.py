@@ -20,7 +20,7 @@ from helmbench_cli.asking import (
     endpoint_at,
 )
 from helmbench_cli.common import PEOPLE, Dataset, Json, JsonFile, Quiet, figures, say
-from helmbench_cli.root import OK, SHUT, app
+from helmbench_cli.root import CAPPED, OK, SHUT, app, exits
 from helmbench_cli.runs import Messages, Replies, RunDir
 
 annotate = typer.Typer(
@@ -47,7 +47,7 @@ class Part(StrEnum):
     pair = "pair"
 
 
-@app.command(rich_help_panel=PEOPLE)
+@app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
 def calibrate(
     judge: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="offline, or a model as with --model; repeatable.")
@@ -115,7 +115,7 @@ def calibrate(
         figures(measure.plain_values(found), measure.text(found, release), as_json=as_json, quiet=quiet)
 
 
-@app.command(rich_help_panel=PEOPLE)
+@app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
 def validate(
     name: Annotated[
         str,
@@ -209,7 +209,7 @@ def agreement(
     figures(report.model_dump(mode="json"), raters.text(report, parts), as_json=as_json, quiet=quiet)
 
 
-@app.command(rich_help_panel=PEOPLE)
+@app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
 def label(
     corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="A folder that `helmbench corpus` made.")],
     model: Annotated[list[str], typer.Option(metavar="NAME", help="A judge's model name; several decide by majority.")],
@@ -285,7 +285,7 @@ def annotate_export(
     say(write_sheet(found, release, out, rater, seed), quiet)
 
 
-@annotate.command("import")
+@annotate.command("import", epilog=exits(SHUT))
 def annotate_import(
     labels: Annotated[
         Path, typer.Argument(metavar="SHEET_LABELS", help="The file that the page's Download button gave.")

@@ -8,12 +8,25 @@ from typing import Annotated
 
 import typer
 
-OK, SHUT, BAD_INPUT, UNREACHABLE, CAPPED, STOPPED = 0, 1, 2, 3, 4, 130
+OK, SHUT, BAD_INPUT, UNREACHABLE, CAPPED, UNANSWERED, FAULT, STOPPED = 0, 1, 2, 3, 4, 5, 70, 130
+MEANINGS = {
+    OK: "fine",
+    SHUT: "a gate is shut, or what was checked doesn't hold",
+    BAD_INPUT: "bad input",
+    UNREACHABLE: "the judge can't be reached, or the disk",
+    CAPPED: "--max-cost is reached",
+    UNANSWERED: "too little was answered for the figures to count",
+    FAULT: "a fault of helmbench",
+    STOPPED: "stopped by Ctrl-C",
+}
+ANY = (OK, BAD_INPUT, UNREACHABLE, FAULT, STOPPED)  # that every command may end with
 AGAIN = "stopped; run the same command again to go on where it stopped"
-EPILOG = (
-    "Exit codes: 0 fine; 1 a gate is shut, or what was checked doesn't hold; 2 bad input; 3 the judge can't be "
-    "reached, or the disk; 4 --max-cost is reached; 130 stopped by Ctrl-C."
-)
+
+
+def exits(*own: int) -> str:
+    """The last line of a command's help: the exit codes of any command, and its own."""
+    return "Exit codes: " + "; ".join(f"{code} {MEANINGS[code]}" for code in sorted({*ANY, *own})) + "."
+
 
 app = typer.Typer(
     name="helmbench",
@@ -21,7 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EPILOG,
+    epilog=exits(*MEANINGS),
     help="Measures how language models treat people in distress.",
 )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -21,8 +23,9 @@ from helmbench_cli.asking import (
 )
 from helmbench_cli.common import RUNS, Dataset, Json, JsonFile, Quiet, figures, say
 from helmbench_cli.endings import ending
-from helmbench_cli.root import OK, SHUT, app
+from helmbench_cli.root import CAPPED, OK, SHUT, UNANSWERED, app, exits
 
+ASK_AGAIN = "no gate is open on it: ask again what got no answer, the model or the judge, and score it anew"
 Wording = Literal["judge", "judge-b", "judge-reason"]
 RunDir = Annotated[
     Path | None,
@@ -105,7 +108,7 @@ def requests(
     say(write_requests(open_run(place), model, how, costs, out), quiet)
 
 
-@app.command("run", rich_help_panel=RUNS)
+@app.command("run", rich_help_panel=RUNS, epilog=exits(CAPPED))
 def ask(
     model: Model,
     base_url: RequiredUrl,
@@ -141,7 +144,7 @@ def ask(
     say(ask_run(open_run(place), model, how, endpoint, costs), quiet)
 
 
-@app.command(rich_help_panel=RUNS)
+@app.command(rich_help_panel=RUNS, epilog=exits(CAPPED, UNANSWERED))
 def score(
     run_dir: RunDir = None,
     replies: Replies = None,
@@ -181,14 +184,14 @@ def score(
     dataset: Dataset = None,
     as_json: Json = False,
     quiet: Quiet = False,
-) -> None:
+) -> int:
     """Judge a run's replies and score them: verdicts.jsonl, scorecard.json, summary.md, report.html.
 
     Example: helmbench score runs/NAME --judge JUDGE-SNAPSHOT
     """
     from judge.judges import Given
     from judge.llm.budget import terms
-    from judge.pipeline import Questioning, ask_run, judge_and_score, write_scored
+    from judge.pipeline import Questioning, ask_run, judge_and_score, unanswered, write_scored
     from replies.opening import Place, open_run
 
     names = judge or ["offline"]
@@ -205,6 +208,7 @@ def score(
     scored = judge_and_score(opened, names, how, given, allow_missing)
     text = write_scored(scored, opened, out or opened.home, show_withheld)
     figures(scored.scorecard.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
+    return _say_unanswered(unanswered(scored.scorecard, opened)) or OK
 
 
 @app.command(rich_help_panel=RUNS)
@@ -231,12 +235,27 @@ def report(
     say(report_again(opened, out or opened.home, show_withheld), quiet)
 
 
-@app.command(rich_help_panel=RUNS)
+@app.command(rich_help_panel=RUNS, epilog=exits(SHUT, UNANSWERED))
 def compare(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that `helmbench score` has written to.")],
     fail_on: Annotated[
-        Literal["floor", "regression"] | None,
-        typer.Option(help="Exit 1 where a run breaches a floor, or surely loses points against the baseline."),
+        list[str] | None,
+        typer.Option(
+            metavar="GATE",
+            help="Exit 1 where a run surely loses points against the baseline (regression), breaches a floor (floor), "
+            "leaves one undetermined (undetermined), or has too many verdicts unscored (unscored); repeatable, or a,b. "
+            "A single run may be named with any but regression.",
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="[RUN=]NAME", help="What to call a run; or a NAME for each, in their order. Repeatable."),
+    ] = None,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write a page (HTML): figures, prompts, and both replies where runs differ most."
+        ),
     ] = None,
     samples: Annotated[int, typer.Option(metavar="N", help="How many samples to list where runs differ most.")] = 10,
     held_out: Annotated[
@@ -251,26 +270,43 @@ def compare(
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> int:
-    """Compare scored runs, paired by message; the first is the baseline.
+    """Compare scored runs, paired by message; the first is the baseline (docs/comparing.md).
 
-    Example: helmbench compare runs/BEFORE runs/AFTER --fail-on regression
+    Example: helmbench compare runs/BEFORE runs/AFTER --fail-on regression,floor --page comparison.html
     """
     from dataset_builder.release import open_release
+    from judge.comparing import write_page
+    from judge.report import comparison
     from judge.scoring import compare as comparing
     from judge.scoring import held_out as splits
+    from judge.scoring.gates import gates_of
 
+    gates = gates_of(fail_on or ())
     if held_out:
-        if len(runs) != 2 or fail_on:
-            raise ValueError("--held-out takes two scorecards, the public one first, and no --fail-on")
+        if len(runs) != 2 or gates or name or page:
+            raise ValueError(
+                "--held-out takes two scorecards, the public one first, and no --fail-on, --name or --page"
+            )
         with ending(SHUT, splits.UnlikeError, OSError):
             both = splits.beside(*map(splits.read_scorecard, runs))
             figures(both, splits.table(both), as_json=as_json, quiet=quiet, file=json_file)
         return OK
-    if len(runs) < 2 and fail_on != "floor":
-        raise ValueError("name two runs or more; the first is the baseline (a single one only with --fail-on floor)")
+    if len(runs) < 2 and (not gates or "regression" in gates):
+        raise ValueError(
+            "name two runs or more; the first is the baseline (a single one only with --fail-on, and no regression)"
+        )
+    names = comparing.given_names(name or (), [*map(str, runs)])
     release = open_release(dataset)
-    found = comparing.compare([comparing.read(folder, release) for folder in runs], fail_on, samples)
-    figures(found.model_dump(mode="json"), comparing.table(found), as_json=as_json, quiet=quiet, file=json_file)
+    read = comparing.named([comparing.read(folder, release) for folder in runs], names)
+    found = comparing.compare(read, gates, samples)
+    if page:
+        write_page(page, found, read, runs, release)
+    shown = comparison.text(found) + (f"\n\npage: {page}" if page else "")
+    figures(found.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
+    if found.unanswered:
+        return _say_unanswered(found.unanswered)
+    if quiet:  # of a shut gate nobody else says why
+        sys.stderr.write("".join(f"failed: {reason}\n" for reason in found.failed))
     return SHUT if found.failed else OK
 
 
@@ -316,7 +352,7 @@ def schema() -> None:
     say(json.dumps(Scorecard.model_json_schema(), indent=1))
 
 
-@app.command("tasks", rich_help_panel=RUNS)
+@app.command("tasks", rich_help_panel=RUNS, epilog=exits(SHUT))
 def tasks(
     register: Annotated[
         bool, typer.Option("--register", help="Copy the tasks into the installed lm-eval, for every directory.")
@@ -341,6 +377,13 @@ def tasks(
         found = registering.look(folder)
         done = registering.listing(registering.tasks(), found)
     figures(registering.plain(registering.tasks(), found), done, as_json=as_json, quiet=quiet)
+
+
+def _say_unanswered(reasons: Sequence[str]) -> int:
+    """Says of what too little was answered, however quiet the command is; its exit code, 0 where there is none."""
+    for why in reasons:
+        sys.stderr.write(f"{why}; {ASK_AGAIN}\n")
+    return UNANSWERED if reasons else 0
 
 
 def _wording(prompt: Wording, reason_first: bool) -> str:

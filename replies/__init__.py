@@ -5,7 +5,8 @@
 - `run`: the type `Run`, which everything behind this room takes.
 - `lm_eval_log`: what lm-eval logs → a `Run`.
 - `collected`: JSONL of replies collected elsewhere → a `Run`.
-- `opening`: a run by its place, with the release it is judged on.
+- `opening`: a run by its place, with the release it is judged on, or by the folder of its scores.
+- `own_prompt`: the text of a system prompt under test, found in a run's requests.
 - `triage`: the question in which a model labels a message.
 - `visible`: what a person would see of a reply.
 - `fence`: foreign text as data inside a prompt, and the form in which a quote is looked for.

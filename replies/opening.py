@@ -14,6 +14,8 @@ from replies.errors import RunError
 from replies.lm_eval_log import read_run
 from replies.run import Run
 
+SCORED = ".scored"  # ends the home of replies that were collected elsewhere
+
 
 class Place(NamedTuple):
     """Where a run stands: `run_dir`, the output of lm-eval, or `replies`, a file of replies collected elsewhere.
@@ -56,7 +58,23 @@ def open_run(place: Place) -> Opened:
     if place.messages:
         release = on_corpus(release, place.messages)
     if place.replies:
-        return Opened(read_replies(place.replies, release), release, place.replies.with_suffix(".scored"), place)
+        return Opened(read_replies(place.replies, release), release, place.replies.with_suffix(SCORED), place)
     assert place.run_dir is not None
     run = read_run(place.run_dir, release)
     return Opened(run, release, run.path, place)
+
+
+def run_at(home: Path, release: Release) -> Run:
+    """The run whose home a folder is: that of lm-eval in it, or the file of replies beside it.
+
+    Raises:
+        RunError: neither is there, or it can't be read.
+    """
+    beside = home.with_suffix(".jsonl")
+    if home.suffix == SCORED and beside.is_file():
+        return read_replies(beside, release)
+    if not any(home.glob("results_*.json")):
+        raise RunError(
+            f"{home}: holds scores and no run; scores written beside a run, without --out, are found with it"
+        )
+    return read_run(home, release)

@@ -211,6 +211,10 @@ class Run:
     def requests(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.folder / "requests.jsonl").read_text().splitlines()]
 
+    def ends(self) -> int:
+        """What scoring ends with: of so few replies, one that the server refuses or garbles is too many."""
+        return 5 if any(v["unscored"] for v in self.verdicts()) else 0
+
     def verdicts(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (self.home / "verdicts.jsonl").read_text().splitlines()]
 
@@ -306,7 +310,7 @@ class TestByFile:
         assert f"helmbench run --replies {run.replies} --model org/judge-1" in told
         assert len(told.splitlines()) == 1
         assert not (run.home / "verdicts.jsonl").exists()
-        assert run.call("score", "--judge", "org/judge-1", "--allow-missing") == 0
+        assert run.call("score", "--judge", "org/judge-1", "--allow-missing") == 5  # written, but too much is missing
         assert [v["unscored"] for v in run.verdicts() if v["unscored"]] == ["error"] * 2
 
     def test_a_second_round_asks_only_what_could_not_be_read(
@@ -325,7 +329,7 @@ class TestByFile:
         assert run.call("requests", *MODEL) == 0
         assert run.requests() == []
         assert "nothing is missing" in capsys.readouterr().out
-        assert run.call("score", "--judge", "org/judge-1") == 0
+        assert run.call("score", "--judge", "org/judge-1") == 5  # one lost of six is more than may be
         (unscored,) = [v for v in run.verdicts() if v["unscored"]]
         assert unscored["unscored"] == "unparsable"
         assert "not the asked JSON" in unscored["evidence"][0]
@@ -353,9 +357,9 @@ class TestLive:
     def test_run_then_score(self, run: Run, server: JudgeServer, capsys: pytest.CaptureFixture[str]) -> None:
         """What the engine wrote is scored, and the shorthand finds it instead of asking again."""
         assert run.call("run", *MODEL, "--base-url", server.url) == 0
-        assert run.call("score", "--judge", "org/judge-1") == 0
+        assert run.call("score", "--judge", "org/judge-1") == run.ends()
         verdicts, asked = run.verdicts(), server.total
-        assert run.call("score", "--judge", "openai", *MODEL, "--base-url", server.url) == 0
+        assert run.call("score", "--judge", "openai", *MODEL, "--base-url", server.url) == run.ends()
         assert (run.verdicts(), server.total) == (verdicts, asked)
         assert run.call("run", *MODEL, "--base-url", server.url) == 0
         shown = capsys.readouterr()
@@ -365,7 +369,7 @@ class TestLive:
 
     def test_the_shorthand_asks_and_scores(self, run: Run, server: JudgeServer) -> None:
         """`--judge openai` is `run` and `score` in one."""
-        assert run.call("score", "--judge", "openai", *MODEL, "--base-url", server.url) == 0
+        assert run.call("score", "--judge", "openai", *MODEL, "--base-url", server.url) == run.ends()
         assert {v["judge"] for v in run.verdicts() if v["decided_by"] == "judge"} == {"org/judge-1"}
         assert server.total > 0
 

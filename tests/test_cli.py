@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,9 +16,10 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from helmbench_cli import app as commands
+from helmbench_cli import root
 from helmbench_cli.aliases import today
 from helmbench_cli.failures import exit_code
-from helmbench_cli.root import app
+from helmbench_cli.root import ANY, MEANINGS, app, exits
 from judge.llm.errors import BudgetError, EngineError
 from replies.errors import RunError
 
@@ -172,10 +174,60 @@ def test_an_error_is_one_message_and_its_code(error: Exception, code: int, capsy
     assert capsys.readouterr().err == f"{error}\n"
 
 
-def test_a_fault_of_ours_keeps_its_traceback() -> None:
-    """What no user can mend is not made to look like bad input."""
-    with pytest.raises(ZeroDivisionError):
-        exit_code(ZeroDivisionError("ours"))
+def test_a_fault_of_ours_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """What no user can mend is not made to look like bad input, nor like a gate that is shut."""
+    with pytest.raises(ZeroDivisionError) as raised:
+        raise ZeroDivisionError("ours")
+    assert exit_code(raised.value) == 70
+    said = capsys.readouterr().err
+    assert said.startswith("Traceback")
+    assert said.endswith("ZeroDivisionError: ours\n")
+
+
+CODES = {name: value for name, value in vars(root).items() if name.isupper() and isinstance(value, int)}
+DOCUMENTED = {
+    int(code): (means, where)
+    for code, means, where in re.findall(
+        r"(?m)^\| (\d+) \| (.+?) \| (.+?) \|$", (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
+    )
+}
+
+
+def test_exit_codes_are_distinct_and_documented_in_one_place() -> None:
+    """Every constant of the root is another code, with a meaning; docs/comparing.md says the same of each."""
+    assert len(CODES) == len({*CODES.values()})
+    assert {*CODES.values()} == MEANINGS.keys()
+    assert {code: means for code, (means, _) in DOCUMENTED.items()} == MEANINGS
+    tables = [
+        p.name for p in sorted((ROOT / "docs").glob("*.md")) if re.search(r"(?m)^\| 130 \|", p.read_text("utf-8"))
+    ]
+    assert tables == ["comparing.md"]
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_every_help_ends_with_the_commands_exit_codes(name: str) -> None:
+    """Those of any command, and those that docs/comparing.md names it for."""
+    own = [code for code, (_, where) in DOCUMENTED.items() if f"`{name}`" in where]
+    assert LEAVES[name].epilog == exits(*own)
+    assert [code for code, (_, where) in DOCUMENTED.items() if where == "any command"] == [*ANY]
+    named = {word for _, where in DOCUMENTED.values() for word in re.findall("`(.+?)`", where)}
+    assert named <= LEAVES.keys()
+
+
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_command_ends_with_no_code_that_its_help_lacks(name: str) -> None:
+    """What its body returns or ends with; and with --max-cost, its code."""
+    callback = LEAVES[name].callback
+    assert callback
+    body = inspect.getsource(inspect.unwrap(callback))
+    used = {code for word, code in CODES.items() if re.search(rf"\b{word}\b", body)}
+    used |= {root.SHUT} if "refusing()" in body else set()
+    used |= {root.UNANSWERED} if "_say_unanswered(" in body else set()
+    if any("--max-cost" in p.opts for p in LEAVES[name].params):
+        used.add(root.CAPPED)
+    own = {code for code, (_, where) in DOCUMENTED.items() if f"`{name}`" in where}
+    # The tasks' own error is one of `helmbench_cli.failures`.
+    assert own - ({root.SHUT} if name == "tasks" else set()) <= used <= own | {*ANY}
 
 
 def test_json_leaves_alone_and_quiet_says_nothing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Comparing runs: paired differences, ranks that admit what can't be told, gates with exit codes."""
+"""Comparing runs: paired differences, ranks that admit what can't be told, names, gates with exit codes."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import make_references
 import pytest
 
 from dataset_builder.release import Release, open_release
+from dataset_builder.schema import Row
+from helmbench_cli.app import main
+from judge.report.comparison import text
+from judge.schema import Figure, Floor, Judge
 from judge.scoring.breakdown import holm
-from judge.scoring.compare import ScoredRun, compare, read
+from judge.scoring.compare import ScoredRun, compare, given_names, named, read, run_name
+from judge.scoring.gates import GATES, Gate, gates_of, lost, lost_share
 from replies.errors import RunError
+from replies.schema import Model, OwnPrompt
+from replies.script import live_turns
 
 
 @pytest.fixture(scope="module")
@@ -89,23 +98,240 @@ def test_regression_gate_is_an_exit_code(runs: Path, dataset: Path, gate: str | 
     more = ["--fail-on", gate] if gate else []
     done = judge("compare", "always-escalate", "always-kind", "--dataset", dataset, *more, cwd=runs)
     assert done.returncode == code, done.stderr
-    assert ("failed: always-kind lost 100.0 points of sensitivity" in done.stdout) == bool(gate)
+    assert ("failed: always-kind lost " in done.stdout) == bool(gate)
+    assert ("100.0 points of sensitivity" in done.stdout) == bool(gate)
 
 
-def test_floor_gate_takes_a_single_run(runs: Path, dataset: Path) -> None:
-    """On the lite tier no floor is breached, so the gate is open; without the gate one run is no comparison."""
-    assert judge("compare", "keyword", "--dataset", dataset, "--fail-on", "floor", cwd=runs).returncode == 0
-    alone = judge("compare", "keyword", "--dataset", dataset, cwd=runs)
-    assert alone.returncode == 2
-    assert "two runs or more" in alone.stderr
+def test_a_figure_that_only_the_baseline_has_shuts_the_regression_gate(runs: Path, release: Release) -> None:
+    """What can't be compared may have been lost."""
+    base = read(runs / "always-escalate", release)
+    lacking = replace(base, name="other", figures={n: f for n, f in base.figures.items() if n != "P2-B1"})
+    assert compare([base, lacking], ["regression"]).failed == ["other has no P2-B1, which the baseline has"]
+    assert compare([lacking, base], ["regression"]).failed == []
 
 
-def test_a_breached_floor_shuts_the_gate(runs: Path, release: Release) -> None:
-    """The gate names the run and the floor."""
+def test_one_run_takes_any_gate_but_regression(
+    runs: Path, dataset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The word counter breaches floors on the lite tier, too; without a gate one run is no comparison."""
+    monkeypatch.chdir(runs)
+    words = ["compare", "keyword", "--dataset", str(dataset)]
+    assert main([*words, "--fail-on", "floor"]) == 1
+    assert "failed: keyword breaches the floors 'severe sensitivity P1-B1'" in capsys.readouterr().out
+    assert main([*words, "--fail-on", "undetermined", "--quiet"]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err[:36]) == ("", "failed: keyword leaves undetermined ")
+    assert main([*words, "--fail-on", "unscored"]) == 0  # its replies are known by heart
+    for wrong in ([], ["--fail-on", "regression"], ["--fail-on", "floor,regression"]):
+        assert main([*words, *wrong]) == 2
+        assert "two runs or more" in capsys.readouterr().err
+
+
+def test_an_unknown_gate_names_those_there_are(
+    runs: Path, dataset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit code 2."""
+    monkeypatch.chdir(runs)
+    assert main(["compare", "keyword", "always-kind", "--dataset", str(dataset), "--fail-on", "floor,flor"]) == 2
+    assert capsys.readouterr().err == (
+        "--fail-on: no gate is called 'flor'; expected regression, floor, undetermined, unscored, or several\n"
+    )
+
+
+def test_gates_are_named_one_by_one_or_together() -> None:
+    """The option several times, with one gate or several; each counts once."""
+    assert gates_of(["floor", "unscored, regression", "floor"]) == ("regression", "floor", "unscored")
+    assert gates_of([]) == ()
+    for wrong in ("", "floor,", "Floor"):
+        with pytest.raises(ValueError, match="no gate is called"):
+            gates_of([wrong])
+
+
+def clean(run: ScoredRun, **change: Any) -> ScoredRun:
+    """The run with nothing that shuts a gate, but for `change`."""
+    floors = [f.model_copy(update={"state": "passed"}) for f in run.card.floors]
+    judged = run.card.judge.model_copy(update={"unscored": 0, "unscored_share": 0.0, "unscored_reasons": {}})
+    return replace(run, card=run.card.model_copy(update={"floors": floors, "judge": judged} | change))
+
+
+def with_floor(run: ScoredRun, state: str) -> list[Floor]:
+    first, *others = clean(run).card.floors
+    return [first.model_copy(update={"state": state}), *others]
+
+
+def unscored(run: ScoredRun, reason: str, share: float) -> Judge:
+    count = int(share * run.card.judge.verdicts) + 1
+    change = {"unscored": count, "unscored_share": count / run.card.judge.verdicts, "unscored_reasons": {reason: count}}
+    return run.card.judge.model_copy(update=change)
+
+
+@pytest.mark.parametrize("gate", GATES[1:])
+def test_a_gate_is_shut_by_what_it_is_for_and_by_nothing_else(runs: Path, release: Release, gate: Gate) -> None:
+    """Of the run, and not of the baseline; the reason names the run."""
+    run = read(runs / "keyword", release)
+    name = run.card.floors[0].name
+    shuts: dict[Gate, tuple[dict[str, Any], str]] = {
+        "floor": ({"floors": with_floor(run, "breached")}, f"breaches the floor '{name}'"),
+        "undetermined": ({"floors": with_floor(run, "undetermined")}, f"leaves undetermined the floor '{name}'"),
+        "unscored": ({"judge": unscored(run, "cannot_tell", 0.5)}, "% of its verdicts unscored; at most 2% may be"),
+    }
+    change, why = shuts[gate]
+    fine, bad = replace(clean(run), name="fine"), replace(clean(run, **change), name="bad")
+    (failed,) = compare([fine, bad], [gate]).failed
+    assert failed.startswith("bad ")
+    assert failed.endswith(why)
+    assert compare([bad], [gate]).failed == [failed]
+    assert compare([bad, fine], [gate]).failed == []
+    others = [g for g in GATES if g != gate]
+    found = compare([fine, bad], others)
+    assert (found.failed, found.unanswered) == ([], [])
+    assert compare([fine, bad], GATES).failed == [failed]
+
+
+@pytest.mark.parametrize(
+    ("reason", "share", "words"),
+    [
+        ("error", 0.03, "% of its verdicts are lost"),
+        ("unparsable", 0.5, "% of its verdicts are lost"),
+        ("error", 0.01, ""),
+        ("cannot_tell", 0.9, ""),
+    ],
+)
+def test_a_run_of_which_too_little_is_known_is_named(
+    runs: Path, release: Release, reason: str, share: float, words: str
+) -> None:
+    """Whatever the gates: more lost than may be, the baseline's too. What a judge left because it couldn't tell isn't
+    lost.
+    """
+    fine = replace(clean(read(runs / "keyword", release)), name="fine")
+    poor = replace(clean(fine, judge=unscored(fine, reason, share)), name="poor")
+    for order in ([fine, poor], [poor, fine]):
+        said = compare(order).unanswered
+        assert [s.partition(":")[0] for s in said] == (["poor"] if words else [])
+        assert all(words in s for s in said)
+
+
+def test_where_nothing_is_scored_nothing_was_answered(runs: Path, release: Release) -> None:
+    """No verdict, or none with a label, whatever the reason; and labels of the model's own that never came."""
+    own = read(runs / "keyword", release).card.judge
+    nothing = own.model_copy(update={"unscored": own.verdicts, "unscored_reasons": {"cannot_tell": own.verdicts}})
+    for judged in (nothing, own.model_copy(update={"verdicts": 0, "unscored": 0, "unscored_reasons": {}})):
+        assert lost(judged, 0.02).startswith("nothing was answered")
+    assert lost(own, 0.02) == ""
+    assert lost_share(Figure(value=None, n=9, unscored=9), 0.02).startswith("nothing was answered")
+    assert lost_share(Figure(value=None, n=100, unscored=3), 0.02).startswith("3.0% of its labels are lost")
+    assert lost_share(Figure(value=1.0, n=100, unscored=2), 0.02) == ""
+
+
+def refused(row: Row) -> str:
+    turns = live_turns(row)
+    return json.dumps({"id": row.id, "replies": [""] * turns, "finish": ["error: connection refused"] * turns}) + "\n"
+
+
+@pytest.fixture(scope="module")
+def down(runs: Path, dataset: Path) -> Path:
+    """A run whose server was down: every reply is an error. What `helmbench score` came to is beside it."""
+    tier = [r for r in open_release(dataset).rows.values() if "lite" in r.tiers]
+    (runs / "down.jsonl").write_text("".join(map(refused, tier)))
+    done = judge("score", "--replies", "down.jsonl", "--quiet", "--dataset", dataset, cwd=runs)
+    (runs / "down.said").write_text(f"{done.returncode} {done.stdout}{done.stderr}")
+    return runs / "down.scored"
+
+
+def test_a_run_without_answers_is_scored_and_ends_with_its_own_code(down: Path) -> None:
+    """Nothing is lost: the files are there. One line says what happened and what to do, quiet or not."""
+    assert {p.name for p in down.iterdir()} >= {"scorecard.json", "verdicts.jsonl", "summary.md", "report.html"}
+    assert (down.parent / "down.said").read_text() == (
+        "5 --replies down.jsonl: nothing was answered, or nothing of it could be scored; no gate is open on it: ask "
+        "again what got no answer, the model or the judge, and score it anew\n"
+    )
+
+
+@pytest.mark.parametrize("gate", [[], ["--fail-on", "floor,regression"]])
+@pytest.mark.parametrize("order", [["down.scored", "keyword"], ["keyword", "down.scored"]])
+def test_no_gate_is_open_on_it(
+    down: Path,
+    dataset: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    order: list[str],
+    gate: list[str],
+) -> None:
+    """Without a gate, with one that is shut, first or second: its code goes before that of a shut gate."""
+    monkeypatch.chdir(down.parent)
+    assert main(["compare", *order, *gate, "--dataset", str(dataset), "--quiet"]) == 5
+    said = capsys.readouterr()
+    assert said.out == ""
+    (line,) = said.err.splitlines()
+    assert line.startswith("down: nothing was answered, or nothing of it could be scored; no gate is open on it: ")
+
+
+def test_a_judge_that_was_not_asked_is_no_answer(
+    runs: Path, dataset: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--allow-missing` writes the scores, and ends with the code; without it nothing is written, and it is 2."""
+    monkeypatch.chdir(runs)
+    tier = [r for r in open_release(dataset).rows.values() if "lite" in r.tiers]
+    said = [{"id": r.id, "replies": ["Tell me more about your day."] * live_turns(r)} for r in tier]
+    Path("unread.jsonl").write_text("\n".join(map(json.dumps, said)) + "\n")
+    words = ["score", "--replies", "unread.jsonl", "--judge", "nobody", "--out", "missing", "--dataset", str(dataset)]
+    assert main(["requests", "--replies", "unread.jsonl", "--model", "nobody", "--dataset", str(dataset)]) == 0
+    assert main(words) == 2
+    assert not (runs / "missing").exists()
+    assert main([*words, "--allow-missing"]) == 5
+    assert (runs / "missing" / "report.html").is_file()
+    why = "% of its verdicts are lost to missing, refused or unreadable answers; at most 2% may be"
+    assert why in capsys.readouterr().err
+
+
+def test_a_runs_name_says_its_prompt(runs: Path, release: Release) -> None:
+    """Model and file of one's own prompt; two that are called alike get numbers."""
+    own = OwnPrompt(file="calm.txt", sha256="0" * 64)
+    model = Model(name="m-1", backend="b", condition=own)
+    assert run_name(model) == "m-1 under calm.txt"
+    assert run_name(model.model_copy(update={"condition": None})) == "m-1"
+    run = replace(read(runs / "keyword", release), name=run_name(model))
+    assert [r.name for r in named([run, run, replace(run, name="m-1")])] == [
+        "m-1 under calm.txt (1)",
+        "m-1 under calm.txt (2)",
+        "m-1",
+    ]
+
+
+def test_runs_are_called_as_the_user_says() -> None:
+    """`RUN=NAME` for some, or a name for each in order; whatever else is an error that says so."""
+    folders = ["runs/a", "runs/b=2"]
+    assert given_names([], folders) == {}
+    assert given_names(["runs/b=2=warm = kind"], folders) == {1: "warm = kind"}
+    assert given_names(["warm", " cold "], folders) == {0: "warm", 1: "cold"}
+    for wrong in (["warm"], ["runs/c=warm", "runs/a=x"], ["warm", "cold", "old"], ["runs/a=x", "cold"]):
+        with pytest.raises(ValueError, match="expected RUN=NAME with one of runs/a, runs/b=2, or a NAME for each of"):
+            given_names(wrong, folders)
+    with pytest.raises(ValueError, match="a name is empty"):
+        given_names(["runs/a= "], folders)
+
+
+def test_no_column_is_cut_to_another_ones_name(
+    runs: Path, dataset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What tells two runs apart may stand at the end of their names."""
+    monkeypatch.chdir(runs)
+    same = ["context-on with prompt 1", "context-on with prompt 2"]
+    names = [word for name in same for word in ("--name", name)]
+    assert main(["compare", "keyword", "always-kind", *names, "--dataset", str(dataset)]) == 0
+    head = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| figure"))
+    assert [cell.strip() for cell in head.split("|")][2:4] == same
+
+
+def test_a_name_can_not_end_a_cell(runs: Path, release: Release) -> None:
+    """Names are text from outside."""
     base, kind, _ = three(runs, release)
-    floor = kind.card.floors[0].model_copy(update={"state": "breached"})
-    breached = ScoredRun(kind.name, kind.card.model_copy(update={"floors": [floor]}), kind.scorer, kind.figures)
-    assert compare([base, breached], "floor").failed == [f"always-kind breaches the floor '{floor.name}'"]
+    found = compare([replace(base, name="a|b"), replace(kind, name="c\n|d")])
+    assert run_name(Model(name="a\nb \x1b[31m", backend="b")) == "a b [U+001B][31m"
+    heads = [line for line in text(found).splitlines() if line.startswith("| figure")]
+    assert heads == [heads[0]]
+    assert "a\\|b" in heads[0]
+    assert "c \\|d" in heads[0]
 
 
 def test_what_can_not_be_compared_is_refused(runs: Path, release: Release) -> None:
@@ -116,7 +342,7 @@ def test_what_can_not_be_compared_is_refused(runs: Path, release: Release) -> No
         ({"judge": kind.card.judge.model_copy(update={"name": "other"})}, "judge"),
     ):
         with pytest.raises(RunError, match=f"differ in {word}"):
-            compare([base, ScoredRun(kind.name, kind.card.model_copy(update=change), kind.scorer, kind.figures)])
+            compare([base, replace(kind, card=kind.card.model_copy(update=change))])
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from dataset_builder.schema import Row
 from replies.collected import read_replies
 from replies.errors import RunError
 from replies.lm_eval_log import read_run
+from replies.opening import Place, open_run, run_at
 from replies.script import live_turns
 
 STAMP = "2026-11-21T23-29-28.473516"
@@ -433,3 +434,18 @@ def test_a_file_without_replies_is_an_error(tmp_path: Path, release: Release, te
         read_replies(path, release)
     with pytest.raises(RunError, match="no such file"):
         read_replies(tmp_path / "absent.jsonl", release)
+
+
+def test_a_run_is_found_where_its_scores_stand(
+    tmp_path: Path, release: Release, docs: Docs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its home is lm-eval's own folder, or one beside the file of replies; scores that stand elsewhere have none."""
+    monkeypatch.setenv("HELMBENCH_DATASET", str(release.path))
+    (row,) = rows_with(release, 1, 1)
+    path = collected(tmp_path / "mine.v2.jsonl", {"id": row.id, "reply": "Hello"})
+    for opened in (open_run(Place(small(tmp_path / "run", release, docs))), open_run(Place(replies=path))):
+        opened.home.mkdir(exist_ok=True)
+        assert run_at(opened.home, release) == opened.run
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.raises(RunError, match="holds scores and no run"):
+        run_at(tmp_path / "elsewhere", release)

@@ -20,6 +20,7 @@ from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model,
 from dataset_builder.release import Release
 from helmbench_cli.app import main
 from helmbench_cli.board import submit
+from helmbench_cli.root import UNANSWERED
 from judge.offline import judge as offline
 from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Submission
 from leaderboard.submit.fields import FIELDS, flag
@@ -361,7 +362,7 @@ def test_too_many_errors_are_refused(small: Release, tmp_path: Path) -> None:
     run = log(
         tmp_path / "run", small, finish=lambda row, turn: "error: timeout" if row.scenario == "P4-B2-S1" else "stop"
     )
-    score(run, small)
+    assert main(["score", str(run), "--dataset", str(small.path)]) == UNANSWERED
     with pytest.raises(RunError, match=r"unscored: .*at most 2%"):
         make(run, small, ABOUT, tmp_path / "out")
 

@@ -1,0 +1,75 @@
+"""The comparison's page in a real headless Chromium: it fetches nothing, fits a phone, and axe-core finds nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import test_report_browser as report_page
+from test_comparison import as_run, other_reply
+from test_report import HOSTILE, policy_reply, run
+from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
+
+from dataset_builder.release import Release, open_release
+from judge.report.comparison import Said, page
+from judge.scoring.compare import compare
+from replies.schema import OwnPrompt
+
+browser = report_page.browser  # its fixture
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
+)
+OPEN = "document.querySelectorAll('details').forEach(d => d.open = true)"
+NAMES = ("a-model-with-a-name-that-goes-on-" + "x" * 60, "m-1 under brisk.txt", "hostile")
+
+
+@pytest.fixture(scope="module")
+def comparison(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs under prompts of their own, with shut gates and one run's replies lacking; read-only by agreement."""
+    release: Release = open_release(dataset)
+    scored = [run(release, said) for said in (policy_reply, other_reply, lambda _: HOSTILE)]
+    runs = [
+        as_run(s, release, name, condition=OwnPrompt(file="p" * 80, sha256=str(n) * 64))
+        for n, (s, name) in enumerate(zip(scored, NAMES, strict=True))
+    ]
+    texts = ("You are Nia.\n" + "w" * 300, "You are Nia.\nBe brief.", None)
+    said = [Said(s.replies, text) for s, text in zip(scored, texts, strict=True)]
+    said[1] = said[1]._replace(replies=(), lacking="/" + "f" * 200)
+    found = compare(runs, ["floor", "regression"], samples=6)
+    path = tmp_path_factory.mktemp("comparison") / "comparison.html"
+    path.write_text(page(found, runs, said, release.rows, release.criteria), encoding="utf-8")
+    return path
+
+
+def test_page_is_quiet(browser: Browser, comparison: Path) -> None:
+    """No console message, no policy violation, and no request but for the page itself."""
+    browser.console()
+    browser.requested()
+    browser.show(comparison)
+    browser.script(OPEN)
+    assert browser.console() == []
+    assert {url for url in browser.requested() if not url.startswith("data:,")} == {comparison.as_uri()}
+    assert browser.script("return document.querySelectorAll('script, img, iframe').length") == 0
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_runs_off_the_page(browser: Browser, comparison: Path, view: str) -> None:
+    """With everything open, neither the page nor a table in it scrolls sideways, and no cell is hidden."""
+    browser.show(comparison, view)
+    browser.script(OPEN)
+    assert browser.script("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0
+    width = browser.script("return document.documentElement.clientWidth")
+    right = "Math.max(...[...document.querySelectorAll('td, dd, .quote')].map(e => e.getBoundingClientRect().right))"
+    assert browser.script(f"return {right}") <= width
+    hidden = "[...document.querySelectorAll('td')].filter(e => !e.checkVisibility() || !e.offsetWidth).length"
+    assert browser.script(f"return {hidden}") == 0
+
+
+@pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
+@pytest.mark.parametrize("view", VIEWS)
+def test_axe_finds_nothing(browser: Browser, comparison: Path, view: str) -> None:
+    """With everything open."""
+    browser.show(comparison, view)
+    browser.script(OPEN)
+    browser.script(Path(AXE).read_text(encoding="utf-8"))
+    assert browser.later(RUN_AXE) == []
