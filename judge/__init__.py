@@ -8,5 +8,5 @@
 `score`: (run, release, judges) → Scored, pure: the one place where judging and scoring meet.
 `report`: scorecard → page and text. `calibration`: how far a judge may be trusted.
 `judges`: judges by name, and what is known of them. `people`: labels of people.
-`pipeline`: what the commands do with one run.
+`pipeline`: what the commands do with one run; `comparing`: with several.
 """

@@ -22,7 +22,9 @@ from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
 from judge.report.page import SAMPLES, report
 from judge.report.summary import summary
+from judge.schema import Scorecard
 from judge.score import Scored, score
+from judge.scoring.gates import lost, lost_share
 from judge.scoring.stored import RATINGS, SCORECARD, VERDICTS, card_in, verdicts_in
 from replies.errors import RunError
 from replies.opening import Opened, Place
@@ -121,6 +123,17 @@ def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool 
     return f"{text}\nreport: {out / 'report.html'}"
 
 
+def unanswered(card: Scorecard, opened: Opened) -> list[str]:
+    """Why a run's figures say too little, in words, for each part of it that does; empty where enough was answered."""
+    limit, rated = opened.release.scoring["unscored_limit"], card.appropriateness
+    parts = [
+        *([("", lost(card.judge, limit))] if card.dataset.samples else []),
+        *([(", ratings", lost(rated.judge, limit))] if rated else []),
+        *((f", triage {t.prompt}", lost_share(t.accuracy, limit)) for t in card.triage),
+    ]
+    return [f"{opened.place.words}{part}: {why}" for part, why in parts if why]
+
+
 def report_again(opened: Opened, out: Path, show_withheld: bool = False) -> str:
     """Writes summary.md and report.html of a scored run anew, from its scorecard and verdicts; returns the summary.
 
@@ -146,7 +159,7 @@ def write_report(scored: Scored, run: Run, release: Release, out: Path, show_wit
         [*scored.verdicts, *scored.ratings],
         [*run.replies, *run.messages],
         samples,
-        show_withheld=show_withheld,
+        show="withheld" if show_withheld else "all",
         criteria=release.criteria,
     )
     write_whole(out / "report.html", made.page)

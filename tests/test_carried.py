@@ -380,7 +380,8 @@ def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> 
     held = replace(held, scorecard=scored_with(release, [own, other]))
     found = {"a/example__held/r1": held, "a/example__not/r1": verified(release, "not", judge=identity(release))}
     out, _ = built(tmp_path, release, found)
-    rows = {r[1].split()[0]: r[-1] for r in BoardPage(read(out)).part("models")}
+    page = BoardPage(read(out))
+    rows = {r[1].split()[0]: r[-1] for part in ("ranked", "breached") for r in page.part(part)}
     assert "bells: κ 0.61 [0.50, 0.70]" in rows["held"]
     assert "alarms" not in rows["held"]
     assert "not validated against people" in rows["not"]
@@ -391,8 +392,8 @@ def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> 
     assert "As declared by whoever submitted" in pages["held"].text
     assert "of another question (prompt 0, here 1)" in pages["held"].text
     assert "Not validated: judge-1 was not held against people's labels" in pages["not"].text
-    table = json.loads(read(out, "leaderboard.json"))["tables"][0]["ranked"]
-    assert sorted(len(e["judge"]["people_declared"]) for e in table) == [0, 1]
+    table = json.loads(read(out, "leaderboard.json"))["tables"][0]
+    assert sorted(len(e["judge"]["people_declared"]) for e in (*table["ranked"], *table["breached"])) == [0, 1]
     lines = {line["model"]: line for line in csv.DictReader(read(out, "leaderboard.csv").splitlines())}
     assert lines["held"]["people_declared"] == "bells all 0.61 [0.50, 0.70]"
     assert lines["not"]["people_declared"] == ""

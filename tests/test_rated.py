@@ -183,7 +183,7 @@ def test_what_is_rated_one_in_a_crisis_is_nowhere(
 
 def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release, tmp_path: Path) -> None:
     """The median is 4, the reply is shown to nobody all the same."""
-    from judge.report.failures import failures
+    from judge.report.entries import entries
     from judge.schema import Vote
     from replies.schema import Reply
 
@@ -204,11 +204,11 @@ def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release,
         **shared, index=1, check="criterion", criterion="sees-the-danger", label="FAIL", incident="missed_crisis"
     )
     said_ = [Reply(id=message.id, turns=(f"{MARKER} said",))]
-    hidden = failures([settled, missed], said_, {message.id: message}, show_withheld=False)
+    hidden = entries([settled, missed], said_, {message.id: message}, show="failures")
     assert MARKER not in repr(hidden)
-    assert MARKER in repr(failures([settled, missed], said_, {message.id: message}, show_withheld=True))
-    assert not failures(
-        [settled], said_, {message.id: message}, show_withheld=False
+    assert MARKER in repr(entries([settled, missed], said_, {message.id: message}, show="withheld"))
+    assert not entries(
+        [settled], said_, {message.id: message}, show="failures"
     ).entries  # settled at 4: no failure to list
 
 

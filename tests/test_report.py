@@ -21,6 +21,7 @@ from judge.__main__ import main
 from judge.calibration.known import stored
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
+from judge.report.entries import Show
 from judge.report.page import PAGE_BYTES, SAMPLES, TEMPLATES, Report, report
 from judge.report.summary import summary
 from judge.schema import (
@@ -40,7 +41,7 @@ from judge.schema import (
 from judge.scoring.curves import curve
 from judge.scoring.score import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
-from judge.wording import MEANINGS
+from judge.wording import HEADLINES, MEANINGS
 from replies.run import Run
 from replies.schema import Model, Reply
 from replies.script import live_turns
@@ -62,11 +63,11 @@ class Scored(NamedTuple):
     replies: list[Reply]
     rows: dict[str, Row]
 
-    def report(self, show_withheld: bool = False, page_bytes: int = PAGE_BYTES) -> Report:
-        return report(self.card, self.verdicts, self.replies, self.rows, show_withheld, page_bytes)
+    def report(self, show: Show = "failures", page_bytes: int = PAGE_BYTES) -> Report:
+        return report(self.card, self.verdicts, self.replies, self.rows, show, page_bytes)
 
-    def page(self, show_withheld: bool = False) -> str:
-        return self.report(show_withheld).page
+    def page(self, show: Show = "failures") -> str:
+        return self.report(show).page
 
     def with_card(self, **change: Any) -> Scored:
         return self._replace(card=self.card.model_copy(update=change))
@@ -223,7 +224,7 @@ def test_withheld_reply_is_nowhere(release: Release, reason: str) -> None:
     assert MARKER not in summary(scored.card)
     assert "[withheld]" in html
     assert hashlib.sha256(text.encode()).hexdigest()[:16] in html
-    assert MARKER in scored.page(show_withheld=True)
+    assert MARKER in scored.page(show="withheld")
 
 
 def test_withheld_words_are_not_shown_by_another_sample(release: Release) -> None:
@@ -249,7 +250,7 @@ def test_null_composite_says_why(release: Release) -> None:
     scored = run(release, drop="P3-B1")
     assert scored.card.composite.value is None
     assert "P3-B1" in scored.card.composite_note
-    assert scored.card.composite_note in Page(scored.page()).text
+    assert scored.card.composite_note[1:] in Page(scored.page()).text
     assert " ".join(scored.card.composite_note.split()) in " ".join(summary(scored.card).split())
 
 
@@ -270,14 +271,20 @@ def test_numbers_are_the_scorecards(release: Release) -> None:
         assert value is not None
         return f"{value:.1f}".replace("-0.0", "0.0").replace("-", "−")
 
-    def whole(f: Figure) -> str:
-        return (
-            f"{one(f.value)} {one(f.low)} to {one(f.high)} {f.clusters}" if f.low is not None else f"{one(f.value)} –"
-        )
+    def whole(f: Figure, cost: bool = False) -> str:
+        assert f.value is not None
+        assert f.low is not None
+        assert f.high is not None
+        if cost:
+            return f"lost {one(-f.value)} of 100 {one(-f.high)} to {one(-f.low)} {f.clusters}"
+        return f"{one(f.value)} {one(f.low)} to {one(f.high)} {f.clusters}"
 
     assert whole(card.composite) in page.row("Composite")
-    for code, b in card.behaviors.items():
-        assert whole(b.score) in page.row(f"{code} {b.title}")
+    for name, f in card.headlines.items():
+        assert whole(f, name == "keeps") in page.row(HEADLINES[name])
+    assert card.tasks
+    for head, b in [*((f"{c} {b.title}", b) for c, b in card.behaviors.items()), ("Tasks", card.tasks)]:
+        assert whole(b.score, not b.earns) in page.row(head)
     for f in (card.detection.sensitivity, card.detection.specificity):
         assert f.value is not None
         assert f"{one(100 * f.value)} %" in page.text
@@ -346,8 +353,46 @@ def test_every_failed_reply_is_listed_once(release: Release) -> None:
     scored = run(release)
     assert scored.card.judge.left
     failed = {v.id for v in scored.verdicts if v.label == "FAIL" or v.incident}
-    entries = [a["id"] for tag, a in Page(scored.page()).tags if tag == "details" and a.get("class") == "failure"]
-    assert sorted(map(str, entries)) == sorted(f"f-{i}" for i in failed)
+    assert sorted(anchors(scored.page())) == sorted(f"f-{i}" for i in failed)
+
+
+def anchors(html: str, kind: str = "failure") -> list[str]:
+    """The entries of a page, those that failed, or those that passed."""
+    return [str(a["id"]) for tag, a in Page(html).tags if tag == "details" and a.get("class") == kind]
+
+
+def test_passing_replies_can_be_read_after_the_failures(release: Release) -> None:
+    """A local page holds every reply that was judged, once, failures first; the board's holds failures alone."""
+    scored = run(release)
+    html = scored.page("all")
+    failed, passed = anchors(html), anchors(html, "failure passed")
+    assert failed == anchors(scored.page())
+    assert sorted([*failed, *passed]) == sorted({f"f-{v.id}" for v in scored.verdicts})
+    assert html.rindex('class="failure"') < html.index('class="failure passed"')
+    assert f"{len(passed)} can be read as well" in Page(html).text
+    assert 'name="which"' in html
+    assert 'name="which"' not in scored.page()
+    assert anchors(scored.page(), "failure passed") == []
+
+
+def judged_well(scored: Scored, sample: str) -> bool:
+    return all(v.label == "PASS" for v in scored.verdicts if v.id == sample)
+
+
+def test_a_passing_reply_is_withheld_by_the_same_rule(release: Release) -> None:
+    """A reply that passed, and says the same words as one that is withheld, is withheld among all replies too."""
+    scored = run(release)
+    failing = first(scored)
+    passing, shown = [a[2:] for a in anchors(scored.page("all"), "failure passed") if judged_well(scored, a[2:])][:2]
+    said = {failing: f"{MARKER} twice", passing: f"{MARKER} twice", shown: "read by everybody"}
+    replies = [r.model_copy(update={"turns": (said[r.id],)}) if r.id in said else r for r in scored.replies]
+    verdicts = [v.model_copy(update={"incident": "harm"}) if v.id == failing else v for v in scored.verdicts]
+    made = report(scored.card, verdicts, replies, scored.rows, "all", page_bytes=SMALL)
+    both = made.page + (made.samples or "")
+    assert MARKER not in both
+    assert f"f-{passing}" in both
+    assert "read by everybody" in both
+    assert MARKER in report(scored.card, verdicts, replies, scored.rows, "withheld").page
 
 
 def test_list_reads_without_script(release: Release) -> None:
@@ -369,10 +414,10 @@ def test_core_report_is_under_two_megabytes(release: Release) -> None:
 
 
 def test_summary_lines_up(release: Release) -> None:
-    """Table rows are of one width, the whole fits a screen, and a hostile model name stays in its line."""
+    """Table rows are of one width, the whole fits a printed page, and a hostile model name stays in its line."""
     text = summary(run(release, name="a|b\n# not a heading\x1b[31m").card)
     assert text.splitlines()[0] == "# HELMbench: a\\|b # not a heading[U+001B][31m"
-    assert len(text.splitlines()) < 60
+    assert len(text.splitlines()) < 76
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(line) for line in table.splitlines()}) == 1
 
@@ -394,8 +439,8 @@ def test_no_page_grows_past_two_megabytes(release: Release) -> None:
     assert len({*here, *beside}) >= len(whole) > len(here) > 0
     text = Page(made.page).text
     assert (
-        f"This page holds the {len(here)} on the gravest messages. The other {len(beside)} are in {SAMPLES} "
-        ", beside this page" in text
+        f"This page holds {len(here)}, failures and the gravest messages first. The other {len(beside)} are in "
+        f"{SAMPLES} , beside this page" in text
     )
     assert "in any text editor. Replies with a harm incident" in text
     assert f'data-hash="{samples["hash"]}"' in made.page
@@ -422,7 +467,7 @@ def test_withheld_reply_is_not_beside_the_page(release: Release) -> None:
     scored = run(release, lambda row: f"{MARKER} in every reply")
     scored = scored.with_verdicts(release, lambda v: v.model_copy(update={"incident": "harm", "evidence": (MARKER,)}))
     assert MARKER not in (scored.report(page_bytes=SMALL).samples or MARKER)
-    assert MARKER in (scored.report(show_withheld=True, page_bytes=SMALL).samples or "")
+    assert MARKER in (scored.report(show="withheld", page_bytes=SMALL).samples or "")
 
 
 def test_file_beside_the_page_comes_and_goes(release: Release, dataset: Path, tmp_path: Path) -> None:
@@ -505,7 +550,8 @@ def test_heat_map_has_its_numbers(release: Release) -> None:
         Cell(behavior="P3-B1", condition_kind="expert", rate=Figure(value=1.0, n=8, clusters=4)),
     ]
     html = run(release).with_card(heat=cells).page()
-    part = Page(html[html.index('<table class="heat">') : html.index("</table>", html.index('<table class="heat">'))])
+    begin = html.index('<table class="stack heat"')
+    part = Page(html[begin : html.index("</table>", begin)])
     assert [r[1:] for r in part.rows] == [["expert", "journal"], ["–", "25.0 % 20"], ["100.0 % 4", "–"]]
     assert 'class="n few" style="--shade: 45.0%"' in html
 
@@ -575,23 +621,31 @@ def test_references_stand_around_the_run(release: Release) -> None:
     expected = ["random answers at random", "fixed this run", "keyword looks for words such as “suicide”"]
     assert [h for h in heads if h in expected] == expected
     assert (
-        "this run is of no tier"
+        "This run is of no tier"
         in Page(
             scored.with_card(references=[], dataset=scored.card.dataset.model_copy(update={"tier": None})).page()
         ).text
     )
     assert (
-        "this data is another build than the release whose scores are on file"
+        "This data is another build than the release whose scores are on file"
         in Page(scored.with_card(references=[]).page()).text
     )
 
 
 def test_smallest_difference_stands_by_the_composite(release: Release) -> None:
-    """Page and summary say what difference the run could have seen; without an interval neither does."""
+    """Page and summary say what difference the run could have seen; without an interval neither does, and of two keys
+    one may be missing.
+    """
     scored = run(release).with_card(smallest_difference={"composite": 11.25, "detection": 59.6})
     said = "could have seen: 11.2 points of composite and 59.6 points of sensitivity + specificity (80 % power)"
     assert said in Page(scored.page()).text
     assert said in " ".join(summary(scored.card).split())
+    for key, said in (
+        ("composite", "11.2 points of composite (80 %"),
+        ("detection", "59.6 points of sensitivity + spec"),
+    ):
+        one = scored.with_card(smallest_difference={key: scored.card.smallest_difference[key]})
+        assert f"could have seen: {said}" in Page(one.page()).text
     assert "could have seen" not in Page(scored.with_card(smallest_difference={}).page()).text + summary(
         scored.with_card(smallest_difference={}).card
     )

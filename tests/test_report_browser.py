@@ -7,8 +7,10 @@ tests/test_report_browser.py
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -18,12 +20,13 @@ from typing import Any, NamedTuple
 from urllib.request import Request, urlopen
 
 import pytest
+from test_first import people
 from test_report import HOSTILE, SMALL, Scored, ladder, plain_reply, policy_reply, run
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
 from judge.report.page import SAMPLES
-from judge.schema import Pairing
+from judge.schema import Figure, FloorState, Pairing
 
 CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
@@ -141,7 +144,7 @@ def everything(release: Release, said: Callable[[Row], str] = plain_reply) -> Sc
 
 
 def written(folder: Path, scored: Scored, page_bytes: int = SMALL) -> Path:
-    made = scored.report(page_bytes=page_bytes)
+    made = scored.report("all", page_bytes)
     (folder / "report.html").write_text(made.page, encoding="utf-8")
     if made.samples:
         (folder / SAMPLES).write_text(made.samples, encoding="utf-8")
@@ -226,6 +229,87 @@ def test_filter_reaches_the_file_beside_the_page(browser: Browser, release: Rele
         "f.dispatchEvent(new Event('input'))"
     )
     assert count(browser)[0] == 0
+
+
+def test_the_switch_shows_passing_replies(browser: Browser, release: Release, tmp_path: Path) -> None:
+    """Failures alone are shown until all are asked for; a filter then finds passing findings too, from the file beside
+    the page as well.
+    """
+    scored = run(release, policy_reply)
+    browser.show(written(tmp_path, scored))
+    browser.choose("#samples input", tmp_path / SAMPLES)
+    until(lambda: bool(browser.script("return document.querySelector('#samples input') === null")))
+    failed = {(v.id, v.repeat) for v in scored.verdicts if v.label == "FAIL" or v.incident}
+    everything = {(v.id, v.repeat) for v in scored.verdicts}
+    assert count(browser) == [len(failed), len(everything)]
+    assert browser.script("return document.querySelectorAll('.failure.passed:not([hidden])').length") == 0
+    browser.script("document.querySelector('[name=which][value=all]').click()")
+    assert count(browser) == [len(everything), len(everything)]
+    browser.script(
+        "const f = document.getElementById('filter'); f.elements.behavior.value = 'P1-B1'; "
+        "f.dispatchEvent(new Event('input'))"
+    )
+    assert count(browser)[0] == len({(v.id, v.repeat) for v in scored.verdicts if v.behavior == "P1-B1"})
+
+
+def test_the_judge_is_as_large_as_the_figures(browser: Browser, release: Release, tmp_path: Path) -> None:
+    """What is known of the judge stands in the size of the scores that rest on it."""
+    browser.show(written(tmp_path, run(release)))
+    sizes = browser.script(
+        "return [...document.querySelectorAll('.figure .value')]"
+        ".map(e => [e.textContent, getComputedStyle(e).fontSize])"
+    )
+    assert {"not validated against people", "not calibrated"} < {text for text, _ in sizes}
+    assert len({size for _, size in sizes}) == 1
+
+
+@pytest.mark.parametrize("paper", [(8.27, 11.69), (8.5, 11)], ids=["A4", "letter"])
+def test_plain_words_take_one_printed_page(
+    browser: Browser, release: Release, tmp_path: Path, paper: tuple[float, float]
+) -> None:
+    """With as much to say as there can be: a long name, floors in every state, groups that fare worse."""
+    browser.show(written(tmp_path, wordy(release)))
+    browser.script(
+        "document.querySelectorAll('body > * > *, main > *').forEach(e => e.matches('main, .plain') || e.remove())"
+    )
+    width, height = paper
+    pdf = base64.b64decode(browser.devtools("Page.printToPDF", paperWidth=width, paperHeight=height)["data"])
+    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) == 1
+
+
+def wordy(release: Release) -> Scored:
+    """A run of which the plain words say as much as they can."""
+    scored = run(release, name="a model with a name " * 5)
+    card = scored.card
+    states: list[FloorState] = ["breached", "passed", "undetermined"]
+    behind = [g.model_copy(update={"found": True, "gap": Figure(value=-0.2)}) for g in card.groups]
+    return scored.with_card(
+        floors=[
+            f.model_copy(update={"state": states[n % 3], "value": 0.02, "high": 0.1}) for n, f in enumerate(card.floors)
+        ],
+        groups=behind,
+        headlines=dict.fromkeys(card.headlines, Figure(value=-38.5)),
+        judge=card.judge.model_copy(update={"people": [people(f"set-{n}", 0.41 + n / 10) for n in range(5)]}),
+        detection=card.detection.model_copy(update={"specificity": card.detection.sensitivity}),
+    )
+
+
+@pytest.mark.parametrize("view", ["phone", "dark phone"])
+def test_a_phone_hides_no_column(browser: Browser, release: Release, tmp_path: Path, view: str) -> None:
+    """Every cell that holds something is on the screen, and says what it is; no table scrolls sideways."""
+    browser.show(written(tmp_path, everything(release)), view)
+    browser.script("document.querySelectorAll('details').forEach(d => d.open = !d.matches('.failure'))")
+    lost = browser.script("""
+        const wide = document.documentElement.clientWidth;
+        const out = e => { const r = e.getBoundingClientRect(); return !r.width || r.left < 0 || r.right > wide; };
+        const cells = [...document.querySelectorAll('table :is(tbody th, td)')].filter(e => e.textContent.trim());
+        const silent = cells.filter(e => e.matches('.stack td:not([data-label], .plot, .empty)'));
+        const turned = [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth);
+        return [cells.length, cells.filter(e => !e.matches('.empty') && out(e)).map(e => e.outerHTML),
+                silent.map(e => e.outerHTML), turned.map(e => e.outerHTML.slice(0, 200))];
+    """)
+    assert lost[0] > 300
+    assert lost[1:] == [[], [], []]
 
 
 @pytest.mark.parametrize(

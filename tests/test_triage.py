@@ -342,7 +342,8 @@ def test_the_report_has_a_section(scored: Path) -> None:
     assert all(f">{identity}<" in section for identity in card.triage[0].high_risk_misses)
     assert section.count("<caption>") == 3
     assert (
-        section.count('<th scope="row">') == sum(len(t.confusion) for t in card.triage) + len(card.triage[0].recall) + 2
+        section.count('<th scope="row" role="rowheader">')
+        == sum(len(t.confusion) for t in card.triage) + len(card.triage[0].recall) + 2
     )
     assert "No message of a high-risk category was called no crisis." in section
     assert (

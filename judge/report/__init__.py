@@ -1,5 +1,8 @@
 """The scorecard for people: a page that needs nothing else, and text.
 
-- `page`: the report; `charts`: its drawings; `failures`: the samples in it, harmful replies withheld.
+- `page`: the report; `first`: what stands first in it; `plain`: a page of it for who reads no statistics.
+- `charts`: its drawings; `scatter`: sensitivity against specificity, for every page.
+- `entries`: the replies in it, harmful ones withheld; `listing`: which stand on the page, and which beside it.
 - `summary`: the same for a terminal; `ratings_table`: several models' ratings.
+- `comparison`: several runs beside each other, as text and as a page; `side_by_side`: its samples.
 """

@@ -51,7 +51,8 @@ class Axis(NamedTuple):
 
 def axis(s: Scorecard) -> Axis:
     """The scale of all that a run scored."""
-    return axis_of([s.composite, *s.pillars.values(), *(b.score for b in s.behaviors.values())])
+    scores = [*s.behaviors.values(), *([s.tasks] if s.tasks else [])]
+    return axis_of([s.composite, *s.headlines.values(), *(b.score for b in scores)])
 
 
 def axis_of(figures: Iterable[Figure]) -> Axis:

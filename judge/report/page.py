@@ -2,16 +2,14 @@
 be read.
 
 Replies are hostile input. Jinja escapes every value, the page's own policy allows no script but the one below, and what
-must not be seen never reaches the template (`judge.report.failures`). What a page that travels by e-mail can't hold
-goes to a
-file beside it, which the page can open.
+must not be seen never reaches the template (`judge.report.entries`). What a page that travels by e-mail can't hold goes
+to a file beside it, which the page can open (`judge.report.listing`).
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
@@ -20,11 +18,12 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from dataset_builder.schema import BEHAVIORS, PILLARS, CriterionRow, Sample
+from dataset_builder.schema import CriterionRow, Sample
 from judge import wording
-from judge.report import charts
-from judge.report.failures import Failure, Failures, failures, in_reading_order
-from judge.schema import Behavior, Figure, Group, Judge, Reference, Scorecard, Verdict
+from judge.report import charts, first, plain, scatter
+from judge.report.entries import Show, entries
+from judge.report.listing import Listing, fit, samples
+from judge.schema import Group, Judge, Reference, Scorecard, Verdict
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
 from replies.schema import Reply
@@ -52,45 +51,46 @@ COLUMNS = {
     "arm": "Safety prompt",
 }
 
+# The tables of what scores are made of: title, what it says, crisis and control messages, whether detection.
+SIDES = (
+    ("Of danger, what is seen", "Shares with 95 % intervals.", "In danger: seen", "In none: left alone", True),
+    ("Of what is asked, what is done", "Shares of points with 95 % intervals.", "In danger", "In none", False),
+)
 
 # What templates call by its own name: on one value (filters), and on whole things.
 FILTERS = (
     *(wording.number, wording.percent, wording.interval, wording.percents, wording.limits, wording.points),
     *(wording.points_interval, wording.signed, wording.plain, wording.inert, wording.whole, wording.clip),
-    *(wording.behavior_title, wording.coefficient, wording.hundredths, wording.people_title),
+    *(wording.behavior_title, wording.coefficient, wording.hundredths, wording.people_title, wording.lost),
+    *(wording.lost_interval, wording.floor_title, first.glued),
 )
 SAID = (
     *(wording.bound, wording.mode_title, wording.rating_sentence, wording.curve_sentence, wording.inversion_sentences),
     *(wording.pairing_title, wording.smallest_sentence, wording.given_labels, wording.people_notes),
-    *(charts.up, charts.along, charts.shade),
+    *(wording.without_reading, charts.up, charts.along, charts.shade),
+    *(first.sentence, first.headlines, first.floors_said, first.judged, first.policies_said, first.why_no_policies),
+    first.score_parts,
 )
 NAMES: dict[str, Any] = {
     "meanings": wording.MEANINGS,
     "signs": wording.SIGNS,
     "policies": wording.POLICIES,
-    "behaviors": BEHAVIORS,
     "dash": wording.NONE,
     "ladder": charts.LADDER,
     "published_from": PUBLISHED_FROM,
     "rung_messages": RUNG_MESSAGES,
     "greyed_below": GREYED_BELOW,
+    "by_rule": first.BY_RULE,
+    "sides": SIDES,
+    "geometry": scatter,
 }
 
 
 class Report(NamedTuple):
-    """`report.html`, and `report.samples.json` where the page doesn't hold every failed reply."""
+    """`report.html`, and `report.samples.json` where the page doesn't hold every reply that is to be shown."""
 
     page: str
     samples: str | None
-
-
-class PillarPart(NamedTuple):
-    """A pillar's rows of the score table."""
-
-    code: str
-    title: str
-    score: Figure
-    behaviors: list[tuple[str, Behavior]]
 
 
 class Column(NamedTuple):
@@ -108,55 +108,33 @@ class Column(NamedTuple):
         return [g for g in self.groups if g.found]
 
 
-class Listing(NamedTuple):
-    """The entries on the page, ready to be read, the system texts that they refer to, and what is left for the file
-    beside it.
-    """
-
-    entries: list[Failure]
-    rendered: list[Markup]
-    systems: list[Markup]
-    left: list[Failure]
-
-    def options(self, name: str) -> list[str]:
-        """The values that a filter offers, those that occur."""
-        return sorted({getattr(f, name) for entry in self.entries for f in entry.findings if f.failed} - {""})
-
-    @property
-    def anchors(self) -> dict[str, str]:
-        """Sample id → the entry to link to."""
-        return {f.id: f.anchor for f in reversed(self.entries)}
-
-    @property
-    def elsewhere(self) -> dict[str, str]:
-        return {f.id: f.anchor for f in reversed(self.left)}
-
-
 def report(
     scorecard: Scorecard,
     verdicts: list[Verdict],
     replies: list[Reply],
     rows: Mapping[str, Sample],
-    show_withheld: bool = False,
+    show: Show = "failures",
     page_bytes: int = PAGE_BYTES,
     criteria: dict[str, CriterionRow] | None = None,
 ) -> Report:
-    """The report. Replies with a harm incident, and unscored ones, are withheld in both files unless `show_withheld`.
+    """The report. `show`: which replies; those with a harm incident, and unscored ones, are withheld in both files
+    unless it says otherwise.
 
     `criteria`: by name; those that a verdict names can be read on the page, from each failure.
 
-    The gravest failures go on the page for as long as it stays within `page_bytes`, the rest beside it.
+    The gravest failures go on the page for as long as it stays within `page_bytes`, then what else is shown; the rest
+    goes beside it.
     """
     environment = environment_over()
     named = {v.criterion for v in verdicts}
     read = {name: criterion for name, criterion in sorted((criteria or {}).items()) if name in named}
-    found = failures(verdicts, replies, rows, show_withheld)
-    fixed = _of_scorecard(scorecard) | {"criteria": read, "failures": found, "show_withheld": show_withheld}
+    found = entries(verdicts, replies, rows, show)
+    fixed = _of_scorecard(scorecard) | {"criteria": read, "found": found, "show": show}
     page = environment.get_template("report.html")
     empty = len(page.render(**fixed, listing=Listing([], [], [], found.entries), samples_hash="").encode())
-    listing = _fit(environment, found, page_bytes - empty, read)
-    samples_hash, samples = _samples(listing, found, scorecard)
-    return Report(page.render(**fixed, listing=listing, samples_hash=samples_hash), samples)
+    listing = fit(environment, found, page_bytes - empty, read)
+    samples_hash, beside = samples(listing, found, scorecard)
+    return Report(page.render(**fixed, listing=listing, samples_hash=samples_hash), beside)
 
 
 def _of_scorecard(s: Scorecard) -> dict[str, Any]:
@@ -167,9 +145,10 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
         "judge": judge,
         "alone": _alone(s),
         "axis": charts.axis(s),
-        "pillars": pillars(s),
+        "plain_words": None if _alone(s) else plain.in_plain_words(s),
         "floors": floor_counts(s),
-        "beside": _beside(s),
+        "beside": (among := _beside(s)),
+        "drawn": scatter.scatter([_spot(r, own) for r, own in among]),
         "heat": charts.heat_map(s.heat),
         "plots": [charts.plot(c) for c in s.curves],
         "columns": _columns(s.groups),
@@ -210,14 +189,6 @@ def script_hash(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def pillars(s: Scorecard) -> list[PillarPart]:
-    """A row of the score table per pillar, with its behaviors'."""
-    return [
-        PillarPart(p, PILLARS.get(p, p), figure, [(c, b) for c, b in sorted(s.behaviors.items()) if c.startswith(p)])
-        for p, figure in sorted(s.pillars.items())
-    ]
-
-
 def floor_counts(s: Scorecard) -> str:
     """`9 passed, 1 breached, 2 undetermined`."""
     return ", ".join(
@@ -251,11 +222,11 @@ def _beside(s: Scorecard) -> list[tuple[Reference, bool]]:
         breached=sum(f.state == "breached" for f in s.floors),
     )
     both = [(own, True), *((r, False) for r in s.references)]
-    return (
-        sorted(both, key=lambda b: (b[0].composite.value is None, -(b[0].composite.value or 0), not b[1]))
-        if s.references
-        else []
-    )
+    return sorted(both, key=lambda b: (b[0].composite.value is None, -(b[0].composite.value or 0), not b[1]))
+
+
+def _spot(r: Reference, own: bool) -> scatter.Spot:
+    return scatter.Spot(r.policy, r.sensitivity, r.specificity, "model" if own else "policy")
 
 
 def _columns(groups: list[Group]) -> list[Column]:
@@ -266,59 +237,3 @@ def _columns(groups: list[Group]) -> list[Column]:
         Column(COLUMNS.get(column, wording.plain(column)), sorted(found, key=rank))
         for column, found in groupby(groups, key=lambda g: g.column)
     ]
-
-
-def _fit(environment: Environment, found: Failures, room: int, criteria: dict[str, CriterionRow]) -> Listing:
-    """As many of the gravest entries as there is room for, each with its system text; once one doesn't fit, the rest is
-    left.
-    """
-    macros: Any = environment.get_template("failure.html").make_module({"criteria": criteria})
-    rendered: dict[str, Markup] = {}
-    systems: dict[int, Markup] = {}
-    kept: list[Failure] = []
-    for entry in found.entries:
-        html = macros.failure(entry)
-        text = (
-            macros.system(entry.system, found.systems[entry.system - 1])
-            if entry.system and entry.system not in systems
-            else Markup("")
-        )
-        room -= len(html.encode()) + len(text.encode())
-        if room < 0:
-            break
-        kept.append(entry)
-        rendered[entry.anchor] = html
-        if text and entry.system:
-            systems[entry.system] = text
-    entries = in_reading_order(kept)
-    return Listing(
-        entries,
-        [rendered[e.anchor] for e in entries],
-        [systems[n] for n in sorted(systems)],
-        found.entries[len(kept) :],
-    )
-
-
-def _samples(listing: Listing, found: Failures, s: Scorecard) -> tuple[str, str | None]:
-    """What is left, as JSON with one entry a line, and its hash, by which the page knows its own file."""
-    if not listing.left:
-        return "", None
-    entries = [_plain(entry) for entry in in_reading_order(listing.left)]
-    systems = {str(n): found.systems[n - 1] for n in sorted({e.system for e in listing.left if e.system})}
-    lines = ",\n".join(json.dumps(e, ensure_ascii=False) for e in entries)
-    digest = hashlib.sha256(f"{s.dataset.score_hash}\n{json.dumps(systems)}\n{lines}".encode()).hexdigest()
-    head = {
-        "format": "helmbench-report-samples-1",
-        "hash": digest,
-        "model": wording.clip(s.model.name),
-        "score_hash": s.dataset.score_hash,
-        "systems": systems,
-    }
-    return digest, json.dumps(head, ensure_ascii=False, indent=1)[:-2] + f',\n "entries": [\n{lines}\n]\n}}\n'
-
-
-def _plain(entry: Failure) -> dict[str, Any]:
-    return entry._asdict() | {
-        "turns": [t._asdict() for t in entry.turns],
-        "findings": [f._asdict() for f in entry.findings],
-    }

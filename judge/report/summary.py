@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from judge.report.first import MEANS, score_parts, sentence
 from judge.schema import (
     Appropriate,
     Appropriateness,
+    Behavior,
     CriterionAgreement,
     Figure,
     Judge,
@@ -16,6 +18,7 @@ from judge.schema import (
     Triage,
 )
 from judge.wording import (
+    HEADLINES,
     NONE,
     bound,
     coefficient,
@@ -24,6 +27,8 @@ from judge.wording import (
     inert,
     interval,
     limits,
+    lost,
+    lost_interval,
     measured_criteria,
     mode_title,
     number,
@@ -34,9 +39,16 @@ from judge.wording import (
     plain,
     rating_sentence,
     share_read,
+    signed,
     smallest_sentence,
+    without_reading,
 )
 
+EARNING = (
+    *("what earns", "score", "95 % interval", "in danger", "in none", "messages", "unscored"),
+    "best without reading, of 100",
+)
+COSTS = ("what only costs", "lost", "95 % interval", "in danger", "in none", "messages", "unscored")
 RATED = (
     *("appropriateness", "rated 1", "95 % interval", "rated 1–2", "2", "3", "4", "5", "mean", "messages", "ratings"),
     "unscored",
@@ -57,6 +69,7 @@ def summary(scorecard: Scorecard) -> str:
     s = scorecard
     parts = [
         f"# HELMbench: {_cell(s.model.name)}",
+        _filled(sentence(s)) if s.dataset.samples else "",
         "\n".join(_bullet(line) for line in _identity(s)),
         *(_benchmark(s) if s.dataset.samples else ()),
         *(_appropriateness(s.appropriateness) if s.appropriateness else ()),
@@ -68,12 +81,33 @@ def summary(scorecard: Scorecard) -> str:
 
 
 def _benchmark(s: Scorecard) -> list[str]:
-    """Headline, floors and behaviors; a run over messages that stand alone has none of them."""
+    """Headline, floors and scores; a run over messages that stand alone has none of them."""
+    parts = score_parts(s)
+    bounds = ("unscored as fail, as pass",) if s.judge.unscored else ()
+    smallest = smallest_sentence(s.smallest_difference)
     return [
-        columns(("", "composite", "sensitivity", "specificity"), _headline(s)),
-        _bullet(smallest) if (smallest := smallest_sentence(s.smallest_difference)) else "",
+        columns(("figure, of 100", "value", "95 % interval", *bounds, "messages"), _headline(s)),
+        "\n".join(_bullet(f"{name}: {means}") for name, means in _meanings(s)),
+        _bullet(smallest) if smallest else "",
         columns(("floor", "rate", "95 % limits", "asked for", "messages", "state"), _floors(s), left=(0, 5)),
-        columns(("behavior", "score", "95 % interval", "crisis", "control", "messages", "unscored"), _behaviors(s)),
+        columns(EARNING, [_earning(c, b) for p in parts for c, b in p.earning], left=(0, 7)),
+        columns(COSTS, [_cost(c, b) for p in parts for c, b in p.costs]),
+        "\n".join(_bullet(line) for line in _arms(s)),
+    ]
+
+
+def _meanings(s: Scorecard) -> list[tuple[str, str]]:
+    """What 0 and 100 are, of each headline that the run has."""
+    return [(HEADLINES[name].lower(), means) for name, means in MEANS.items() if name in s.headlines]
+
+
+def _arms(s: Scorecard) -> list[str]:
+    """What the safety prompt does to the job: P4-B1 is scored under it, and this is the difference that it makes."""
+    return [
+        f"P4-B1, points with the safety prompt less points without it: {signed(a.difference.value)} "
+        f"({interval(a.difference)})"
+        for a in s.arms
+        if a.behavior == "P4-B1"
     ]
 
 
@@ -101,19 +135,27 @@ def _identity(s: Scorecard) -> list[str]:
 
 
 def _headline(s: Scorecard) -> list[tuple[str, ...]]:
-    sensitivity, specificity = s.detection.sensitivity, s.detection.specificity
+    """The three figures and the composite, in points, and detection in percent."""
+    points = [
+        *((HEADLINES[n].lower(), s.headlines.get(n, Figure(value=None))) for n in HEADLINES),
+        ("composite", s.composite),
+    ]
+    rates = [("sensitivity", s.detection.sensitivity), ("specificity", s.detection.specificity)]
     return [
-        ("value", number(s.composite.value), percent(sensitivity.value), percent(specificity.value)),
-        ("95 % interval", interval(s.composite), percents(sensitivity), percents(specificity)),
-        *([_bounds(s)] if s.judge.unscored else []),
-        ("messages", *(str(f.clusters) for f in (s.composite, sensitivity, specificity))),
+        *(_figure(name, f, number, interval, bool(s.judge.unscored)) for name, f in points),
+        *(_figure(name, f, percent, percents, bool(s.judge.unscored)) for name, f in rates),
     ]
 
 
-def _bounds(s: Scorecard) -> tuple[str, ...]:
-    """Each headline figure if every unscored verdict were a fail, and if every one were a pass."""
-    sides = ((number, s.composite), (percent, s.detection.sensitivity), (percent, s.detection.specificity))
-    return ("unscored as fail, as pass", *(f"{show(f.all_fail)} to {show(f.all_pass)}" for show, f in sides))
+def _figure(
+    name: str, f: Figure, show: Callable[[float | None], str], ends: Callable[[Figure], str], bounds: bool
+) -> tuple[str, ...]:
+    """A line of the headline; `bounds`: the figure if every unscored verdict were a fail, and if every one were a
+    pass.
+    """
+    known = f.all_fail is not None and f.all_pass is not None
+    bound = (f"{show(f.all_fail)} to {show(f.all_pass)}" if known else NONE,) if bounds else ()
+    return name, show(f.value), ends(f), *bound, str(f.clusters)
 
 
 def _floors(s: Scorecard) -> list[tuple[str, ...]]:
@@ -123,19 +165,29 @@ def _floors(s: Scorecard) -> list[tuple[str, ...]]:
     ]
 
 
-def _behaviors(s: Scorecard) -> list[tuple[str, ...]]:
-    return [
-        (
-            f"{code} {b.title}",
-            number(b.score.value),
-            interval(b.score),
-            _rate(b.crisis),
-            _rate(b.control),
-            str(b.score.clusters),
-            str(b.score.unscored),
-        )
-        for code, b in sorted(s.behaviors.items())
-    ]
+def _earning(code: str, b: Behavior) -> tuple[str, ...]:
+    best = without_reading(b.anchor, b.baseline)
+    return (
+        _name(code, b),
+        number(b.score.value),
+        interval(b.score),
+        _rate(b.crisis),
+        _rate(b.control),
+        *_counts(b),
+        best,
+    )
+
+
+def _cost(code: str, b: Behavior) -> tuple[str, ...]:
+    return _name(code, b), lost(b.score.value), lost_interval(b.score), _rate(b.crisis), _rate(b.control), *_counts(b)
+
+
+def _name(code: str, b: Behavior) -> str:
+    return f"{code} {b.title}" if code else f"tasks: {b.title.lower()}"
+
+
+def _counts(b: Behavior) -> tuple[str, str]:
+    return str(b.score.clusters), str(b.score.unscored)
 
 
 def _appropriateness(a: Appropriateness) -> list[str]:
@@ -294,6 +346,10 @@ def _closing(s: Scorecard) -> list[str]:
     return [f"incidents: {counts or 'none'}", *(_cell(n) for n in s.notes)]
 
 
+def _filled(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
 def _bullet(text: str) -> str:
     return textwrap.fill(
         text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
@@ -309,7 +365,7 @@ def columns(head: Sequence[str], rows: Sequence[tuple[str, ...]], left: tuple[in
     """A Markdown table whose columns line up as text; numbers stand to the right."""
     if not rows:
         return ""
-    lines = [tuple(head), *(tuple(_cell(c) for c in row) for row in rows)]
+    lines = [tuple(_cell(c) for c in line) for line in (head, *rows)]
     widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
     shown = [
         "| "

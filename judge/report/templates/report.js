@@ -6,6 +6,7 @@
 
   const list = document.getElementById("failure-list");
   const count = document.getElementById("count");
+  const which = Array.from(form.querySelectorAll("[name=which]"));
   const selects = Array.from(form.querySelectorAll("select"));
   const search = form.querySelector("input[type=search]");
   const entries = Array.from(list.querySelectorAll(".failure")).map(function (element) {
@@ -20,12 +21,18 @@
     return text.replace(/\s+/g, " ").trim().toLowerCase();
   }
 
+  // All findings of an entry, or those that failed, as the switch says; without a switch there is one kind of entry.
+  function asked(entry) {
+    const all = !which.some(function (choice) { return choice.checked && choice.value === "failures"; });
+    return entry.findings.filter(function (finding) { return all || String(finding.failed) === "true"; });
+  }
+
   function update() {
     const wanted = selects.filter(function (s) { return s.value; });
     const sought = words(search.value);
     let shown = 0;
     entries.forEach(function (entry) {
-      const fits = entry.findings.some(function (finding) {
+      const fits = asked(entry).some(function (finding) {
         return wanted.every(function (s) { return finding[s.name] === s.value; });
       }) && entry.text.includes(sought);
       entry.element.hidden = !fits;
@@ -65,10 +72,6 @@
     return made;
   }
 
-  function failed(f) {
-    return f.findings.filter(function (v) { return v.failed; });
-  }
-
   function turn(t) {
     const judged = t.judged.length > 0;
     const parts = [
@@ -94,10 +97,14 @@
     return make("li", {}, [make("b", {}, [v.label]), " " + v.where, details]);
   }
 
+  function failed(f) {
+    return f.findings.some(function (v) { return v.failed; });
+  }
+
   function add(f, systems) {
     const span = function (name, children) { return make("span", { class: name }, children); };
     const opening = span("opening", [make("bdi", {}, [f.opening])]);
-    const element = make("details", { class: "failure", id: f.anchor }, [make("summary", {}, [span("what", [f.what]), span("where", [f.where]), opening])]);
+    const element = make("details", { class: "failure" + (failed(f) ? "" : " passed"), id: f.anchor }, [make("summary", {}, [span("what", [f.what]), span("where", [f.where]), opening])]);
     function fill() {
       element.append(make("p", { class: "facts" }, [f.facts]));
       if (f.system && document.getElementById("system-" + f.system)) element.append(make("p", { "data-system": f.system }));
@@ -111,7 +118,7 @@
     list.append(element);
     const said = f.turns.map(function (t) { return t.text; });
     const why = f.findings.map(function (v) { return [v.label, v.where].concat(v.details.map(function (d) { return d.join(" "); }), v.evidence).join(" "); });
-    entries.push({ element: element, findings: failed(f), text: words([f.what, f.where, f.facts].concat(said, why).join(" ")), fill: fill });
+    entries.push({ element: element, findings: f.findings, text: words([f.what, f.where, f.facts].concat(said, why).join(" ")), fill: fill });
     document.querySelectorAll('[data-anchor="' + f.anchor + '"]').forEach(function (example) {
       example.replaceWith(make("a", { href: "#" + f.anchor }, [f.id]));
     });
@@ -131,7 +138,7 @@
       if (samples.format !== "helmbench-report-samples-1" || samples.hash !== place.dataset.hash) return say("That file belongs to another report.");
       samples.entries.forEach(function (f) {
         add(f, samples.systems);
-        failed(f).forEach(function (v) { selects.forEach(function (s) { offer(s.name, v[s.name]); }); });
+        f.findings.forEach(function (v) { selects.forEach(function (s) { offer(s.name, v[s.name]); }); });
       });
       input.parentElement.remove();
       say(samples.entries.length + " more replies stand at the end of the list.");

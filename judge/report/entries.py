@@ -1,5 +1,5 @@
-"""What went wrong, reply by reply, as the report shows it. Decides what is withheld: no text leaves here that must not
-be seen.
+"""Every reply as the report shows it, those that failed first. Decides what is withheld: no text leaves here that must
+not be seen.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from dataset_builder.schema import Check, Row, Sample, UserMessage
 from judge.schema import Verdict
@@ -16,6 +16,7 @@ from judge.wording import MEANINGS, behavior_title, inert, plain, whole
 from replies.schema import Reply
 from replies.visible import visible
 
+Show = Literal["failures", "all", "withheld"]  # replies that failed; passing ones too; and what is withheld elsewhere
 SHOWN = 4000  # characters of one reply; the rest stands in the run's own files
 WITHHELD = "[withheld]"
 
@@ -30,8 +31,8 @@ class Turn(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One verdict of a sample. `failed`: it is a reason for the sample to be listed. The five after it are what the
-    filter asks for.
+    """One verdict of a sample. `failed`: it makes the sample one of the failures. The five after it are what the filter
+    asks for.
     """
 
     failed: bool
@@ -46,10 +47,8 @@ class Finding(NamedTuple):
     evidence: tuple[str, ...]
 
 
-class Failure(NamedTuple):
-    """One reply with at least one failed verdict, and the exchange it ends, in the words that the page and
-    `report.samples.json` show.
-    """
+class Entry(NamedTuple):
+    """One reply and the exchange it ends, in the words that the page and `report.samples.json` show."""
 
     anchor: str
     id: str
@@ -62,43 +61,71 @@ class Failure(NamedTuple):
     turns: tuple[Turn, ...]
     findings: tuple[Finding, ...]
 
+    @property
+    def failed(self) -> bool:
+        return any(f.failed for f in self.findings)
+
+
+class Exchange(NamedTuple):
+    """What was said, from the first message to the last reply, and the verdicts in the order of the checks."""
+
+    facts: str
+    turns: tuple[Turn, ...]
+    findings: tuple[Finding, ...]
+
 
 @dataclass(frozen=True)
-class Failures:
-    """Every failure, gravest first, and the system texts that they refer to by number, from 1."""
+class Entries:
+    """The replies to be shown, those that failed first, and the system texts that they refer to by number, from 1.
 
-    entries: list[Failure]
+    `verdicts`: how many failed.
+    """
+
+    entries: list[Entry]
     systems: list[str]
     verdicts: int
+
+    @property
+    def failed(self) -> int:
+        """How many replies failed."""
+        return sum(e.failed for e in self.entries)
 
 
 Key = tuple[str, int]  # a sample's id and the repeat
 INAPPROPRIATE = 2  # replies rated so, or lower, are listed
 
 
-def failures(
-    verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: Mapping[str, Sample], show_withheld: bool
-) -> Failures:
-    """Every reply with a failed, lost or incident verdict or a low rating, harm first, then by severity; the same
-    input gives the same list.
+def entries(verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: Mapping[str, Sample], show: Show) -> Entries:
+    """Every reply that is to be shown: harm first, then those with a failed, lost or incident verdict or a low rating,
+    then the others, each by severity; the same input gives the same list.
     """
     by_sample: dict[Key, list[Verdict]] = defaultdict(list)
     for v in verdicts:
         by_sample[v.id, v.repeat].append(v)
     said = {(r.id, r.repeat): r for r in replies}
-    failed = sorted(
-        (s for s, vs in by_sample.items() if any(is_failure(v) for v in vs)),
-        key=lambda s: _gravity(rows[s[0]], by_sample[s], s),
-    )
-    hidden = frozenset[Key]() if show_withheld else withheld(by_sample, said)
+    wanted = [s for s, vs in by_sample.items() if show != "failures" or any(is_failure(v) for v in vs)]
+    ordered = sorted(wanted, key=lambda s: _gravity(rows[s[0]], by_sample[s], s))
+    hidden = frozenset[Key]() if show == "withheld" else withheld(by_sample, said)
     systems: dict[str, int] = {}
-    entries = [_failure(rows[s[0]], said[s], by_sample[s], s in hidden, systems) for s in failed]
-    return Failures(entries, list(systems), sum(is_failure(v) for vs in by_sample.values() for v in vs))
+    found = [_entry(rows[s[0]], said[s], by_sample[s], s in hidden, systems) for s in ordered]
+    return Entries(found, list(systems), sum(is_failure(v) for vs in by_sample.values() for v in vs))
 
 
-def in_reading_order(entries: Iterable[Failure]) -> list[Failure]:
-    """By behavior, the gravest of each first: as a reader goes through them."""
-    return [entry for _, entry in sorted(enumerate(entries), key=lambda e: (_first(e[1].findings).behavior, e[0]))]
+def exchange(row: Sample, reply: Reply, verdicts: Iterable[Verdict], hidden: bool) -> Exchange:
+    """One reply with its verdicts, failed or not, as far as it may be seen."""
+    ordered = sorted(verdicts, key=lambda v: v.index)
+    findings = tuple(_finding(row, v, len(reply.turns), hidden) for v in ordered)
+    return Exchange(_facts(row, reply), tuple(_turns(row, reply, ordered, hidden)), findings)
+
+
+def in_reading_order(found: Iterable[Entry]) -> list[Entry]:
+    """Failures first, by behavior, the gravest of each first: as a reader goes through them."""
+
+    def place(numbered: tuple[int, Entry]) -> tuple[bool, str, int]:
+        n, entry = numbered
+        return not entry.failed, _first(entry.findings).behavior, n
+
+    return [entry for _, entry in sorted(enumerate(found), key=place)]
 
 
 def is_failure(v: Verdict) -> bool:
@@ -125,18 +152,19 @@ def _hides(v: Verdict) -> bool:
     return v.incident == "harm" or v.unscored is not None or any(x.incident == "harm" for x in rated)
 
 
-def _gravity(row: Sample, verdicts: list[Verdict], sample: Key) -> tuple[bool, int, str, int]:
-    return not any(v.incident == "harm" for v in verdicts), -abs(getattr(row, "severity", None) or 0), *sample
+def _gravity(row: Sample, verdicts: list[Verdict], sample: Key) -> tuple[bool, bool, int, str, int]:
+    harmed, failed = any(v.incident == "harm" for v in verdicts), any(is_failure(v) for v in verdicts)
+    return not harmed, not failed, -abs(getattr(row, "severity", None) or 0), *sample
 
 
-def _failure(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool, systems: dict[str, int]) -> Failure:
+def _entry(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool, systems: dict[str, int]) -> Entry:
     system = "\n\n".join(m.content for m in row.messages if m.role == "system" and m.content)
     ordered = sorted(verdicts, key=lambda v: v.index)
     findings = tuple(_finding(row, v, len(reply.turns), hidden) for v in ordered)
     first = _first(findings)
     severity = _severity(row, ordered[findings.index(first)])
     steep = "" if severity is None else f" {whole(severity)}"
-    return Failure(
+    return Entry(
         anchor=f"f-{row.id}" + (f"-repeat-{reply.repeat}" if reply.repeat else ""),
         id=row.id,
         what=plain(first.incident or first.label),
@@ -179,7 +207,10 @@ def _facts(row: Sample, reply: Reply) -> str:
 
 
 def _first(findings: tuple[Finding, ...]) -> Finding:
-    return next(f for f in findings if f.failed)
+    """The finding that an entry is listed by: the first that failed, else the first that isn't a full pass."""
+    return next((f for f in findings if f.failed), None) or next(
+        (f for f in findings if f.label != "PASS"), findings[0]
+    )
 
 
 def _turns(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool) -> Iterable[Turn]:
