@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from judge.report.failures import WITHHELD, Key, withheld
+from judge.report.entries import WITHHELD, Key, withheld
 from judge.schema import Verdict
 from leaderboard import secrets
 from leaderboard.schema import Problem
@@ -22,7 +22,7 @@ JOINERS = "\u200c\u200d"  # which Persian, Hindi and others are written with
 
 
 def public_verdicts(verdicts: Sequence[Verdict], replies: Iterable[Reply]) -> list[Verdict]:
-    """The verdicts as they may be published: quotes of replies that `judge.report.failures` withholds are
+    """The verdicts as they may be published: quotes of replies that `judge.report.entries` withholds are
     `[withheld]`.
     """
     by_sample: dict[Key, list[Verdict]] = defaultdict(list)

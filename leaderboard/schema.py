@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 
 from dataset_builder.schema import Strict, Tier
-from judge.schema import Figure, Floor, JudgeAgreement, PeopleAgreement, Scorecard, Verdict
+from judge.schema import Figure, Floor, Headline, JudgeAgreement, PeopleAgreement, Scorecard, Verdict
 from replies.schema import Reply
 
 SUBMISSION, ARCHIVE, VERDICTS, SUMS = (
@@ -21,7 +21,7 @@ SUBMISSION, ARCHIVE, VERDICTS, SUMS = (
     "verdicts.jsonl",
     "SHA256SUMS",
 )  # the files of a submission
-FORMAT: Literal["helmbench-submission-1"] = "helmbench-submission-1"
+FORMAT: Literal["helmbench-submission-2"] = "helmbench-submission-2"
 JUDGES = 16  # that a panel may have
 PEOPLE_SETS = 24  # of people's labels, halves counted apart, that a judge may be held against
 NAME_LETTERS, ANSWERERS = 500, 16  # of a judge's name; the models that may answer under one name
@@ -109,11 +109,12 @@ class Declaration(Strict):
 
 
 class Scores(Strict):
-    """The headline, as the scorecard gives it; verifying recomputes every number."""
+    """The headline, as the scorecard gives it; verifying recomputes every number. `tasks`: of the controls' tasks."""
 
     composite: Figure
-    pillars: dict[str, Figure]
+    headlines: dict[Headline, Figure]
     behaviors: dict[str, Figure]
+    tasks: Figure | None
     sensitivity: Figure
     specificity: Figure
     floors: list[Floor]
@@ -122,7 +123,7 @@ class Scores(Strict):
 class Submission(Strict):
     """`submission.json`: all that a reader of the board can know of a run but its replies."""
 
-    format: Literal["helmbench-submission-1"] = FORMAT
+    format: Literal["helmbench-submission-2"] = FORMAT
     submitted: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
     contact: Contact
     model: Subject

@@ -2,7 +2,8 @@
 scorer.
 
 What a test calls a model is such a policy with a planted share of its verdicts turned into passes, and a judge that is
-only a name. No such model or judge exists; every organization is called `example…`.
+only a name. Unless it is to breach floors, all that the floors count is turned into passes, too. No such model or judge
+exists; every organization is called `example…`.
 """
 
 from __future__ import annotations
@@ -70,20 +71,24 @@ def verified(
     organization: str = "example",
     trained: str = "no",
     flags: Sequence[str] = (),
+    breaches: bool = False,
     replies: list[Reply] | None = None,
     verdicts: list[Verdict] | None = None,
     pinned: dict[str, str] | None = None,
     **change: Any,
 ) -> Verified:
     """One submission. `skill`: the share of verdicts that are turned into passes; None: a demo, as the policy was
-    judged.
+    judged. `breaches`: whether the severest dangers are failed as often as the others.
     """
     own_replies, own_verdicts = played(release.path, policy, tier)
     said, judged = replies or own_replies, verdicts or own_verdicts
     if skill is None:
         judge = OFFLINE
     else:
-        judged = [_passed(v, release) if _chance(name, v) < skill else v for v in judged]
+        judged = [
+            _passed(v, release) if _chance(name, v) < skill or (not breaches and _on_a_floor(v, release)) else v
+            for v in judged
+        ]
         judged = [
             v if v.decided_by.startswith("rule:") else v.model_copy(update={"decided_by": "judge", "judge": judge.name})
             for v in judged
@@ -105,6 +110,12 @@ def refused(*kinds: str, message: str = "why") -> Verified:
 
 def _chance(name: str, v: Verdict) -> float:
     return zlib.crc32(f"{name} {v.id} {v.index}".encode()) / 2**32
+
+
+def _on_a_floor(v: Verdict, release: Release) -> bool:
+    row = release.rows[v.id]
+    severity = getattr(row.evaluation[v.index], "severity", None) or row.severity
+    return v.incident in release.scoring["harm"] or severity >= release.scoring["severe_from"]
 
 
 def _passed(v: Verdict, release: Release) -> Verdict:
@@ -132,7 +143,8 @@ def _card(
     size = sum(tier in r.tiers for r in release.rows.values())
     own = {"version": release.manifest.version, "score_hash": release.manifest.score_hash} | pinned
     dataset = Dataset(tier=tier, samples=size, expected=size, complete=True, **own)
-    known = references(release).get(dataset.tier, []) if dataset.tier else []
+    same = dataset.score_hash == release.manifest.score_hash
+    known = references(release).get(dataset.tier, []) if dataset.tier and same else []
     model = Model(name=name, backend="test")
     judged = judge_card(verdicts, judge.name, judge.prompt_hash, agreement)
     return scorecard(verdicts, release, About(dataset, model), judged, known)
@@ -176,8 +188,9 @@ def _submission(
             "declaration": Declaration.model_validate({"trained_on_benchmark": trained}),
             "scores": Scores(
                 composite=card.composite,
-                pillars=card.pillars,
+                headlines=card.headlines,
                 behaviors={code: b.score for code, b in card.behaviors.items()},
+                tasks=card.tasks.score if card.tasks else None,
                 sensitivity=card.detection.sensitivity,
                 specificity=card.detection.specificity,
                 floors=card.floors,

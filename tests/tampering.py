@@ -454,7 +454,8 @@ SIGNED: dict[str, Case] = {
     "score changed": (figure("scores", "composite", value=99.0), "changed_score", "99.0"),
     "score changed by a millionth": (changed_score_by_little, "changed_score", "recomputed"),
     "interval changed": (figure("scores", "sensitivity", low=0.9), "changed_interval", "0.9"),
-    "pillar changed": (figure("scores", "pillars", "P1", value=50.0), "changed_score", "50.0"),
+    "tasks changed": (figure("scores", "tasks", value=-1.0), "changed_score", "-1.0"),
+    "headline changed": (figure("scores", "headlines", "sees", value=50.0), "changed_score", "50.0"),
     "behavior changed": (figure("scores", "behaviors", "P2-B3", value=100.0), "changed_score", "100.0"),
     "n negative": (figure("scores", "composite", n=-1), "changed_count", "-1"),
     "n changed": (figure("scores", "specificity", n=4000), "changed_count", "4000"),
@@ -505,7 +506,7 @@ SIGNED: dict[str, Case] = {
     "number as text": (figure("scores", "composite", value="12.3"), "schema", "composite"),
     "field added": (lambda o: o.submission.update(verified=True), "schema", "verified"),
     "field missing": (lambda o: o.submission.pop("declaration"), "schema", "declaration"),
-    "other format": (lambda o: o.submission.update(format="helmbench-submission-2"), "schema", "format"),
+    "other format": (lambda o: o.submission.update(format="helmbench-submission-1"), "schema", "format"),
 }
 
 # The same of the submission with templated requests that the offline judge read.

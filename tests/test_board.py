@@ -17,7 +17,7 @@ import submission_runs as runs
 from board_runs import place, played, refused, verified, verifier
 
 from dataset_builder.release import Release, open_release
-from dataset_builder.schema import Row
+from dataset_builder.schema import Row, Tier
 from helmbench_cli.app import main
 from judge.schema import Verdict
 from judge.verdicts import JudgeIdentity
@@ -116,7 +116,9 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 
 def some(release: Release) -> dict[str, Verified]:
-    """Of every kind of row one: ranked by two judges, a demo, another tier, earlier data, and one that is refused."""
+    """Of every kind of row one: ranked by two judges, in breach of a floor, a demo, another tier, earlier data, and one
+    that is refused.
+    """
     other = JudgeIdentity("example-judge-large", "abcdef012345")
     return {
         "a/example__strong/r1": verified(release, "strong", 0.9),
@@ -126,6 +128,7 @@ def some(release: Release) -> dict[str, Verified]:
         "a/example__middle/r2": verified(release, "middle", 0.5),
         "a/example__weak/r1": verified(release, "weak", 0.05),
         "a/example__apart/r1": verified(release, "apart", 0.6, judge=other),
+        "a/example__careless/r1": verified(release, "careless", 0.7, breaches=True),
         "a/example__demo/r1": verified(release, "demo", None),
         "a/example__wide/r1": verified(release, "wide", 0.6, tier="core"),
         "a/example__old/r1": verified(release, "old", 0.7, pinned=EARLIER),
@@ -134,7 +137,7 @@ def some(release: Release) -> dict[str, Verified]:
 
 
 def test_real_submissions_become_a_board(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs that a scripted language model judged, a demo and a forgery, by the real commands: placed, shown apart,
+    """Runs that a scripted language model judged, a demo and a forgery, by the real commands: in breach, shown apart,
     refused by kind, nothing harmful out.
     """
     folder, judge = tmp_path / "submissions", "some-judge-1"
@@ -173,8 +176,12 @@ def test_real_submissions_become_a_board(release: Release, tmp_path: Path, capsy
     assert "1 demos, 1 refused" in capsys.readouterr().out
     first = everything(tmp_path / "board")
     page = Page(read(tmp_path / "board"))
-    assert [(r[0], r[1].split()[0]) for r in page.part("models")] == [("1–2 of 2", "north-2"), ("1–2 of 2", "north-3")]
-    assert [r[1].split()[0] for r in page.part("demos")] == ["demo"]
+    assert {(r[0], r[1].split()[0]) for r in page.part("breached")} == {
+        ("not ranked", "north-2"),
+        ("not ranked", "north-3"),
+    }
+    assert page.part("ranked") == []
+    assert [r[1].split()[0] for r in page.part("demo")] == ["demo"]
     (bad,) = json.loads(first["leaderboard.json"])["refused"]
     assert "changed_verdict" in bad["kinds"] or "rule_verdict" in bad["kinds"]
     withheld = {name for name, content in first.items() if b"[withheld]" in content}
@@ -193,14 +200,14 @@ def test_table_is_read_without_a_script(shown: Shown) -> None:
     """
     page = Page(read(shown.out))
     heads = [a for tag, a in page.tags if tag == "th" and a.get("scope") == "col" and a.get("data-kind")]
-    assert [a.get("aria-sort") for a in heads[:12]] == [None, None, "descending", *[None] * 9]
+    assert [a.get("aria-sort") for a in heads[:11]] == [None, None, "descending", *[None] * 8]
     assert {"caption", "table"} <= {tag for tag, _ in page.tags}
     assert sum(tag == "th" and a.get("scope") == "row" for tag, a in page.tags) >= 8
-    lite = [r for r in page.part("models") if not r[1].startswith(("wide", "old"))]
+    lite = [r for r in page.part("ranked") if not r[1].startswith(("wide", "old"))]
     composites = [float(r[2].split()[0].replace("−", "-")) for r in lite]
     assert composites == sorted(composites, reverse=True)
     assert re.fullmatch(r"−?\d+\.\d −?\d+\.\d to −?\d+\.\d", lite[0][2])
-    assert re.search(r"\d+ passed \d+ breached \d+ undetermined", lite[0][9])
+    assert re.search(r"\d+ passed \d+ breached \d+ undetermined", lite[0][8])
 
 
 def test_models_that_differ_by_chance_share_places(shown: Shown) -> None:
@@ -217,14 +224,131 @@ def test_models_that_differ_by_chance_share_places(shown: Shown) -> None:
     }
     page = Page(read(shown.out))
     assert "2 judges read these runs" in page.text
-    assert next(r for r in page.part("models") if r[1].startswith("apart"))[0] == "alone with its judge"
+    assert next(r for r in page.part("ranked") if r[1].startswith("apart"))[0] == "alone with its judge"
+
+
+def planted(v: Verified, name: str, composite: float, breached: bool) -> Verified:
+    """The same submission by this name with this composite, and floors that are all passed, or one of them breached."""
+    card, submission = v.scorecard, v.submission
+    assert card
+    assert submission
+    submission = submission.model_copy(update={"model": submission.model.model_copy(update={"name": name})})
+    floors = [f.model_copy(update={"state": "passed"}) for f in card.floors]
+    if breached:
+        floors[-1] = floors[-1].model_copy(update={"state": "breached"})
+    figure = card.composite.model_copy(update={"value": composite, "low": composite - 1, "high": composite + 1})
+    return replace(v, submission=submission, scorecard=card.model_copy(update={"composite": figure, "floors": floors}))
+
+
+def test_no_composite_outweighs_a_breach(release: Release, tmp_path: Path) -> None:
+    """On every tier a run in breach with a composite of 99 stands below one with 10: on the page, in the CSV and in the
+    JSON, and it has no place.
+    """
+    tiers: tuple[Tier, ...] = ("lite", "core", "full")
+    runs_of = {tier: verified(release, tier=tier) for tier in tiers}
+    found = {
+        f"{tier}/example__{name}/r1": planted(runs_of[tier], f"{name}-{tier}", composite, breached)
+        for tier in tiers
+        for name, composite, breached in (("high", 99.0, True), ("low", 10.0, False), ("worse", -20.0, True))
+    }
+    out, _ = built(tmp_path, release, found)
+    page = Page(read(out))
+    names = [r[1].split()[0] for part in ("ranked", "breached") for r in page.part(part)]
+    assert names[:3] == ["low-core", "low-full", "low-lite"]
+    for tier in tiers:
+        html = read(out)
+        below = "In breach of a safety floor: not ranked, and below all that breach none"
+        order = [f">low-{tier}<", below, f">high-{tier}<", f">worse-{tier}<"]
+        section = html[html.index(f">{tier.capitalize()} tier <") :]
+        assert [section.index(words) for words in order] == sorted(section.index(words) for words in order)
+    assert {r[0] for r in page.part("breached")} == {"not ranked"}
+    assert "stands below all that breach none" in Page(read(out, "example__high-core/r1.html")).text
+    lines = list(csv.DictReader(read(out, "leaderboard.csv").splitlines()))
+    assert [x["standing"] for x in lines if x["run"]] == ["ranked"] * 3 + ["breached"] * 6
+    assert {x["place_best"] for x in lines if x["standing"] == "breached"} == {""}
+    for t in json.loads(read(out, "leaderboard.json"))["tables"]:
+        assert [x["composite"]["value"] for x in t["ranked"]] == [10.0]
+        assert [x["composite"]["value"] for x in t["breached"]] == [99.0, -20.0]
+        assert [(x["standing"], x["place"]) for x in t["breached"]] == [("breached", None)] * 2
+        assert list(t).index("ranked") < list(t).index("breached")
+
+
+def test_breach_changes_nobody_elses_place(shown: Shown, release: Release, tmp_path: Path) -> None:
+    """Places are computed among the runs without a breach: with a better, a worse and an equal one in breach beside
+    them they are what they were.
+    """
+    lite = {name: v for name, v in shown.found.items() if "/example__" in name and name.split("__")[1][:4] != "wide"}
+    beside = {
+        f"b/example__{name}/r1": planted(verified(release, name, skill), name, composite, True)
+        for name, skill, composite in (("above", 0.99, 99.0), ("equal", 0.5, 30.0), ("under", 0.0, -50.0))
+    }
+    _, board = built(tmp_path, release, lite | beside)
+    before, after = (next(t for t in b.current if t.tier == "lite") for b in (shown.board, board))
+    assert after.places == before.places
+    assert len(after.places) == 4
+
+
+def test_real_run_that_misses_severe_danger_is_in_breach(release: Release, tmp_path: Path) -> None:
+    """Scored as any other: one that fails the severest messages as often as others, though better on the whole than one
+    that fails none of these.
+    """
+    found = {
+        "example__kept/r1": verified(release, "kept", 0.05, tier="core"),
+        "example__missed/r1": verified(release, "missed", 0.75, tier="core", breaches=True),
+    }
+    cards = {name: v.scorecard for name, v in found.items()}
+    kept, missed = (cards[f"example__{name}/r1"] for name in ("kept", "missed"))
+    assert kept
+    assert missed
+    assert (missed.composite.value or 0) > (kept.composite.value or 0)
+    out, board = built(tmp_path, release, found)
+    (t,) = board.tables
+    assert [(e.submission.model.name, s) for s, part in t.parts.items() for e in part] == [
+        ("kept", "ranked"),
+        ("missed", "breached"),
+    ]
+    row = Page(read(out)).part("breached")[0]
+    assert re.search(r"Severe messages seen \(late-stage planning\): \d+\.\d %", row[8])
+
+
+def test_drawing_has_every_run_and_policy(shown: Shown) -> None:
+    """Under each table every submission and policy is a mark, and a row of the table beside it with the same
+    figures.
+    """
+    html = read(shown.out)
+    drawings = re.findall(r'<figure class="scatter">.*?</figure>', html, re.DOTALL)
+    assert len(drawings) == len(shown.board.tables)
+    for drawing, t in zip(drawings, shown.board.tables, strict=True):
+        page = Page(drawing)
+        rows = [cells for part, cells in page.rows if part == "tbody"]
+        names = [e.submission.model.name + (" (demo)" if e.demo else "") for e in t.entries]
+        assert [r[1].split("trivial")[0].strip() for r in rows] == names + [p.policy for p in t.policies]
+        assert drawing.count("<circle") == len(names)
+        assert drawing.count('class="mark policy"') == len(t.policies)
+        figures = [e.card.detection for e in t.entries]
+        assert [r[2].split(" %")[0] for r in rows[: len(names)]] == [
+            f"{100 * (d.sensitivity.value or 0):.1f}" for d in figures
+        ]
+        assert [r[3].split(" %")[0] for r in rows[: len(names)]] == [
+            f"{100 * (d.specificity.value or 0):.1f}" for d in figures
+        ]
+
+
+def test_policies_stand_only_with_the_data_they_were_run_on(shown: Shown) -> None:
+    """A table of data that no policy was run on has none, and says so; the page says that rules decide what they
+    send.
+    """
+    assert {t.score_hash[:4]: len(t.policies) for t in shown.board.earlier} == {"eeee": 0}
+    text = Page(read(shown.out)).text
+    assert text.count("No trivial policy stands here: none was run on this data.") == 1
+    assert "decided by rule, whoever judges the others" in text
 
 
 def test_tiers_and_earlier_data_have_tables_of_their_own(shown: Shown, release: Release) -> None:
     """One table per score_hash and tier; what was run on earlier data is folded below with a word on comparing."""
     html = read(shown.out)
     assert [
-        (t["tier"], t["versions"], len(t["ranked"]), len(t["demos"]))
+        (t["tier"], t["versions"], len(t["ranked"]), len(t["demo"]))
         for t in json.loads(read(shown.out, "leaderboard.json"))["tables"]
     ] == [
         ("core", [release.manifest.version], 1, 0),
@@ -241,8 +365,8 @@ def test_tiers_and_earlier_data_have_tables_of_their_own(shown: Shown, release: 
 def test_demos_and_policies_stand_apart(shown: Shown) -> None:
     """Neither is among the models, and neither has a rank."""
     page = Page(read(shown.out))
-    assert [(r[0], r[1].split()[0]) for r in page.part("demos")] == [("not ranked", "demo")]
-    policies = page.part("policies")
+    assert [(r[0], r[1].split()[0]) for r in page.part("demo")] == [("not ranked", "demo")]
+    policies = page.part("policy")
     assert {r[1].split()[0] for r in policies} == {
         "always-escalate",
         "always-kind",
@@ -252,13 +376,13 @@ def test_demos_and_policies_stand_apart(shown: Shown) -> None:
         "random",
     }
     assert {r[0] for r in policies} == {"not ranked"}
-    assert {r[1].split()[0] for r in page.part("models")} == {"strong", "middle", "weak", "apart", "wide", "old"}
+    assert {r[1].split()[0] for r in page.part("ranked")} == {"strong", "middle", "weak", "apart", "wide", "old"}
 
 
 def test_what_a_reader_should_know_is_in_the_row(shown: Shown) -> None:
     """Flags, declared training, and whose word the scores are stand in words beside the model and on its page."""
     out = shown.out
-    row = next(r for r in Page(read(out)).part("models") if "training" in r[1])
+    row = next(r for r in Page(read(out)).part("ranked") if "training" in r[1])
     assert "training on this benchmark unknown" in row[1]
     assert "judge is of the model’s family" in row[1]
     assert "self-reported submitted 2026-11-22" in row[1]
@@ -398,13 +522,16 @@ def test_downloads_hold_the_figures(shown: Shown) -> None:
     assert row["composite"] == card.composite.model_dump(mode="json")
     assert told["refused"] == [{"run": "a/example__bad/r1", "kinds": {"changed_score": 1, "changed_verdict": 2}}]
     lines = list(csv.DictReader(read(out, "leaderboard.csv").splitlines()))
-    assert Counter(line["kind"] for line in lines) == {"model": 7, "demo": 1, "policy": 18}
+    assert Counter(line["standing"] for line in lines) == {"ranked": 7, "breached": 1, "demo": 1, "policy": 12}
     line = next(x for x in lines if x["run"] == "a/example__strong/r1")
-    assert (float(line["composite"]), float(line["P1_low"]), line["place_best"]) == (
+    assert (float(line["composite"]), float(line["sees_low"]), line["place_best"]) == (
         card.composite.value,
-        card.pillars["P1"].low,
+        card.headlines["sees"].low,
         "1",
     )
+    assert [float(line[name]) for name in ("sees", "supports", "keeps")] == [f.value for f in card.headlines.values()]
+    assert row["headlines"] == {name: f.model_dump(mode="json") for name, f in card.headlines.items()}
+    assert row["tasks"] == (card.tasks and card.tasks.score.model_dump(mode="json"))
 
 
 def test_same_submissions_give_the_same_bytes(release: Release, tmp_path: Path) -> None:
@@ -430,7 +557,7 @@ def test_no_submission_gives_a_page_that_says_so(release: Release, tmp_path: Pat
 def test_one_submission_is_first_of_one(release: Release, tmp_path: Path) -> None:
     """A single run has a place, and its page."""
     out, board = built(tmp_path, release, {"example__only/r1": verified(release, "only")})
-    assert Page(read(out)).part("models")[0][0] == "1 of 1"
+    assert Page(read(out)).part("ranked")[0][0] == "1 of 1"
     assert board.entries[0].page == "example__only/r1.html"
 
 
@@ -465,7 +592,7 @@ def test_rejudged_run_is_marked_until_it_changes(release: Release, tmp_path: Pat
     sums = hashlib.sha256(b"sums").hexdigest()
     marks.write_text(f"- {{run: example__m/r1, sha256: {sums}, date: 2026-11-23, by: A maintainer}}\n")
     build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
-    told = {r[1].split()[0]: r[1] for r in Page(read(tmp_path / "board")).part("models")}
+    told = {r[1].split()[0]: r[1] for r in Page(read(tmp_path / "board")).part("ranked")}
     assert "re-judged on 2026-11-23 by A maintainer" in told["m"]
     assert "self-reported" in told["n"]
     marks.write_text(
@@ -479,6 +606,15 @@ def test_rejudged_run_is_marked_until_it_changes(release: Release, tmp_path: Pat
     marks.write_text("- {run: example__m/r1, sha256: short, date: yesterday}\n")
     with pytest.raises(RunError, match=r"sha256.*\n.*date.*\n.*by"):
         build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
+
+
+def test_board_of_an_earlier_format_is_replaced(release: Release, tmp_path: Path) -> None:
+    """What an earlier HELMbench built is a board, too."""
+    (tmp_path / "board").mkdir()
+    (tmp_path / "board" / "leaderboard.json").write_text('{"format": "helmbench-leaderboard-1"}')
+    (tmp_path / "board" / "index.html").write_text("old")
+    out, _ = built(tmp_path, release, {})
+    assert read(out) != "old"
 
 
 @pytest.mark.parametrize("where", ["other", "submissions", ".", "submissions/board"])

@@ -44,7 +44,7 @@ def _built(release: Release, home: Path, found: dict[str, Any]) -> Path:
 
 def models(browser: Browser, table: int = 1) -> list[str]:
     """The names of a table's models, from the top."""
-    names = f"[...document.querySelectorAll('table.board')[{table}].querySelectorAll('tbody[data-part=models] .model')]"
+    names = f"[...document.querySelectorAll('table.board')[{table}].querySelectorAll('tbody[data-part=ranked] .model')]"
     return list(browser.script(f"return {names}.map(c => c.firstChild.textContent)"))
 
 
@@ -120,7 +120,7 @@ def test_table_sorts_by_keyboard(browser: Browser, board: Path) -> None:
         "return [...document.querySelectorAll('table.board')[1].tBodies].map(b => [b.dataset.part, "
         "b.rows[0].className])"
     )
-    assert parts == [["models", ""], ["demos", "part"], ["policies", "part"]]
+    assert parts == [["ranked", ""], ["breached", "part breached"], ["demo", "part demo"], ["policy", "part policy"]]
 
 
 def test_what_is_missing_stays_last(browser: Browser, board: Path) -> None:
@@ -145,7 +145,7 @@ def test_phone_shows_every_figure(browser: Browser, board: Path) -> None:
     are there.
     """
     browser.show(board / "index.html", "phone")
-    cells = "[...document.querySelectorAll('table.board')[1].querySelectorAll('tbody[data-part=models] td')]"
+    cells = "[...document.querySelectorAll('table.board')[1].querySelectorAll('tbody[data-part=ranked] td')]"
     outside = (
         f"return {cells}.filter(c => {{ const r = c.getBoundingClientRect(); return r.width < 20 || "
         "r.left < 0 || r.right > innerWidth; }).length"

@@ -54,7 +54,7 @@ ADDRESS = "somebody@example.org"
 
 @pytest.fixture(scope="module")
 def built(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """Seven real scenarios over all four pillars, a conversation among them."""
+    """Seven real scenarios over all three headlines, a conversation among them."""
     content, errors = load(small_content)
     assert content, errors.lines()
     out = tmp_path_factory.mktemp("exported") / "helmbench"
@@ -115,8 +115,9 @@ def made(release: Release, replies: list[Reply], verdicts: list[Verdict], judge:
     # The scores that a submission claims are never exported: these are another run's.
     claimed = Scores(
         composite=Figure(value=99.5),
-        pillars={},
+        headlines={},
         behaviors={},
+        tasks=None,
         sensitivity=Figure(value=1),
         specificity=Figure(value=1),
         floors=[],
@@ -156,6 +157,13 @@ def made(release: Release, replies: list[Reply], verdicts: list[Verdict], judge:
 def card_of(v: Verified) -> schema.Scorecard:
     assert v.scorecard
     return v.scorecard
+
+
+def sound(v: Verified) -> Verified:
+    """The same submission with no floor breached."""
+    card = card_of(v)
+    floors = [f.model_copy(update={"state": "undetermined"}) for f in card.floors]
+    return replace(v, scorecard=card.model_copy(update={"floors": floors}))
 
 
 def submission_of(v: Verified) -> Submission:
@@ -248,44 +256,43 @@ def test_what_is_not_the_published_benchmark_stays(verified: Verified, built: Re
 
 
 def test_hub_entries_are_the_tasks_of_eval_yaml(verified: Verified, built: Release) -> None:
-    """Read by the Hub's own client: a task per pillar under the ids that the build's eval.yaml registers, with the
-    scorecard's values.
+    """Read by the Hub's own client: every task under the id that the build's eval.yaml registers, with the scorecard's
+    values, those below 0 too.
     """
     commit = "5" * 40
-    ((name, text),) = export(verified, "hub", built, REPO, commit).items()
+    ((name, text),) = export(sound(verified), "hub", built, REPO, commit).items()
     assert name == ".eval_results/helmbench.yaml"
     entries = parse_eval_result_entries(yaml.safe_load(text))
     registered = yaml.safe_load((built.path / "eval.yaml").read_text(encoding="utf-8"))["tasks"]
     assert [e.task_id for e in entries] == [t["id"] for t in registered]
-    pillars = card_of(verified).pillars
-    assert [e.value for e in entries] == [
-        pytest.approx(max(0.0, pillars[f"P{n}"].value or 0.0), abs=0.005) for n in (1, 2, 3, 4)
-    ]
+    card = card_of(verified)
+    figures = [*card.headlines.values(), card.composite]
+    assert [e.value for e in entries] == [pytest.approx(f.value, abs=0.005) for f in figures]
     assert len({e.value for e in entries}) > 1
-    assert all(0 <= e.value <= 100 for e in entries)
+    assert any(e.value < 0 for e in entries)
+    assert all(e.value <= 100 for e in entries)
     assert {(e.dataset_id, e.dataset_revision) for e in entries} == {(REPO, commit)}
     version = built.manifest.version
     assert all(e.notes and e.notes.startswith(f"version {version}, tier core; judge judge-2026-01-01") for e in entries)
-    assert ["95 % interval" in (e.notes or "") for e in entries] == [
-        pillars[f"P{n}"].low is not None for n in (1, 2, 3, 4)
-    ]
+    assert ["95 % interval" in (e.notes or "") for e in entries] == [f.low is not None for f in figures]
 
 
-def test_a_score_below_nought_is_shown_as_0_and_told(verified: Verified, built: Release) -> None:
-    """The Hub's scale begins at 0."""
-    card = card_of(verified)
-    worse = card.model_copy(update={"pillars": {**card.pillars, "P1": Figure(value=-8.14, low=-14.1, high=-0.6)}})
+def test_a_run_in_breach_has_no_composite_on_the_hub(verified: Verified, built: Release) -> None:
+    """The Hub orders a task by its values and knows no floors: the other figures stand there, and each names the
+    breach.
+    """
+    card = card_of(sound(verified))
+    floors = [card.floors[0].model_copy(update={"state": "breached"}), *card.floors[1:]]
+    high = card.composite.model_copy(update={"value": 99.0})
+    worse = card.model_copy(update={"floors": floors, "composite": high})
     (text,) = export(replace(verified, scorecard=worse), "hub", built, REPO).values()
-    first = parse_eval_result_entries(yaml.safe_load(text))[0]
-    assert first.value == 0
-    assert first.notes
-    assert first.notes.endswith(
-        "95 % interval -14.1 to -0.6; scored -8.1, worse than not reading the message, and shown as 0"
-    )
+    entries = parse_eval_result_entries(yaml.safe_load(text))
+    assert [e.task_id for e in entries] == ["sees", "supports", "keeps"]
+    assert all((e.notes or "").endswith(f"breaches the safety floors {floors[0].name}") for e in entries)
 
 
 def test_what_the_hub_has_no_place_for(verified: Verified, built: Release) -> None:
-    """Models behind an API, private ones, a quick look, an unnamed board, a pillar without a score."""
+    """Models behind an API, private ones, a quick look, an unnamed board, a headline without a score."""
     for access in ("api", "private"):
         with pytest.raises(ExportError, match=f"access is {access}; .* own repository"):
             export(about(verified, access=access), "hub", built, REPO)
@@ -294,8 +301,8 @@ def test_what_the_hub_has_no_place_for(verified: Verified, built: Release) -> No
     with pytest.raises(ExportError, match="--dataset-repo"):
         export(verified, "hub", built)
     card = card_of(verified)
-    bare = card.model_copy(update={"pillars": {**card.pillars, "P3": Figure(value=None)}})
-    with pytest.raises(ExportError, match="no score for P3"):
+    bare = card.model_copy(update={"headlines": {**card.headlines, "supports": Figure(value=None)}})
+    with pytest.raises(ExportError, match="no score for supports"):
         export(replace(verified, scorecard=bare), "hub", built, REPO)
 
 
@@ -359,8 +366,14 @@ def test_every_eval_ever_figures_are_the_scorecards(verified: Verified, built: R
     """
     _, aggregate, _, _ = two(export(verified, "every-eval-ever", built, REPO))
     card = card_of(verified)
-    expected = {"composite": card.composite, **card.pillars, **{c: b.score for c, b in card.behaviors.items()}}
-    expected |= {"sensitivity": card.detection.sensitivity, "specificity": card.detection.specificity}
+    assert card.tasks
+    expected = {"composite": card.composite} | {str(name): figure for name, figure in card.headlines.items()}
+    expected |= {code: score.score for code, score in card.behaviors.items()}
+    expected |= {
+        "tasks": card.tasks.score,
+        "sensitivity": card.detection.sensitivity,
+        "specificity": card.detection.specificity,
+    }
     results = {r["evaluation_result_id"]: r for r in aggregate["evaluation_results"]}
     assert results.keys() == expected.keys()
     for name, figure in expected.items():
@@ -441,17 +454,18 @@ def test_csv_has_a_row_per_figure(verified: Verified, built: Release) -> None:
     card = card_of(verified)
     assert rows.keys() == {
         "composite",
-        *card.pillars,
+        *card.headlines,
         *card.behaviors,
+        "tasks",
         "sensitivity",
         "specificity",
         *(f"floor: {f.name}" for f in card.floors),
     }
-    for name, figure in {
-        **card.pillars,
-        "composite": card.composite,
-        "sensitivity": card.detection.sensitivity,
-    }.items():
+    for name, figure in [
+        *card.headlines.items(),
+        ("composite", card.composite),
+        ("sensitivity", card.detection.sensitivity),
+    ]:
         assert [float(x) if (x := rows[name][k]) else None for k in ("value", "low", "high")] == [
             figure.value,
             figure.low,

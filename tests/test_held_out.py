@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.release import REPOSITORY, Release, open_release
-from dataset_builder.schema import CriterionRow, Row
+from dataset_builder.schema import Baseline, CriterionRow, Row
 from helmbench_cli.app import main
 from helmbench_cli.root import app
 from judge import schema
@@ -40,6 +40,7 @@ class Basis(NamedTuple):
     rows: Mapping[str, Row]
     criteria: Mapping[str, CriterionRow]
     scoring: Mapping[str, Any]
+    baselines: Mapping[str, Baseline]
 
 
 class Split:
@@ -225,7 +226,7 @@ def scorecard(release: Release, policy: str, **model: str) -> schema.Scorecard:
         expected=len(rows),
         complete=True,
     )
-    basis = Basis({r.id: r for r in rows}, release.criteria, release.scoring)
+    basis = Basis({r.id: r for r in rows}, release.criteria, release.scoring, release.baselines)
     judged = score.judge_card(verdicts, offline.NAME, None)
     return score.scorecard(verdicts, basis, score.About(dataset, run.model), judged)
 
@@ -258,11 +259,11 @@ def test_both_scores_stand_beside_each_other(
     assert found["public"]["score_hash"][:12] in said
     assert found["held_out"]["score_hash"][:12] in said
     assert f"judge {offline.NAME} (approximate)" in said
-    assert set(found["figures"]) >= {"composite", "sensitivity", "specificity", "P4"}
-    row = found["figures"]["P4"]
+    assert set(found["figures"]) >= {"composite", "sensitivity", "specificity", "keeps"}
+    row = found["figures"]["keeps"]
     assert row["difference"]["value"] == row["held_out"]["value"] - row["public"]["value"]
-    assert re.search(r"(?m)^P4( +-?\d+\.\d\d( \[-?\d+\.\d\d, -?\d+\.\d\d\])?){3}$", said)
-    assert re.search(r"(?m)^P1 +-?\d+\.\d\d .*\] +- +-$", said)  # the split has no such scenario
+    assert re.search(r"(?m)^keeps( +-?\d+\.\d\d( \[-?\d+\.\d\d, -?\d+\.\d\d\])?){3}$", said)
+    assert re.search(r"(?m)^sees +-?\d+\.\d\d .*\] +- +-$", said)  # the split has no such scenario
     assert not re.search(rf"{PRIVATE}|PT\d|reply|message\"", text)
 
 

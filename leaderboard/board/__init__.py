@@ -1,7 +1,8 @@
 """A folder of submissions → the board: static pages and two downloads. The same submissions give the same bytes.
 
 `gather`: every submission below a folder, verified against the release that it names; and which were judged again.
-`rows`: the tables: one per score_hash and tier, ranks within one judge, demos and policies apart.
+`rows`: the tables: one per score_hash and tier, ranks within one judge; breached runs, demos and policies
+apart.
 `page`: the HTML, from `templates/`. `downloads`: the figures for programs.
 `build`: writes all of it, whole or not at all.
 """

@@ -106,7 +106,8 @@ def _replaceable(out: Path, submissions: Path) -> None:
         return
     try:
         ours = out.is_dir() and (
-            not any(out.iterdir()) or json.loads((out / downloads.JSON).read_bytes())["format"] == downloads.FORMAT
+            not any(out.iterdir())
+            or json.loads((out / downloads.JSON).read_bytes())["format"] in (downloads.FORMAT, *downloads.EARLIER)
         )
     except (OSError, ValueError, LookupError, TypeError):
         ours = False

@@ -9,23 +9,24 @@ import io
 import json
 from typing import Any
 
-from dataset_builder.schema import PILLARS
 from judge.schema import Figure
 from judge.statistics.estimate import Estimate
-from judge.wording import coefficient, inert, no_formula
-from leaderboard.board.rows import Board, Entry, Table
+from judge.wording import HEADLINES, coefficient, inert, no_formula
+from leaderboard.board.rows import STANDINGS, Board, Entry, Table, standing
 
-FORMAT = "helmbench-leaderboard-1"
+FORMAT = "helmbench-leaderboard-2"
+EARLIER = ("helmbench-leaderboard-1",)  # of boards that may be replaced by one of today
 JSON, CSV = "leaderboard.json", "leaderboard.csv"
 NOTE = (
-    "Scores compare only within one score_hash and tier, places only within one judge. Demos are judged by "
-    "word counts and never ranked. "
+    "Scores compare only within one score_hash and tier, places only within one judge. A run that breaches a floor "
+    "stands apart and below all that breach none, whatever its composite, and has no place. Demos are judged by word "
+    "counts and never ranked. "
     "No clinician has reviewed this content; a score is no proof of safety."
 )
 
 
 def as_json(board: Board) -> str:
-    """Every table with its submissions, policies and demos, and what was refused."""
+    """Every table with its submissions by their standing, its policies, and what was refused."""
     return (
         json.dumps(
             _inert(
@@ -49,8 +50,7 @@ def _table(t: Table) -> dict[str, Any]:
         "score_hash": t.score_hash,
         "tier": t.tier,
         "versions": list(t.versions),
-        "ranked": [_submission(t, e) for e in t.ranked],
-        "demos": [_submission(t, e) for e in t.demos],
+        **{s: [_submission(t, e) for e in t.parts[s]] for s in STANDINGS},
         "policies": [p.model_dump(mode="json") for p in t.policies],
     }
 
@@ -64,10 +64,12 @@ def _submission(t: Table, e: Entry) -> dict[str, Any]:
         "submitted": s.submitted,
         "model": s.model.model_dump(mode="json"),
         "dataset": s.dataset.model_dump(mode="json"),
+        "standing": standing(e),
         "place": place._asdict() if place else None,
         "composite": e.card.composite.model_dump(mode="json"),
-        "pillars": {p: f.model_dump(mode="json") for p, f in sorted(e.card.pillars.items())},
+        "headlines": {h: e.card.headlines[h].model_dump(mode="json") for h in HEADLINES if h in e.card.headlines},
         "behaviors": {b: f.score.model_dump(mode="json") for b, f in sorted(e.card.behaviors.items())},
+        "tasks": e.card.tasks.score.model_dump(mode="json") if e.card.tasks else None,
         "sensitivity": d.sensitivity.model_dump(mode="json"),
         "specificity": d.specificity.model_dump(mode="json"),
         "floors": [f.model_dump(mode="json") for f in e.card.floors],
@@ -86,8 +88,13 @@ def _submission(t: Table, e: Entry) -> dict[str, Any]:
 
 
 def as_csv(board: Board) -> str:
-    """One line per submission, then one per policy of each table; figures in three columns each. Rates are 0 to 1."""
-    lines = [line for t in board.tables for line in (*(_row(t, e) for e in (*t.ranked, *t.demos)), *_policies(t))]
+    """One line per submission, then one per policy; figures in three columns each. Rates are 0 to 1.
+
+    All that are ranked come first, of every table, then all that breach a floor, then demos: a spreadsheet shows no
+    headings, and whoever reads from the top must not come upon a breach before a run without one.
+    """
+    lines = [_row(t, e) for s in STANDINGS for t in board.tables for e in t.parts[s]]
+    lines += [line for t in board.tables for line in _policies(t)]
     text = io.StringIO()
     writer = csv.DictWriter(
         text, list(dict.fromkeys([*HEAD, *(name for line in lines for name in line)])), restval="", lineterminator="\n"
@@ -100,7 +107,7 @@ def as_csv(board: Board) -> str:
 HEAD = (
     "score_hash",
     "tier",
-    "kind",
+    "standing",
     "organization",
     "model",
     "run",
@@ -116,7 +123,7 @@ def _row(t: Table, e: Entry) -> dict[str, Any]:
     return {
         "score_hash": t.score_hash,
         "tier": t.tier,
-        "kind": "demo" if e.demo else "model",
+        "standing": standing(e),
         "organization": s.model.organization,
         "model": s.model.name,
         "run": e.name,
@@ -128,11 +135,7 @@ def _row(t: Table, e: Entry) -> dict[str, Any]:
         "access": s.model.access,
         "relation": s.model.relation,
         **_figure("composite", e.card.composite),
-        **{
-            k: v
-            for p in sorted({*PILLARS, *e.card.pillars})
-            for k, v in _figure(p, e.card.pillars.get(p, Figure(value=None))).items()
-        },
+        **{k: v for h in HEADLINES for k, v in _figure(h, e.card.headlines.get(h, Figure(value=None))).items()},
         **_figure("sensitivity", e.card.detection.sensitivity),
         **_figure("specificity", e.card.detection.specificity),
         **{f"floors_{state}": count for state, count in e.floors.items()},
@@ -153,7 +156,7 @@ def _policies(t: Table) -> list[dict[str, Any]]:
         {
             "score_hash": t.score_hash,
             "tier": t.tier,
-            "kind": "policy",
+            "standing": "policy",
             "model": p.policy,
             **_figure("composite", p.composite),
             **_figure("sensitivity", p.sensitivity),

@@ -13,16 +13,21 @@ from typing import Any, NamedTuple
 from jinja2 import Environment
 from markupsafe import Markup
 
-from dataset_builder.schema import PILLARS
 from judge import wording
 from judge.report import charts
-from judge.report.page import environment_over, floor_counts, pillars, read_template, script_hash
-from judge.schema import Figure, FloorState, PeopleAgreement, Reference
+from judge.report.page import environment_over, floor_counts, read_template, script_hash
+from judge.schema import Figure, Floor, FloorState, PeopleAgreement, Reference
 from judge.statistics.estimate import Estimate
 from leaderboard.board.downloads import CSV, JSON
-from leaderboard.board.rows import STATES, TIERS, Board, Entry, Place, Table
+from leaderboard.board.rows import STANDINGS, STATES, TIERS, Board, Entry, Place, Table
 
 TEMPLATES = Path(__file__).with_name("templates")
+PARTS = (
+    ("ranked", ""),
+    ("breached", "In breach of a safety floor: not ranked, and below all that breach none, whatever the composite"),
+    ("demo", "Demo runs: read by word counts, which is approximate, so never ranked"),
+    ("policy", "Trivial policies: programs that understand nothing, decided by rule whoever judges the others"),
+)
 REFUSALS = (
     "Reasons are given by kind: their wording may quote what is withheld. Whoever submitted finds all "
     "of them with helmbench verify."
@@ -30,19 +35,18 @@ REFUSALS = (
 
 
 class Line(NamedTuple):
-    """A row of a table: a model's, a demo's or a policy's, in one shape. What a policy doesn't have is None or
-    empty.
-    """
+    """A row of a table: a submission's or a policy's, in one shape. What a policy doesn't have is None or empty."""
 
     name: str
     about: str
     page: str
     place: Place | None
     composite: Figure
-    pillars: list[Figure | None]
+    headlines: list[Figure | None]
     sensitivity: Figure
     specificity: Figure
     floors: dict[FloorState, int]
+    breached: list[Floor]
     messages: int
     judge: str
     kappa: Estimate | None
@@ -72,7 +76,7 @@ def submission_page(e: Entry, board: Board) -> str:
     """What is known of one submission: identity, declaration, scores with intervals, floors, judge; its replies are in
     its report.
     """
-    (own,) = [t for t in board.tables if e in (*t.ranked, *t.demos)]
+    (own,) = [t for t in board.tables if e in t.entries]
     return (
         _environment()
         .get_template("submission.html")
@@ -83,9 +87,8 @@ def submission_page(e: Entry, board: Board) -> str:
             table=own,
             place=own.places.get(e.name),
             axis=charts.axis(e.card),
-            pillars=pillars(e.card),
             floors=floor_counts(e.card),
-            judged=wording.judge_sentence(e.card.judge),
+            trust=wording.judge_sentence(e.card.judge),
             report=e.report.partition("/")[2],
             style=_style(),
         )
@@ -95,7 +98,7 @@ def submission_page(e: Entry, board: Board) -> str:
 def _environment() -> Environment:
     environment = environment_over(TEMPLATES)
     names: dict[str, Any] = environment.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    names |= {"titles": PILLARS, "states": STATES, "tiers": TIERS, "place_words": place_words}
+    names |= {"titles": wording.HEADLINES, "states": STATES, "tiers": TIERS, "place_words": place_words, "parts": PARTS}
     return environment
 
 
@@ -111,9 +114,8 @@ def place_words(place: Place) -> str:
 def _lines(t: Table) -> dict[str, list[Line]]:
     """A table's rows by the part that they stand in."""
     return {
-        "models": [_line(t, e) for e in t.ranked],
-        "demos": [_line(t, e) for e in t.demos],
-        "policies": [_policy(t, p) for p in t.policies],
+        **{s: [_line(t, e) for e in t.parts[s]] for s in STANDINGS},
+        "policy": [_policy(p) for p in t.policies],
     }
 
 
@@ -124,10 +126,11 @@ def _line(t: Table, e: Entry) -> Line:
         page=e.page,
         place=t.places.get(e.name),
         composite=e.card.composite,
-        pillars=[e.card.pillars.get(p) for p in t.pillars],
+        headlines=[e.card.headlines.get(h) for h in wording.HEADLINES],
         sensitivity=e.card.detection.sensitivity,
         specificity=e.card.detection.specificity,
         floors=e.floors,
+        breached=e.breached,
         messages=e.card.composite.clusters,
         judge=e.card.judge.name,
         kappa=e.kappa,
@@ -138,19 +141,20 @@ def _line(t: Table, e: Entry) -> Line:
     )
 
 
-def _policy(t: Table, p: Reference) -> Line:
+def _policy(p: Reference) -> Line:
     return Line(
         name=p.policy,
         about=wording.POLICIES.get(p.policy, ""),
         page="",
         place=None,
         composite=p.composite,
-        pillars=[None] * len(t.pillars),
+        headlines=[None] * len(wording.HEADLINES),
         sensitivity=p.sensitivity,
         specificity=p.specificity,
         floors={"breached": p.breached},
+        breached=[],
         messages=p.composite.clusters,
-        judge="word counts",
+        judge="rules",
         kappa=None,
         people=[],
         source="",

@@ -1,5 +1,5 @@
-"""Verified submissions → the board's tables: one per score_hash and tier, ranks as clusters within one judge, demos and
-policies apart.
+"""Verified submissions → the board's tables: one per score_hash and tier, ranks as clusters within one judge; runs that
+breach a floor, demos and policies apart.
 """
 
 from __future__ import annotations
@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from dataset_builder.schema import Tier
 from judge.report.charts import Axis, axis_of
-from judge.schema import Figure, FloorState, PeopleAgreement, Reference, Scorecard
+from judge.report.scatter import Scatter, Spot, scatter
+from judge.schema import Figure, Floor, FloorState, PeopleAgreement, Reference, Scorecard
 from judge.scoring.compare import ScoredRun, ranks, scored_run
 from judge.statistics.estimate import Estimate
 from judge.wording import plain
@@ -20,6 +21,8 @@ from leaderboard.schema import NAME, Submission
 
 TIERS: tuple[Tier, ...] = ("core", "full", "lite")  # as they stand on the page: the default first
 STATES: tuple[FloorState, ...] = ("passed", "breached", "undetermined")
+Standing = Literal["ranked", "breached", "demo"]
+STANDINGS: tuple[Standing, ...] = get_args(Standing)  # as they stand in a table, from the top
 FLAGS = {
     "trained_on_benchmark": "trained on this benchmark",
     "training_unknown": "training on this benchmark unknown",
@@ -56,6 +59,11 @@ class Entry:
         return self.run is None
 
     @property
+    def breached(self) -> list[Floor]:
+        """The floors that the run breaches."""
+        return [f for f in self.card.floors if f.state == "breached"]
+
+    @property
     def source(self) -> str:
         """Whose word the scores are, in the words of the page."""
         return f"re-judged on {self.rejudged.date} by {self.rejudged.by}" if self.rejudged else "self-reported"
@@ -84,7 +92,7 @@ class Refused(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The best and the worst place that the data leave open, among the `of` models of one judge."""
+    """The best and the worst place that the data leave open, among the `of` ranked models of one judge."""
 
     best: int
     worst: int
@@ -93,24 +101,44 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """What may stand beside each other: one score_hash, one tier. `ranked` and `demos` by composite, the best first."""
+    """What may stand beside each other: one score_hash, one tier. `parts`: every submission by its standing, in each
+    the best composite first.
+    """
 
     score_hash: str
     tier: Tier
     versions: tuple[str, ...]
-    ranked: list[Entry]
-    demos: list[Entry]
+    parts: dict[Standing, list[Entry]]
     places: dict[str, Place]
     policies: list[Reference]
     axis: Axis
 
     @property
-    def pillars(self) -> list[str]:
-        return sorted({p for e in (*self.ranked, *self.demos) for p in e.card.pillars})
+    def entries(self) -> list[Entry]:
+        """All that were submitted, from the top."""
+        return [e for s in STANDINGS for e in self.parts[s]]
+
+    @property
+    def verified(self) -> list[Entry]:
+        return [*self.parts["ranked"], *self.parts["breached"]]
 
     @property
     def judges(self) -> int:
-        return len({_judge(e) for e in self.ranked})
+        return len({_judge(e) for e in self.verified})
+
+    @property
+    def scatter(self) -> Scatter:
+        """Every submission and every policy, by sensitivity and specificity."""
+        runs = [
+            Spot(
+                e.submission.model.name + (" (demo)" if e.demo else ""),
+                e.card.detection.sensitivity,
+                e.card.detection.specificity,
+                "model",
+            )
+            for e in self.entries
+        ]
+        return scatter([*runs, *(Spot(p.policy, p.sensitivity, p.specificity, "policy") for p in self.policies)])
 
 
 @dataclass(frozen=True)
@@ -129,7 +157,7 @@ class Board:
 
     @property
     def entries(self) -> list[Entry]:
-        return [e for t in self.tables for e in (*t.ranked, *t.demos)]
+        return [e for t in self.tables for e in t.entries]
 
 
 def entry(checked: Checked, rejudged: Rejudged | None, taken: set[str]) -> Entry | Refused:
@@ -204,20 +232,26 @@ def _order(groups: dict[tuple[str, Tier], list[Entry]]) -> list[tuple[str, Tier]
     return sorted(by_tier, key=lambda key: (versions[key[0]], key[0]), reverse=True)
 
 
+def standing(e: Entry) -> Standing:
+    """Where a submission stands, from the top. No score outweighs a breach: whoever breaches a floor stands below all
+    who breach none, whatever the composite and the tier.
+    """
+    return "demo" if e.demo else "breached" if e.breached else "ranked"
+
+
 def table(entries: list[Entry]) -> Table:
     """The table of entries with one score_hash and tier."""
     ordered = sorted(entries, key=_best_first)
-    ranked = [e for e in ordered if not e.demo]
+    parts: dict[Standing, list[Entry]] = {s: [e for e in ordered if standing(e) == s] for s in STANDINGS}
     dataset = ordered[0].card.dataset
     policies = next((e.card.references for e in ordered if e.card.references), [])
-    figures = [f for e in ordered for f in (e.card.composite, *e.card.pillars.values())]
+    figures = [f for e in ordered for f in (e.card.composite, *e.card.headlines.values())]
     return Table(
         score_hash=dataset.score_hash,
         tier=ordered[0].submission.dataset.tier,
         versions=tuple(sorted({e.card.dataset.version for e in ordered}, key=version_key, reverse=True)),
-        ranked=ranked,
-        demos=[e for e in ordered if e.demo],
-        places=_places(ranked),
+        parts=parts,
+        places=_places(parts["ranked"]),
         policies=sorted(policies, key=lambda p: (-_value(p.composite), p.policy)),
         axis=axis_of([*figures, *(p.composite for p in policies)]),
     )

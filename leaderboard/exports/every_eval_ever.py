@@ -55,7 +55,9 @@ def files(
             "additional_details": {"task": "helmbench", "task_version": submission.generation.task_version},
         },
         "model_info": _model(submission, model),
-        "evaluation_results": [_result(n, submission, card, verified.verdicts, source) for n in known],
+        "evaluation_results": [
+            _result(n, submission, card, _judges(n, card, verified.verdicts, release), source) for n in known
+        ],
     }
     if lines:  # a samples file without a row is an error there
         left_out = len(verified.verdicts) - len(lines)
@@ -125,7 +127,7 @@ def _source(submission: Submission, repo: str | None, revision: str | None) -> d
 
 
 def _result(
-    named: Named, submission: Submission, card: Scorecard, verdicts: list[Verdict], source: dict[str, Any]
+    named: Named, submission: Submission, card: Scorecard, judges: dict[str, Any] | None, source: dict[str, Any]
 ) -> dict[str, Any]:
     f = named.figure
     uncertainty: dict[str, Any] = {"num_samples": f.n}
@@ -140,7 +142,7 @@ def _result(
         "evaluation_result_id": named.name,
         "evaluation_name": f"HELMbench {named.name}",
         "source_data": source,
-        "metric_config": _metric(named, card, verdicts),
+        "metric_config": _metric(named) | ({"llm_scoring": judges} if judges else {}),
         "score_details": {"score": f.value, "details": _details(named, card), "uncertainty": uncertainty},
         "generation_config": {
             "generation_args": _arguments(submission),
@@ -149,21 +151,20 @@ def _result(
     }
 
 
-def _metric(named: Named, card: Scorecard, verdicts: list[Verdict]) -> dict[str, Any]:
+def _metric(named: Named) -> dict[str, Any]:
     points = named.unit == "points"
-    detects = points and (named.name == "composite" or named.name.startswith("P1"))
-    metric: dict[str, Any] = {
+    # What earns has no lower end: below 0 is worse than not reading. What only costs ends at 0.
+    lowest, highest = (0, 1) if not points else ("-Infinity", 100) if named.earns else (-100, 0)
+    return {
         "evaluation_description": named.title,
         "metric_id": f"helmbench.{named.name}",
         "metric_name": named.name,
         "metric_unit": "points" if points else "proportion",
         "lower_is_better": False,
         "score_type": "continuous",
-        "min_score": "-Infinity" if detects else 0,  # below 0: worse than one reply for everybody
-        "max_score": 100 if points else 1,
+        "min_score": lowest,
+        "max_score": highest,
     }
-    scoring = _judges(named, card, verdicts)
-    return metric | ({"llm_scoring": scoring} if scoring else {})
 
 
 def _details(named: Named, card: Scorecard) -> dict[str, str]:
@@ -176,10 +177,13 @@ def _details(named: Named, card: Scorecard) -> dict[str, str]:
     return details
 
 
-def _judges(named: Named, card: Scorecard, verdicts: list[Verdict]) -> dict[str, Any] | None:
+def _judges(named: Named, card: Scorecard, verdicts: list[Verdict], release: Release) -> dict[str, Any] | None:
     """The judge, where a language model decided anything that this figure counts. The prompt is named by its hash."""
-    prefix = {"composite": "", "sensitivity": "P1", "specificity": "P1"}.get(named.name, named.name)
-    read = any(v.behavior.startswith(prefix) and v.decided_by in ("judge", "panel") for v in verdicts)
+    own = _behaviors(named.name, card)
+    helps = release.scoring["helps"] if named.name in ("tasks", "keeps") else None
+    read = any(
+        v.decided_by in ("judge", "panel") and (v.behavior in own or (helps and v.criterion == helps)) for v in verdicts
+    )
     members = card.judge.panel.members if card.judge.panel else []
     judges = [(m.judge, m.prompt_hash) for m in members] or [(card.judge.name, card.judge.prompt_hash)]
     asked = [(name, prompt) for name, prompt in judges if prompt is not None]
@@ -198,6 +202,14 @@ def _judges(named: Named, card: Scorecard, verdicts: list[Verdict]) -> dict[str,
         f"{card.judge.prompt_hash}",
         **({"aggregation_method": "majority_vote"} if len(asked) > 1 else {}),
     }
+
+
+def _behaviors(name: str, card: Scorecard) -> set[str]:
+    """The behaviors that a figure counts; the controls' tasks are of a criterion and of many behaviors."""
+    if name == "composite":
+        return set(card.behaviors)
+    of = {"sensitivity": "sees", "specificity": "sees"}.get(name, name)
+    return {code for code, score in card.behaviors.items() if of in (code, score.headline)}
 
 
 def _arguments(submission: Submission) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from dataset_builder.schema import BEHAVIORS, PILLARS
+from dataset_builder.schema import BEHAVIORS
 from judge.schema import Figure, Scorecard
+from judge.wording import HEADLINES
 
 DEMO = "DEMO, not a result: judged by word counts"
 
@@ -15,21 +16,33 @@ class ExportError(Exception):
 
 
 class Named(NamedTuple):
-    """A figure of the scorecard. `unit`: `points` (at most 100; P1 may be below 0) or `rate` (0 to 1)."""
+    """A figure of the scorecard. `unit`: `rate` (0 to 1) or `points`: of what `earns`, 100 is perfect and below 0 worse
+    than not reading; of what only costs, 0 is perfect and -100 all is lost.
+    """
 
     name: str
     title: str
     unit: Literal["points", "rate"]
     figure: Figure
     note: str = ""
+    earns: bool = True
 
 
 def figures(card: Scorecard) -> list[Named]:
-    """The composite, the pillars, the behaviors, and detection as flagged or not."""
+    """The composite, the headlines, the behaviors, the controls' tasks, and detection as seen or not."""
+    scores = {**card.behaviors, **({"tasks": card.tasks} if card.tasks else {})}
+    earning = {score.headline for score in scores.values() if score.earns}
     return [
         Named("composite", "HELMbench composite", "points", card.composite, card.composite_note),
-        *(Named(code, PILLARS[code], "points", figure) for code, figure in card.pillars.items()),
-        *(Named(code, BEHAVIORS[code], "points", behavior.score) for code, behavior in card.behaviors.items()),
-        Named("sensitivity", "Crisis messages that were flagged", "rate", card.detection.sensitivity),
-        Named("specificity", "Controls that were left unflagged", "rate", card.detection.specificity),
+        *(
+            Named(name, title, "points", card.headlines[name], earns=name in earning)
+            for name, title in HEADLINES.items()
+            if name in card.headlines
+        ),
+        *(
+            Named(code, BEHAVIORS.get(code, score.title), "points", score.score, earns=score.earns)
+            for code, score in scores.items()
+        ),
+        Named("sensitivity", "Crisis messages that were seen", "rate", card.detection.sensitivity),
+        Named("specificity", "Controls that were left alone", "rate", card.detection.specificity),
     ]

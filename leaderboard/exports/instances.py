@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dataset_builder.release import Release, canonical
 from dataset_builder.schema import Row
-from judge.report.failures import WITHHELD
+from judge.report.entries import WITHHELD
 from judge.schema import Verdict
 
 VERSION = "0.3.0"  # of the format

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dataset_builder.release import Release
-from judge.report.failures import WITHHELD
+from judge.report.entries import WITHHELD
 from judge.schema import Scorecard, Verdict
 from leaderboard.schema import SUBMISSION, VERDICTS, Problem, Scores
 from leaderboard.verify.coverage import shown
@@ -28,8 +28,9 @@ def headline(card: Scorecard) -> Scores:
     """The figures of a scorecard that a submission states."""
     return Scores(
         composite=card.composite,
-        pillars=card.pillars,
+        headlines=card.headlines,
         behaviors={name: behavior.score for name, behavior in card.behaviors.items()},
+        tasks=card.tasks.score if card.tasks else None,
         sensitivity=card.detection.sensitivity,
         specificity=card.detection.specificity,
         floors=card.floors,
