@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dataset_builder.schema import Row
+from helmbench_cli.root import OK
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = Path(os.environ.get("HELMBENCH_BACKENDS") or ROOT)
@@ -61,11 +62,12 @@ def succeeded(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedPro
     return done
 
 
-def judge(folder: Path, dataset: Path, *more: str) -> dict[str, Any]:
-    """The page's command for scoring, and the scorecard that it wrote."""
+def judge(folder: Path, dataset: Path, *more: str, code: int = OK) -> dict[str, Any]:
+    """The page's command for scoring, which ends with this exit code, and the scorecard that it wrote."""
     program = str(Path(sys.executable).with_name(SCORE[0]))
     command = [program, *SCORE[1:], str(folder), "--dataset", str(dataset), *more]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=TIMEOUT, stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=ROOT, timeout=TIMEOUT, stdout=subprocess.DEVNULL)
+    assert done.returncode == code
     card: dict[str, Any] = json.loads(next(folder.rglob("scorecard.json")).read_text(encoding="utf-8"))
     return card
 

@@ -11,6 +11,7 @@ from harness import environment, expected_requests, judge, lost, run
 from local_backends import FEW, SAID, Backend, LocalBackendTests, chatml, finished, folded, two_of_each
 
 from dataset_builder.release import Release
+from helmbench_cli.root import UNANSWERED
 from replies.visible import visible
 
 HF = Backend("hf", chat="hf", reasoning="hf", base="hf", values={}, settings=",dtype=float32")
@@ -87,5 +88,5 @@ def test_what_the_window_cannot_hold_is_named_and_never_cut(
     assert too_long
     assert set(done.results["configs"][task]["metadata"]["over_long"]) == too_long
     assert sorted(done.received) == sorted(text for i, text in chosen.items() if i not in too_long)
-    card = judge(tmp_path / "out", dataset)
+    card = judge(tmp_path / "out", dataset, code=UNANSWERED)
     assert lost(card) == sum(len(opened.rows[i].evaluation) for i in too_long)
