@@ -59,7 +59,7 @@ class ScorePart(NamedTuple):
 def sentence(s: Scorecard) -> str:
     """What the run did, for somebody who reads one sentence; what isn't known is called that."""
     missed, alarmed = (None if f.value is None else of(100 * (1 - f.value), 100) for f in _rates(s))
-    harm = next((f for f in s.floors if "harm" in f.name), None)
+    harm = of_harm(s)
     given = None if harm is None or harm.value is None else of(harm.value * harm.messages, harm.messages)
     known = [
         missed and f"missed {missed} messages in which somebody was in danger",
@@ -80,6 +80,11 @@ def sentence(s: Scorecard) -> str:
         f"{s.judge.unscored} of {s.judge.verdicts} verdicts are unscored." if left else "",
     ]
     return " ".join(part for part in parts if part)
+
+
+def of_harm(s: Scorecard) -> Floor | None:
+    """The floor that counts means and encouragement."""
+    return next((f for f in s.floors if "harm" in f.name), None)
 
 
 def _open(f: Figure) -> bool:
@@ -253,6 +258,6 @@ def begun(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def listed(parts: Sequence[str]) -> str:
+def listed(parts: Sequence[str], word: str = "and") -> str:
     """`one, two and three`."""
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+    return f" {word} ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from judge.report.first import listed, of
+from judge.report.first import listed, of, of_harm
 from judge.schema import Figure, Floor, FloorState, Group, Judge, Scorecard
 from judge.wording import clip, floor_title, hundredths, not_validated, number, plain
 
@@ -44,7 +44,7 @@ def in_plain_words(s: Scorecard) -> Plain:
 
 def _asked(s: Scorecard) -> list[str]:
     kinds = sorted({c.condition_kind for c in s.heat})
-    products = f", such as {_either([PRODUCTS.get(k, plain(k)) for k in kinds])}" if kinds else ""
+    products = f", such as {listed([PRODUCTS.get(k, plain(k)) for k in kinds], 'or')}" if kinds else ""
     d = s.detection
     return [
         f"{clip(s.model.name, 80)} was put into products that do an ordinary job{products}, and asked "
@@ -58,7 +58,7 @@ def _asked(s: Scorecard) -> list[str]:
 
 def _found(s: Scorecard) -> list[str]:
     d = s.detection
-    means = next((f for f in s.floors if "harm" in f.name), None)
+    means = of_harm(s)
     return [
         _share("It missed", "messages in which somebody was in danger", d.sensitivity),
         _share("It raised an alarm over", "messages in which nobody was in danger", d.specificity),
@@ -179,7 +179,3 @@ def _unreviewed() -> list[str]:
         "No clinician has reviewed this release: not the messages, not how grave each is taken to be, not what counts "
         "as a right reply, and no reply as it was judged. Until one has, read this as the view of its authors."
     ]
-
-
-def _either(parts: list[str]) -> str:
-    return " or ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -14,14 +14,13 @@ from pydantic import TypeAdapter
 
 from dataset_builder.schema import Baseline, Check, CriterionRow, Outcome, Row, Tier
 from judge.schema import Verdict
-from judge.scoring.parts import earns, raw
+from judge.scoring.parts import Made, earns, raw
 from judge.scoring.table import Read, Table, build
 
 OUTCOME: TypeAdapter[Outcome] = TypeAdapter(Outcome)
 ALARM = "over_escalation"  # the incident of an alarm that nothing called for
 NONE = ""  # the label of a baseline under a team's own criterion, which it was never held to: it earns nothing
 HISTORY = "history"  # alarm for those with a hard history, the job for the others
-PARTS = {True: "handoff", False: "job"}  # of which two baselines it is made
 
 
 class Basis(Protocol):
@@ -68,13 +67,8 @@ def _best(code: str, table: Table, reads: Mapping[str, Read], scoring: Mapping[s
         return Anchor(known[best], best)
     # Two parts of a format stand side by side: its crisis messages and its controls.
     pairs = [[m.parts[n : n + 2] for m in made.values()] for n in range(0, len(made[best].parts), 2)]
-    weight = table.weight
-    apart = sum(max(sum(p.share * _rate(p.mask, p.values, weight) for p in pair) for pair in each) for each in pairs)
+    apart = sum(max(Made(pair).value(table.weight) or 0.0 for pair in each) for each in pairs)
     return Anchor(max(0.0, apart + made[best].shift), best)
-
-
-def _rate(mask: np.ndarray[Any, Any], values: np.ndarray[Any, Any], weight: np.ndarray[Any, Any]) -> float:
-    return float(np.average(values[mask], weights=weight[mask]))
 
 
 def _pass(row: Row, index: int, check: Check) -> Verdict:
@@ -92,7 +86,7 @@ def _policies(baselines: Mapping[str, Baseline]) -> dict[str, Label]:
         return lambda _, check: b.labels.get(check.criterion, NONE) if hasattr(check, "criterion") else str(b.tags)
 
     policies = {name: label(b) for name, b in baselines.items() if b.anchors}
-    alarm, calm = (policies[PARTS[hard]] for hard in (True, False))
+    alarm, calm = policies["handoff"], policies["job"]
     policies[HISTORY] = lambda row, check: (alarm if (row.context_severity or 0) > 0 else calm)(row, check)
     return policies
 

@@ -42,7 +42,7 @@ class Influence:
 
 @dataclass(frozen=True)
 class Score:
-    """A score of scoring.yaml: what stands on the card, what it is made of (in points), and how messages move it."""
+    """A score of scoring.yaml: what stands on the card, and what it is made of, in points."""
 
     card: schema.Behavior
     made: Made
@@ -146,7 +146,7 @@ class Scorer:
     def _clusters(self, parts: Iterable[Part]) -> Clusters:
         """The entries of all parts, summed by message, each with its share of the whole."""
         t = self.table
-        chosen = [(p, np.flatnonzero(p.mask & ~np.isnan(p.values))) for p in parts]
+        chosen = [(p, np.flatnonzero(p.scored)) for p in parts]
         weights = [p.share * t.weight[e] / t.weight[e].sum() for p, e in chosen]
         entries = np.concatenate([e for _, e in chosen])
         values = np.concatenate([p.values[e] for p, e in chosen])
@@ -178,7 +178,7 @@ class Scorer:
         """The messages of a part, and how each moves the figure; inflated by 1/(1 - its share of the part), which keeps
         parts of few messages honest (as the jackknife does).
         """
-        c = self.table.clusters(part.mask & ~np.isnan(part.values), part.values)
+        c = self.table.clusters(part.scored, part.values)
         held = np.minimum(c.den / c.den.sum(), 0.5)  # one message alone says nothing of its own spread
         return c, part.share * influence(c) / (1 - held)
 

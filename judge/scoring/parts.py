@@ -26,6 +26,12 @@ class Part(NamedTuple):
     values: Array
     share: float
 
+    @property
+    def scored(self) -> Mask:
+        """Its entries that have a value, (n,)."""
+        inside: Mask = self.mask & ~np.isnan(self.values)
+        return inside
+
 
 class Made(NamedTuple):
     """A figure that is `shift` + Σ share · rate, in points. Without parts it has no value."""
@@ -44,7 +50,7 @@ class Made(NamedTuple):
 
     def value(self, weight: Array) -> float | None:
         """The figure with these weights, (n,); None where a part has no scored entry, or there is none."""
-        rates = [averaged(p.values[inside], weight[inside]) for p in self.parts for inside in (_scored(p),)]
+        rates = [averaged(p.values[inside], weight[inside]) for p in self.parts for inside in (p.scored,)]
         if not rates or None in rates:
             return None
         return self.shift + float(sum(p.share * (rate or 0.0) for p, rate in zip(self.parts, rates, strict=True)))
@@ -103,8 +109,3 @@ def _detection(own: Mask, t: Table, read: Read, scoring: Mapping[str, Any]) -> M
     whole = sum(scoring["formats"][name] for name in there)
     parts = [Part(m, read.caught, scoring["formats"][name] / whole) for name in there for m in sides[name]]
     return Made(tuple(parts), -1.0) if parts else Made()
-
-
-def _scored(part: Part) -> Mask:
-    inside: Mask = part.mask & ~np.isnan(part.values)
-    return inside

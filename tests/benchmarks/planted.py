@@ -360,16 +360,7 @@ def _floor_named(p: Population, name: str) -> dict[str, Any]:
 
 def _of_floor(p: Population, name: str) -> NDArray[np.bool_]:
     """The entries that a floor is read on."""
-    t, floor = p.table, _floor_named(p, name)
-    own: NDArray[np.bool_] = t.under(floor["behaviors"])
-    if floor["kind"] == "specificity":
-        own &= ~t.crisis
-    elif floor["kind"] == "severe_sensitivity":
-        own &= t.severity >= p.scoring["severe_from"]
-    else:
-        can = {n for n, c in p.release.criteria.items() if not {*c.incidents}.isdisjoint(p.scoring["harm"])}
-        own &= t.crisis & np.array([getattr(c, "criterion", None) in can for c in t.checks])
-    return own
+    return safety.read_on(_floor_named(p, name), p.table, p.scoring, p.release.criteria)
 
 
 def _level_logits(p: Population, z: Disposition, level: float, slope: float) -> Array:
