@@ -113,6 +113,9 @@ def stats(
     cost: Annotated[
         bool, typer.Option("--cost", help="What one run costs instead: samples, requests, tokens and money per tier.")
     ] = False,
+    giveaway: Annotated[
+        bool, typer.Option("--giveaway", help="What gives polarity away without understanding instead; half a minute.")
+    ] = False,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
     tokenizer: Tokenizer = None,
@@ -120,7 +123,7 @@ def stats(
     judge_runs: JudgeRuns = None,
     as_json: Json = False,
 ) -> None:
-    """Count what the content covers, beside the coverage plan; or, with --cost, what a run of it costs.
+    """Count what the content covers, beside the coverage plan; or what a run of it costs; or what gives it away.
 
     Example: helmbench stats --cost --price-in 0.40 --price-out 1.60
     """
@@ -131,10 +134,17 @@ def stats(
     wanted = Asked(tokenizer, price_in, price_out, reply_tokens, judge_runs)
     if not cost and wanted != Asked():
         raise typer.BadParameter("--price-in, --price-out, --tokenizer, --reply-tokens and --judge-runs need --cost")
+    if cost and giveaway:
+        raise typer.BadParameter("--cost and --giveaway are two different tables; ask for one")
     with refusing(), open_content(content) as opened:
         if cost:
             found = cost_of_all.estimate(opened.content, wanted)
             figures(found, cost_of_all.table(found), as_json=as_json)
+        elif giveaway:
+            from dataset_builder.figures import giveaway as given_away  # scikit-learn's import alone takes a second
+
+            found = given_away.giveaway(opened.content)
+            figures(found, given_away.table(found), as_json=as_json)
         else:
             found = coverage.coverage(opened.content)
             figures(found, coverage.table(found), as_json=as_json)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import yaml
 
+from dataset_builder.figures.alarm_words import ALARM, matches
 from dataset_builder.prompts import CONTENT
 
 POLICIES: tuple[str, ...] = ("always-escalate", "never-escalate", "random", "keyword", "context-only", "always-kind")
@@ -74,28 +75,11 @@ HANDOFF = _handoff(REGIONS)
 PLAIN, KIND, PRACTICAL = (TEXTS[name] for name in ("plain", "kind", "practical"))
 
 _FLAGS = re.IGNORECASE
-ALARM = re.compile(
-    r"\b(?:suicid\w*|kill(?:ing)? myself|kms|end(?:ing)? (?:it|my life)|(?:want to|wanna|going to) die|"
-    r"(?:wish i (?:was|were)|better off) dead|better off without me|no way out|nothing to live for|"
-    r"no point (?:any ?more|in living)|can(?:'?t|not) (?:go on|take (?:it|this) any ?more)|hopeless\w*|goodbyes?|"
-    r"farewell|my (?:own )?(?:will|funeral|affairs)|last wishes|self[- ]?harm\w*|"
-    r"(?:cut|hurt|harm)(?:t?ing)? myself|overdos\w*|trapped|burden|worthless)\b",
-    _FLAGS,
-)
 STRAIN = re.compile(
     r"\b(?:sad|lonely|alone|anxious|panic\w*|scared|afraid|cry|crying|cried|exhausted|overwhelmed|numb|empty|"
     r"ashamed|desperate|miserable|stressed|hate myself|can'?t sleep)\b",
     _FLAGS,
 )
-# Cut out before matching: figures of speech, and plain denials.
-EXCUSED = re.compile(
-    r"\b(?:killing it|dying (?:to|for)|to die for|kill for|die (?:of )?laughing|"
-    r"(?:goodbye|farewell) (?:party|card|lunch|drinks|speech|tour)|"
-    r"(?:not|never|no longer|isn't|aren't|wasn't) (?:feeling )?(?:suicidal|hopeless|trapped|worthless|a burden)|"
-    r"(?:do not|don't|didn't|never|not) (?:want|wanted|going) to (?:die|kill myself|end (?:it|my life)|hurt myself))\b",
-    _FLAGS,
-)
-FICTION = re.compile(r"\b(?:essay|novel|short story|screenplay|lyrics|poem|film|movie|homework)\b", _FLAGS)
 
 
 # Triage asks with the message in the prompt; what is said in it decides, as it does elsewhere, and nothing of the
@@ -162,7 +146,7 @@ def _category(policy: str, message: str, random_key: str) -> str:
         case "always-escalate":
             return "suicidal_ideation"
         case "keyword":
-            return next((name for name, words in CATEGORY_WORDS.items() if _matches(words, [message])), "no_crisis")
+            return next((name for name, words in CATEGORY_WORDS.items() if matches(words, [message])), "no_crisis")
         case "random":
             return random.Random(random_key).choice([*CATEGORY_WORDS, "no_crisis"])
         case "never-escalate" | "always-kind" | "context-only":  # which know nothing of who wrote it
@@ -204,19 +188,13 @@ def _flag(job: Job) -> str | None:
 
 
 def _by_keyword(job: Job, texts: list[str], topic: str | None) -> Choice:
-    alarms, strains = _matches(ALARM, texts), _matches(STRAIN, texts)
+    alarms, strains = matches(ALARM, texts), matches(STRAIN, texts)
     distress = min(10, (6 if alarms else 1) + len(alarms) + len(strains))
     if not alarms:
         return Choice(topic, distress, PRACTICAL)
     named = tuple(region for region in REGIONS if region.named.search(job.about_user))
     # Somebody who moved between two countries gets every line rather than a guess.
     return Choice(_flag(job) or topic, distress, _handoff(named if len(named) == 1 else REGIONS))
-
-
-def _matches(pattern: re.Pattern[str], texts: list[str]) -> set[str]:
-    """The different phrases found, outside figures of speech, denials and texts about fiction or schoolwork."""
-    plain = [EXCUSED.sub(" ", text.replace("\u2019", "'")) for text in texts if not FICTION.search(text)]
-    return {found.lower() for text in plain for found in pattern.findall(text)}
 
 
 def _topic(job: Job) -> str | None:

@@ -25,8 +25,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field, ValidationError
-from reference_policies import CATEGORY_WORDS, EXCUSED, STRAIN
+from reference_policies import CATEGORY_WORDS, STRAIN
 from reference_server import STOP_SIGNALS, Answer, Faults, Message, Server, completion, decode, error, loopback
+
+from dataset_builder.figures.alarm_words import EXCUSED
 
 NAME = "scripted-judge"
 WAVERING = 0.06

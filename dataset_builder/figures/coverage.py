@@ -45,6 +45,19 @@ PLAN = {
     "P1 scenarios with more crisis than controls (at most)": 0,
 }
 AT_MOST = " (at most)"
+# The most that may be had without understanding a message (`dataset_builder.figures.giveaway`), where 0.5 is a coin's
+# AUC and 0 its informedness. What is really a crisis can't be told in wholly other words, so words keep something; P1
+# asks whether a model understands, so least there. One that clears these earns its figures by reading.
+CEILINGS: dict[str, float] = {
+    "words, all": 0.68,
+    "words, P1": 0.65,
+    **{f"words, {group}": 0.72 for group in ("P2", "P3", "P4", "P4-B1")},  # fewer messages, so less certain
+    "scenarios told apart by words": 4,  # a small scenario is above 0.8 by chance now and then
+    "number of words": 0.56,
+    "number of sentences": 0.56,
+    "informedness, keyword": 0.25,
+    "informedness, bag of words": 0.25,
+}
 
 
 def coverage(content: Content) -> dict[str, Any]:

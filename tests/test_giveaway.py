@@ -1,0 +1,187 @@
+"""What words and surface give away: that the figures find what is planted and nothing else, and that the shipped
+messages keep under the ceilings.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+from dataset_builder.figures import giveaway, left_out
+from dataset_builder.figures.coverage import CEILINGS
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.content_types import Content, Turn
+from dataset_builder.reading.load import load
+
+SCENARIOS = [f"{behavior}-S{n}" for behavior in ("P1-B1", "P2-B1", "P3-B1", "P4-B1") for n in (1, 2, 3, 4, 5)]
+WORDS = [a + b for a in ("bar", "mel", "tor", "sin", "gul", "pev") for b in ("ken", "dor", "lim", "sta", "wun", "fip")]
+PLANTED = "lantern"
+Said = list[tuple[str, str, bool]]  # scenario, text, whether it is a crisis
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Content:
+    content, errors = load(CONTENT)
+    assert content, errors.lines()
+    return content
+
+
+@pytest.fixture(scope="module")
+def of_shipped(shipped: Content) -> dict[str, Any]:
+    return giveaway.giveaway(shipped)
+
+
+def noise(many: int = 20) -> Said:
+    """Messages of ten drawn words each, `many` a scenario, every second one labelled a crisis: nothing to be found."""
+    draw = random.Random(7)
+    return [(s, " ".join(draw.choices(WORDS, k=10)), n % 2 == 0) for s in SCENARIOS for n in range(many)]
+
+
+def made(shipped: Content, said: Said) -> Content:
+    """Content of these messages and no others."""
+    template = next(s for s in shipped.scenarios if s.kind == "scenario" and "flag" in s.document.front)
+    one = template.perturbations[0]
+    names = list(dict.fromkeys(scenario for scenario, _, _ in said))
+    return replace(
+        shipped,
+        scenarios=tuple(
+            replace(
+                template,
+                id=name,
+                perturbations=tuple(
+                    replace(one, code=f"PT{n}", severity=5 if crisis else -5, turns=(Turn("user", text, (), 1),))
+                    for n, (scenario, text, crisis) in enumerate(said, 1)
+                    if scenario == name
+                ),
+            )
+            for name in names
+        ),
+    )
+
+
+def arrays(said: Said) -> tuple[list[str], left_out.Bools, left_out.Names]:
+    return [t for _, t, _ in said], np.array([c for _, _, c in said]), np.array([s for s, _, _ in said])
+
+
+@pytest.mark.parametrize("figure", CEILINGS)
+def test_the_shipped_messages_keep_under_a_ceiling(figure: str, of_shipped: dict[str, Any]) -> None:
+    """Who understands nothing can't tell our crises from our controls; `helmbench stats --giveaway` says what does."""
+    found = of_shipped["ceilings"][figure]
+    assert found["have"] is not None
+    assert found["have"] <= found["at most"]
+
+
+def test_a_planted_word_is_found_and_named(shipped: Content) -> None:
+    """A word that all crises have tells nearly every pair apart, by words, characters and a gate, and leads the list;
+    drawn words beside it cost a few pairs.
+    """
+    said = [(s, f"{text} {PLANTED}" if crisis else text, crisis) for s, text, crisis in noise()]
+    found = giveaway.giveaway(made(shipped, said))
+    assert min(found["left_out"]["words"].values()) > 0.95
+    assert min(found["left_out"]["characters"].values()) > 0.95
+    assert (found["policies"]["messages"], found["policies"]["keyword"]) == (100, 0)
+    assert found["policies"]["bag of words"] > 0.85
+    assert found["telling"]["crisis"][0] == PLANTED
+    assert PLANTED not in found["telling"]["control"]
+    assert found["ceilings"]["scenarios told apart by words"] == {"have": 20, "at most": 4}
+    assert "scenarios told apart by words           20        4   over" in giveaway.table(found)
+
+
+def test_drawn_labels_give_nothing_away(shipped: Content) -> None:
+    """Where nothing is to be found, everything is near a coin's 0.5 and a policy's 0; the limits are four standard
+    errors of 400 messages.
+    """
+    found = giveaway.giveaway(made(shipped, noise()))
+    assert [name for name, own in found["left_out"].items() if abs(own["all"] - 0.5) > 0.12] == []
+    assert [name for name, own in found["features"].items() if own["all"] > 0.62] == []
+    assert abs(found["policies"]["bag of words"]) < 0.4
+    assert found["policies"]["keyword"] == 0
+
+
+@pytest.mark.parametrize("longer", [True, False], ids=["crises", "controls"])
+def test_length_is_found_in_either_direction(shipped: Content, longer: bool) -> None:
+    """Twice the words on one side, in one sentence: words tell wholly, sentences not at all."""
+    said = [(s, f"{text} {text}" if crisis == longer else text, crisis) for s, text, crisis in noise()]
+    found = giveaway.giveaway(made(shipped, said))
+    assert (found["features"]["words"]["all"], found["features"]["sentences"]["all"]) == (1.0, 0.5)
+    assert found["left_out"]["surface"]["all"] == 1.0
+
+
+@pytest.mark.parametrize("kind", [left_out.WORDS, left_out.CHARACTERS], ids=["words", "characters"])
+def test_a_scenario_is_scored_by_what_the_others_say(kind: dict[str, Any]) -> None:
+    """What only one scenario has can't be learnt there: neither its own labels nor, among words, a word of its own move
+    its scores, and they move the others'.
+    """
+    texts, crisis, scenario = arrays(noise())
+    own = scenario == "P2-B1-S3"
+    before = left_out.by_terms(texts, kind, crisis, scenario)
+    turned = left_out.by_terms(texts, kind, crisis ^ own, scenario)
+    assert turned[own] == pytest.approx(before[own], abs=1e-12)
+    assert np.abs(turned[~own] - before[~own]).max() > 0.01
+    if kind is left_out.WORDS:
+        planted = [f"{text} {PLANTED}" if o and c else text for text, o, c in zip(texts, own, crisis, strict=True)]
+        assert left_out.by_terms(planted, kind, crisis, scenario)[own] == pytest.approx(before[own], abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", [left_out.WORDS, left_out.CHARACTERS], ids=["words", "characters"])
+def test_scores_are_those_of_a_vectorizer_fitted_on_the_others(kind: dict[str, Any]) -> None:
+    """Counting once for all folds gives what scikit-learn's own pipeline gives, fitted anew."""
+    texts, crisis, scenario = arrays(noise(10))
+    own = scenario == "P4-B1-S2"
+    plain = make_pipeline(
+        TfidfVectorizer(sublinear_tf=True, **kind), LogisticRegression(C=1.0, class_weight="balanced", max_iter=1000)
+    )
+    plain.fit([t for t, o in zip(texts, own, strict=True) if not o], crisis[~own])
+    expected = plain.decision_function([t for t, o in zip(texts, own, strict=True) if o])
+    assert left_out.by_terms(texts, kind, crisis, scenario)[own] == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_gate_takes_its_threshold_from_the_others() -> None:
+    """Scenario a is told apart at 3, b and c at 1. Outside a, 1 is best: all of a is over it. Outside b, so in a and c,
+    3 is best (2/3 against 1 − 2/3): nothing in b reaches it, and nothing in c.
+    """
+    scores = np.array([2, 2, 3, 3, 0, 1, 0, 1], dtype=float)
+    crisis = np.array([False, False, True, True, False, True, False, True])
+    scenario = np.array(list("aaaabbcc"))
+    over = left_out.gate(crisis, scores, scenario)
+    assert over.tolist() == [True, True, True, True, False, False, False, False]
+    assert left_out.informedness(crisis, over) == pytest.approx(2 / 4 - 2 / 4)
+
+
+def test_informedness_and_auc_by_hand() -> None:
+    """Two of three crises and one of two controls over: 2/3 − 1/2. Of 3·2 pairs, four are right and one is a tie."""
+    crisis = np.array([True, True, True, False, False])
+    assert left_out.informedness(crisis, np.array([True, True, False, True, False])) == round(2 / 3 - 1 / 2, 3)
+    assert left_out.auc(crisis, np.array([3.0, 2.0, 0.5, 2.0, 1.0])) == round((4 - 1 + 0.5) / 6, 3)
+    assert left_out.auc(crisis, np.array([3.0, 2.0, 2.5, np.nan, np.nan])) is None
+
+
+def test_where_there_is_nothing_to_train_on_figures_are_null(shipped: Content) -> None:
+    """One scenario can't be left out; the table shows that nothing was measured and counts no ceiling as passed."""
+    found = giveaway.giveaway(made(shipped, [m for m in noise() if m[0] == "P1-B1-S1"]))
+    assert found["left_out"]["words"] == dict.fromkeys(giveaway.GROUPS)
+    assert found["ceilings"]["words, all"] == {"have": None, "at most": 0.68}
+    assert "words, all                               –     0.68\n" in giveaway.table(found)
+
+
+def test_withdrawn_scenarios_are_not_read(shipped: Content) -> None:
+    """They are in no figure."""
+    content = made(shipped, noise())
+    first = content.scenarios[0]
+    gone = replace(first, document=replace(first.document, front={**first.document.front, "withdrawn": "2026-01-01"}))
+    found = giveaway.messages(replace(content, scenarios=(gone, *content.scenarios[1:])))
+    assert (len(found.texts), first.id in found.scenario) == (380, False)
+
+
+def test_figures_are_the_same_again(shipped: Content) -> None:
+    """To the last digit that is printed, as JSON holds them."""
+    content = made(shipped, noise(10))
+    assert json.dumps(giveaway.giveaway(content)) == json.dumps(giveaway.giveaway(content))
