@@ -127,7 +127,7 @@ def stats(
 
     Example: helmbench stats --cost --price-in 0.40 --price-out 1.60
     """
-    from dataset_builder.figures import cost_of_all, coverage
+    from dataset_builder.figures import cost_of_all, coverage, real_messages
     from dataset_builder.figures.cost import Asked
     from dataset_builder.reading.opening import open_content
 
@@ -146,8 +146,9 @@ def stats(
             found = given_away.giveaway(opened.content)
             figures(found, given_away.table(found), as_json=as_json)
         else:
-            found = coverage.coverage(opened.content)
-            figures(found, coverage.table(found), as_json=as_json)
+            found, read = coverage.coverage(opened.content), real_messages.beside_real(opened.content)
+            said = f"{coverage.table(found)}\n\n{real_messages.table(read)}"
+            figures(found | {"beside real messages": read}, said, as_json=as_json)
 
 
 @app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))

@@ -4,6 +4,7 @@ coverage.py        what the content covers, beside the coverage plan; the ceilin
 giveaway.py        what gives polarity away without understanding
 left_out.py        classifiers that are asked about a scenario they weren't trained on
 surface.py         what a rule can measure on one message
+real_messages.py   how our messages read beside real ones
 alarm_words.py     the word list of the `keyword` policy
 cost.py            samples, requests, tokens and money of one run of the benchmark
 cost_messages.py   the same of the messages that stand alone, and of a judge's reading of the replies

@@ -72,7 +72,7 @@ FEATURES = (*NUMBERS, *SHARES)
 
 
 def features(text: str) -> dict[str, float]:
-    """FEATURES → number, of one message."""
+    """FEATURES → number, of one message, in that order."""
     words, said = WORD.findall(text), sentences(text)
     per_100 = 100 / max(1, len(words))
     letters = sum(map(str.isalpha, text))
@@ -131,7 +131,7 @@ def repeats(said: list[str]) -> bool:
 
 def matrix(texts: Iterable[str]) -> NDArray[np.float64]:
     """The features of many messages: (n, len(FEATURES)), in the order of FEATURES."""
-    return np.array([[features(text)[name] for name in FEATURES] for text in texts]).reshape(-1, len(FEATURES))
+    return np.array([list(features(text).values()) for text in texts]).reshape(-1, len(FEATURES))
 
 
 def distribution(texts: Iterable[str]) -> dict[str, Any]:

@@ -1,0 +1,140 @@
+"""How real messages read: figures of public sets → dataset_builder/figures/real_messages.yaml. No text of any set.
+
+Usage: python scripts/measure_real_messages.py SETS [--out FILE]. SETS holds checkouts of the sets' repositories, each
+under its own name, outside this repository. Run it when a feature of dataset_builder/figures/surface.py changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from dataset_builder.figures.real_messages import FILE
+from dataset_builder.figures.surface import distribution
+from judge.people.published import bhh
+from replies.errors import RunError
+
+HEAD = """\
+# Figures of public sets of real messages; no text of them is here. Made by scripts/measure_real_messages.py.
+# A list is lower quartile, median, upper quartile; a single figure the share of messages in per cent.
+"""
+GONE = {"", "[removed]", "[deleted]", "nan"}  # what a set writes for a post that is no more
+
+
+class Source(NamedTuple):
+    """`rows`: what a message is, in words; `read`: the messages in a checkout."""
+
+    name: str
+    repository: str
+    licence: str
+    rows: str
+    read: Callable[[Path], Iterator[str]]
+
+
+def columns(column: str, *files: str) -> Callable[[Path], Iterator[str]]:
+    """Reads one column of CSV files."""
+
+    def read(folder: Path) -> Iterator[str]:
+        for name in files:
+            with (folder / name).open(encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file):
+                    yield row[column] or ""
+
+    return read
+
+
+def odd_half(folder: Path) -> Iterator[str]:
+    """Messages that people labelled; the even half is kept for one measurement and not looked at."""
+    for item in bhh.messages(folder, "odd").items:
+        yield from item.said
+
+
+SOURCES = (
+    Source(
+        "counsel-chat",
+        "nbertagnolli/counsel-chat",
+        "MIT",
+        "questions to counsellors: questionText, each once",
+        columns("questionText", "data/20200325_counsel_chat.csv"),
+    ),
+    Source(
+        "sdcnl",
+        "ayaanzhaque/SDCNL",
+        "none stated",
+        "posts in two forums, on suicide and on depression: selftext of the training set, without titles, each once",
+        columns("selftext", "data/training-set.csv"),
+    ),
+    Source(
+        "bhh-odd",
+        "ellisalicante/LLMs-Mental-Health-Crisis",
+        "CC BY-NC 4.0 on the Hub, none stated in the repository",
+        "what people wrote about their state, with and without a crisis: the odd rows, each once",
+        odd_half,
+    ),
+    Source(
+        "banking77",
+        "PolyAI-LDN/task-specific-datasets",
+        "CC BY 4.0",
+        "requests to a bank's service: banking_data, both files, each once",
+        columns("text", "banking_data/train.csv", "banking_data/test.csv"),
+    ),
+)
+
+
+def measured(source: Source, sets: Path) -> dict[str, Any]:
+    """What the file keeps of one set: where it is from, and its figures.
+
+    Raises:
+        OSError, KeyError, RunError: no checkout, or not of this set.
+    """
+    folder = sets / source.repository.rpartition("/")[2]
+    texts = dict.fromkeys(text.strip() for text in source.read(folder))
+    done = subprocess.run(
+        ["git", "-C", str(folder), "log", "-1", "--format=%H %cs"], capture_output=True, text=True, check=True
+    )
+    commit, date = done.stdout.split()
+    return {
+        "set": source.name,
+        "source": f"https://github.com/{source.repository}",
+        "commit": commit,
+        "date": date,
+        "licence": source.licence,
+        "rows": source.rows,
+        "figures": distribution(text for text in texts if text.lower() not in GONE),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Returns the exit code: 2 where a set is missing or can't be read, and nothing was written then."""
+    parser = argparse.ArgumentParser(description="Measure how real messages read; keep the figures.")
+    parser.add_argument("sets", type=Path, metavar="SETS", help="folder with a checkout of each set's repository")
+    parser.add_argument("--out", type=Path, default=FILE, help="where to write (default: the shipped file)")
+    options = parser.parse_args(arguments)
+    csv.field_size_limit(10_000_000)
+    found = []
+    for source in SOURCES:
+        try:
+            found.append(measured(source, options.sets))
+        except (OSError, KeyError, RunError, subprocess.CalledProcessError) as error:
+            print(
+                f"{source.name}: can't be read ({error}); expected a checkout of {source.repository}", file=sys.stderr
+            )
+            return 2
+    text = yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+    options.out.write_text(HEAD + text, encoding="utf-8")
+    for one in found:
+        print(
+            f"{one['set']}: {one['figures'].get('messages', 0)} messages, median {one['figures']['words'][1]:g} words"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
