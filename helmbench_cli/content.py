@@ -114,7 +114,7 @@ def stats(
         bool, typer.Option("--cost", help="What one run costs instead: samples, requests, tokens and money per tier.")
     ] = False,
     giveaway: Annotated[
-        bool, typer.Option("--giveaway", help="What gives polarity away without understanding instead; half a minute.")
+        bool, typer.Option("--giveaway", help="What gives polarity away to who understands nothing instead.")
     ] = False,
     price_in: PriceIn = None,
     price_out: PriceOut = None,

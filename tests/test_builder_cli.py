@@ -232,6 +232,20 @@ def test_stats_never_hide_a_gap(home: Path) -> None:
     assert any(line.endswith("of 30 lines fall short") for line in lines)
 
 
+def test_stats_of_what_gives_it_away_are_null_where_nothing_can_be_left_out(home: Path) -> None:
+    """One scenario of controls: no figure, no ceiling passed, and exit 0; --cost is another table."""
+    done = run(home, "stats", "--giveaway", "--json", "--content", "content")
+    figures = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (figures["messages"], figures["crisis"], figures["telling"]) == (3, 0, {"crisis": [], "control": []})
+    assert figures["ceilings"]["words, all"] == {"have": None, "at most": 0.68}
+    printed = run(home, "stats", "--giveaway", "--content", "content").stdout
+    assert "0 of 11 ceilings are passed; 0 of 11 could be measured" in printed
+    both = run(home, "stats", "--giveaway", "--cost")
+    assert (both.returncode, both.stdout) == (2, "")
+    assert "--cost and --giveaway" in both.stderr
+
+
 def test_no_command_is_a_usage_error(tmp_path: Path) -> None:
     """The exit code of a wrong call, and the usage line under the name that was called."""
     done = run(tmp_path)
