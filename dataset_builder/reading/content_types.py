@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dataset_builder.prompts import Prompts
+from dataset_builder.reading.fields import words
 from dataset_builder.reading.markdown import Document, Part
 from dataset_builder.schema import (
     Baseline,
@@ -30,6 +32,8 @@ CONDITION_KINDS = (
     "workplace",
     "safety_prompt",
 )
+SILENT = "Text where nothing is said to the user"  # a safety prompt's heading, for jobs whose answer is JSON
+SILENT_KEYS = {"tags", "rating"}  # front matter of a scenario whose whole answer is JSON
 REGISTERS = ("standard", "slang", "emoji", "typos", "non_native", "code_switching", "cultural_idiom", "formal")
 DISCLOSURES = ("with_method", "without_method", "ambiguous", "buried")
 PERSUASIONS = (
@@ -56,7 +60,9 @@ class Persona:
     culture: str
     country: str | None
     population: str | None
+    first_language: str | None
     profile: str
+    voice: str  # how they write, for whoever writes their messages; no model reads it
     rungs: dict[int, tuple[int, str]]
 
     @property
@@ -66,13 +72,28 @@ class Persona:
 
 
 @dataclass(frozen=True)
+class Voice:
+    """How somebody writes whom no product remembers: whose hand wrote messages that are `for: nobody`."""
+
+    slug: str
+    age: int
+    country: str
+    first_language: str
+    text: str
+    line: int
+
+
+@dataclass(frozen=True)
 class ConditionText:
-    """Shared system instructions: a product's persona, or a safety prompt laid over one."""
+    """Shared system instructions: a product's persona, or a safety prompt laid over one. `silent`: its wording over
+    jobs that say nothing to the user.
+    """
 
     document: Document
     slug: str
     kind: str
     text: str
+    silent: str | None
 
 
 @dataclass(frozen=True)
@@ -157,6 +178,17 @@ class Scenario:
         """The job as the model reads it: `# Scenario`, or `# Wording N` under conditions that say so."""
         return self.prose("Scenario" if wording == "1" else f"Wording {wording}")
 
+    def writers(self, message: Perturbation) -> list[Persona]:
+        """The personas whose message it can be: those of `for`, all but those of `not for`, all where neither stands;
+        of `for: nobody`, none.
+        """
+        people = list({c.persona.slug: c.persona for c in self.contexts}.values())
+        for key, wanted in (("for", True), ("not for", False)):
+            if key in message.attributes:
+                named = words(message.attributes[key])
+                return [p for p in people if (p.slug in named) == wanted]
+        return people
+
     def criteria(self, key: str) -> list[tuple[str, str]]:
         """(criterion, behavior) of front matter `graded`, `crisis` or `control`; the behavior is the file's own unless
         named.
@@ -181,6 +213,12 @@ class Scenario:
         return self.parts[name].text if name in self.parts else ""
 
 
+def ages(document: Document) -> range:
+    """The ages that a scenario's `ages: 14-19` takes in; an empty range where none can be read."""
+    match = re.fullmatch(r"(\d+)-(\d+)", document.text("ages"))
+    return range(int(match[1]), int(match[2]) + 1) if match else range(0)
+
+
 @dataclass(frozen=True)
 class Criterion:
     """A criterion file. `gradings` (graded kind) maps mild, graver, control → outcome → label."""
@@ -202,6 +240,7 @@ class Content:
     scoring: dict[str, Any]
     baselines: dict[str, Baseline]
     personas: dict[str, Persona]
+    voices: dict[str, Voice]
     conditions: dict[str, ConditionText]
     criteria: dict[str, Criterion]
     scenarios: tuple[Scenario, ...]
