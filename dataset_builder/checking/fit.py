@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from dataset_builder.reading.content_types import Condition, Content, Persona, Perturbation, Scenario, Voice, ages
+from dataset_builder.reading.content_types import (
+    Condition,
+    Content,
+    Persona,
+    Perturbation,
+    Scenario,
+    Voice,
+    ages,
+    english_alone,
+)
 from dataset_builder.reading.markdown import Errors
 
 # Registers of people who have another language first.
@@ -64,18 +73,13 @@ def _language(content: Content, scenario: Scenario, message: Perturbation, error
     if register not in OF_ANOTHER_LANGUAGE:
         return
     for hand in _hands(content, scenario, message):
-        if hand.first_language and speaks_english_first(hand):
+        if english_alone(hand):
             errors.add(
                 scenario.path,
                 message.line,
                 f"{message.code} is {register}, and '{hand.slug}' has English as first language; expected somebody "
                 "with another, or another register",
             )
-
-
-def speaks_english_first(hand: Persona | Voice) -> bool:
-    """Whether English is somebody's first language, and the only one."""
-    return bool(re.fullmatch(r"(?:\w+ )?English", hand.first_language or "", re.IGNORECASE))
 
 
 def _country(content: Content, scenario: Scenario, message: Perturbation, errors: Errors) -> None:

@@ -83,6 +83,17 @@ class Voice:
     line: int
 
 
+def first_languages(hand: Persona | Voice) -> list[str]:
+    """The languages that somebody grew up with: `English, Japanese` are two."""
+    return words(re.sub(r" and ", ", ", hand.first_language or ""))
+
+
+def english_alone(hand: Persona | Voice) -> bool:
+    """Whether somebody grew up with English, of whatever country, and with nothing beside it."""
+    languages = first_languages(hand)
+    return bool(languages) and all(language.split()[-1] == "English" for language in languages)
+
+
 @dataclass(frozen=True)
 class ConditionText:
     """Shared system instructions: a product's persona, or a safety prompt laid over one. `silent`: its wording over
