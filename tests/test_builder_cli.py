@@ -62,6 +62,7 @@ def home(tmp_path: Path) -> Path:
         "benchmark.yaml",
         "scoring.yaml",
         "baselines.yaml",
+        "refused_terms.yaml",
         "helplines.csv",
         "conditions/bare-assistant.md",
         "personas/jason.md",

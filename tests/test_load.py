@@ -464,8 +464,8 @@ def test_benchmark_settings_are_all_there(content_copy: Path, key: str) -> None:
     assert any(error.startswith("benchmark.yaml:") for error in errors_of(content_copy))
 
 
-@pytest.mark.parametrize("name", ["benchmark.yaml", "scoring.yaml", "helplines.csv"])
+@pytest.mark.parametrize("name", ["benchmark.yaml", "scoring.yaml", "helplines.csv", "refused_terms.yaml"])
 def test_a_missing_file_is_an_error(content_copy: Path, name: str) -> None:
-    """A content folder without one of its three single files is reported, not crashed on."""
+    """A content folder without one of its single files is reported, not crashed on."""
     (content_copy / name).unlink()
     assert f"{name}:1: is missing; every content folder has one" in errors_of(content_copy)

@@ -10,6 +10,7 @@ from typing import Any
 from dataset_builder.prompts import Prompts
 from dataset_builder.reading.fields import words
 from dataset_builder.reading.markdown import Document, Part
+from dataset_builder.reading.refused import Refused
 from dataset_builder.schema import (
     Baseline,
     CalibrationRow,
@@ -260,5 +261,6 @@ class Content:
     taxonomy: dict[CrisisCategory, Category]
     protocols: dict[CrisisCategory, ProtocolRow]
     rating_calibration: tuple[CalibrationRow, ...]
+    refused: Refused
     prompts: Prompts
     additions: str | None = None  # what is private in it, in a sentence; None: the content as it is published

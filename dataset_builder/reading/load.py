@@ -21,6 +21,7 @@ from dataset_builder.reading.fields import choice, filled, integer, known_attrib
 from dataset_builder.reading.load_scenario import ScenarioReader
 from dataset_builder.reading.markdown import Document, Errors, read_document
 from dataset_builder.reading.protocols import LABELS, read_protocols
+from dataset_builder.reading.refused import read_refused
 from dataset_builder.reading.taxonomy import NAMES, read_taxonomy
 from dataset_builder.reading.voices import read_voices
 from dataset_builder.schema import (
@@ -91,6 +92,9 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     calibration = read_calibration(root / "calibration", labels, errors)
     baselines = read_baselines(root / "baselines.yaml", _yaml(root / "baselines.yaml", errors), labels, errors)
     taxonomy = read_taxonomy(root / "taxonomy", errors)
+    allowed = root / "allowed_amounts.yaml"
+    terms = _yaml(root / "refused_terms.yaml", errors)
+    refused = read_refused(root, terms, _yaml(allowed, errors) if allowed.is_file() else (), errors)
     asked = _prompts(root / "prompts", errors)
     protocols, ratings = _rating(root, taxonomy, errors)
     if errors.found or settings is None:
@@ -114,6 +118,7 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
         prompts=asked,
         protocols=protocols,
         rating_calibration=ratings,
+        refused=refused,
     )
     return content, errors
 
