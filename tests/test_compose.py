@@ -179,9 +179,8 @@ def test_nothing_of_a_voice_reaches_a_model(content_copy: Path) -> None:
     for path in (content_copy / "personas").glob("*.md"):
         text = path.read_text(encoding="utf-8").split("# Voice")[0].rstrip("\n")
         path.write_text(f"{text}\n# Voice\nXylographs on an old telephone.\n", encoding="utf-8")
-    (content_copy / "voices.md").write_text(
-        "# dov (age 34; country IL; first_language Hebrew)\nXylographs at night.\n", encoding="utf-8"
-    )
+    with (content_copy / "voices.md").open("a", encoding="utf-8") as handle:
+        handle.write("# dov (age 34; country IL; first_language Hebrew)\nXylographs at night.\n")
     text = SMALL.replace("for: nobody", "for: nobody; voice: dov")
     (content_copy / "scenarios" / "P4-B2-S1.md").write_text(text, encoding="utf-8")
     content, errors = load(content_copy)
