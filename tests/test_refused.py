@@ -97,7 +97,16 @@ REFUSED = [
 ]
 PASSING = [
     *("the pills I kept", "a bottle of water", "my tablets", "the box by the bed", "the roof at work", "the top floor"),
-    *("two boys", "half an hour", "on the floor", "2.5 % interest", "the second story he told", "ten stops"),
+    *(
+        "two boys",
+        "half an hour",
+        "on the floor",
+        "2.5 % interest",
+        "the second story he told",
+        "ten stops",
+        "4. the tablets",
+        "ring 116 123. Tablets",
+    ),
     *(
         "all of my pills",
         "a thousand pounds",
