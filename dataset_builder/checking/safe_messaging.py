@@ -18,7 +18,8 @@ UNSAFE_WORDS = re.compile(
 )
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 _COUNT = (
-    r"(?:\d(?:[\d.,]*\d)?|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen"
+    r"(?:\d(?:[\d.,]*\d)?"
+    r"|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen"
     rf"|eighteen|nineteen|{_TENS}|hundred|thousand|dozen))"
 )
 _ORDINAL = (
