@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,9 @@ def small_content(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for path in (root / folder).glob("*.*"):
             if path.stem not in used:
                 path.unlink()
+    heard = {p.attributes.get("voice") for s in kept for p in s.perturbations}
+    head, *voices = re.split(r"(?m)^(?=# )", (root / "voices.md").read_text(encoding="utf-8"))
+    (root / "voices.md").write_text(head + "".join(v for v in voices if v.split()[1] in heard), encoding="utf-8")
     calibrated = {r.id for r in content.calibration if r.criterion in used}
     for path in (root / "calibration" / "readings").glob("*.jsonl"):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)

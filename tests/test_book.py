@@ -73,6 +73,7 @@ def test_everything_that_is_asked_stands_on_the_page(content: Content, page: str
             for turn in message.turns:
                 assert re.sub(r"\s+", " ", turn.text or "").strip() in text, f"{scenario.id}-{message.code}"
     for persona in content.personas.values():
+        assert re.sub(r"\s+", " ", persona.voice).strip() in text, persona.slug
         assert all(re.sub(r"\s+", " ", told).strip() in text for _, told in persona.rungs.values()), persona.slug
     for condition in content.conditions.values():
         assert re.sub(r"\s+", " ", condition.text).strip() in text, condition.slug
@@ -292,7 +293,7 @@ def test_contributings_example_error_is_what_a_copied_template_prints(content_co
     text = (content_copy / "TEMPLATE.md").read_text(encoding="utf-8").replace("P1-B1-S99", name)
     copy.write_text(text, encoding="utf-8")
     assert load(content_copy)[1].lines() == []
-    copy.write_text(text.replace("# PT1 (severity 6)", "# PT1 (severity 0)"), encoding="utf-8")
+    copy.write_text(text.replace("# PT1 (severity 6", "# PT1 (severity 0"), encoding="utf-8")
     assert load(content_copy)[1].lines() == [f"{copy}:{line}: {message}"]
 
 

@@ -186,7 +186,8 @@ def repeat(root: Path, code: str, attribute: str) -> None:
     match = re.search(rf"# {code} \((severity \d).*\n(.*\n)", text)
     assert match
     (root / HANDOFF).write_text(
-        text.replace(match[0], f"# {code}99 ({match[1]}{attribute})\n{match[2]}{match[0]}"), encoding="utf-8"
+        text.replace(match[0], f"# {code}99 ({match[1]}; for: nobody{attribute})\n{match[2]}{match[0]}"),
+        encoding="utf-8",
     )
 
 

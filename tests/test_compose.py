@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from dataset_builder.composing.compose import compose, diagonal
+from dataset_builder.composing.messages import messages
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 from dataset_builder.schema import GradedCheck, Row
@@ -49,6 +50,7 @@ Letter from nobody.
 # PT3 (severity -4; for: harold)
 Harold's own.
 """
+JSON_KEYS = "tags: [YES, NO]\nflag: [YES]\ncontrol: ["
 
 
 def compose_of(root: Path) -> list[Row]:
@@ -71,7 +73,9 @@ def small(content_copy: Path) -> dict[str, Row]:
         "---\nid: bare-assistant\nkind: assistant\n---\n# Text\nBe helpful.\n", encoding="utf-8"
     )
     (content_copy / "conditions" / "safety-prompt.md").write_text(
-        "---\nid: safety-prompt\nkind: safety_prompt\n---\n# Text\nBe safe.\n", encoding="utf-8"
+        "---\nid: safety-prompt\nkind: safety_prompt\n---\n# Text\nBe safe.\n"
+        "# Text where nothing is said to the user\nMark it.\n",
+        encoding="utf-8",
     )
     person = (
         "---\nid: jason\nage: 19\ngender: man\nculture: any\ncountry: US\n---\n# Profile\nName: "
@@ -146,6 +150,48 @@ def test_a_row_says_who_and_under_what(small: dict[str, Row]) -> None:
         -7,
         "no_crisis",
     )
+
+
+def test_not_for_is_everybody_else(content_copy: Path) -> None:
+    """What isn't Jason's goes with all others whom the product remembers, and never with nobody."""
+    text = SMALL.replace("register: typos)", "register: typos; not for: jason)")
+    (content_copy / "scenarios" / "P4-B2-S1.md").write_text(text, encoding="utf-8")
+    rows = [row for row in compose_of(content_copy) if row.message_key == "P4-B2-S1-PT1"]
+    assert {row.persona for row in rows} == {"harold"}
+
+
+@pytest.mark.parametrize(("keys", "text"), [("control: [", "Be safe."), (JSON_KEYS, "Mark it.")])
+def test_a_safety_prompt_asks_for_no_words_where_none_are_read(content_copy: Path, keys: str, text: str) -> None:
+    """Over a job whose answer is JSON stands the safety prompt's other wording, and only there."""
+    (content_copy / "conditions" / "safety-prompt.md").write_text(
+        "---\nid: safety-prompt\nkind: safety_prompt\n---\n# Text\nBe safe.\n"
+        "# Text where nothing is said to the user\nMark it.\n",
+        encoding="utf-8",
+    )
+    (content_copy / "scenarios" / "P4-B2-S1.md").write_text(SMALL.replace("control: [", keys), encoding="utf-8")
+    said = {row.messages[0].content for row in compose_of(content_copy) if row.id.startswith("P4-B2-S1-C2-")}
+    assert said
+    assert all(f"\n\n{text}\n\nThe job." in (system or "") for system in said)
+
+
+def test_nothing_of_a_voice_reaches_a_model(content_copy: Path) -> None:
+    """How somebody writes is for whoever writes for them: no row, config or profile holds a word of it."""
+    for path in (content_copy / "personas").glob("*.md"):
+        text = path.read_text(encoding="utf-8").split("# Voice")[0].rstrip("\n")
+        path.write_text(f"{text}\n# Voice\nXylographs on an old telephone.\n", encoding="utf-8")
+    with (content_copy / "voices.md").open("a", encoding="utf-8") as handle:
+        handle.write("# dov (age 34; country IL; first_language Hebrew)\nXylographs at night.\n")
+    text = SMALL.replace("for: nobody", "for: nobody; voice: dov")
+    (content_copy / "scenarios" / "P4-B2-S1.md").write_text(text, encoding="utf-8")
+    content, errors = load(content_copy)
+    assert content, errors.lines()
+    assert (content.personas["jason"].voice, content.voices["dov"].text) == (
+        "Xylographs on an old telephone.",
+        "Xylographs at night.",
+    )
+    everything = [row.model_dump_json() for row in (*compose(content), *messages(content))]
+    assert everything
+    assert not [row for row in everything if re.search("xylograph|hebrew|dov", row, re.IGNORECASE)]
 
 
 def test_arms_point_from_with_to_without(small: dict[str, Row]) -> None:

@@ -151,17 +151,18 @@ def test_countries_are_spread_over_the_registry(release: Release) -> None:
     assert not [m.id for m in release.messages.values() if m.country and m.id not in authored and m.register_ in placed]
 
 
+def head(root: Path, code: str, attributes: str) -> int:
+    """Gives a message of LETTER another heading; returns its line."""
+    (old,) = re.findall(rf"(?m)^# {code} .*$", (root / LETTER).read_text(encoding="utf-8"))
+    return edit(root, LETTER, old, f"# {code} ({attributes})")
+
+
 def test_attributes_reach_the_message(content_copy: Path) -> None:
     """A message that can't stand alone is gone; a country, a signal and a probe are kept, and the country is said."""
     before = composed(content_copy)
-    edit(content_copy, LETTER, "# PT7 (severity 10)", "# PT7 (severity 10; alone: no)")
-    edit(
-        content_copy,
-        LETTER,
-        "# PT4 (severity 6; signal: indirect)",
-        "# PT4 (severity 6; signal: indirect; probe: letter; country: GH)",
-    )
-    edit(content_copy, LETTER, "# PT21 (severity -8)", "# PT21 (severity -8; probe: letter)")
+    edit(content_copy, LETTER, "# PT7 (severity 10", "# PT7 (severity 10; alone: no")
+    head(content_copy, "PT4", "severity 6; signal: indirect; probe: letter; country: GH; for: nobody")
+    edit(content_copy, LETTER, "# PT21 (severity -8", "# PT21 (severity -8; probe: letter")
     found = composed(content_copy)
     assert before.keys() - found.keys() == {"P1-B1-S1-PT7"}
     crisis, control = found["P1-B1-S1-PT4"], found["P1-B1-S1-PT21"]
@@ -178,7 +179,7 @@ def test_attributes_reach_the_message(content_copy: Path) -> None:
 
 def test_an_outside_or_withdrawn_message_has_no_place(content_copy: Path) -> None:
     """A crisis of none of the six kinds has no protocol; a withdrawn scenario asks nothing."""
-    edit(content_copy, LETTER, "# PT7 (severity 10)", "# PT7 (severity 10; crisis_category: outside_taxonomy)")
+    edit(content_copy, LETTER, "# PT7 (severity 10", "# PT7 (severity 10; crisis_category: outside_taxonomy")
     assert "P1-B1-S1-PT7" not in composed(content_copy)
     edit(content_copy, STRESS, "\ntitle: ", "\nwithdrawn: yes\ntitle: ")
     assert not any(i.startswith("P4-B2-S1") for i in composed(content_copy))
@@ -188,18 +189,18 @@ def test_an_outside_or_withdrawn_message_has_no_place(content_copy: Path) -> Non
     ("old", "new", "error"),
     [
         (
-            "# PT7 (severity 10)",
-            "# PT7 (severity 10; probe: one)",
+            "# PT7 (severity 10",
+            "# PT7 (severity 10; probe: one",
             "probe 'one' is PT7 crisis; expected exactly two, one crisis and one control",
         ),
         (
-            "# PT7 (severity 10)",
-            "# PT7 (severity 10; country: ZZ)",
+            "# PT7 (severity 10",
+            "# PT7 (severity 10; country: ZZ",
             "country ZZ has no tier A or B row in helplines.csv and a name; expected one of AT, AU, ",
         ),
         (
-            "# PT7 (severity 10)",
-            "# PT7 (severity 10; probe: one; alone: no)",
+            "# PT7 (severity 10",
+            "# PT7 (severity 10; probe: one; alone: no",
             "PT7 is half of a probe, and doesn't stand alone; expected a message of config",
         ),
     ],
@@ -217,7 +218,7 @@ def test_a_country_without_a_name_is_a_finding_and_no_crash(
     content_copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`check` says so, and the book, which shows drafts, shows this one."""
-    line = edit(content_copy, LETTER, "# PT7 (severity 10)", "# PT7 (severity 10; country: XX)")
+    line = edit(content_copy, LETTER, "# PT7 (severity 10", "# PT7 (severity 10; country: XX")
     assert main(["check", "--content", str(content_copy)]) == 1
     assert f"{LETTER}:{line}: country XX has no tier A or B row" in capsys.readouterr().err
     assert main(["book", "--content", str(content_copy), "--out", str(content_copy.parent / "book.html")]) == 0
@@ -225,8 +226,8 @@ def test_a_country_without_a_name_is_a_finding_and_no_crash(
 
 def test_two_crises_are_no_probe(content_copy: Path) -> None:
     """A pair that is alarming on both sides shows neither error."""
-    edit(content_copy, LETTER, "# PT7 (severity 10)", "# PT7 (severity 10; probe: one)")
-    line = edit(content_copy, LETTER, "# PT4 (severity 6; signal: indirect)", "# PT4 (severity 6; probe: one)")
+    edit(content_copy, LETTER, "# PT7 (severity 10", "# PT7 (severity 10; probe: one")
+    line = head(content_copy, "PT4", "severity 6; probe: one; for: nobody")
     assert findings(content_copy) == [
         f"{LETTER}:{line}: probe 'one' is PT4 crisis, PT7 crisis; expected exactly two, one crisis and one control"
     ]

@@ -28,7 +28,7 @@ def errors_of(root: Path) -> list[str]:
 
 # An edit whose error begins with the last string, at the line where the edit stands. An empty one: any error there.
 CASES = {
-    "unknown key": (P1, "title:", "titel:", "unknown key 'titel'; did you mean 'title'? expected one of control, "),
+    "unknown key": (P1, "title:", "titel:", "unknown key 'titel'; did you mean 'title'? expected one of ages, "),
     "id is not the file's name": (
         P1,
         "id: P1-B1-S1",
@@ -69,26 +69,26 @@ CASES = {
     ),
     "severity too high": (
         P1,
-        "# PT7 (severity 10)",
-        "# PT7 (severity 11)",
+        "# PT7 (severity 10",
+        "# PT7 (severity 11",
         "severity is '11'; expected a whole number from -10 to 10",
     ),
     "severity no number": (
         P1,
-        "# PT7 (severity 10)",
-        "# PT7 (severity high)",
+        "# PT7 (severity 10",
+        "# PT7 (severity high",
         "severity is 'high'; expected a whole number from -10 to 10",
     ),
     "severity 0": (
         P1,
-        "# PT7 (severity 10)",
-        "# PT7 (severity 0)",
+        "# PT7 (severity 10",
+        "# PT7 (severity 0",
         "severity is 0; expected 1 to 10 for a crisis message, -1 to -10 for a control",
     ),
     "severity missing": (
         P1,
-        "# PT7 (severity 10)",
-        "# PT7",
+        "# PT7 (severity 10",
+        "# PT7 (register: slang",
         "heading '# PT7' lacks 'severity'; expected '# PT7 (severity …)'",
     ),
     "difficulty too high": (
@@ -170,6 +170,38 @@ CASES = {
         "# PT1 (severity 9; for: meera",
         "for is 'meera'; expected one of michel, nobody, suki",
     ),
+    "not for a stranger": (
+        P1,
+        "# PT1 (severity 9; for: nobody",
+        "# PT1 (severity 9; not for: meera",
+        "not for is 'meera'; expected one of michel, suki",
+    ),
+    "not for nobody": (
+        P1,
+        "# PT1 (severity 9; for: nobody",
+        "# PT1 (severity 9; not for: nobody",
+        "not for is 'nobody'; expected one of michel, suki",
+    ),
+    "for and not for": (
+        P1,
+        "# PT1 (severity 9; for: nobody",
+        "# PT1 (severity 9; for: suki; not for: michel",
+        "has both 'for' and 'not for'; expected one of them",
+    ),
+    "not for all": (
+        P1,
+        "# PT1 (severity 9; for: nobody",
+        "# PT1 (severity 9; not for: michel, suki",
+        "'not for' leaves nobody of this scenario; expected 'for: nobody'",
+    ),
+    "nobody beside somebody": (
+        P1,
+        "# PT1 (severity 9; for: nobody",
+        "# PT1 (severity 9; for: nobody, suki",
+        "'for' names nobody beside somebody; expected 'for: nobody' alone",
+    ),
+    "ages of one": (P1, "tags: [", "ages: 14\ntags: [", "ages is '14'; expected youngest-oldest, as in 14-19"),
+    "countries": (P1, "tags: [", "countries: [GB, Ghana]\ntags: [", "'Ghana' in countries; expected two-letter ISO"),
     "unknown signal": (
         P1,
         "# PT7 (severity 10",
@@ -247,7 +279,7 @@ CASES = {
         "personas/ama.md",
         "# 2 (",
         "# 1 (",
-        "unexpected heading '# 1'; expected '# Profile' or '# 1 (severity …)', each number once",
+        "unexpected heading '# 1'; expected '# Profile', '# Voice' or '# 1 (severity …)', each once",
     ),
     "condition's kind": (
         "conditions/johora.md",
@@ -361,6 +393,25 @@ def test_a_missing_part_is_an_error(content_copy: Path) -> None:
     assert errors_of(content_copy) == [f"{P1}:1: '# Not tested' is missing; every scenario has one"]
 
 
+def test_only_a_safety_prompt_has_a_second_text(content_copy: Path) -> None:
+    """A product speaks in one wording; a safety prompt has one more, for jobs that say nothing to the user."""
+    edit(content_copy, "conditions/johora.md", "# Text\n", "# Text where nothing is said to the user\nX.\n# Text\n")
+    assert errors_of(content_copy) == [
+        "conditions/johora.md:1: expected the headings ['Text'] and no others ('# Text where nothing is said to the "
+        "user' only of a safety prompt)"
+    ]
+
+
+def test_a_silent_jobs_safety_prompt_has_a_wording_for_it(content_copy: Path) -> None:
+    """A prompt that tells a model to speak never stands above a job that takes nothing but JSON."""
+    path = content_copy / "conditions" / "safety-prompt.md"
+    path.write_text(path.read_text(encoding="utf-8").split("# Text where")[0], encoding="utf-8")
+    found = errors_of(content_copy)
+    assert [line.split(":")[0] for line in found] == [P4] * 3
+    assert all("the answer is JSON, and 'safety-prompt' has no wording for that; expected '# Text where" in line
+               for line in found)  # fmt: skip
+
+
 def test_criterion_parts_stand_in_order(content_copy: Path) -> None:
     """The judge reads labels first, what is not judged second, the neutral pair last."""
     edit(content_copy, GRADED, "# Outcomes", "# Neutral pair first")
@@ -389,7 +440,7 @@ def test_a_checkpoint_below_an_empty_line_keeps_its_line(content_copy: Path) -> 
 def test_errors_of_all_files_come_at_once(content_copy: Path) -> None:
     """A run reports one slip in each of six files, not the first one only."""
     slips = [
-        (P1, "# PT7 (severity 10)", "# PT7 (severity 0)"),
+        (P1, "# PT7 (severity 10", "# PT7 (severity 0"),
         (TALK, "## Reply (acts-at-once: P2-B1 severity 8)", "## Reply (acts at once)"),
         ("personas/ama.md", "age: 29", "age: 12"),
         ("conditions/johora.md", "kind: roleplay", "kind: play"),
@@ -413,8 +464,8 @@ def test_benchmark_settings_are_all_there(content_copy: Path, key: str) -> None:
     assert any(error.startswith("benchmark.yaml:") for error in errors_of(content_copy))
 
 
-@pytest.mark.parametrize("name", ["benchmark.yaml", "scoring.yaml", "helplines.csv"])
+@pytest.mark.parametrize("name", ["benchmark.yaml", "scoring.yaml", "helplines.csv", "refused_terms.yaml"])
 def test_a_missing_file_is_an_error(content_copy: Path, name: str) -> None:
-    """A content folder without one of its three single files is reported, not crashed on."""
+    """A content folder without one of its single files is reported, not crashed on."""
     (content_copy / name).unlink()
     assert f"{name}:1: is missing; every content folder has one" in errors_of(content_copy)

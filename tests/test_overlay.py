@@ -42,6 +42,7 @@ def base(tmp_path: Path) -> Path:
         "benchmark.yaml",
         "scoring.yaml",
         "baselines.yaml",
+        "refused_terms.yaml",
         "helplines.csv",
         "conditions/bare-assistant.md",
         "personas/jason.md",

@@ -78,6 +78,8 @@ def says(message: Perturbation, people: dict[str, str]) -> list[str]:
         if {"crisis_category", "crisis_category_2"} & a.keys()
         else "",
         _writers(a["for"], people) if "for" in a else "",
+        f"Can be from anybody but {_names(a['not for'], people)}" if "not for" in a else "",
+        f"In the voice of {a['voice']}, whom no product remembers" if "voice" in a else "",
     ]
     return [text for text in noted if text]
 
@@ -85,7 +87,11 @@ def says(message: Perturbation, people: dict[str, str]) -> list[str]:
 def _writers(slugs: str, people: dict[str, str]) -> str:
     if slugs.strip() == "nobody":
         return "The product remembers nobody"
-    return f"Can only be from {any_of([people.get(s.strip(), s.strip()) for s in slugs.split(',')])}"
+    return f"Can only be from {_names(slugs, people)}"
+
+
+def _names(slugs: str, people: dict[str, str]) -> str:
+    return any_of([people.get(s.strip(), s.strip()) for s in slugs.split(",")])
 
 
 def any_of(names: list[str], word: str = "or") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from dataset_builder.checking.fit import fits
 from dataset_builder.checking.likeness import near_duplicates
 from dataset_builder.checking.safe_messaging import safe
 from dataset_builder.checking.telltales import tells
@@ -34,6 +35,7 @@ def check(content: Content, rows: list[Row], errors: Errors) -> None:
         _judged(scenario, errors)
         _ratings(scenario, errors)
     _young_people(content, errors)
+    fits(content, errors)
     _everything_is_used(content, errors)
     near_duplicates(content, errors)
     safe(content, errors)
@@ -156,6 +158,10 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
         ("condition", {k: v.document for k, v in content.conditions.items()}, used_texts),
         ("criterion", {k: v.document for k, v in content.criteria.items()}, used_criteria),
     ]
+    used_voices = {p.attributes.get("voice") for s in content.scenarios for p in s.perturbations}
+    for slug in content.voices.keys() - used_voices:
+        path, line = content.root / "voices.md", content.voices[slug].line
+        errors.add(path, line, f"no message has 'voice: {slug}'; use it or remove it")
     for what, documents, used in shared:
         for slug in documents.keys() - used:
             errors.add(documents[slug].path, 1, f"no scenario uses this {what}; use it or remove it")

@@ -109,7 +109,7 @@ def _settings(root: Path, public: Content, errors: Errors) -> _Settings | None:
 
 
 def _scenarios(public: Content, root: Path, errors: Errors) -> list[Scenario]:
-    reader = ScenarioReader(public.root, public.personas, public.conditions, public.criteria)
+    reader = ScenarioReader(public.root, public.personas, public.conditions, public.criteria, public.voices)
     taken = {s.id for s in public.scenarios}
     found: list[Scenario] = []
     for folder, read in (("scenarios", reader.scenario), ("conversations", reader.conversation)):

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
-from dataset_builder.reading.fields import words
 from dataset_builder.reading.load_scenario import criterion_check
 from dataset_builder.schema import ABOUT_USER, CHECK, Check, Message, Row, Tier
 
@@ -91,14 +90,14 @@ def contexts_key(contexts: tuple[Context | None, ...]) -> tuple[str | None, ...]
 
 
 def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, ...]:
-    """The user contexts that a message can belong to: all, those of the personas in `for`, or none (`for: nobody`).
+    """The user contexts that a message can belong to: those of its writers, or none (`for: nobody`).
 
     A letter to grown-up children can't come from the 22-year-old whom the product remembers: a prompt that contradicts
     itself would measure confusion. Nor does a control near the line stand beside a grave history: there a careful
     helper might well look in on the person, and either answer would be marked wrong by some.
     """
-    wanted = message.attributes.get("for")
-    contexts = [c for c in scenario.contexts if wanted is None or c.persona.slug in words(wanted)]
+    writers = {persona.slug for persona in scenario.writers(message)}
+    contexts = [c for c in scenario.contexts if c.persona.slug in writers]
     if NEAR_THE_LINE <= message.severity < 0:
         contexts = [c for c in contexts if c.severity < GRAVE]
     return tuple(contexts) or (None,)

@@ -6,6 +6,7 @@ left_out.py        classifiers that are asked about a scenario they weren't trai
 surface.py         what a rule can measure on one message
 real_messages.py   how our messages read beside real ones
 alarm_words.py     the word list of the `keyword` policy
+hands.py           who wrote the messages: voices, countries, languages
 cost.py            samples, requests, tokens and money of one run of the benchmark
 cost_messages.py   the same of the messages that stand alone, and of a judge's reading of the replies
 cost_of_all.py     both together

@@ -13,6 +13,7 @@ import numpy as np
 from dataset_builder import jsonl
 from dataset_builder.composing import messages as compose_messages
 from dataset_builder.composing.compose import samples
+from dataset_builder.figures import hands
 from dataset_builder.reading.content_types import Content, Perturbation, Scenario
 from dataset_builder.schema import BEHAVIORS
 
@@ -88,6 +89,7 @@ def coverage(content: Content) -> dict[str, Any]:
         "registers": dict(Counter(p.attributes.get("register", "standard") for _, p in messages)),
         "categories": dict(Counter(s.category(p) for s, p in messages)),
         "standing alone": _alone(content),
+        "voices": hands.voices(content, messages),
         "median words": statistics.median(len(p.words.split()) for _, p in messages),
         "countries without an always-open line": without_line(content),
     }
@@ -267,6 +269,7 @@ def table(figures: dict[str, Any]) -> str:
         + f"; median {figures['median words']:.0f} words",
         *(f"{what}: {_counts(sorted(figures[what].items()))}" for what in ("registers", "categories")),
     ]
+    lines += hands.lines(figures["voices"])
     alone = figures["standing alone"]
     lines.append(
         f"messages that stand alone: {alone['messages']}, {alone['lite']} of them in lite; "

@@ -2,6 +2,8 @@
 
 markdown.py        one file → front matter and parts, with line numbers; the collection of errors
 fields.py          readers of single fields
+refused.py         what no text may hold, as hashes, and what only looks like it
+voices.py          how people write whom no product remembers
 content_types.py   what the files hold once read
 signing.py         what a `review:` line is: a draft, or who signed which words
 load_scenario.py   a scenario or a conversation, against the shared texts that it points to

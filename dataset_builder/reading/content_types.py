@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dataset_builder.prompts import Prompts
+from dataset_builder.reading.fields import words
 from dataset_builder.reading.markdown import Document, Part
+from dataset_builder.reading.refused import Refused
 from dataset_builder.schema import (
     Baseline,
     CalibrationRow,
@@ -30,6 +33,8 @@ CONDITION_KINDS = (
     "workplace",
     "safety_prompt",
 )
+SILENT = "Text where nothing is said to the user"  # a safety prompt's heading, for jobs whose answer is JSON
+SILENT_KEYS = {"tags", "rating"}  # front matter of a scenario whose whole answer is JSON
 REGISTERS = ("standard", "slang", "emoji", "typos", "non_native", "code_switching", "cultural_idiom", "formal")
 DISCLOSURES = ("with_method", "without_method", "ambiguous", "buried")
 PERSUASIONS = (
@@ -56,7 +61,9 @@ class Persona:
     culture: str
     country: str | None
     population: str | None
+    first_language: str | None
     profile: str
+    voice: str  # how they write, for whoever writes their messages; no model reads it
     rungs: dict[int, tuple[int, str]]
 
     @property
@@ -66,13 +73,39 @@ class Persona:
 
 
 @dataclass(frozen=True)
+class Voice:
+    """How somebody writes whom no product remembers: whose hand wrote messages that are `for: nobody`."""
+
+    slug: str
+    age: int
+    country: str
+    first_language: str
+    text: str
+    line: int
+
+
+def first_languages(hand: Persona | Voice) -> list[str]:
+    """The languages that somebody grew up with: `English, Japanese` are two."""
+    return words(re.sub(r" and ", ", ", hand.first_language or ""))
+
+
+def english_alone(hand: Persona | Voice) -> bool:
+    """Whether somebody grew up with English, of whatever country, and with nothing beside it."""
+    languages = first_languages(hand)
+    return bool(languages) and all(language.split()[-1] == "English" for language in languages)
+
+
+@dataclass(frozen=True)
 class ConditionText:
-    """Shared system instructions: a product's persona, or a safety prompt laid over one."""
+    """Shared system instructions: a product's persona, or a safety prompt laid over one. `silent`: its wording over
+    jobs that say nothing to the user.
+    """
 
     document: Document
     slug: str
     kind: str
     text: str
+    silent: str | None
 
 
 @dataclass(frozen=True)
@@ -157,6 +190,17 @@ class Scenario:
         """The job as the model reads it: `# Scenario`, or `# Wording N` under conditions that say so."""
         return self.prose("Scenario" if wording == "1" else f"Wording {wording}")
 
+    def writers(self, message: Perturbation) -> list[Persona]:
+        """The personas whose message it can be: those of `for`, all but those of `not for`, all where neither stands;
+        of `for: nobody`, none.
+        """
+        people = list({c.persona.slug: c.persona for c in self.contexts}.values())
+        for key, wanted in (("for", True), ("not for", False)):
+            if key in message.attributes:
+                named = words(message.attributes[key])
+                return [p for p in people if (p.slug in named) == wanted]
+        return people
+
     def criteria(self, key: str) -> list[tuple[str, str]]:
         """(criterion, behavior) of front matter `graded`, `crisis` or `control`; the behavior is the file's own unless
         named.
@@ -181,6 +225,12 @@ class Scenario:
         return self.parts[name].text if name in self.parts else ""
 
 
+def ages(document: Document) -> range:
+    """The ages that a scenario's `ages: 14-19` takes in; an empty range where none can be read."""
+    match = re.fullmatch(r"(\d+)-(\d+)", document.text("ages"))
+    return range(int(match[1]), int(match[2]) + 1) if match else range(0)
+
+
 @dataclass(frozen=True)
 class Criterion:
     """A criterion file. `gradings` (graded kind) maps mild, graver, control → outcome → label."""
@@ -202,6 +252,7 @@ class Content:
     scoring: dict[str, Any]
     baselines: dict[str, Baseline]
     personas: dict[str, Persona]
+    voices: dict[str, Voice]
     conditions: dict[str, ConditionText]
     criteria: dict[str, Criterion]
     scenarios: tuple[Scenario, ...]
@@ -210,5 +261,6 @@ class Content:
     taxonomy: dict[CrisisCategory, Category]
     protocols: dict[CrisisCategory, ProtocolRow]
     rating_calibration: tuple[CalibrationRow, ...]
+    refused: Refused
     prompts: Prompts
     additions: str | None = None  # what is private in it, in a sentence; None: the content as it is published

@@ -16,12 +16,14 @@ from dataset_builder import prompts
 from dataset_builder.prompts import CONTENT, Prompts
 from dataset_builder.reading.baselines import read_baselines
 from dataset_builder.reading.calibration import read_calibration
-from dataset_builder.reading.content_types import CONDITION_KINDS, ConditionText, Content, Criterion, Persona
+from dataset_builder.reading.content_types import CONDITION_KINDS, SILENT, ConditionText, Content, Criterion, Persona
 from dataset_builder.reading.fields import choice, filled, integer, known_attributes, known_keys
 from dataset_builder.reading.load_scenario import ScenarioReader
 from dataset_builder.reading.markdown import Document, Errors, read_document
 from dataset_builder.reading.protocols import LABELS, read_protocols
+from dataset_builder.reading.refused import read_refused
 from dataset_builder.reading.taxonomy import NAMES, read_taxonomy
+from dataset_builder.reading.voices import read_voices
 from dataset_builder.schema import (
     CalibrationRow,
     Category,
@@ -53,7 +55,8 @@ class _Settings(Strict):
     tiers: _Tiers
 
 
-PERSONA_KEYS = {"id", "age", "gender", "culture", "country", "population"}
+PERSONA_KEYS = {"id", "age", "gender", "culture", "country", "population", "first_language"}
+PERSONA_PARTS = ("Profile", "Voice")
 CRITERION_KEYS = {
     "id",
     "kind",
@@ -78,7 +81,8 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     personas = {p.slug: p for p in _each(root / "personas", _persona, errors)}
     texts = {c.slug: c for c in _each(root / "conditions", _condition_text, errors)}
     criteria = {c.row.criterion: c for c in _each(root / "criteria", _criterion, errors)}
-    reader = ScenarioReader(root, personas, texts, criteria)
+    voices = read_voices(root / "voices.md", errors)
+    reader = ScenarioReader(root, personas, texts, criteria, voices)
     scenarios = [
         *_each(root / "scenarios", reader.scenario, errors),
         *_each(root / "conversations", reader.conversation, errors),
@@ -88,6 +92,9 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     calibration = read_calibration(root / "calibration", labels, errors)
     baselines = read_baselines(root / "baselines.yaml", _yaml(root / "baselines.yaml", errors), labels, errors)
     taxonomy = read_taxonomy(root / "taxonomy", errors)
+    allowed = root / "allowed_amounts.yaml"
+    terms = _yaml(root / "refused_terms.yaml", errors)
+    refused = read_refused(root, terms, _yaml(allowed, errors) if allowed.is_file() else (), errors)
     asked = _prompts(root / "prompts", errors)
     protocols, ratings = _rating(root, taxonomy, errors)
     if errors.found or settings is None:
@@ -101,6 +108,7 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
         scoring=scoring,
         baselines=baselines,
         personas=personas,
+        voices=voices,
         conditions=texts,
         criteria=criteria,
         scenarios=tuple(sorted(scenarios, key=lambda s: s.id)),
@@ -110,6 +118,7 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
         prompts=asked,
         protocols=protocols,
         rating_calibration=ratings,
+        refused=refused,
     )
     return content, errors
 
@@ -174,10 +183,10 @@ def _persona(document: Document, errors: Errors) -> Persona | None:
     if not known_keys(document, PERSONA_KEYS, ["id", "age", "gender", "culture"], errors):
         return None
     rungs: dict[int, tuple[int, str]] = {}
-    profile = ""
+    prose: dict[str, str] = {}
     for part in document.parts:
-        if part.name == "Profile":
-            profile = filled(part, path, errors)
+        if part.name in PERSONA_PARTS and part.name not in prose:
+            prose[part.name] = filled(part, path, errors)
         elif part.name.isdigit() and int(part.name) not in rungs:
             known_attributes(part, {"severity"}, ["severity"], path, errors)
             severity = integer(part.attributes.get("severity", "0"), -10, 10, "severity", path, part.line, errors)
@@ -186,7 +195,7 @@ def _persona(document: Document, errors: Errors) -> Persona | None:
             errors.add(
                 path,
                 part.line,
-                f"unexpected heading '# {part.name}'; expected '# Profile' or '# 1 (severity …)', each number once",
+                f"unexpected heading '# {part.name}'; expected '# Profile', '# Voice' or '# 1 (severity …)', each once",
             )
     age = integer(document.text("age"), 13, 110, "age", path, document.front_lines["age"], errors)
     country = document.text("country") or None
@@ -197,7 +206,8 @@ def _persona(document: Document, errors: Errors) -> Persona | None:
             f"country is '{country}'; expected a two-letter ISO 3166 code such as AU",
         )
     return Persona(document, document.text("id"), age, document.text("gender"), document.text("culture"), country,
-                   document.text("population") or None, profile, rungs)  # fmt: skip
+                   document.text("population") or None, document.text("first_language") or None,
+                   prose.get("Profile", ""), prose.get("Voice", ""), rungs)  # fmt: skip
 
 
 def _condition_text(document: Document, errors: Errors) -> ConditionText | None:
@@ -205,10 +215,12 @@ def _condition_text(document: Document, errors: Errors) -> ConditionText | None:
         return None
     path = document.path
     kind = choice(document.text("kind"), CONDITION_KINDS, "kind", path, document.front_lines["kind"], errors)
-    if [p.name for p in document.parts] != ["Text"]:
-        errors.add(path, 1, "expected exactly one heading, '# Text'")
+    allowed = ["Text", SILENT] if kind == "safety_prompt" else ["Text"]
+    if [p.name for p in document.parts] not in (["Text"], allowed):
+        errors.add(path, 1, f"expected the headings {allowed} and no others ('# {SILENT}' only of a safety prompt)")
         return None
-    return ConditionText(document, document.text("id"), kind, filled(document.parts[0], path, errors))
+    texts = [filled(part, path, errors) for part in document.parts]
+    return ConditionText(document, document.text("id"), kind, texts[0], texts[1] if texts[1:] else None)
 
 
 def _criterion(document: Document, errors: Errors) -> Criterion | None:

@@ -11,6 +11,8 @@ from dataset_builder.reading.content_types import (
     DISCLOSURES,
     PERSUASIONS,
     REGISTERS,
+    SILENT,
+    SILENT_KEYS,
     Condition,
     ConditionText,
     Context,
@@ -19,6 +21,8 @@ from dataset_builder.reading.content_types import (
     Perturbation,
     Scenario,
     Turn,
+    Voice,
+    ages,
 )
 from dataset_builder.reading.fields import choice, filled, integer, known_attributes, known_keys, words
 from dataset_builder.reading.markdown import Document, Errors, Part, closest
@@ -26,11 +30,11 @@ from dataset_builder.reading.signing import NOTES, check_review
 from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory, Signal
 
 SCENARIO_KEYS = {"id", "title", "job", "review", "sources", "crisis_category", "crisis_category_2", "tags", "flag",
-                 "rating", "graded", "crisis", "control", "language", "withdrawn"}  # fmt: skip
+                 "rating", "graded", "crisis", "control", "language", "withdrawn", "ages", "countries"}  # fmt: skip
 SCENARIO_PARTS = {"Scenario", "Rationale", "Judgement calls", "Not tested"}
 ALONE = {"signal", "alone", "probe", "country"}  # what is said of a message for the config `messages`
 PERTURBATION_KEYS = {"severity", "register", "clarity", "disclosure", "persuasion", "tags", "accepted", "rating",
-                     "crisis_category", "crisis_category_2", "pair_of", "for", *ALONE}  # fmt: skip
+                     "crisis_category", "crisis_category_2", "pair_of", "for", "not for", "voice", *ALONE}  # fmt: skip
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "register": REGISTERS,
@@ -48,9 +52,14 @@ class ScenarioReader:
     """Reads scenario files against the shared texts they point to."""
 
     def __init__(
-        self, root: Path, personas: dict[str, Persona], texts: dict[str, ConditionText], criteria: dict[str, Criterion]
+        self,
+        root: Path,
+        personas: dict[str, Persona],
+        texts: dict[str, ConditionText],
+        criteria: dict[str, Criterion],
+        voices: dict[str, Voice],
     ) -> None:
-        self.personas, self.texts, self.criteria = personas, texts, criteria
+        self.personas, self.texts, self.criteria, self.voices = personas, texts, criteria, voices
         self.errors = Errors()
         # A shared file with errors of its own is known all the same: one slip is one error.
         self.files = {
@@ -83,7 +92,7 @@ class ScenarioReader:
             if prose:
                 filled(part, path, errors)
             elif re.fullmatch(r"C\d+", code):
-                conditions += self._condition(part, code, path)
+                conditions += self._condition(part, code, document)
             elif re.fullmatch(r"U\d+", code):
                 contexts += self._context(part, code, path)
             elif re.fullmatch(r"PT\d+", part.name):
@@ -113,6 +122,13 @@ class ScenarioReader:
         for key in ("crisis_category", "crisis_category_2"):
             if key in document.front:
                 choice(document.text(key), get_args(CrisisCategory), key, path, where[key], errors)
+        if "ages" in document.front and not ages(document):
+            errors.add(path, where["ages"], f"ages is '{document.text('ages')}'; expected youngest-oldest, as in 14-19")
+        for country in document.words("countries"):
+            if not re.fullmatch(r"[A-Z]{2}", country):
+                errors.add(
+                    path, where["countries"], f"'{country}' in countries; expected two-letter ISO 3166 codes such as AU"
+                )
         for tag in document.words("flag"):
             choice(tag, document.words("tags"), "flag", path, where["flag"], errors)
         for key in ("graded", "crisis", "control"):
@@ -170,8 +186,8 @@ class ScenarioReader:
                 path, line, f"criterion '{slug}' is {self.criteria[slug].row.kind}; expected a {kind} one here"
             )
 
-    def _condition(self, part: Part, code: str, path: Path) -> list[Condition]:
-        errors = self.errors
+    def _condition(self, part: Part, code: str, document: Document) -> list[Condition]:
+        path, errors = document.path, self.errors
         known_attributes(part, {"difficulty", "pairs", "kind", "wording"}, ["difficulty"], path, errors)
         difficulty = integer(part.attributes.get("difficulty", "0"), 0, 10, "difficulty", path, part.line, errors)
         slugs = [s.strip() for s in part.name.removeprefix(code).split("+") if s.strip()]
@@ -191,6 +207,13 @@ class ScenarioReader:
                 "prompt added by '+'",
             )
             return []
+        silent = bool(SILENT_KEYS & document.front.keys())
+        if silent and safety and safety[0].silent is None:
+            errors.add(
+                path,
+                part.line,
+                f"the answer is JSON, and '{safety[0].slug}' has no wording for that; expected '# {SILENT}' there",
+            )
         kind = (
             personas[0].kind
             if personas
@@ -203,7 +226,7 @@ class ScenarioReader:
                 difficulty=difficulty,
                 kind=kind,
                 text=personas[0].text if personas else part.text.strip(),
-                safety_prompt=safety[0].text if safety else None,
+                safety_prompt=((safety[0].silent if silent else None) or safety[0].text) if safety else None,
                 pairs=part.attributes.get("pairs"),
                 wording=part.attributes.get("wording", "1"),
                 line=part.line,
@@ -245,11 +268,7 @@ class ScenarioReader:
             if key in attributes:
                 choice(attributes[key], allowed, key, path, part.line, errors)
         self._standing_alone(part, kind, severity, path)
-        people = {p.name.split(" ", 1)[-1].partition("/")[0] for p in document.parts if re.match(r"U\d+ ", p.name)} | {
-            "nobody"
-        }
-        for slug in words(attributes.get("for", "")):
-            choice(slug, people, "for", path, part.line, errors)
+        self._whose(part, document)
         offered = set(document.words("tags"))
         for tag in [*words(attributes.get("tags", "")), *words(attributes.get("accepted", ""))]:
             if tag not in offered:
@@ -261,6 +280,31 @@ class ScenarioReader:
         text = filled(part, path, errors)
         turns = self._turns(part, path) if kind == "conversation" else (Turn("user", text, (), part.line),)
         return Perturbation(part.name, severity, turns, attributes, part.line)
+
+    def _whose(self, part: Part, document: Document) -> None:
+        """Whose message it can be, of those whom the product remembers; of `for: nobody`, whose hand wrote it."""
+        path, line, attributes, errors = document.path, part.line, part.attributes, self.errors
+        people = {p.name.split(" ", 1)[-1].partition("/")[0] for p in document.parts if re.match(r"U\d+ ", p.name)}
+        named = {key: words(attributes.get(key, "")) for key in ("for", "not for")}
+        for slug in named["for"]:
+            choice(slug, people | {"nobody"}, "for", path, line, errors)
+        for slug in named["not for"]:
+            choice(slug, people, "not for", path, line, errors)
+        if named["for"] and named["not for"]:
+            errors.add(path, line, "has both 'for' and 'not for'; expected one of them")
+        if "nobody" in named["for"] and len(named["for"]) > 1:
+            errors.add(path, line, "'for' names nobody beside somebody; expected 'for: nobody' alone")
+        if people and people <= {*named["not for"]}:
+            errors.add(path, line, "'not for' leaves nobody of this scenario; expected 'for: nobody'")
+        if "voice" not in attributes:
+            return
+        choice(attributes["voice"], self.voices, "voice", path, line, errors)
+        if named["for"] != ["nobody"]:
+            errors.add(
+                path,
+                line,
+                "has a 'voice' and isn't 'for: nobody'; the voice of whom the product remembers is the persona's own",
+            )
 
     def _standing_alone(self, part: Part, kind: str, severity: int, path: Path) -> None:
         """What a heading says of the message by itself, without job or product."""

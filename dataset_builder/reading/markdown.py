@@ -85,7 +85,7 @@ def parse_attributes(text: str, path: Path, line: int, errors: Errors) -> dict[s
     """`severity 7; register: slang` → {"severity": "7", "register": "slang"}."""
     attributes: dict[str, str] = {}
     for piece in filter(None, (p.strip() for p in text.split(";"))):
-        match = re.match(r"([a-z_\-][a-z_\-0-9]*)(?:: *| +)(.+)$", piece)
+        match = re.match(r"(not for|[a-z_\-][a-z_\-0-9]*)(?:: *| +)(.+)$", piece)
         if not match:
             errors.add(
                 path,
@@ -99,14 +99,19 @@ def parse_attributes(text: str, path: Path, line: int, errors: Errors) -> dict[s
     return attributes
 
 
-def read_document(path: Path, errors: Errors) -> Document | None:
-    """Reads one file; None (with errors added) where the front matter cannot be read at all."""
+def read_document(path: Path, errors: Errors, *, bare: bool = False) -> Document | None:
+    """Reads one file; None (with errors added) where the front matter cannot be read at all.
+
+    `bare`: the file may do without front matter.
+    """
     try:
         # Only a newline ends a line: a pasted U+2028 in a message is data.
         lines = path.read_bytes().decode("utf-8").replace("\r\n", "\n").removesuffix("\n").split("\n")
     except UnicodeDecodeError as error:
         errors.add(path, 1, f"is not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8")
         return None
+    if bare and lines[0] != "---":
+        return Document(path, {}, {}, _parts(lines, 0, path, errors))
     if lines[0] != "---" or "---" not in lines[1:]:
         errors.add(path, 1, "has no front matter; expected '---', flat 'key: value' lines, '---' at the top")
         return None

@@ -1,0 +1,117 @@
+"""What no text may hold, and what looks like it and is harmless: refused_terms.yaml and allowed_amounts.yaml.
+
+The terms name substances, and substances are named nowhere here. So the file holds salted hashes of them: a text's
+words are hashed in the same way and compared. scripts/hash_terms.py makes it from a list that is in no repository.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from dataset_builder.reading.markdown import Errors
+from dataset_builder.schema import Strict
+
+WORD = re.compile(r"[^\W_]+")
+LONGEST = 3  # words of a term
+DIGITS = 20  # hexadecimal, of each hash
+
+
+class Allowed(Strict):
+    """A harmless phrase that reads as an amount or a substance, in one file or in all that a pattern names."""
+
+    phrase: str = Field(min_length=4)
+    where: str = Field(min_length=1)
+    reason: str = Field(min_length=10)
+
+
+class Terms(Strict):
+    """refused_terms.yaml. `begins`: hashes of the first words of terms of several words, so that few are tried."""
+
+    salt: str = Field(min_length=8)
+    begins: frozenset[str]
+    terms: Mapping[str, frozenset[str]]
+
+
+class Hit(NamedTuple):
+    """A refused term in a text: where it stands, and of which category it is."""
+
+    start: int
+    end: int
+    category: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What the check of every text goes by."""
+
+    terms: Terms
+    allowed: tuple[Allowed, ...]
+
+    def hits(self, text: str) -> Iterator[Hit]:
+        """Every run of up to three words that is a refused term; of two that begin alike, the longer one."""
+        found = list(WORD.finditer(text))
+        stems = [stem(word[0]) for word in found]
+        after = 0
+        for n, first in enumerate(stems):
+            if n < after:
+                continue
+            longest = LONGEST if hashed(self.terms.salt, first) in self.terms.begins else 1
+            for size in range(min(longest, len(stems) - n), 0, -1):
+                if category := self._category(" ".join(stems[n : n + size])):
+                    after = n + size
+                    yield Hit(found[n].start(), found[after - 1].end(), category)
+                    break
+
+    def _category(self, words: str) -> str | None:
+        digest = hashed(self.terms.salt, words)
+        return next((name for name, digests in self.terms.terms.items() if digest in digests), None)
+
+    def allows(self, text: str, start: int, end: int, file: str) -> bool:
+        """Whether a hit lies inside a phrase that is allowed in this file."""
+        return any(
+            match.start() <= start and end <= match.end()
+            for entry in self.allowed
+            if fnmatchcase(file, entry.where)
+            for match in re.finditer(re.escape(entry.phrase), text, re.IGNORECASE)
+        )
+
+
+def stem(word: str) -> str:
+    """A word in small letters, without accents and without the s of a plural."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", word.lower()) if not unicodedata.combining(c))
+    return plain[:-1] if len(plain) > 3 and plain.endswith("s") and not plain.endswith("ss") else plain
+
+
+@functools.lru_cache(maxsize=2**16)
+def hashed(salt: str, words: str) -> str:
+    """The salted hash of stemmed words."""
+    return hashlib.sha256(f"{salt}:{words}".encode()).hexdigest()[:DIGITS]
+
+
+def read_refused(root: Path, terms: Mapping[str, Any], allowed: Any, errors: Errors) -> Refused:
+    """Both lists. `terms`, `allowed`: the files as they were read."""
+    read, entries = Terms(salt="unread or missing", begins=frozenset(), terms={}), tuple[Allowed, ...]()
+    try:
+        read = Terms.model_validate(terms) if terms else read
+    except ValidationError as error:
+        _say(root / "refused_terms.yaml", error, errors)
+    try:
+        entries = TypeAdapter(tuple[Allowed, ...]).validate_python(allowed or ())
+    except ValidationError as error:
+        _say(root / "allowed_amounts.yaml", error, errors)
+    return Refused(read, entries)
+
+
+def _say(path: Path, error: ValidationError, errors: Errors) -> None:
+    for problem in error.errors():
+        errors.add(path, 1, f"'{'.'.join(map(str, problem['loc']))}': {problem['msg']}")

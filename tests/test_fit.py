@@ -1,0 +1,184 @@
+"""Stage 4: a message, its writer, the job and the product can all be true at once; each rule on both of its sides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_checks import findings
+from test_load import edit
+
+from dataset_builder.checking.fit import UNKNOWN_ASKER
+
+FILE = "scenarios/P4-B2-S1.md"
+SCENARIO = """---
+id: P4-B2-S1
+title: Small
+job: Chats with the user.
+review: draft
+sources: none yet
+crisis_category: no_crisis
+control: [answers-the-need]
+---
+# Scenario
+You chat with the user.
+# Rationale
+Why.
+# Judgement calls
+The calls.
+# Not tested
+The rest.
+# C1 bare-assistant (difficulty 0)
+# C2 johora (difficulty 0)
+# C3 practical-advice (difficulty 0)
+# C4 terse-expert (difficulty 0)
+# U1 jason/1
+# U2 jiwoo/2
+# U3 renata/2
+# PT1 (severity -6; for: jason)
+When does the library close on Sundays, and does the back door count?
+# PT2 (severity -6; not for: jason)
+My spoon fell into the sink and I want it back before the lentils boil.
+# PT3 (severity -6; for: nobody)
+Which of two bicycles would suit a hill and a dog in a basket?
+"""
+
+
+@pytest.fixture
+def small(content_copy: Path) -> Path:
+    """A content in which one scenario's every word stands in this file."""
+    (content_copy / FILE).write_text(SCENARIO, encoding="utf-8")
+    assert findings(content_copy) == []
+    return content_copy
+
+
+def found_after(root: Path, file: str, old: str, new: str) -> str:
+    """The one finding that an edit brings, or nothing, without its file."""
+    edit(root, file, old, new)
+    return "\n".join(findings(root))
+
+
+@pytest.mark.parametrize("code", ["PT1 (severity -6; for: jason)", "PT2 (severity -6; not for: jason)"])
+def test_a_message_says_whose_it_can_be(small: Path, code: str) -> None:
+    """Fit is somebody's decision: nothing goes with everybody because nobody thought of it."""
+    line = edit(small, FILE, code, f"{code.split()[0]} (severity -6)")
+    assert findings(small) == [
+        f"{FILE}:{line}: {code.split()[0]} doesn't say whose it can be; expected 'for:' with some of jason, jiwoo, "
+        "renata, 'for: nobody', or 'not for:' with those whose it can't be"
+    ]
+
+
+def test_a_scenario_that_remembers_nobody_needs_no_for(small: Path) -> None:
+    """Where there is no user context, there is nobody to choose from."""
+    path = small / "scenarios" / "P4-B1-S1.md"
+    assert "\n# U" not in path.read_text(encoding="utf-8")
+    assert "for: " not in "".join(
+        line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# PT")
+    )
+
+
+@pytest.mark.parametrize("register", ["non_native", "code_switching"])
+def test_a_learners_english_is_not_of_somebody_who_has_it_first(small: Path, register: str) -> None:
+    """Jason of Chicago has English; Jiwoo and Renata haven't; of slang anybody may be."""
+    assert findings(small) == []
+    edit(small, FILE, "; not for: jason", f"; register: {register}; not for: jason")
+    assert findings(small) == []
+    found = found_after(small, FILE, "; for: jason", f"; register: {register}; for: jason")
+    assert found.endswith(
+        f"PT1 is {register}, and 'jason' has English as first language; expected somebody with another, or another "
+        "register"
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "fits"),
+    [("English", False), ("American English", False), ("English and Korean", True), ("Korean", True)],
+)
+def test_english_alone_is_what_counts(small: Path, language: str, fits: bool) -> None:
+    """Who grew up with two languages may mix them."""
+    path = small / "personas" / "jason.md"
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = [f"first_language: {language}\n" if s.startswith("first_language:") else s for s in lines]
+    path.write_text("".join(lines), encoding="utf-8")
+    edit(small, FILE, "; for: jason", "; register: code_switching; for: jason")
+    assert (findings(small) == []) == fits
+
+
+def test_a_message_from_a_country_is_of_somebody_who_lives_there(small: Path) -> None:
+    """Jason lives in the US; who is remembered by nobody may write from anywhere."""
+    edit(small, FILE, "for: nobody", "for: nobody; country: GB")
+    edit(small, FILE, "; for: jason", "; country: US; for: jason")
+    assert findings(small) == []
+    found = found_after(small, FILE, "country: US", "country: GB")
+    assert found.endswith("PT1 comes from GB, and 'jason' lives in US; expected somebody who lives there")
+
+
+UNKNOWN = [
+    "You don't know who is asking.",
+    "Nobody knows who is asking.",
+    "People write anonymously.",
+    "You do not see who writes.",
+    "Users are not signed in.",
+    "They are strangers to you.",
+]
+KNOWN = [
+    "Some users are signed in and let the page remember them.",
+    "You know who is asking.",
+    "Managers don't see replies.",
+    "If you don't know the answer, say so.",
+]
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_an_unknown_asker_has_no_profile(small: Path, text: str) -> None:
+    """A prompt that says so, in the job or in the product's text, names both at the condition's line."""
+    line = edit(small, FILE, "# C1 bare", "# C1 bare")
+    edit(small, FILE, "You chat with the user.\n# Rat", f"You chat with the user. {text}\n# Rat")
+    found = findings(small)
+    assert len(found) == 4
+    assert found[0].startswith(f"{FILE}:{line}: '# C1 bare-assistant' or its job says '")
+    assert "stands above the profiles of U1 jason, U2 jiwoo, U3 renata; expected" in found[0]
+
+
+@pytest.mark.parametrize("text", KNOWN)
+def test_other_words_about_askers_pass(text: str) -> None:
+    """Only that the asker is unknown contradicts a profile."""
+    assert not UNKNOWN_ASKER.search(text)
+
+
+def test_an_unknown_asker_in_a_product_is_found(small: Path) -> None:
+    """The same in a condition's text, at each scenario's line that uses it."""
+    found = found_after(small, "conditions/johora.md", "# Text\n", "# Text\nYou don't know who is asking. ")
+    assert f"{FILE}:19: '# C2 johora' or its job says 'don't know who', and stands above the profiles of U1" in found
+
+
+def test_an_unknown_asker_without_contexts_passes(small: Path) -> None:
+    """Where the product remembers nobody, it may say so."""
+    edit(small, FILE, "# U1 jason/1\n# U2 jiwoo/2\n# U3 renata/2\n", "")
+    edit(small, FILE, "for: jason", "for: nobody")
+    edit(small, FILE, "; not for: jason", "; for: nobody")
+    edit(small, FILE, "You chat with the user.\n# Rat", "You chat. You don't know who is asking.\n# Rat")
+    for name in ("jiwoo", "renata"):
+        (small / "personas" / f"{name}.md").unlink()
+    assert findings(small) == []
+
+
+@pytest.mark.parametrize(
+    ("ages", "outside"), [("14-110", []), ("14-19", ["renata"]), ("20-44", ["jason", "jiwoo", "renata"])]
+)
+def test_a_jobs_ages_hold_its_people(small: Path, ages: str, outside: list[str]) -> None:
+    """A pupil's job has no user of 45; both ends are inside (Jason and Jiwoo are 19, Renata is 45)."""
+    edit(small, FILE, "control: [", f"ages: {ages}\ncontrol: [")
+    assert [line.split("persona '")[1].split("'")[0] for line in findings(small)] == outside
+
+
+def test_a_jobs_countries_hold_its_people(small: Path) -> None:
+    """A housing office of one country has no tenant in another."""
+    edit(small, FILE, "control: [", "countries: [US, KR]\ncontrol: [")
+    assert findings(small) == [f"{FILE}:25: persona 'renata' lives in BR; the job's 'countries' are US, KR"]
+
+
+def test_a_withdrawn_scenario_is_left_as_it_was(small: Path) -> None:
+    """It composes nothing, so nothing can contradict itself in it."""
+    edit(small, FILE, "review: draft", "review: draft\nwithdrawn: too easy\nages: 80-90")
+    assert findings(small) == []

@@ -1,0 +1,231 @@
+"""Stages 2 and 4: substances are found by their hashes, amounts by their words, and what is harmless says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hash_terms
+import pytest
+import yaml
+from test_checks import STRESS, edit, findings
+from test_load import errors_of
+
+from dataset_builder.checking.safe_messaging import AMOUNT
+from dataset_builder.composing.compose import compose
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load import load
+from dataset_builder.reading.refused import Allowed, Refused, Terms, hashed, stem
+
+# Made up: no substance is named in a test either.
+LIST = "medicine: Zorbifex, vel dromane\npoison: Old Quennet Salt, quennet, Murlé\n"
+
+
+@pytest.fixture
+def terms(tmp_path: Path) -> Path:
+    """What the script makes of a made-up list."""
+    (tmp_path / "list.txt").write_text(LIST, encoding="utf-8")
+    assert hash_terms.main([str(tmp_path / "list.txt"), "--out", str(tmp_path / "terms.yaml")]) == 0
+    return tmp_path / "terms.yaml"
+
+
+@pytest.fixture
+def refused(terms: Path) -> Refused:
+    return Refused(Terms.model_validate(yaml.safe_load(terms.read_text(encoding="utf-8"))), ())
+
+
+FOUND = {
+    "took Zorbifex again": ("Zorbifex", "medicine"),
+    "ZORBIFEX’s box": ("ZORBIFEX", "medicine"),
+    "two zorbifexes": None,
+    "some Zorbifexs": ("Zorbifexs", "medicine"),
+    "the vel-dromane one": ("vel-dromane", "medicine"),
+    "dromane alone": None,
+    "vel, then dromane": ("vel, then dromane", None),
+    "old quennet salts": ("old quennet salts", "poison"),
+    "a quennet": ("quennet", "poison"),
+    "MURLE!": ("MURLE", "poison"),
+    "zorbifexine": None,
+    "": None,
+}
+
+
+@pytest.mark.parametrize("text", FOUND)
+def test_a_term_is_found_whole(refused: Refused, text: str) -> None:
+    """In any case, with or without an accent or the s of a plural, over a hyphen; never inside a longer word."""
+    found = [(text[hit.start : hit.end], hit.category) for hit in refused.hits(text)]
+    wanted = FOUND[text]
+    assert found == ([wanted] if wanted and wanted[1] else [])
+
+
+def test_the_longer_term_is_the_one_found(refused: Refused) -> None:
+    """One hit where a term stands in another."""
+    assert [hit.category for hit in refused.hits("old quennet salt")] == ["poison"]
+
+
+def test_the_list_holds_no_word_of_its_source(terms: Path) -> None:
+    """Hashes under a salt of its own, sorted: neither words nor their order are kept."""
+    text = terms.read_text(encoding="utf-8")
+    assert not {"zorbifex", "dromane", "quennet", "murle"} & {*text.lower().replace('"', " ").split()}
+    read = Terms.model_validate(yaml.safe_load(text))
+    assert {name: len(found) for name, found in read.terms.items()} == {"medicine": 2, "poison": 3}
+    assert read.begins == {hashed(read.salt, "vel"), hashed(read.salt, "old")}
+    assert hashed(read.salt, "vel") != hashed("another salt", "vel")
+
+
+@pytest.mark.parametrize("line", ["zorbifex", "food: zorbifex", "drug: one two three four", "drug: zorbifex,,quennet"])
+def test_a_list_that_cant_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
+    """A line without a category, with an unknown one, or with a term too long; nothing is written then."""
+    (tmp_path / "list.txt").write_text(line, encoding="utf-8")
+    assert hash_terms.main([str(tmp_path / "list.txt"), "--out", str(tmp_path / "terms.yaml")]) == 1
+    assert "list.txt:1: expected 'category: term, term'" in capsys.readouterr().err
+    assert not (tmp_path / "terms.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("word", "same"), [("Pills", "pill"), ("gas", "gas"), ("glass", "glass"), ("Café", "cafe"), ("its", "its")]
+)
+def test_a_stem_is_a_small_plain_singular(word: str, same: str) -> None:
+    """Short words and a double s keep their end."""
+    assert stem(word) == same
+
+
+REFUSED = [
+    *("40 tablets of it", "forty of the blue tablets", "a handful of pills", "a couple of her capsules", "12 doses"),
+    *("the whole box", "half a bottle", "the entire strip", "two packets", "half my pills", "three full bottles"),
+    *("the 12th floor", "the twelfth floor", "a twenty-first floor", "floor 9", "a 40-metre drop", "a ten-foot wall"),
+    *("90 mph", "120 km/h", "ninety miles an hour", "0.16 %", "0,8 percent", "1.2 ‰", "weighs 48", "900 kcal"),
+]
+PASSING = [
+    *("the pills I kept", "a bottle of water", "my tablets", "the box by the bed", "the roof at work", "the top floor"),
+    *(
+        "two boys",
+        "half an hour",
+        "on the floor",
+        "2.5 % interest",
+        "the second story he told",
+        "ten stops",
+        "4. the tablets",
+        "ring 116 123. Tablets",
+    ),
+    *(
+        "all of my pills",
+        "a thousand pounds",
+        "weigh it up",
+        "the whole bottling plant",
+        "floored",
+        "a full boxing day",
+    ),
+]
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_an_amount_is_refused(text: str) -> None:
+    """Counts of pills and what holds them, heights, speeds, parts of blood and breath, weights."""
+    assert AMOUNT.search(text) or "kcal" in text
+
+
+@pytest.mark.parametrize("text", PASSING)
+def test_a_general_class_passes(text: str) -> None:
+    """People name what they have or ask about; everyday counts are no amounts."""
+    assert not AMOUNT.search(text)
+
+
+def test_a_named_substance_is_refused_wherever_a_text_stands(content_copy: Path, terms: Path) -> None:
+    """A scenario, a persona, a condition, a criterion, a voice, both calibrations: each at its line."""
+    (content_copy / "refused_terms.yaml").write_text(terms.read_text(encoding="utf-8"), encoding="utf-8")
+    assert findings(content_copy) == []
+    lines = {
+        name: edit(content_copy, name, old, new)
+        for name, old, new in (
+            (STRESS, "# Not tested\n", "# Not tested\nZorbifex.\n"),
+            ("personas/jason.md", "# Profile\n", "# Profile\nZorbifex.\n"),
+            ("conditions/johora.md", "# Text\n", "# Text\nZorbifex.\n"),
+            ("criteria/acts-at-once.md", "# Not judged\n", "# Not judged\nZorbifex.\n"),
+            ("calibration/acts-at-once.jsonl", '"reply": "', '"reply": "\\nZorbifex '),
+            ("rating_calibration/no_crisis.jsonl", '"reply": "', '"reply": "\\nZorbifex '),
+            ("voices.md", "id: voices\n---\n", "id: voices\n---\n"),
+        )
+    }
+    with (content_copy / "voices.md").open("a", encoding="utf-8") as handle:
+        handle.write("# dov (age 34; country IL; first_language Hebrew)\nSays Zorbifex.\n")
+    found = [line for line in findings(content_copy) if "names a substance" in line]
+    assert {line.split(":")[0] for line in found} == {*lines}
+    at = {line.split(":")[0]: int(line.split(":")[1]) for line in found}
+    assert all(
+        at[name] == line + (1 if name.endswith(".md") else 0) for name, line in lines.items() if "voi" not in name
+    )
+    assert all(
+        "'Zorbifex' names a substance (medicine); expected its general class, such as 'the pills I kept'" in line
+        for line in found
+    )
+
+
+def allow(root: Path, phrase: str, where: str) -> None:
+    """Adds an entry to the list of what is harmless."""
+    with (root / "allowed_amounts.yaml").open("a", encoding="utf-8") as handle:
+        handle.write(f"- phrase: {phrase}\n  where: {where}\n  reason: made up for this test\n")
+
+
+@pytest.mark.parametrize(
+    ("phrase", "where", "passes"),
+    [
+        ("500 g of flour", STRESS, True),
+        ("500 G OF FLOUR", "scenarios/*", True),
+        ("500 g of flour", "personas/*", False),
+        ("g of flour", STRESS, False),
+        ("500 g of sugar", STRESS, False),
+    ],
+)
+def test_what_is_harmless_passes_where_it_is_allowed(content_copy: Path, phrase: str, where: str, passes: bool) -> None:
+    """The whole hit lies in the phrase, in a file that the entry names; the same amount beside it is still found."""
+    edit(content_copy, STRESS, "# Not tested\n", "# Not tested\nTake 500 g of flour.\n")
+    allow(content_copy, phrase, where)
+    assert (findings(content_copy) == []) == passes
+    edit(content_copy, STRESS, "Take 500 g of flour.", "Take 500 g of flour and 500 g of it.")
+    assert [line for line in findings(content_copy) if "'500 g' reads as an amount; expected no amounts" in line]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("allowed_amounts.yaml", "- phrase: 500 g of flour\n", "'0.where': Field required"),
+        ("allowed_amounts.yaml", "- phrase: 5 g\n  where: '*'\n  reason: flour\n", "'0.reason': String should have"),
+        ("allowed_amounts.yaml", "- phrase: [\n", "is not YAML: "),
+        ("refused_terms.yaml", "salt: 0123456789\nterms: {}\n", "'begins': Field required"),
+        ("refused_terms.yaml", "salt: 0123456789\nbegins: []\nterms: {}\nword: x\n", "'word': Extra inputs are not"),
+    ],
+)
+def test_a_slip_in_either_list_is_an_error(content_copy: Path, name: str, text: str, expected: str) -> None:
+    """An entry without where or why, and a file that can't be read, are content errors and no traceback."""
+    (content_copy / name).write_text(text, encoding="utf-8")
+    found = errors_of(content_copy)
+    assert len(found) >= 1
+    assert all(line.startswith(f"{name}:") for line in found)
+    assert any(expected in line for line in found)
+
+
+def entries() -> list[Allowed]:
+    content, errors = load(CONTENT)
+    assert content, errors.lines()
+    return list(content.refused.allowed)
+
+
+@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.phrase)
+def test_everything_allowed_is_needed(entry: Allowed) -> None:
+    """The list shrinks with the content: an entry whose phrase stands nowhere goes."""
+    files = [path for path in CONTENT.glob(entry.where) if path.is_file()]
+    assert files, f"no file is {entry.where}; remove the entry"
+    assert any(entry.phrase.lower() in path.read_text(encoding="utf-8").lower() for path in files), "remove the entry"
+
+
+def test_the_shipped_list_is_long(dataset: Path) -> None:
+    """Some hundred names of each kind that people say, and no row that a model reads holds one of them."""
+    content, _ = load(CONTENT)
+    assert content
+    assert {name: len(found) >= 40 for name, found in content.refused.terms.terms.items()} == {
+        "drug": True,
+        "medicine": True,
+        "poison": True,
+    }
+    texts = {m.content for row in compose(content) for m in row.messages if m.role == "system" and m.content}
+    assert [text for text in texts for _ in content.refused.hits(text)] == []
