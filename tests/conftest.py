@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from contents import drop_unheard_voices
 
 from dataset_builder.composing.compose import compose
 from dataset_builder.composing.messages import CRITERIA
@@ -94,9 +94,7 @@ def small_content(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for path in (root / folder).glob("*.*"):
             if path.stem not in used:
                 path.unlink()
-    heard = {p.attributes.get("voice") for s in kept for p in s.perturbations}
-    head, *voices = re.split(r"(?m)^(?=# )", (root / "voices.md").read_text(encoding="utf-8"))
-    (root / "voices.md").write_text(head + "".join(v for v in voices if v.split()[1] in heard), encoding="utf-8")
+    drop_unheard_voices(root)
     calibrated = {r.id for r in content.calibration if r.criterion in used}
     for path in (root / "calibration" / "readings").glob("*.jsonl"):
         lines = path.read_text(encoding="utf-8").splitlines(keepends=True)

@@ -378,6 +378,15 @@ class TestLive:
         answers.
         """
         run.call("requests", *MODEL)
+        worst = [len(json.dumps(r["body"], ensure_ascii=False).encode()) for r in run.requests()]
+        replies = [json.loads(line) for line in run.replies.read_text().splitlines()]
+        run.replies.write_text(
+            "".join(
+                json.dumps(r | {"reply": r["reply"] + "." * (max(worst) - n)}) + "\n"
+                for r, n in zip(replies, worst, strict=True)
+            )
+        )  # all worst cases are alike now, whatever the messages say, so the fourth is what the cap doesn't pay for
+        run.call("requests", *MODEL)
         everything = run.requests()
         cap = (max(len(json.dumps(r["body"], ensure_ascii=False).encode()) for r in everything) + 600 + 2 * 110) / 1e6
         priced = ("--price-in", "1", "--price-out", "1", "--concurrency", "1")

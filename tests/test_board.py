@@ -121,12 +121,12 @@ def some(release: Release) -> dict[str, Verified]:
     """
     other = JudgeIdentity("example-judge-large", "abcdef012345")
     return {
-        "a/example__strong/r1": verified(release, "strong", 0.9),
+        "a/example__strong/r1": verified(release, "strong", 0.98),
         "a/example__middle/r1": verified(
-            release, "middle", 0.5, trained="unknown", flags=["same_family", "trained_on_benchmark"]
+            release, "middle", 0.6, trained="unknown", flags=["same_family", "trained_on_benchmark"]
         ),
-        "a/example__middle/r2": verified(release, "middle", 0.5),
-        "a/example__weak/r1": verified(release, "weak", 0.05),
+        "a/example__middle/r2": verified(release, "middle", 0.6),
+        "a/example__weak/r1": verified(release, "weak", 0.0),
         "a/example__apart/r1": verified(release, "apart", 0.6, judge=other),
         "a/example__careless/r1": verified(release, "careless", 0.7, breaches=True),
         "a/example__demo/r1": verified(release, "demo", None),
@@ -308,7 +308,7 @@ def test_real_run_that_misses_severe_danger_is_in_breach(release: Release, tmp_p
         ("missed", "breached"),
     ]
     row = Page(read(out)).part("breached")[0]
-    assert re.search(r"Severe messages seen \(late-stage planning\): \d+\.\d %", row[8])
+    assert re.search(r"Severe messages seen \([a-z ,-]+\): \d+\.\d %", row[8])
 
 
 def test_drawing_has_every_run_and_policy(shown: Shown) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -114,12 +115,11 @@ def test_page_is_quiet(browser: Browser, content_copy: Path, tmp_path: Path) -> 
     run.
     """
     path = content_copy / SCENARIO
-    path.write_text(
-        path.read_text(encoding="utf-8")
-        .replace("three deadlines", HOSTILE)
-        .replace("# Rationale\n", f"# Rationale\n{HOSTILE}\n"),
-        encoding="utf-8",
-    )
+    text = path.read_text(encoding="utf-8")
+    for old, new in (("\n# PT2 (", f"\n{HOSTILE}\n# PT2 ("), ("# Rationale\n", f"# Rationale\n{HOSTILE}\n")):
+        assert old in text
+        text = text.replace(old, new, 1)
+    path.write_text(text, encoding="utf-8")
     content, errors = load(content_copy)
     assert content, errors.lines()
     page = tmp_path / "book.html"
@@ -157,19 +157,23 @@ def test_words_find_messages_and_scenarios_at_once(browser: Browser, page: Path,
     shown(browser, page)
     everything = sum(len(s.perturbations) for s in content.scenarios)
     assert len(visible(browser, ".message")) == everything
-    choose(browser, words="three DEADLINES")
+    scenario = next(s for s in content.scenarios if s.id == ID)
+    message = scenario.perturbations[0]
+    one, other = sorted(set(re.findall("[a-z]+", message.words.lower())), key=len)[-2:]
+    choose(browser, words=f"{one} {other.upper()}")
     found = [
         f"{s.id}-{p.code}"
         for s in content.scenarios
         for p in s.perturbations
-        if "three" in p.words.lower() and "deadlines" in p.words.lower()
+        if one in p.words.lower() and other in p.words.lower()
     ]
+    assert f"{ID}-{message.code}" in found
+    assert len(found) < everything / 10
     assert visible(browser, ".message") == found
     assert value(browser, "document.getElementById('count').textContent").startswith(
         f"{len(found)} of {everything} messages in "
     )
     assert value(browser, f"document.getElementById('{ID}').open") is True
-    scenario = next(s for s in content.scenarios if s.id == ID)
     choose(browser, words=scenario.document.text("title"))
     assert visible(browser, ".scenario") == [ID]
     assert len(visible(browser, ".message")) == len(scenario.perturbations)

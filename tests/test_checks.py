@@ -96,7 +96,7 @@ def test_every_message_is_judged_by_something(content_copy: Path) -> None:
 
 def test_a_rating_out_of_range_is_refused(content_copy: Path) -> None:
     """Low comes before high and both lie within 1 to 10."""
-    slips = {"1-2": "2-1", "3-5": "0-5", "9-10": "9-11"}
+    slips = {"2-4": "4-2", "3-5": "0-5", "9-10": "9-11"}
     lines = [(edit(content_copy, TAGGING, f"rating: {old}", f"rating: {new}"), new) for old, new in slips.items()]
     assert findings(content_copy) == [
         f"{TAGGING}:{line}: rating is '{new}'; expected low-high within 1-10, such as 2-4" for line, new in lines
@@ -106,13 +106,13 @@ def test_a_rating_out_of_range_is_refused(content_copy: Path) -> None:
 @pytest.mark.parametrize("text", ["2", "low", "1–2"])
 def test_a_malformed_rating_is_refused(content_copy: Path, text: str) -> None:
     """What isn't `low-high` is a content error at its line, found before anything is composed from it."""
-    line = edit(content_copy, TAGGING, "rating: 1-2)", f"rating: {text})")
+    line = edit(content_copy, TAGGING, "rating: 2-4;", f"rating: {text};")
     assert starting(findings(content_copy), f"{TAGGING}:{line}: ")
 
 
 def test_a_missing_or_idle_rating_is_refused(content_copy: Path) -> None:
     """Every message of a rated scenario has its range, and no other message has one."""
-    first = edit(content_copy, TAGGING, "; rating: 1-2)", ")")
+    first = edit(content_copy, TAGGING, "; rating: 2-4;", ";")
     second = edit(content_copy, STRESS, "# PT1 (severity -6", "# PT1 (severity -6; rating: 1-2")
     assert starting(
         findings(content_copy),
@@ -193,8 +193,8 @@ def repeat(root: Path, code: str, attribute: str) -> None:
 
 def test_pair_of_names_a_message(content_copy: Path) -> None:
     """A `pair_of` that names nothing would leave its difference silently unmeasured."""
-    line = edit(content_copy, HANDOFF, "# PT11 (severity -8", "# PT11 (severity -8; pair_of: P2-B3-S1-PT99")
-    assert any(found.startswith(f"{HANDOFF}:{line}: ") for found in findings(content_copy))
+    line = edit(content_copy, HANDOFF, "# PT11 (", "# PT11 (pair_of: P2-B3-S1-PT99; ")
+    assert any(found.startswith(f"{HANDOFF}:{line}: ") and "PT99" in found for found in findings(content_copy))
 
 
 REFUSED = (
@@ -243,14 +243,19 @@ def test_metadata_in_a_message_is_refused(content_copy: Path) -> None:
     """A word that only headings and rubrics hold never stands in a prompt; the first row that would carry it is
     named.
     """
+    content, _ = load(content_copy)
+    assert content
+    first: dict[str, str] = {}
+    for row in compose(content):
+        if row.id.startswith("P4-B2-S1-"):
+            first.setdefault(row.id.rsplit("-", 1)[1], row.id)
     for n, word in enumerate(METADATA, start=1):
         line = edit(content_copy, STRESS, f"# PT{n} (", f"# PT{n} (")
         lines = (content_copy / STRESS).read_text(encoding="utf-8").splitlines()
         lines[line] = f"{word}, {lines[line]}"
         (content_copy / STRESS).write_text("\n".join(lines) + "\n", encoding="utf-8")
     expected = [
-        f"{STRESS}:1: '{word}' would reach the model in P4-B2-S1-C1-{'PT8' if n == 8 else f'U1-PT{n}'} "
-        "(user); metadata never stands in a prompt"
+        f"{STRESS}:1: '{word}' would reach the model in {first[f'PT{n}']} (user); metadata never stands in a prompt"
         for n, word in enumerate(METADATA, start=1)
     ]
     assert findings(content_copy) == sorted(expected)
@@ -269,8 +274,8 @@ def test_everyday_words_near_metadata_pass(content_copy: Path) -> None:
     edit(
         content_copy,
         STRESS,
-        "dead inside, dead laptop",
-        "I fail, I pass, it was severe, the class register, PT, P1, dead laptop",
+        "\n# PT2 (",
+        "\nI fail, I pass, it was severe, the class register, PT, P1\n# PT2 (",
     )
     assert findings(content_copy) == []
 

@@ -136,7 +136,7 @@ ERRORS = {
     ),
     "a public id": (reuse_an_id, r"scenarios/P4-B2-S2\.md:\d+: id 'P4-B2-S2' is a public scenario's"),
     "words that safe messaging avoids": (
-        swap("three deadlines", "a failed attempt at three deadlines"),
+        swap("\n# PT2 (", "\nIt was a failed attempt at it.\n# PT2 ("),
         r"private/\S+\.md:\d+: 'failed attempt' is not safe-",
     ),
     "a severity out of range": (

@@ -99,14 +99,14 @@ CASES = {
     ),
     "unknown attribute": (
         P1,
-        "# PT2 (severity 7; register:",
-        "# PT2 (severity 7; registre:",
+        "; register: slang",
+        "; registre: slang",
         "unknown 'registre' in the heading; did you mean 'register'?",
     ),
     "unknown register": (
         P1,
-        "# PT2 (severity 7; register: slang",
-        "# PT2 (severity 7; register: slag",
+        "; register: slang",
+        "; register: slag",
         "register is 'slag'; did you mean 'slang'? ",
     ),
     "unknown persona": (
@@ -154,50 +154,50 @@ CASES = {
     ),
     "tag not offered": (
         P4,
-        "# PT1 (severity -8; tags: HOBBY",
-        "# PT1 (severity -8; tags: HOBY",
+        "; tags: HOBBY",
+        "; tags: HOBY",
         "tag 'HOBY' is not offered; did you mean 'HOBBY'? ",
     ),
     "accepted tag not offered": (
         P4,
-        "# PT1 (severity -8; tags: HOBBY; accepted: BODY",
-        "# PT1 (severity -8; tags: HOBBY; accepted: BUDY",
-        "tag 'BUDY' is not",
+        "; accepted: SLEEP",
+        "; accepted: SLEP",
+        "tag 'SLEP' is not",
     ),
     "for a stranger": (
         P1,
-        "# PT1 (severity 9; for: nobody",
-        "# PT1 (severity 9; for: meera",
+        "; for: michel)",
+        "; for: meera)",
         "for is 'meera'; expected one of michel, nobody, suki",
     ),
     "not for a stranger": (
         P1,
-        "# PT1 (severity 9; for: nobody",
-        "# PT1 (severity 9; not for: meera",
+        "; for: michel)",
+        "; not for: meera)",
         "not for is 'meera'; expected one of michel, suki",
     ),
     "not for nobody": (
         P1,
-        "# PT1 (severity 9; for: nobody",
-        "# PT1 (severity 9; not for: nobody",
+        "; for: michel)",
+        "; not for: nobody)",
         "not for is 'nobody'; expected one of michel, suki",
     ),
     "for and not for": (
         P1,
-        "# PT1 (severity 9; for: nobody",
-        "# PT1 (severity 9; for: suki; not for: michel",
+        "; for: michel)",
+        "; for: suki; not for: michel)",
         "has both 'for' and 'not for'; expected one of them",
     ),
     "not for all": (
         P1,
-        "# PT1 (severity 9; for: nobody",
-        "# PT1 (severity 9; not for: michel, suki",
+        "; for: michel)",
+        "; not for: michel, suki)",
         "'not for' leaves nobody of this scenario; expected 'for: nobody'",
     ),
     "nobody beside somebody": (
         P1,
-        "# PT1 (severity 9; for: nobody",
-        "# PT1 (severity 9; for: nobody, suki",
+        "; for: michel)",
+        "; for: nobody, suki)",
         "'for' names nobody beside somebody; expected 'for: nobody' alone",
     ),
     "ages of one": (P1, "tags: [", "ages: 14\ntags: [", "ages is '14'; expected youngest-oldest, as in 14-19"),
@@ -432,7 +432,7 @@ def test_a_conversation_ends_with_a_live_reply(content_copy: Path) -> None:
 
 def test_a_checkpoint_below_an_empty_line_keeps_its_line(content_copy: Path) -> None:
     """An empty line between a script's heading and its first turn doesn't shift the lines of errors."""
-    edit(content_copy, TALK, "## User\nevening", "\n\n## User\nevening")
+    edit(content_copy, TALK, "## User\n", "\n\n## User\n")
     line = edit(content_copy, TALK, "## Reply (acts-at-once: P2-B1 severity 8)", "## Reply (acts at once)")
     assert [e.split(": ")[0] for e in errors_of(content_copy)] == [f"{TALK}:{line}"]
 

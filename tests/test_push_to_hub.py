@@ -18,6 +18,7 @@ from typing import Any
 import hub_stub
 import huggingface_hub
 import pytest
+from contents import drop_unheard_voices
 
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
@@ -121,6 +122,7 @@ def tiny(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in [*root.glob("content/scenarios/*.md"), *root.glob("content/conversations/*.md")]:
         if path.stem not in ("P4-B2-S1", "P1-B1-S1"):
             path.unlink()
+    drop_unheard_voices(root / "content")
     content, errors = load(root / "content")
     assert content
     check(content, compose(content), errors)
@@ -253,7 +255,7 @@ def test_a_second_version_deletes_what_is_stale_and_sends_only_what_changed(
     shop.push("--yes")
     first = shop.hub.repos[REPO].main
     shop.hub.repos[REPO].commit({**shop.hub.repos[REPO].commits[first], "old/notes.md": b"stale"})
-    shop.edit(STRESS, "three deadlines", "seven deadlines")
+    shop.edit(STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 (")
     shop.released("2.0.0")
     capfd.readouterr()
     assert shop.push() == 0
@@ -303,7 +305,7 @@ REFUSALS = {
     "a file of the build is a link": (link_a_file, r"scoring\.yaml: is a link"),
     "the manifest was edited": (edit_manifest, r"is not what .*content builds now \(MANIFEST\.json differ\)"),
     "a message was edited since the build": (
-        lambda s: s.edit(STRESS, "three deadlines", "ten deadlines"),
+        lambda s: s.edit(STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 ("),
         r"is not what .*pillar4/.* differ",
     ),
     "a remark in scoring.yaml": (
@@ -353,8 +355,8 @@ def test_a_tag_that_exists_is_refused(shop: Workshop, capfd: pytest.CaptureFixtu
 VERSIONS = {
     # what is edited after 1.0.0 was published, the version it claims, what is said (None: it may be published)
     "words, same version": (
-        "three deadlines",
-        "nine deadlines",
+        "\n# PT2 (",
+        "\nAnd more.\n# PT2 (",
         "1.0.0",
         "score_hash and messages_hash of version 1.0.0 differ",
     ),
@@ -364,8 +366,8 @@ VERSIONS = {
         "1.0.0",
         "prose_hash of version 1.0.0 differ",
     ),
-    "words, patch": ("three deadlines", "nine deadlines", "1.0.1", "a patch changes prose only"),
-    "words, minor": ("three deadlines", "nine deadlines", "1.1.0", None),
+    "words, patch": ("\n# PT2 (", "\nAnd more.\n# PT2 (", "1.0.1", "a patch changes prose only"),
+    "words, minor": ("\n# PT2 (", "\nAnd more.\n# PT2 (", "1.1.0", None),
     "rationale, patch": ("Most stress is not", "Much stress is not", "1.0.1", None),
     "an older version": ("Most stress is not", "Much stress is not", "0.9.0", "version 0.9.0 is older than 1.0.0"),
 }

@@ -143,7 +143,7 @@ def test_another_review_line_is_an_error(content_copy: Path, review: str) -> Non
 @pytest.mark.parametrize(
     "edit",
     [
-        ("three deadlines", "four deadlines"),
+        ("\n# PT2 (", "\nAnd more.\n# PT2 ("),
         ("# PT1 (severity -", "# PT1 (severity -1"),
         ("sources: none yet", "sources: one"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,11 @@ def small(content_copy: Path) -> Path:
     """A content with one voice, which one message of a scenario in this folder has."""
     (content_copy / "voices.md").write_text(f"---\nid: voices\n---\n{DOV}", encoding="utf-8")
     (content_copy / FILE).write_text(SCENARIO.replace("for: nobody", "for: nobody; voice: dov"), encoding="utf-8")
-    for path in (content_copy / "scenarios").glob("*.md"):
+    for path in [*content_copy.glob("scenarios/*.md"), *content_copy.glob("conversations/*.md")]:
         if path.name != Path(FILE).name:
-            path.write_text(_without_voices(path.read_text(encoding="utf-8")), encoding="utf-8")
+            path.write_text(re.sub(r"; voice: [\w-]+", "", path.read_text(encoding="utf-8")), encoding="utf-8")
     assert findings(content_copy) == []
     return content_copy
-
-
-def _without_voices(text: str) -> str:
-    return "\n".join(line.split("; voice: ")[0] + ")" if "; voice: " in line else line for line in text.split("\n"))
 
 
 def test_a_voice_is_read(small: Path) -> None:

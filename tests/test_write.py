@@ -69,7 +69,7 @@ def test_the_same_content_gives_the_same_bytes(small_content: Path, content_copy
 
 CHANGES = {
     # what is edited: file, old, new, whether score_hash, prose_hash and messages_hash change
-    "a perturbation's words": (STRESS, "three deadlines", "seven deadlines", True, False, True),
+    "a perturbation's words": (STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 (", True, False, True),
     "a perturbation's severity": (STRESS, "# PT11 (severity -6", "# PT11 (severity -7", True, False, True),
     "the job": (STRESS, "You chat with the user", "You talk with the user", True, False, False),
     "a condition": ("conditions/bare-assistant.md", "You are a helpful", "You are a very helpful", True, False, False),
@@ -115,7 +115,7 @@ def test_hashes_change_with_what_they_cover(unedited: Manifest, little: Path, tm
 
 def test_an_edit_changes_the_hash_of_its_scenario_only(unedited: Manifest, content_copy: Path, tmp_path: Path) -> None:
     """The manifest says which scenario differs between two releases."""
-    edit(content_copy, HANDOFF, "Soup update", "Stew update")
+    edit(content_copy, HANDOFF, "\n# PT2 (", "\nAnd more.\n# PT2 (")
     after = build(content_copy, tmp_path / "edited")
     assert [a["id"] for a, b in zip(after.scenarios, unedited.scenarios, strict=True) if a != b] == ["P2-B3-S1"]
 
@@ -170,11 +170,11 @@ def test_a_stale_cache_serves_no_old_rows(little: Path, tmp_path: Path, monkeypa
         for path in (tmp_path / "helmbench").rglob("*"):
             os.utime(path, (1_700_000_000, 1_700_000_000))
         rows = datasets.load_dataset("helmbench", split="test", cache_dir=str(tmp_path / "cache"))
-        return str(rows[rows["id"].index("P4-B2-S1-C1-U1-PT1")]["messages"][-1]["content"])[:15]
+        return str(rows[rows["id"].index("P4-B2-S1-C1-U1-PT1")]["messages"][-1]["content"])[-15:]
 
-    first = rebuilt("three deadlines", "three deadlines")
-    assert served() == "three deadlines"
-    words = ["three deadlines", *[f"thre{letter} deadlines" for letter in "abcdfghijklmnopqrstuvwxyz"]]
+    first = rebuilt("\n# PT2 (", "\nthrea deadlines\n# PT2 (")
+    assert served() == "threa deadlines"
+    words = [f"thre{letter} deadlines" for letter in "abcdfghijklmnopqrstuvwxyz"]
     alike = next(
         new for old, new in itertools.pairwise(words) if rebuilt(old, new) == first
     )  # compression decides which
@@ -249,7 +249,7 @@ def test_a_failing_build_leaves_the_old_one_whole(little: Path, tmp_path: Path) 
     """A build that breaks half-way (here: a file vanished after loading) changes no byte and leaves nothing behind."""
     build(little, tmp_path / "out")
     before = files(tmp_path / "out")
-    edit(little, STRESS, "three deadlines", "seven deadlines")
+    edit(little, STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 (")
     content, _ = load(little)
     assert content
     (little / "scoring.yaml").unlink()
