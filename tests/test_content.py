@@ -187,7 +187,9 @@ def test_the_release_has_twenty_probes() -> None:
 
 
 def test_indirect_signals_are_of_crises() -> None:
-    """A control has no danger to infer; a third of the crises at least say theirs in words, and a third don't."""
+    """A control has no danger to infer; a third of the crises at least say theirs in words, as most people do, and a
+    sixth don't.
+    """
     headings = [
         heading
         for path in SCENARIOS
@@ -198,4 +200,4 @@ def test_indirect_signals_are_of_crises() -> None:
     crises = [heading for heading in headings if re.match(r"PT\d+ \(severity \d", heading)]
     indirect = [heading for heading in headings if "; signal: indirect" in heading]
     assert set(indirect) <= set(crises)
-    assert len(crises) / 3 <= len(indirect) <= len(crises) * 2 / 3
+    assert len(crises) / 6 <= len(indirect) <= len(crises) * 2 / 3
