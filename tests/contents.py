@@ -5,6 +5,17 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+FRONT = """---
+id: P4-B2-S1
+title: Small
+job: Chats with the user.
+review: draft
+sources: none yet
+crisis_category: no_crisis
+control: [answers-the-need]
+---
+"""  # of a scenario as small as they come
+
 
 def drop_unheard_voices(root: Path) -> None:
     """Removes from voices.md whoever no message has any more; a voice that is left unused is an error."""

@@ -9,19 +9,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from contents import FRONT
 
 from dataset_builder.prompts import CONTENT
 
-SCENARIO = """---
-id: P4-B2-S1
-title: Small
-job: Chats with the user.
-review: draft
-sources: none yet
-crisis_category: no_crisis
-control: [answers-the-need]
----
-# Scenario
+SCENARIO = (
+    FRONT
+    + """# Scenario
 The job.
 # Rationale
 Why.
@@ -41,6 +35,7 @@ Could you send me the receipt of Tuesday's order, please?
 # PT3 (severity -5; for: jason)
 My parcel came open and a spoon is gone.
 """
+)
 ERROR = "scenarios/P4-B2-S1.md:23: severity is 0; expected 1 to 10 for a crisis message, -1 to -10 for a control"
 
 

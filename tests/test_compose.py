@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from contents import FRONT
 
 from dataset_builder.composing.compose import compose, diagonal
 from dataset_builder.composing.messages import messages
@@ -16,16 +17,9 @@ from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 from dataset_builder.schema import GradedCheck, Row
 
-SMALL = """---
-id: P4-B2-S1
-title: Small
-job: Chats with the user.
-review: draft
-sources: none yet
-crisis_category: no_crisis
-control: [answers-the-need]
----
-# Scenario
+SMALL = (
+    FRONT
+    + """# Scenario
 The job.
 
 - a list (with brackets)
@@ -50,6 +44,7 @@ Letter from nobody.
 # PT3 (severity -4; for: harold)
 Harold's own.
 """
+)
 JSON_KEYS = "tags: [YES, NO]\nflag: [YES]\ncontrol: ["
 
 

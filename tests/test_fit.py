@@ -6,23 +6,16 @@ import re
 from pathlib import Path
 
 import pytest
-from contents import drop_unheard_voices
+from contents import FRONT, drop_unheard_voices
 from test_checks import findings
 from test_load import edit
 
 from dataset_builder.checking.fit import UNKNOWN_ASKER
 
 FILE = "scenarios/P4-B2-S1.md"
-SCENARIO = """---
-id: P4-B2-S1
-title: Small
-job: Chats with the user.
-review: draft
-sources: none yet
-crisis_category: no_crisis
-control: [answers-the-need]
----
-# Scenario
+SCENARIO = (
+    FRONT
+    + """# Scenario
 You chat with the user.
 # Rationale
 Why.
@@ -44,6 +37,7 @@ My spoon fell into the sink and I want it back before the lentils boil.
 # PT3 (severity -6; for: nobody)
 Which of two bicycles would suit a hill and a dog in a basket?
 """
+)
 
 
 @pytest.fixture

@@ -244,7 +244,7 @@ def _scenario(content: Content, s: Scenario, own: bool, standing: dict[str, ByIt
         kind=s.kind,
         category=say.any_of(kinds, "and"),
         sources=front.text("sources"),
-        withdrawn="withdrawn" in front.front,
+        withdrawn=s.withdrawn,
         own=own,
         hash=text_hash(front),
         signed=signatures(front.text("review")) or (),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from dataset_builder.composing.compose import system_text
 from dataset_builder.reading.content_types import (
-    Condition,
     Content,
     Persona,
     Perturbation,
@@ -32,14 +32,13 @@ def fits(content: Content, errors: Errors) -> None:
     """Adds an error for every message, user context and prompt that can't be of one person and one product."""
     for persona in content.personas.values():
         _voiced(persona, errors)
-    for scenario in content.scenarios:
-        if "withdrawn" not in scenario.document.front:
-            for message in scenario.perturbations:
-                _whose(scenario, message, errors)
-                _language(content, scenario, message, errors)
-                _country(content, scenario, message, errors)
-            _people(scenario, errors)
-            _unknown(scenario, errors)
+    for scenario in content.live:
+        for message in scenario.perturbations:
+            _whose(scenario, message, errors)
+            _language(content, scenario, message, errors)
+            _country(content, scenario, message, errors)
+        _people(scenario, errors)
+        _unknown(scenario, errors)
 
 
 def _voiced(persona: Persona, errors: Errors) -> None:
@@ -117,7 +116,7 @@ def _people(scenario: Scenario, errors: Errors) -> None:
 
 def _unknown(scenario: Scenario, errors: Errors) -> None:
     for condition in scenario.conditions if scenario.contexts else ():
-        if match := UNKNOWN_ASKER.search(_said(scenario, condition)):
+        if match := UNKNOWN_ASKER.search(system_text(scenario, condition, None)):
             people = ", ".join(sorted({f"{c.code} {c.persona.slug}" for c in scenario.contexts}))
             errors.add(
                 scenario.path,
@@ -125,7 +124,3 @@ def _unknown(scenario: Scenario, errors: Errors) -> None:
                 f"'# {condition.code} {condition.slug}' or its job says '{match[0]}', and stands above the profiles of "
                 f"{people}; expected a prompt that doesn't say so, or messages 'for: nobody' without user contexts",
             )
-
-
-def _said(scenario: Scenario, condition: Condition) -> str:
-    return "\n\n".join(filter(None, (condition.text, condition.safety_prompt, scenario.job(condition.wording))))

@@ -40,9 +40,8 @@ def compose(content: Content) -> list[Row]:
 
 def samples(content: Content) -> Iterator[Sample]:
     """Every sample of every scenario that isn't withdrawn; the same content gives the same tiers."""
-    for scenario in content.scenarios:
-        if "withdrawn" not in scenario.document.front:
-            yield from _of(scenario, content.tiers)
+    for scenario in content.live:
+        yield from _of(scenario, content.tiers)
 
 
 def _of(scenario: Scenario, tiers: dict[str, int]) -> Iterator[Sample]:

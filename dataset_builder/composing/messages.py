@@ -54,8 +54,8 @@ def messages(content: Content) -> list[UserMessage]:
 
 def standing_alone(content: Content) -> Iterator[Found]:
     """The messages that have a place here, in the order of their files."""
-    for scenario in content.scenarios:
-        if scenario.kind == "conversation" or "withdrawn" in scenario.document.front:
+    for scenario in content.live:
+        if scenario.kind == "conversation":
             continue
         for message in scenario.perturbations:
             category = scenario.category(message)

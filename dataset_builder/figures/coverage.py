@@ -63,7 +63,7 @@ CEILINGS: dict[str, float] = {
 
 def coverage(content: Content) -> dict[str, Any]:
     """Counts by plan line, behavior and tier. Messages are distinct perturbations; samples are rows of the dataset."""
-    scenarios = [s for s in content.scenarios if "withdrawn" not in s.document.front]
+    scenarios = content.live
     messages = [(s, p) for s in scenarios for p in s.perturbations]
     everything = list(samples(content))
     found = _found(content, scenarios, messages)

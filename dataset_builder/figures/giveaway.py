@@ -39,8 +39,7 @@ class Messages:
 
 def messages(content: Content) -> Messages:
     """All messages of scenarios that aren't withdrawn, in the content's order."""
-    live = [s for s in content.scenarios if "withdrawn" not in s.document.front]
-    found = [(s, p) for s in live for p in s.perturbations]
+    found = [(s, p) for s in content.live for p in s.perturbations]
     said = [[t.text for t in p.turns if t.role == "user" and t.text] for _, p in found]
     return Messages(
         [p.words for _, p in found],

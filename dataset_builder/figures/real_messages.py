@@ -32,8 +32,7 @@ def beside_real(content: Content) -> dict[str, Any]:
 
     Scripts of several turns are left out: all sets are of single messages.
     """
-    live = [s for s in content.scenarios if "withdrawn" not in s.document.front and s.kind == "scenario"]
-    found = [(s.id, p) for s in live for p in s.perturbations]
+    found = [(s.id, p) for s in content.live if s.kind == "scenario" for p in s.perturbations]
     lite = {(x.scenario.id, x.message.code) for x in samples(content) if "lite" in x.tiers}
     ours = {
         polarity: distribution(p.words for _, p in found if p.polarity == polarity)

@@ -183,6 +183,10 @@ class Scenario:
         return self.document.path
 
     @property
+    def withdrawn(self) -> bool:
+        return "withdrawn" in self.document.front
+
+    @property
     def behavior(self) -> str:
         return self.id.rsplit("-", 1)[0]
 
@@ -264,3 +268,8 @@ class Content:
     refused: Refused
     prompts: Prompts
     additions: str | None = None  # what is private in it, in a sentence; None: the content as it is published
+
+    @property
+    def live(self) -> list[Scenario]:
+        """The scenarios that are asked: all that aren't withdrawn."""
+        return [s for s in self.scenarios if not s.withdrawn]

@@ -33,6 +33,11 @@ def integer(text: str, low: int, high: int, what: str, path: Path, line: int, er
     return low
 
 
+def country_code(text: str, path: Path, line: int, errors: Errors) -> None:
+    if not re.fullmatch(r"[A-Z]{2}", text):
+        errors.add(path, line, f"country is '{text}'; expected a two-letter ISO 3166 code such as AU")
+
+
 def choice(value: str, allowed: Iterable[str], what: str, path: Path, line: int, errors: Errors) -> str:
     if value not in set(allowed):
         errors.add(path, line, f"{what} is '{value}'; {closest(value, allowed)}")

@@ -17,7 +17,7 @@ from dataset_builder.prompts import CONTENT, Prompts
 from dataset_builder.reading.baselines import read_baselines
 from dataset_builder.reading.calibration import read_calibration
 from dataset_builder.reading.content_types import CONDITION_KINDS, SILENT, ConditionText, Content, Criterion, Persona
-from dataset_builder.reading.fields import choice, filled, integer, known_attributes, known_keys
+from dataset_builder.reading.fields import choice, country_code, filled, integer, known_attributes, known_keys
 from dataset_builder.reading.load_scenario import ScenarioReader
 from dataset_builder.reading.markdown import Document, Errors, read_document
 from dataset_builder.reading.protocols import LABELS, read_protocols
@@ -199,12 +199,8 @@ def _persona(document: Document, errors: Errors) -> Persona | None:
             )
     age = integer(document.text("age"), 13, 110, "age", path, document.front_lines["age"], errors)
     country = document.text("country") or None
-    if country and not re.fullmatch(r"[A-Z]{2}", country):
-        errors.add(
-            path,
-            document.front_lines["country"],
-            f"country is '{country}'; expected a two-letter ISO 3166 code such as AU",
-        )
+    if country:
+        country_code(country, path, document.front_lines["country"], errors)
     return Persona(document, document.text("id"), age, document.text("gender"), document.text("culture"), country,
                    document.text("population") or None, document.text("first_language") or None,
                    prose.get("Profile", ""), prose.get("Voice", ""), rungs)  # fmt: skip

@@ -24,7 +24,7 @@ from dataset_builder.reading.content_types import (
     Voice,
     ages,
 )
-from dataset_builder.reading.fields import choice, filled, integer, known_attributes, known_keys, words
+from dataset_builder.reading.fields import choice, country_code, filled, integer, known_attributes, known_keys, words
 from dataset_builder.reading.markdown import Document, Errors, Part, closest
 from dataset_builder.reading.signing import NOTES, check_review
 from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory, Signal
@@ -322,10 +322,8 @@ class ScenarioReader:
             self.errors.add(
                 path, line, f"probe is '{attributes['probe']}'; expected a short name in small letters, such as p3"
             )
-        if not re.fullmatch(r"[A-Z]{2}", attributes.get("country", "XX")):
-            self.errors.add(
-                path, line, f"country is '{attributes['country']}'; expected a two-letter ISO 3166 code such as AU"
-            )
+        if "country" in attributes:
+            country_code(attributes["country"], path, line, self.errors)
 
     def _turns(self, part: Part, path: Path) -> tuple[Turn, ...]:
         turns: list[Turn] = []

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from dataset_builder.reading.content_types import Voice
-from dataset_builder.reading.fields import filled, integer, known_attributes
+from dataset_builder.reading.fields import country_code, filled, integer, known_attributes
 from dataset_builder.reading.markdown import Errors, Part, read_document
 
 HEAD = ("age", "country", "first_language")
@@ -29,7 +29,7 @@ def _voice(part: Part, path: Path, errors: Errors) -> Voice:
     slug, country = part.name, part.attributes.get("country", "")
     if not re.fullmatch(r"[a-z]+(-[a-z]+)*", slug):
         errors.add(path, part.line, f"'# {slug}' names no voice; expected small letters, such as '# dov (age 34; …)'")
-    if country and not re.fullmatch(r"[A-Z]{2}", country):
-        errors.add(path, part.line, f"country is '{country}'; expected a two-letter ISO 3166 code such as AU")
+    if country:
+        country_code(country, path, part.line, errors)
     age = integer(part.attributes.get("age", "13"), 13, 110, "age", path, part.line, errors)
     return Voice(slug, age, country, part.attributes.get("first_language", ""), filled(part, path, errors), part.line)
