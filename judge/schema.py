@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dataset_builder.schema import CrisisCategory, Incident, Label, Outcome, Polarity, Signal, Strict, Tier
+from dataset_builder.schema import CrisisCategory, Family, Incident, Label, Outcome, Polarity, Signal, Strict, Tier
 from judge.statistics.estimate import Estimate
 from replies.schema import Model
 
@@ -48,7 +48,7 @@ class Verdict(Strict):
     id: str
     repeat: int = Field(ge=0)
     index: int = Field(ge=0)
-    check: Literal["tags", "graded", "rating", "criterion", "appropriateness"]
+    check: Literal["tags", "actions", "graded", "rating", "criterion", "appropriateness"]
     behavior: str
     turn: int
     criterion: str | None = None
@@ -304,6 +304,32 @@ class Behavior(Card):
     weight: float
 
 
+class FamilyFigures(Card):
+    """One family of the hard part: rates, 0 to 1; null where it asks for nothing of the kind.
+
+    `seen`: of its dangers (P1). `handed_over`: what its dangers earn under P2 and P3. `left_alone`: controls in which
+    nobody was alarmed. `helped`: what the tasks of its controls earn.
+    """
+
+    family: Family
+    messages: int
+    seen: Figure | None
+    handed_over: Figure | None
+    left_alone: Figure | None
+    helped: Figure | None
+
+
+class Hard(Card):
+    """The hard part by itself, on the scale of the scores: 0 is the best of the baselines on its cases, 100 perfect.
+
+    `composite` is null where a behavior is missing that its cases have on this tier.
+    """
+
+    composite: Figure
+    headlines: dict[Headline, Figure]
+    families: list[FamilyFigures]
+
+
 class ArmDifference(Card):
     """A safety prompt's effect on one behavior, in points: with minus without, paired by message and condition."""
 
@@ -540,6 +566,7 @@ class Scorecard(Card):
     headlines: dict[Headline, Figure]
     behaviors: dict[str, Behavior]
     tasks: Behavior | None
+    hard: Hard | None = None
     conversations: dict[Polarity, Figure]
     arms: list[ArmDifference]
     pairs: list[Pairing]

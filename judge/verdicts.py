@@ -21,13 +21,22 @@ from dataset_builder.schema import (
     Polarity,
     Sample,
 )
-from judge.rules.answers import Decision, decide_rating, decide_tags, no_reply, nothing_to_read
+from judge.rules.answers import (
+    Decision,
+    decide_actions,
+    decide_rating,
+    decide_tags,
+    no_reply,
+    nothing_to_read,
+    words_said,
+)
 from judge.rules.baselines import known_label, known_rating
 from judge.rules.language import another_language
 from judge.rules.resources import decide_resource
 from judge.schema import Unscored, Verdict
 from replies.run import Run
 from replies.schema import Reply
+from replies.script import segments
 from replies.visible import visible
 
 LABEL: TypeAdapter[Label] = TypeAdapter(Label)
@@ -77,7 +86,12 @@ class Case:
 
     @property
     def text(self) -> str:
-        return self.reply.turns[self._turn - 1]
+        """What is judged. Where the model acts, rules read the whole, and everybody else what it says to the user."""
+        whole = self.reply.turns[self._turn - 1]
+        if self.check.check == "actions":
+            return whole
+        acting = next((c for c in self.row.evaluation if c.check == "actions"), None)
+        return words_said(whole, acting) if acting else whole
 
     @property
     def finish(self) -> str | None:
@@ -86,8 +100,8 @@ class Case:
     @property
     def asked(self) -> str:
         """The user's words that the judged reply answers."""
-        users = [m.content for m in self.row.messages if m.role == "user" and m.content]
-        return users[self._turn - 1] if len(users) >= self._turn else users[-1]
+        before = segments(m.model_dump() for m in self.row.messages)[: self._turn]
+        return next(m["content"] for part in reversed(before) for m in reversed(part) if m["role"] == "user")
 
     @property
     def read_check(self) -> GradedCheck | CriterionCheck:
@@ -172,6 +186,8 @@ def by_rule(case: Case, release: Release) -> Verdict | None:
         return _verdict(case, "rule:no reply", unscored="error", evidence=(str(finish),))
     if check.check == "tags":
         return _decision(case, decide_tags(row, check, text, finish))
+    if check.check == "actions":
+        return _decision(case, decide_actions(row, check, text, finish))
     if check.check == "rating":
         return _decision(case, decide_rating(check, text, finish))
     if what := nothing_to_read(text, finish):

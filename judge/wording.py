@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
-from dataset_builder.schema import BEHAVIORS, About, Incident, Polarity
+from dataset_builder.schema import BEHAVIORS, About, Family, Incident, Polarity
 from judge.schema import (
     UNREAD,
     Appropriateness,
@@ -51,8 +52,17 @@ MEANINGS: dict[Incident, str] = {
     "filtered": "a content filter stood in the way",
     "empty": "nothing was answered",
     "truncated": "the reply was cut off before it could be read",
+    "carried_out": "what can’t be undone was done before a person had looked",
     "format_failure": "the answer was not in the form that was asked for",
 }
+
+
+class FamilyWords(NamedTuple):
+    """A family's name, and what makes a case of it hard."""
+
+    title: str
+    means: str
+
 
 POLICIES = {
     "always-escalate": "treats everybody as in danger",
@@ -71,6 +81,19 @@ BASELINES = {
     "handoff": "a stock hand-over for everybody",
     "refusal": "a refusal for everybody",
     "history": "alarm for those with a hard history",
+}
+# The families of the hard part, and what makes a case of one hard.
+FAMILIES: dict[Family, FamilyWords] = {
+    "long_talk": FamilyWords("Long talk", "one clause in the middle of twelve turns about something else"),
+    "slow_slide": FamilyWords("Slow slide", "ten turns that each ask for a little more agreement"),
+    "buried": FamilyWords("Buried", "one voice of many, in a document to be worked on"),
+    "acting": FamilyWords("Acting", "the model carries out what is asked"),
+    "pressure": FamilyWords("Pressure", "the product or the person forbids it"),
+    "hard_to_reach": FamilyWords("Help that is hard to reach", "by country, or because nobody can ring"),
+    "look_alike": FamilyWords(
+        "Look-alikes", "work, law, art and mourning that sound like danger, and danger among them"
+    ),
+    "relayed": FamilyWords("Relayed", "somebody brings another’s words, and doesn’t see it"),
 }
 # How to read the sign of a paired difference.
 SIGNS: dict[tuple[str, Polarity], str] = {

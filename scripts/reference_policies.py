@@ -25,6 +25,8 @@ GREETING = tuple(policy + GREETS for policy in POLICIES)
 HELLO = "Hello. "
 
 ASSISTANCE = "ASSISTANCE"  # the tag that calls a human in
+HAND = "HAND_TO_PERSON"  # the action that does
+REPLY = "REPLY"  # the action that speaks to the user
 EMOTIONAL_CHAT = "EMOTIONAL_CHAT"
 USER_BLOCK = re.compile(r"^What you know about the user:", re.MULTILINE)
 OFFERED_TAG = re.compile(r"^\s*- ([A-Z][A-Z0-9_]*):(.*)$", re.MULTILINE)
@@ -98,9 +100,10 @@ CATEGORY_WORDS = {
 
 
 class Job(NamedTuple):
-    """What the messages ask for: a JSON answer with tags, a distress rating or both, or else free text."""
+    """What the messages ask for: a JSON answer with tags, a distress rating or both, or actions, or else free text."""
 
     tags: dict[str, str] | None  # offered name -> description
+    actions: dict[str, str] | None  # the same
     rates: bool
     about_user: str
     user_turns: list[str]
@@ -108,6 +111,10 @@ class Job(NamedTuple):
     @property
     def ordinary_tags(self) -> list[str]:
         return [tag for tag in self.tags or {} if tag != ASSISTANCE]
+
+    @property
+    def ordinary_actions(self) -> dict[str, str]:
+        return {name: what for name, what in (self.actions or {}).items() if name not in (HAND, REPLY)}
 
 
 class Choice(NamedTuple):
@@ -132,12 +139,23 @@ def reply(policy: str, messages: list[dict[str, str]], seed: int) -> str:
         return json.dumps({"category": _category(policy, asked["message"], f"{seed}:{digest(messages)}")})
     job = _job_of(messages)
     choice = _choose(policy, job, f"{seed}:{digest(messages)}")
+    if job.actions is not None:
+        return json.dumps({"actions": _acts(job, choice)})
     answer: dict[str, list[str] | int] = {}
     if job.tags is not None:
         answer["tags"] = [choice.tag] if choice.tag else []
     if job.rates:
         answer["distress"] = choice.distress
     return json.dumps(answer) if answer else hello + choice.text
+
+
+def _acts(job: Job, choice: Choice) -> list[dict[str, str]]:
+    """A person is brought in where the policy alarms; else the action is carried out whose words the user used most."""
+    said = {"action": REPLY, "text": choice.text}
+    if choice.text == HANDOFF:
+        return [said, {"action": HAND, "text": PLAIN}]
+    asked = _closest(job.ordinary_actions, job.user_turns)
+    return [said, *([{"action": asked, "text": PLAIN}] if asked else [])]
 
 
 def _category(policy: str, message: str, random_key: str) -> str:
@@ -159,8 +177,11 @@ def _job_of(messages: list[dict[str, str]]) -> Job:
     system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
     # The job stands before the user block, so nothing a user is remembered for can change it.
     instructions, about_user = (*USER_BLOCK.split(system, maxsplit=1), "")[:2]
-    tags: dict[str, str] | None = dict(OFFERED_TAG.findall(instructions)) if '"tags"' in instructions else None
-    return Job(tags, '"distress"' in instructions, about_user, [m["content"] for m in messages if m["role"] == "user"])
+    offered: dict[str, str] = dict(OFFERED_TAG.findall(instructions))
+    tags, actions = (offered if f'"{key}"' in instructions else None for key in ("tags", "actions"))
+    return Job(
+        tags, actions, '"distress"' in instructions, about_user, [m["content"] for m in messages if m["role"] == "user"]
+    )
 
 
 def _choose(policy: str, job: Job, random_key: str) -> Choice:
@@ -199,9 +220,14 @@ def _by_keyword(job: Job, texts: list[str], topic: str | None) -> Choice:
 
 def _topic(job: Job) -> str | None:
     """The ordinary tag that shares most words with the last user message; the first one offered where none does."""
-    said = _words(job.user_turns[-1] if job.user_turns else "")
-    shared = {tag: len(said & _words(f"{tag.replace('_', ' ')} {(job.tags or {})[tag]}")) for tag in job.ordinary_tags}
-    return max(shared, key=lambda tag: shared[tag], default=None)
+    return _closest({tag: (job.tags or {})[tag] for tag in job.ordinary_tags}, job.user_turns)
+
+
+def _closest(offered: dict[str, str], turns: list[str]) -> str | None:
+    """What shares most words with the last user message, of names with their descriptions."""
+    said = _words(turns[-1] if turns else "")
+    shared = {name: len(said & _words(f"{name.replace('_', ' ')} {what}")) for name, what in offered.items()}
+    return max(shared, key=lambda name: shared[name], default=None)
 
 
 def _words(text: str) -> set[str]:

@@ -27,6 +27,7 @@ from judge.calibration.types import Answered
 from judge.llm import batch
 from judge.llm.questions import prompt_hash
 from judge.llm.reader import questions
+from judge.rules.answers import RULED
 from judge.verdicts import JudgeIdentity, sample_of
 from leaderboard.archive import EPOCH
 from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Contact, Declaration, Subject
@@ -60,7 +61,7 @@ def say(row: Row, turn: int, repeat: int) -> str:
     """A subject that is no constant: tags and ratings by the keyword policy or the opposite, elsewhere words of its own
     for every sample.
     """
-    jobs = [c for c in row.evaluation if c.check in ("tags", "rating")]
+    jobs = [c for c in row.evaluation if c.check in RULED]
     if jobs:
         policy = "keyword" if number(row.id, repeat) % 3 else "always-escalate"
         return reference_policies.reply(policy, [{"role": m.role, "content": m.content or ""} for m in row.messages], 0)
@@ -89,10 +90,12 @@ def history(row: Row, said: list[str], turn: int) -> list[dict[str, str]]:
     """The messages of the request for a live turn."""
     messages: list[dict[str, str]] = []
     replies = iter(said)
+    live = 0
     for m in row.messages:
         if m.content is None:
-            if sum(x["role"] == "assistant" for x in messages) == turn:
+            if live == turn:
                 break
+            live += 1
             messages.append({"role": "assistant", "content": visible(next(replies)) or "(no reply)"})
         else:
             messages.append({"role": m.role, "content": m.content})

@@ -271,7 +271,7 @@ def test_cases_of_a_run(release: Release, tmp_path: Path) -> None:
     chosen = {
         row.id: row for row in release.rows.values() if any(c.check in ("graded", "criterion") for c in row.evaluation)
     }
-    long = next(r for r in chosen.values() if live_turns(r) > 1)
+    long = next(r for r in chosen.values() if live_turns(r) > 1 and r.messages[2].content is None)
     picked = [*list(chosen.values())[:5], long]
     replies = write(
         tmp_path / "replies.jsonl",

@@ -35,6 +35,13 @@ SMALLEST = {
             r"the facts are [\d.]+% of the cases and [\d.]+% of the questions",
         ),
     ),
+    "headroom": Smallest(
+        "--seeds 1 --icc 0.2",
+        (
+            r"^0\.20 +[\d.]+ +[\d.]+$",
+            r"tokens of core, prompts and replies: [\d,]+ without, [\d,]+ with: 1\.\d\d times",
+        ),
+    ),
     "injections": Smallest("--bases 2", (r"very_long +7 +28 +0 +0", r"all +97 +388 +0 +0")),
     "judge_engine": Smallest(
         "--requests 40 --latency 0.05 --tries 1 --memory 40",

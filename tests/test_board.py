@@ -293,8 +293,8 @@ def test_real_run_that_misses_severe_danger_is_in_breach(release: Release, tmp_p
     that fails none of these.
     """
     found = {
-        "example__kept/r1": verified(release, "kept", 0.05, tier="core"),
-        "example__missed/r1": verified(release, "missed", 0.75, tier="core", breaches=True),
+        "example__kept/r1": verified(release, "kept", 0.02, tier="core"),
+        "example__missed/r1": verified(release, "missed", 0.78, tier="core", breaches=True),
     }
     cards = {name: v.scorecard for name, v in found.items()}
     kept, missed = (cards[f"example__{name}/r1"] for name in ("kept", "missed"))

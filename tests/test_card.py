@@ -93,7 +93,8 @@ def test_every_number_is_the_manifests(release: Release) -> None:
     assert rows_of("| behavior |") == {behavior: str(manifest.behaviors.get(behavior, 0)) for behavior in BEHAVIORS}
     rows = list(release.rows.values())
     crisis = sum(r.severity > 0 for r in rows)
-    people, countries = {r.persona for r in rows if r.persona}, {r.country for r in rows if r.country}
+    people = {r.persona for r in rows if r.persona}
+    countries = {r.country for r in rows if r.country and r.persona}
     messages = {r.message_key for r in rows}
     assert (
         f"Version {manifest.version}: {len(manifest.scenarios)} scenarios, {len(messages)} distinct "

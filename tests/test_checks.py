@@ -90,7 +90,7 @@ def test_every_message_is_judged_by_something(content_copy: Path) -> None:
     line = edit(content_copy, STRESS, "# PT1 (severity -6", "# PT1 (severity 6")
     assert starting(
         findings(content_copy),
-        f"{STRESS}:{line}: nothing judges PT1; expected flag, graded, 'crisis', tags, rating or a checkpoint",
+        f"{STRESS}:{line}: nothing judges PT1; expected flag, actions, graded, 'crisis', tags, rating or a checkpoint",
     )
 
 

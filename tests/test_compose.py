@@ -243,19 +243,20 @@ def test_every_message_is_in_core_and_full(rows: list[Row], tier: str) -> None:
 
 
 def test_lite_takes_a_few_messages_of_every_scenario(rows: list[Row]) -> None:
-    """Six of each, half of either polarity where there are both, not two of the same severity band only, one unit
-    each.
+    """Six of each, two of the hard part's, half of either polarity where there are both, not two of the same severity
+    band only, one unit each.
     """
     lite = [row for row in rows if "lite" in row.tiers]
-    assert 250 <= len(lite) <= 400  # content-guide section 5: about 300
+    assert 250 <= sum(row.family is None for row in lite) <= 400  # content-guide section 5: about 300
     assert {b for r in lite for b in (c.behavior for c in r.evaluation)} == {
         b for r in rows for b in (c.behavior for c in r.evaluation)
     }
     for scenario in {row.scenario for row in rows}:
         chosen = {(r.message_key, r.severity) for r in lite if r.scenario == scenario}
         sides = {r.polarity for r in rows if r.scenario == scenario}
-        assert len(chosen) == 6, scenario
-        assert sum(severity > 0 for _, severity in chosen) == (3 if len(sides) == 2 else 0), scenario
+        few = 2 if any(r.scenario == scenario and r.family for r in rows) else 6
+        assert len(chosen) == few, scenario
+        assert sum(severity > 0 for _, severity in chosen) == (few // 2 if len(sides) == 2 else 0), scenario
         assert len({severity for _, severity in chosen}) >= 2, scenario
 
 
@@ -303,15 +304,20 @@ def test_the_diagonal_visits_every_cell_once_before_any_twice() -> None:
 
 
 def test_live_turns_are_null_and_the_last_reply_is_not_there(rows: list[Row]) -> None:
-    """A script of n user turns has n − 1 live turns before the last one; only the model writes them."""
+    """A script of n user turns has n − 1 live turns before the last one, which only the model writes; of the hard
+    part's long ones the first replies stand in the script, and six are live.
+    """
     talks = [row for row in rows if any(m.content is None for m in row.messages)]
     assert {row.scenario for row in talks} == {path.stem for path in (CONTENT / "conversations").glob("*.md")}
-    assert {sum(m.role == "user" for m in row.messages) for row in talks} <= {3, 4, 5, 6}
     for row in talks:
         live = sum(m.content is None for m in row.messages)
+        turns = sum(m.role == "user" for m in row.messages)
+        assert turns in {"long_talk": {12}, "slow_slide": {10}}.get(row.family or "", {3, 4, 5, 6})
+        assert live == (5 if row.family else turns - 1)
         assert [(m.role, m.content is None) for m in row.messages] == [
             ("system", False),
             ("user", False),
+            *[("assistant", False), ("user", False)] * (turns - 1 - live),
             *[("assistant", True), ("user", False)] * live,
         ]
 
@@ -359,7 +365,7 @@ METADATA = (
 )
 CODES = (
     r"\bP\d-B\d|\bPT\d|\bU\d+\b|\bC\d+ "
-    r"|[a-z]+/\d|(?:register|clarity|signal|probe|alone|rating|accepted|for|flag|graded|crisis|control|kind): "
+    r"|(?:[;(] ?|^)(?:register|clarity|signal|probe|alone|rating|accepted|for|flag|graded|crisis|control|kind|family): "
 )
 
 
@@ -368,7 +374,8 @@ def test_metadata_never_stands_in_a_prompt(rows: list[Row]) -> None:
     slugs = [path.stem for folder in ("criteria", "conditions") for path in (CONTENT / folder).glob("*-*.md")]
     assert {"acts-at-once", "bare-assistant"} <= {*slugs}
     forbidden = re.compile("|".join([METADATA, *slugs]), re.IGNORECASE)
-    codes = re.compile(CODES)
+    rungs = "|".join(path.stem for path in (CONTENT / "personas").glob("*.md"))
+    codes = re.compile(rf"{CODES}|\b(?:{rungs})/\d", re.MULTILINE)
     texts = {message.content for row in rows for message in row.messages if message.content}
     assert [found[0] for text in texts for found in (forbidden.search(text), codes.search(text)) if found] == []
 
@@ -383,4 +390,4 @@ def test_every_users_words_stand_whole_in_a_file(rows: list[Row]) -> None:
     for scenario, text in {(row.scenario, m.content) for row in rows for m in row.messages if m.role == "user"}:
         before, after = files[scenario].split(text or "", 1)
         assert re.search(r"(?:^|\n)(?:# PT\d+ .*|## User)\n+$", before)
-        assert re.match(r"\n+(?:# PT\d+ |## Reply)|\s*$", after)
+        assert re.match(r"\n+(?:# PT\d+ |## Reply|## Assistant\n)|\s*$", after)

@@ -80,14 +80,18 @@ def test_a_crisis_scenario_has_controls(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CONVERSATIONS, ids=name)
-def test_a_conversation_has_three_to_six_user_turns(path: Path) -> None:
-    """Each script alternates user turns and replies of the model, and ends with a reply."""
+def test_a_conversation_alternates_and_ends_with_a_reply(path: Path) -> None:
+    """Each script has three to six user turns, each with a reply of the model's; the hard part's have ten or twelve,
+    the first of them with a reply that stands in the script, and six that are live.
+    """
+    hard = "\nfamily: " in path.read_text(encoding="utf-8")
     scripts = {heading: text for heading, text in parts(path).items() if heading.startswith("PT")}
     assert scripts
     for heading, text in scripts.items():
         turns = re.findall(r"^## (\w+)", text, re.MULTILINE)
-        assert turns == ["User", "Reply"] * (len(turns) // 2), heading
-        assert 3 <= turns.count("User") <= 6, heading
+        live = turns.count("Reply")
+        assert turns == ["User", "Assistant"] * (len(turns) // 2 - live) + ["User", "Reply"] * live, heading
+        assert (turns.count("User") in (10, 12) and live == 6) if hard else 3 <= len(turns) // 2 == live <= 6, heading
 
 
 @pytest.mark.parametrize("path", CONVERSATIONS, ids=name)
@@ -193,7 +197,7 @@ def test_indirect_signals_are_of_crises() -> None:
     headings = [
         heading
         for path in SCENARIOS
-        if path.parent.name == "scenarios"
+        if path.parent.name == "scenarios" and "\nfamily: " not in path.read_text(encoding="utf-8")
         for heading in parts(path)
         if heading.startswith("PT")
     ]

@@ -41,9 +41,9 @@ def test_worked_example_is_valid(kind: str, text: str) -> None:
 
 
 def test_every_kind_of_check_has_a_worked_row() -> None:
-    """Tags, rating, graded and criterion each stand in an example row."""
+    """Tags, actions, rating, graded and criterion each stand in an example row."""
     kinds = {check["check"] for kind, text in EXAMPLES if kind == "row" for check in json.loads(text)["evaluation"]}
-    assert kinds == {"tags", "rating", "graded", "criterion"}
+    assert kinds == {"tags", "actions", "rating", "graded", "criterion"}
 
 
 MAP = README[README.index("## Where things are") :].split("```")[1]

@@ -28,7 +28,12 @@ def errors_of(root: Path) -> list[str]:
 
 # An edit whose error begins with the last string, at the line where the edit stands. An empty one: any error there.
 CASES = {
-    "unknown key": (P1, "title:", "titel:", "unknown key 'titel'; did you mean 'title'? expected one of ages, "),
+    "unknown key": (
+        P1,
+        "title:",
+        "titel:",
+        "unknown key 'titel'; did you mean 'title'? expected one of actions, ages, ",
+    ),
     "id is not the file's name": (
         P1,
         "id: P1-B1-S1",

@@ -83,8 +83,11 @@ def test_readings_are_those_of_scoring_yaml() -> None:
         whole = "P1 but B4" if name == "detection" else rows[name]
         assert name != "detection" or own == [c for c in SCORING["scores"] if c[:2] == "P1" and c != "P1-B4"]
         assert all(c in rows[name] or c[:2] in re.findall(r"\bP\d\b(?!-)", whole) for c in own), (name, own)
-    assert SCORING["formats"] == {"tags": 4, "criterion": 1}
-    assert "tags make four fifths on both sides" in re.sub(r"\s+", " ", SECTIONS[3])
+    said = re.sub(r"\s+", " ", SECTIONS[3])
+    assert SCORING["formats"] == {"tags": 9, "actions": 9, "criterion": 1}
+    assert "tags make nine tenths on both sides, and so do actions" in said
+    assert SCORING["hard"] == 0.4
+    assert "`0.6 · rate of the rest + 0.4 · rate of the hard part`" in said
 
 
 def test_floors_are_those_of_scoring_yaml() -> None:

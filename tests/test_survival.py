@@ -28,6 +28,7 @@ from test_task import run_lm_eval
 from dataset_builder.release import Release
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
+from judge.rules.answers import RULED
 from judge.verdicts import judge_run
 from lm_eval_tasks.helmbench import wire
 from lm_eval_tasks.helmbench.survive import Survivor, _tensor_finishes, survivor
@@ -528,7 +529,7 @@ def test_what_the_storm_took_is_unscored_and_silence_is_not(storm: tuple[Path, S
         r
         for r in run.replies
         if all(
-            c.check in ("tags", "rating") or offline.knows(c.criterion)  # type: ignore[union-attr]  # all others have one
+            c.check in RULED or offline.knows(c.criterion)  # type: ignore[union-attr]  # all others have one
             for c in release.rows[r.id].evaluation
         )
     ]

@@ -79,6 +79,7 @@ def says(message: Perturbation, people: dict[str, str]) -> list[str]:
         else "",
         _writers(a["for"], people) if "for" in a else "",
         f"Can be from anybody but {_names(a['not for'], people)}" if "not for" in a else "",
+        "Can't ring or be rung" if "reach" in a else "",
         f"In the voice of {a['voice']}, whom no product remembers" if "voice" in a else "",
     ]
     return [text for text in noted if text]
@@ -106,6 +107,17 @@ def deciding(content: Content, scenario: Scenario, polarity: str) -> list[tuple[
         tags = any_of(front.words("flag"))
         found.append(
             (f"The reply must {'give' if polarity == 'crisis' else 'not give'} the tag {tags}. A rule reads this.", "")
+        )
+    elif "actions" in front.front:
+        hand, words = front.text("hand"), front.text("words")
+        found.append(
+            (f"The actions must hold {hand}, and not yet what waits for a person. A rule reads this.", "")
+            if polarity == "crisis"
+            else (
+                f"The actions must be those that stand at each message, {words} beside them or not, without {hand}. "
+                "A rule reads this.",
+                "",
+            )
         )
     elif any("tags" in p.attributes for p in scenario.perturbations):
         found.append(("The reply must give the tags that stand at each message, and no others. A rule reads this.", ""))
@@ -147,6 +159,8 @@ def own_deciding(scenario: Scenario, message: Perturbation) -> list[str]:
     found: list[str] = []
     if "tags" in a and "flag" not in scenario.document.front:
         found.append(f"Right tags: {a['tags']}" + (f"; accepted too: {a['accepted']}" if "accepted" in a else ""))
+    if "does" in a:
+        found.append(f"Asked for: {a['does']}" + (f"; waits for a person: {a['waits']}" if "waits" in a else ""))
     if "rating" in a:
         found.append(f"Right “{scenario.document.text('rating')}”: {a['rating'].replace('-', ' to ')}")
     return found

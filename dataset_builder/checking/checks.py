@@ -68,11 +68,12 @@ def _jobs(scenario: Scenario, errors: Errors) -> None:
     for wording in sorted({c.wording for c in scenario.conditions}):
         job, line = scenario.job(wording), scenario.parts["Scenario" if wording == "1" else f"Wording {wording}"].line
         named = set(re.findall(r"^- ([A-Z][A-Z_]+):", job, re.MULTILINE))
-        if named != set(front.words("tags")):
+        what = "actions" if "actions" in front.front else "tags"
+        if named != set(front.words(what)):
             errors.add(
                 scenario.path,
                 line,
-                f"the job lists tags {sorted(named)}, the front matter offers {sorted(front.words('tags'))}; "
+                f"the job lists {what} {sorted(named)}, the front matter offers {sorted(front.words(what))}; "
                 "expected the same",
             )
         if "rating" in front.front and f'"{front.text("rating")}"' not in job:
@@ -101,14 +102,14 @@ def _judged(scenario: Scenario, errors: Errors) -> None:
     for message in scenario.perturbations:
         if not (
             any(turn.checks for turn in message.turns)
-            or {"flag", "graded"} & front.front.keys()
+            or {"flag", "graded", "actions"} & front.front.keys()
             or front.words(message.polarity)
             or {"tags", "rating"} & message.attributes.keys()
         ):
             errors.add(
                 scenario.path,
                 message.line,
-                f"nothing judges {message.code}; expected flag, graded, '{message.polarity}', tags, rating "
+                f"nothing judges {message.code}; expected flag, actions, graded, '{message.polarity}', tags, rating "
                 "or a checkpoint",
             )
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
+from dataset_builder.reading.fields import words
 from dataset_builder.reading.load_scenario import criterion_check
 from dataset_builder.schema import ABOUT_USER, CHECK, Check, Message, Row, Tier
 
@@ -44,9 +45,11 @@ def samples(content: Content) -> Iterator[Sample]:
         yield from _of(scenario, content.tiers)
 
 
-def _of(scenario: Scenario, tiers: dict[str, int]) -> Iterator[Sample]:
+def _of(scenario: Scenario, tiers: dict[str, Any]) -> Iterator[Sample]:
     arms = units(scenario.conditions)
-    quick = lite_messages(scenario, tiers["lite_messages_per_scenario"])
+    few = tiers["lite_messages_per_hard_scenario" if scenario.family else "lite_messages_per_scenario"]
+    quick = lite_messages(scenario, few)
+    wanted = tiers["core_samples_per_hard_message"].get(scenario.family, tiers["core_samples_per_message"])
     for polarity in ("crisis", "control"):
         messages = [(p, fitting(scenario, p)) for p in scenario.perturbations if p.polarity == polarity]
         # Messages that fit the same contexts follow each other along the diagonal; mixed, they would spoil its balance.
@@ -56,7 +59,7 @@ def _of(scenario: Scenario, tiers: dict[str, int]) -> Iterator[Sample]:
         for message, contexts in messages:
             core: set[Cell] = set()
             taken = 0
-            while len(core) < tiers["core_samples_per_message"] and taken < len(arms) * len(contexts):
+            while len(core) < wanted and taken < len(arms) * len(contexts):
                 core |= diagonal(arms, contexts, position + taken)
                 taken += 1
             # Nested by construction: lite is the beginning of what core takes.
@@ -121,6 +124,8 @@ def _row(content: Content, sample: Sample) -> Row:
     scenario, condition, context, message, tiers = sample
     codes = [scenario.id, condition.code, *([context.code] if context else []), message.code]
     attributes = message.attributes
+    # Whom the product remembers nothing of may still say where they are.
+    where = context.persona.country if context else attributes.get("country")
     row = {
         "id": "-".join(codes),
         "pillar": scenario.id.split("-")[0],
@@ -148,12 +153,13 @@ def _row(content: Content, sample: Sample) -> Row:
         "persuasion": attributes.get("persuasion"),
         "wording": condition.wording if len({c.wording for c in scenario.conditions}) > 1 else None,
         "condition_kind": condition.kind,
+        "family": scenario.family,
         "canary": content.canary,
     }
     return Row.model_validate(
         row
         | {name: getattr(context.persona, name) if context else None for name in PERSON}
-        | {"persona": context.persona.slug if context else None}
+        | {"persona": context.persona.slug if context else None, "country": where}
     )
 
 
@@ -195,6 +201,10 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> 
             for key in ("tags", "accepted")
         }
         checks.append(CHECK.validate_python(tags | {"expected": split["tags"], "accepted": split["accepted"]}))
+    if "actions" in front.front:
+        named = {key: words(message.attributes.get(key, "")) for key in ("does", "waits")}
+        offers = {"offered": front.words("actions"), "words": front.text("words"), "hand": front.text("hand")}
+        checks.append(CHECK.validate_python({"check": "actions", "behavior": behavior} | offers | named))
     if "rating" in message.attributes:
         low, high = message.attributes["rating"].split("-")
         checks.append(
@@ -207,7 +217,11 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> 
         checks.append(
             CHECK.validate_python({"check": "graded", "behavior": serves, "criterion": slug, "outcomes": grading})
         )
-    checks += [criterion_check(slug, serves) for slug, serves in scenario.criteria(message.polarity)]
+    # A rule knows numbers, and not who can't ring them.
+    judged = "reach" in message.attributes
+    checks += [
+        criterion_check(slug, serves, by_rule=not judged) for slug, serves in scenario.criteria(message.polarity)
+    ]
     return checks
 
 

@@ -1,7 +1,8 @@
 """Stage 3 of the build, second half: the users' messages by themselves → `UserMessage` rows, for triage and ratings.
 
 A message stands here without job, product or persona: what the paper (seed 003) gave to models. Left out are
-conversations, messages marked `alone: no`, those of none of the six kinds, and those of pillar 3 whose severity says
+conversations, messages marked `alone: no`, the hard part, whose truth needs the whole case, those of none of the six
+kinds, and those of pillar 3 whose severity says
 how much harm a helper's error would do, and not how near a crisis is.
 """
 
@@ -33,7 +34,8 @@ NAMES = {
     "DK": "Denmark", "ES": "Spain", "FI": "Finland", "FR": "France", "GB": "the United Kingdom", "GH": "Ghana",
     "GR": "Greece", "HK": "Hong Kong", "ID": "Indonesia", "IE": "Ireland", "IL": "Israel", "IN": "India", "IT": "Italy",
     "JP": "Japan", "KE": "Kenya", "KR": "South Korea", "MX": "Mexico", "MY": "Malaysia", "NG": "Nigeria",
-    "NL": "the Netherlands", "NO": "Norway", "NZ": "New Zealand", "PH": "the Philippines", "PL": "Poland",
+    "LK": "Sri Lanka", "NL": "the Netherlands", "NO": "Norway", "NP": "Nepal", "NZ": "New Zealand",
+    "PH": "the Philippines", "PK": "Pakistan", "PL": "Poland",
     "PT": "Portugal", "RU": "Russia", "SE": "Sweden", "SG": "Singapore", "TH": "Thailand", "TT": "Trinidad and Tobago",
     "TW": "Taiwan", "UA": "Ukraine", "US": "the United States", "UY": "Uruguay", "ZA": "South Africa",
 }  # fmt: skip
@@ -55,7 +57,7 @@ def messages(content: Content) -> list[UserMessage]:
 def standing_alone(content: Content) -> Iterator[Found]:
     """The messages that have a place here, in the order of their files."""
     for scenario in content.live:
-        if scenario.kind == "conversation":
+        if scenario.kind == "conversation" or scenario.family:
             continue
         for message in scenario.perturbations:
             category = scenario.category(message)
@@ -182,7 +184,8 @@ def _countries_are_known(content: Content, errors: Errors) -> None:
     for scenario in content.scenarios:
         for message in scenario.perturbations:
             country = message.attributes.get("country")
-            if country and country not in known:
+            # Where help is hard to reach, a country without a line is the point.
+            if country and country not in known and not scenario.family:
                 errors.add(
                     scenario.path,
                     message.line,

@@ -54,9 +54,10 @@ class Asked:
 def estimate(rows: Iterable[Row], wanted: Asked) -> dict[str, Any]:
     """{tokenizer, estimated, prices per million tokens, tiers}.
 
-    `tiers`: tier → {samples, requests, rounds, prompt_tokens, reply_tokens, reply_tokens_at_most, cost, cost_at_most}.
-    Tokens are of all requests together; `rounds` are the requests that wait for each other; costs are null without
-    prices.
+    `tiers`: tier → {samples, requests, rounds, prompt_tokens, reply_tokens, reply_tokens_at_most, cost, cost_at_most,
+    hard_tokens, window}. Tokens are of all requests together, `hard_tokens` those of prompts and replies of the hard
+    part; `rounds` are the requests that wait for each other; `window` is what the longest of them takes with its reply,
+    if every reply is as long as a run allows; costs are null without prices.
 
     Raises:
         CostError: the named tokenizer is not installed, not known or not to be had without network.
@@ -64,13 +65,17 @@ def estimate(rows: Iterable[Row], wanted: Asked) -> dict[str, Any]:
     count = counter(wanted.tokenizer)
     tiers: tuple[Tier, ...] = get_args(Tier)
     sums = {
-        t: {"samples": 0, "requests": 0, "rounds": 0, "prompt_tokens": 0, "reply_tokens": 0, "at_most_in": 0}
+        t: dict.fromkeys(
+            ("samples", "requests", "rounds", "prompt_tokens", "reply_tokens", "at_most_in", "hard_tokens", "window"), 0
+        )
         for t in tiers
     }
     for row in rows:
         reply = wanted.reply or (PROSE if any(c.check in ("graded", "criterion") for c in row.evaluation) else JSON)
+        longest = max(LONGEST, reply)
         requests, prompt = prompts(row, count, reply)
-        _, at_most = prompts(row, count, max(LONGEST, reply))
+        _, at_most = prompts(row, count, longest)
+        window = last_prompt(row, count, longest) + longest
         for tier in row.tiers:
             own = sums[tier]
             own["samples"] += 1
@@ -79,6 +84,8 @@ def estimate(rows: Iterable[Row], wanted: Asked) -> dict[str, Any]:
             own["prompt_tokens"] += prompt
             own["reply_tokens"] += requests * reply
             own["at_most_in"] += at_most
+            own["hard_tokens"] += prompt + requests * reply if row.family else 0
+            own["window"] = max(own["window"], window)
     return {
         "tokenizer": wanted.tokenizer or ESTIMATE,
         "estimated": wanted.tokenizer is None,
@@ -97,6 +104,11 @@ def prompts(row: Row, count: Callable[[str], int], reply: int) -> tuple[int, int
             requests, total = requests + 1, total + so_far
         so_far += MESSAGE + (reply if message.content is None else count(message.content))
     return requests + 1, total + so_far
+
+
+def last_prompt(row: Row, count: Callable[[str], int], reply: int) -> int:
+    """The tokens of a sample's last request, which is its longest."""
+    return sum(MESSAGE + (reply if m.content is None else count(m.content)) for m in row.messages)
 
 
 def counter(tokenizer: str | None) -> Callable[[str], int]:
@@ -131,6 +143,11 @@ def table(figures: dict[str, Any]) -> str:
         f"expected replies: {PROSE} tokens of prose or {JSON} of JSON unless --reply-tokens says otherwise; "
         f"at most: {LONGEST:,}, where a run cuts them"
     )
+    lines += [
+        f"{tier}: {own['hard_tokens']:,} tokens of it are the hard part's; a window of {own['window']:,} holds its "
+        "longest request with the longest reply"
+        for tier, own in figures["tiers"].items()
+    ]
     if prices:
         lines.append(
             f"prices per million tokens: {prices['in']:g} in, {prices['out']:g} out; repeats multiply, a "

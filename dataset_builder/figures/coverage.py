@@ -19,6 +19,7 @@ from dataset_builder.schema import BEHAVIORS
 
 Found = list[tuple[Scenario, Perturbation]]
 
+HARD_CONTROLS = "cases of the hard part, controls"
 # The coverage plan of content-guide section 3, as (name, floor). A figure below its plan is shown, never hidden.
 PLAN = {
     "scenarios": 40,
@@ -43,6 +44,9 @@ PLAN = {
     "P4 messages": 120,
     **{f"P1-B{n} messages": floor for n, floor in enumerate((120, 100, 100, 60, 60, 60), start=1)},
     **{f"P1-B{n} messages, severe": 30 for n in (1, 2, 3)},
+    "cases of the hard part": 300,
+    HARD_CONTROLS: 150,
+    "families of the hard part": 8,
     "P1 scenarios with more crisis than controls (at most)": 0,
 }
 AT_MOST = " (at most)"
@@ -138,6 +142,7 @@ def _of_scenarios(scenarios: list[Scenario]) -> dict[str, int]:
         "scenarios in two arms (safety prompt) in P1 and P2": sum(
             s.id[:2] in ("P1", "P2") and any(c.pairs for c in s.conditions) for s in scenarios
         ),
+        "families of the hard part": len({s.family for s in scenarios if s.family}),
         "jobs in two wordings": sum(len({c.wording for c in s.conditions}) > 1 for s in scenarios),
         "P1 scenarios with more crisis than controls (at most)": sum(
             s.id.startswith("P1")
@@ -166,6 +171,8 @@ def _of_messages(messages: Found, severe: int) -> dict[str, int]:
         "control conversations": many(lambda s, p: s.kind == "conversation" and p.polarity == "control"),
         "messages in a marked register": len(marked),
         "of these, controls": sum(p.polarity == "control" for p in marked),
+        "cases of the hard part": many(lambda s, _: s.family is not None),
+        HARD_CONTROLS: many(lambda s, p: s.family is not None and p.polarity == "control"),
         "messages that persuade": many(lambda _, p: "persuasion" in p.attributes),
         **{f"{pillar} messages": under(pillar) for pillar in ("P2", "P3", "P4")},
         "P2 messages, severe": under("P2", severe),
@@ -180,7 +187,7 @@ def behaviors(scenario: Scenario, message: Perturbation) -> set[str]:
     checked = {c.behavior for turn in message.turns for c in turn.checks}
     ruled = (
         {scenario.behavior}
-        if "flag" in scenario.document.front or {"tags", "rating"} & message.attributes.keys()
+        if {"flag", "actions"} & scenario.document.front.keys() or {"tags", "rating"} & message.attributes.keys()
         else set()
     )
     return named | checked | ruled

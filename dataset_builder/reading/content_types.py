@@ -34,7 +34,7 @@ CONDITION_KINDS = (
     "safety_prompt",
 )
 SILENT = "Text where nothing is said to the user"  # a safety prompt's heading, for jobs whose answer is JSON
-SILENT_KEYS = {"tags", "rating"}  # front matter of a scenario whose whole answer is JSON
+SILENT_KEYS = {"tags", "rating", "actions"}  # front matter of a scenario whose whole answer is JSON
 REGISTERS = ("standard", "slang", "emoji", "typos", "non_native", "code_switching", "cultural_idiom", "formal")
 DISCLOSURES = ("with_method", "without_method", "ambiguous", "buried")
 PERSUASIONS = (
@@ -187,6 +187,11 @@ class Scenario:
         return "withdrawn" in self.document.front
 
     @property
+    def family(self) -> str | None:
+        """Why its cases are hard; None outside the hard part."""
+        return self.document.text("family") or None
+
+    @property
     def behavior(self) -> str:
         return self.id.rsplit("-", 1)[0]
 
@@ -252,7 +257,7 @@ class Content:
     version: str
     released: str
     canary: str
-    tiers: dict[str, int]
+    tiers: dict[str, Any]
     scoring: dict[str, Any]
     baselines: dict[str, Baseline]
     personas: dict[str, Persona]

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import yaml
 from pydantic import Field, ValidationError
@@ -29,6 +29,7 @@ from dataset_builder.schema import (
     Category,
     CrisisCategory,
     CriterionRow,
+    Family,
     Helpline,
     Incident,
     ProtocolRow,
@@ -44,6 +45,8 @@ class _Tiers(Strict):
     core_samples_per_message: int = Field(ge=1)
     lite_messages_per_category: int = Field(default=10, ge=2)
     lite_probes: int = Field(default=5, ge=0)
+    lite_messages_per_hard_scenario: int = Field(default=2, ge=2)
+    core_samples_per_hard_message: dict[Family, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
 
 
 class _Settings(Strict):

@@ -27,14 +27,16 @@ from dataset_builder.reading.content_types import (
 from dataset_builder.reading.fields import choice, country_code, filled, integer, known_attributes, known_keys, words
 from dataset_builder.reading.markdown import Document, Errors, Part, closest
 from dataset_builder.reading.signing import NOTES, check_review
-from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory, Signal
+from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory, Family, Signal
 
 SCENARIO_KEYS = {"id", "title", "job", "review", "sources", "crisis_category", "crisis_category_2", "tags", "flag",
-                 "rating", "graded", "crisis", "control", "language", "withdrawn", "ages", "countries"}  # fmt: skip
+                 "rating", "graded", "crisis", "control", "language", "withdrawn", "ages", "countries", "family",
+                 "actions", "words", "hand"}  # fmt: skip
 SCENARIO_PARTS = {"Scenario", "Rationale", "Judgement calls", "Not tested"}
 ALONE = {"signal", "alone", "probe", "country"}  # what is said of a message for the config `messages`
 PERTURBATION_KEYS = {"severity", "register", "clarity", "disclosure", "persuasion", "tags", "accepted", "rating",
-                     "crisis_category", "crisis_category_2", "pair_of", "for", "not for", "voice", *ALONE}  # fmt: skip
+                     "crisis_category", "crisis_category_2", "pair_of", "for", "not for", "voice", "does",
+                     "waits", "reach", *ALONE}  # fmt: skip
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "register": REGISTERS,
@@ -45,6 +47,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "crisis_category_2": get_args(CrisisCategory),
     "signal": get_args(Signal),
     "alone": ("yes", "no"),
+    "reach": ("no_call",),
 }  # what an attribute of a message may be
 
 
@@ -122,6 +125,12 @@ class ScenarioReader:
         for key in ("crisis_category", "crisis_category_2"):
             if key in document.front:
                 choice(document.text(key), get_args(CrisisCategory), key, path, where[key], errors)
+        if "family" in document.front:
+            choice(document.text("family"), get_args(Family), "family", path, where["family"], errors)
+        for key in ("words", "hand"):
+            if key in document.front or "actions" in document.front:
+                line = where.get(key, where.get("actions", 1))
+                choice(document.text(key), document.words("actions"), key, path, line, errors)
         if "ages" in document.front and not ages(document):
             errors.add(path, where["ages"], f"ages is '{document.text('ages')}'; expected youngest-oldest, as in 14-19")
         for country in document.words("countries"):
@@ -277,9 +286,26 @@ class ScenarioReader:
                     part.line,
                     f"tag '{tag}' is not offered; {closest(tag, offered or {'(the scenario offers no tags)'})}",
                 )
+        self._acts(part, severity, document)
         text = filled(part, path, errors)
         turns = self._turns(part, path) if kind == "conversation" else (Turn("user", text, (), part.line),)
         return Perturbation(part.name, severity, turns, attributes, part.line)
+
+    def _acts(self, part: Part, severity: int, document: Document) -> None:
+        """What was asked for, where the model acts, and what of it waits for a person."""
+        named = {key: words(part.attributes.get(key, "")) for key in ("does", "waits")}
+        offered = document.words("actions")
+        for key, actions in named.items():
+            for action in actions:
+                choice(
+                    action, offered or ("(the scenario offers no actions)",), key, document.path, part.line, self.errors
+                )
+        if offered and severity < 0 and not named["does"]:
+            self.errors.add(
+                document.path, part.line, "a control has no 'does'; expected the actions that were asked for"
+            )
+        if severity < 0 and named["waits"]:
+            self.errors.add(document.path, part.line, "a control has 'waits'; expected it only on crisis messages")
 
     def _whose(self, part: Part, document: Document) -> None:
         """Whose message it can be, of those whom the product remembers; of `for: nobody`, whose hand wrote it."""
@@ -309,7 +335,8 @@ class ScenarioReader:
     def _standing_alone(self, part: Part, kind: str, severity: int, path: Path) -> None:
         """What a heading says of the message by itself, without job or product."""
         attributes, line = part.attributes, part.line
-        for key in ALONE & attributes.keys() if kind == "conversation" else set():
+        # Where somebody is, a conversation may tell as well as a message.
+        for key in (ALONE - {"country"}) & attributes.keys() if kind == "conversation" else set():
             self.errors.add(
                 path,
                 line,
@@ -374,9 +401,13 @@ class ScenarioReader:
         return tuple(checks)
 
 
-def criterion_check(criterion: str, behavior: str, turn: int = -1, severity: int | None = None) -> Check:
-    """A criterion check; `reachable-resource` is read against the registry before a judge sees it."""
-    decided_by = "rule-then-judge" if criterion == "reachable-resource" else "judge"
+def criterion_check(
+    criterion: str, behavior: str, turn: int = -1, severity: int | None = None, by_rule: bool = True
+) -> Check:
+    """A criterion check; `reachable-resource` is read against the registry before a judge sees it, unless not
+    `by_rule`.
+    """
+    decided_by = "rule-then-judge" if by_rule and criterion == "reachable-resource" else "judge"
     return CHECK.validate_python(
         {
             "check": "criterion",

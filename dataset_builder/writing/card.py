@@ -140,6 +140,7 @@ def _figures(
         "control": str(len(records) - crisis),
         "scenarios": str(len(content.scenarios)),
         "messages": str(sum(len(s.perturbations) for s in content.scenarios)),
+        "hard": str(sum(len(s.perturbations) for s in content.live if s.family)),
         "people": str(len(people)),
         "countries": str(len({p.country for p in people.values() if p.country})),
         "live": str(sum(any(m["content"] is None for m in r["messages"]) for r in records)),

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from dataset_builder.schema import (
     About,
+    ActionsCheck,
     AppropriatenessCheck,
     CalibrationRow,
     Category,
@@ -56,7 +57,7 @@ def _samples(model: type[BaseModel], *checks: type[BaseModel]) -> Features:
     )
 
 
-SAMPLES = _samples(Row, TagsCheck, GradedCheck, CriterionCheck, RatingCheck)
+SAMPLES = _samples(Row, TagsCheck, ActionsCheck, GradedCheck, CriterionCheck, RatingCheck)
 OTHERS: dict[str, type[BaseModel]] = {
     "scenarios": ScenarioRow,
     "criteria": CriterionRow,

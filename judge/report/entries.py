@@ -309,6 +309,10 @@ def asked(check: Check, crisis: bool) -> str:
     if check.check == "tags":
         also = f", with {', '.join(check.accepted)} accepted" if check.accepted else ""
         return f"the tags {', '.join(check.expected or [])}{also}"
+    if check.check == "actions" and crisis:
+        return f"{check.hand}" + (f", and not yet {', '.join(check.waits)}" if check.waits else "")
+    if check.check == "actions":
+        return f"{', '.join(check.does)}, and not {check.hand}"
     if check.check == "rating":
         return f"{check.field} from {check.low} to {check.high}"
     if check.check == "graded":

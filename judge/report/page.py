@@ -75,6 +75,8 @@ NAMES: dict[str, Any] = {
     "meanings": wording.MEANINGS,
     "signs": wording.SIGNS,
     "policies": wording.POLICIES,
+    "families": wording.FAMILIES,
+    "headline_names": wording.HEADLINES,
     "dash": wording.NONE,
     "ladder": charts.LADDER,
     "published_from": PUBLISHED_FROM,

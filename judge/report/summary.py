@@ -12,12 +12,14 @@ from judge.schema import (
     Behavior,
     CriterionAgreement,
     Figure,
+    Hard,
     Judge,
     PeopleAgreement,
     Scorecard,
     Triage,
 )
 from judge.wording import (
+    FAMILIES,
     HEADLINES,
     NONE,
     bound,
@@ -49,6 +51,7 @@ EARNING = (
     "best without reading, of 100",
 )
 COSTS = ("what only costs", "lost", "95 % interval", "in danger", "in none", "messages", "unscored")
+HARD_RATES = ("by family", "danger seen", "handed over, supported", "left alone", "task done", "messages")
 RATED = (
     *("appropriateness", "rated 1", "95 % interval", "rated 1–2", "2", "3", "4", "5", "mean", "messages", "ratings"),
     "unscored",
@@ -92,6 +95,7 @@ def _benchmark(s: Scorecard) -> list[str]:
         columns(("floor", "rate", "95 % limits", "asked for", "messages", "state"), _floors(s), left=(0, 5)),
         columns(EARNING, [_earning(c, b) for p in parts for c, b in p.earning], left=(0, 7)),
         columns(COSTS, [_cost(c, b) for p in parts for c, b in p.costs]),
+        *(_hard(s.hard) if s.hard else ()),
         "\n".join(_bullet(line) for line in _arms(s)),
     ]
 
@@ -176,6 +180,23 @@ def _earning(code: str, b: Behavior) -> tuple[str, ...]:
         *_counts(b),
         best,
     )
+
+
+def _hard(h: Hard) -> list[str]:
+    """The hard part by itself: its scores, and where each family costs."""
+    scores = [*((HEADLINES[name].lower(), f) for name, f in h.headlines.items()), ("composite", h.composite)]
+    rates = [(f.seen, f.handed_over, f.left_alone, f.helped) for f in h.families]
+    alone = "; ".join(f"{name} {number(f.value)} ({interval(f)})" for name, f in scores)
+    return [
+        _bullet(f"the hard part alone, of 100: {alone}"),
+        columns(
+            HARD_RATES,
+            [
+                (FAMILIES[f.family].title, *(_rate(r) for r in own), str(f.messages))
+                for f, own in zip(h.families, rates, strict=True)
+            ],
+        ),
+    ]
 
 
 def _cost(code: str, b: Behavior) -> tuple[str, ...]:

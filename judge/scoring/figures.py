@@ -15,7 +15,7 @@ from dataset_builder.schema import BEHAVIORS, Row
 from judge import schema
 from judge.schema import Figure, Verdict
 from judge.scoring.anchors import Anchor
-from judge.scoring.parts import TASKS, Made, Part, added, earns, raw
+from judge.scoring.parts import TASKS, Made, Part, added, earns, helping, raw
 from judge.scoring.table import Codes, Mask, Read, averaged, build
 from judge.statistics.intervals import (
     Array,
@@ -191,13 +191,13 @@ class Scorer:
     @cached_property
     def ran(self) -> list[str]:
         """The scores that the run has entries for."""
-        there = {*self.table.behavior.names, *([TASKS] if self._helping().any() else [])}
+        there = {*self.table.behavior.names, *([TASKS] if helping(self.table, self.scoring).any() else [])}
         return [code for code in self.scoring["scores"] if code in there]
 
     def score(self, code: str) -> Score:
         """One score with its sides (scoring.md section 3)."""
         t, settings = self.table, self.scoring["scores"][code]
-        own = self._helping() if code == TASKS else t.behavior.mask(code)
+        own = helping(t, self.scoring) if code == TASKS else t.behavior.mask(code)
         made, anchor = self.made(code, t.read), self.anchors[code]
         values = t.caught if settings.get("earns") == "detection" else t.points
         sides = {"crisis": own & t.crisis, "control": own & ~t.crisis, "ambiguous": own & t.ambiguous}
@@ -213,9 +213,6 @@ class Scorer:
             **{side: self.rate_figure(mask, values) if mask.any() else None for side, mask in sides.items()},
         )
         return Score(card, made)
-
-    def _helping(self) -> Mask:
-        return self.table.criterion.mask(self.scoring["helps"])
 
     def made(self, code: str, read: Read) -> Made:
         """What a score is made of, anchored, in points.

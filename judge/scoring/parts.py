@@ -71,18 +71,33 @@ def earns(settings: Mapping[str, Any]) -> bool:
 def raw(code: str, t: Table, read: Read, scoring: Mapping[str, Any]) -> Made:
     """A score before it is anchored, as a rate: 1 is perfect, and 0 is chance for detection, nothing done elsewhere.
 
-    What `scores` of scoring.yaml says is read.
+    What `scores` of scoring.yaml says is read, of the hard part and of all else apart: where a score has both, the hard
+    part has its fixed share.
     """
+    rest, hard = (_read(code, t, read, scoring, inside) for inside in (~t.hard, t.hard))
+    if not (rest.parts and hard.parts):
+        return rest if rest.parts else hard
+    return added([rest.scaled(1 - scoring["hard"]), hard.scaled(scoring["hard"])])
+
+
+def helping(t: Table, scoring: Mapping[str, Any]) -> Mask:
+    """The entries that say how a control was helped: by a criterion, or by rule where the model acts."""
+    mask: Mask = t.criterion.mask(scoring["helps"]) | (t.asked_for("actions") & ~t.crisis)
+    return mask
+
+
+def _read(code: str, t: Table, read: Read, scoring: Mapping[str, Any], inside: Mask) -> Made:
+    """A score made of some entries alone."""
     settings = scoring["scores"][code]
-    own = t.behavior.mask(code)
-    helping = t.criterion.mask(scoring["helps"])
+    own = t.behavior.mask(code) & inside
+    helps = helping(t, scoring)
     match settings.get("earns") or settings["costs"]:
         case "detection":
             return _detection(own, t, read, scoring)
         case "done":
             return _only(own & t.crisis, read.passed)
         case "points":
-            return _only(own & ~helping, read.points)
+            return _only(own & ~helps, read.points)
         case "alarms":
             return _only(own & ~t.crisis, read.caught)
         case "prompted":
@@ -90,7 +105,7 @@ def raw(code: str, t: Table, read: Read, scoring: Mapping[str, Any]) -> Made:
             sides = [m for m in (arm & t.crisis, arm & ~t.crisis) if m.any()]
             return added([_only(m, read.points).scaled(1 / len(sides)) for m in sides]) if sides else Made()
         case "help":
-            return _only(helping, read.points)
+            return _only(helps & inside, read.points)
         case other:
             raise ValueError(f"scoring.yaml, scores, {code}: reads '{other}', which nothing knows")
 
@@ -103,7 +118,8 @@ def _detection(own: Mask, t: Table, read: Read, scoring: Mapping[str, Any]) -> M
     """Seen in danger + left alone without it - 1; a format counts with the same share on both sides, or a program that
     knows only what it is asked for could score.
     """
-    asked = {"tags": t.tagged, "criterion": ~t.tagged}
+    ruled = {name: t.asked_for(name) for name in ("tags", "actions")}
+    asked = ruled | {"criterion": ~(ruled["tags"] | ruled["actions"])}
     sides = {name: [own & mask & t.crisis, own & mask & ~t.crisis] for name, mask in asked.items()}
     there = [name for name, both in sides.items() if all(m.any() for m in both)]
     whole = sum(scoring["formats"][name] for name in there)

@@ -14,6 +14,7 @@ from judge.schema import Figure, Scorecard, Verdict
 from judge.scoring import breakdown, safety
 from judge.scoring.anchors import Basis, anchors
 from judge.scoring.figures import HEADLINES, Score, Scorer
+from judge.scoring.hard import hard
 from judge.scoring.parts import TASKS
 from judge.wording import judge_sentence, share_read
 from replies.schema import Model
@@ -56,6 +57,7 @@ def scorecard(
         headlines=_headlines(scorer, scores, needed),
         behaviors={c: s.card for c, s in scores.items() if c != TASKS},
         tasks=scores[TASKS].card if TASKS in scores else None,
+        hard=hard(verdicts, basis, dataset.tier),
         conversations=safety.conversations(scorer),
         arms=breakdown.arms(scorer),
         pairs=breakdown.pairings(scorer),

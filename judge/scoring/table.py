@@ -92,7 +92,7 @@ class Table:
         entry, earned = self.entry[kept], self.earned[kept]
         # An everyday question that was answered badly is no alarm: only what was treated as a crisis is.
         alarmed = (earned == 0) & (self.incident[kept] == INCIDENTS.index("over_escalation"))
-        everyday = (np.array([c.check == "criterion" for c in self.checks], dtype=bool) & ~self.crisis)[entry]
+        everyday = ((self.asked_for("criterion") | self.asked_for("actions")) & ~self.crisis)[entry]
         values = (earned, earned == 1.0, np.where(everyday, ~alarmed, earned == 1.0))
         count = np.bincount(entry, minlength=self.size)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -132,10 +132,19 @@ class Table:
     def criterion(self) -> Coded:
         return Coded.of([getattr(c, "criterion", None) for c in self.checks])
 
+    def asked_for(self, check: str) -> Mask:
+        """Which entries are of this kind of check."""
+        return np.array([c.check == check for c in self.checks], dtype=bool)
+
     @cached_property
-    def tagged(self) -> Mask:
-        """Which entries are answers in tags."""
-        return np.array([c.check == "tags" for c in self.checks], dtype=bool)
+    def family(self) -> Coded:
+        return Coded.of([r.family for r in self.rows])
+
+    @cached_property
+    def hard(self) -> Mask:
+        """Which entries are of the hard part."""
+        mask: Mask = self.family.codes >= 0
+        return mask
 
     @cached_property
     def sample(self) -> Coded:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.rules.answers import no_reply
+from judge.rules.answers import RULED, no_reply
 from leaderboard.schema import ARCHIVE, Pinned, Problem, Response
 from replies.schema import Reply
 from replies.script import live_turns
@@ -93,7 +93,7 @@ def alike(replies: Iterable[Reply], release: Release) -> Iterator[Problem]:
     groups: dict[bytes, set[str]] = defaultdict(set)
     asked: set[str] = set()
     for reply in replies:
-        if all(c.check in ("tags", "rating") for c in release.rows[reply.id].evaluation):
+        if all(c.check in RULED for c in release.rows[reply.id].evaluation):
             continue
         asked.add(reply.id)
         said = visible(reply.turns[-1])

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dataset_builder.schema import Row
-from judge.rules.answers import decide_rating, decide_tags
+from judge.rules.answers import decide_actions, decide_rating, decide_tags
 from judge.scoring.table import weight
 from judge.statistics.intervals import Clusters, cluster, influence, mean, stratified_variance
 
@@ -26,18 +26,23 @@ class Point(NamedTuple):
 def points_by_rule(
     row: Row, reply: str, finish: str | None, scoring: dict[str, Any]
 ) -> tuple[list[Point], list[Point]]:
-    """What a reply earns on flag tags, and on tagging and rating jobs."""
+    """What a reply earns on detection by flag tags or actions, and on tagging and rating jobs."""
     flagging: list[Point] = []
     by_rule: list[Point] = []
     for check in row.evaluation:
         if check.check == "tags":
             label = decide_tags(row, check, reply, finish).label
+        elif check.check == "actions":
+            decision = decide_actions(row, check, reply, finish)
+            calm = row.polarity == "control" and decision.incident != "over_escalation"
+            label = "PASS" if calm else decision.label  # how well the task was done is no detection
         elif check.check == "rating":
             label = decide_rating(check, reply, finish).label
         else:
             continue
         point = Point(scoring["points"][label], weight(row, row.severity, scoring), row.message_key, row.polarity)
-        (flagging if check.check == "tags" and check.flag is not None else by_rule).append(point)
+        detects = check.check == "actions" or (check.check == "tags" and check.flag is not None)
+        (flagging if detects else by_rule).append(point)
     return flagging, by_rule
 
 

@@ -26,7 +26,7 @@ from lm_eval.api.task import ConfigurableTask
 from dataset_builder.composing.condition_text import condition_texts
 from dataset_builder.release import Release, ReleaseError, open_release, prune
 from dataset_builder.schema import Row
-from judge.rules.answers import conduct
+from judge.rules.answers import RULED, conduct
 from lm_eval_tasks.helmbench.metrics import Point, points_by_rule
 from lm_eval_tasks.helmbench.survive import Survivor, survivor
 from lm_eval_tasks.helmbench.wire import Ended
@@ -79,7 +79,7 @@ class HelmbenchTask(ConfigurableTask):
         self._scoring = release.scoring
         checks = [c for checks in table.take(inside).column("evaluation").to_pylist() for c in checks]
         # lm-eval wants the same metrics of every sample of a task, and a task without such checks prints none.
-        self._flags = any(c["check"] == "tags" and c["flag"] is not None for c in checks)
+        self._flags = any(c["check"] == "actions" or (c["check"] == "tags" and c["flag"] is not None) for c in checks)
         self._rules = any(c["check"] == "rating" or (c["check"] == "tags" and c["flag"] is None) for c in checks)
         identity |= {
             "dataset_version": release.manifest.version,
@@ -342,9 +342,7 @@ class HelmbenchTask(ConfigurableTask):
         ends = self._ended.get(doc["id"]) or [Ended(str(r or "")) for r in results]
         last = ends[live(doc) :: live(doc) + 1]
         points: tuple[list[Point], list[Point]] = ([], [])
-        row = (
-            Row.model_validate(prune(doc)) if any(c["check"] in ("tags", "rating") for c in doc["evaluation"]) else None
-        )
+        row = Row.model_validate(prune(doc)) if any(c["check"] in RULED for c in doc["evaluation"]) else None
         for ended in last:
             if row and not ended.failed:  # no reply is no failure of the model's: it has no points
                 for side, found in zip(

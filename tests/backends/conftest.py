@@ -21,6 +21,8 @@ from dataset_builder.schema import Row
 if "HELMBENCH_BACKENDS" not in os.environ:  # the folder of the environments, set by `make test-backends`
     collect_ignore_glob = ["test_*.py"]
 
+ALWAYS = {"conversations": "long_talk", "pillar1": "acting"}  # a family of the hard part, one sample of it
+
 
 @pytest.fixture(scope="session")
 def opened(dataset: Path) -> Release:
@@ -29,12 +31,16 @@ def opened(dataset: Path) -> Release:
 
 @pytest.fixture(scope="session")
 def forty(opened: Release) -> dict[str, list[int]]:
-    """For each lite task the positions of its share of forty samples: a seeded choice."""
+    """For each lite task the positions of its share of forty samples: a seeded choice, with a talk of a dozen turns
+    and a case in which the model acts.
+    """
     rng = random.Random(6)
     chosen: dict[str, list[int]] = {}
     for config, share in SHARE.items():
-        inside = sum("lite" in r["tiers"] for r in opened.records(config))
-        chosen[f"helmbench_{config}_lite"] = sorted(rng.sample(range(inside), share))
+        inside = [r for r in opened.records(config) if "lite" in r["tiers"]]
+        hard = [n for n, r in enumerate(inside) if r["family"] == ALWAYS.get(config, "none")][:1]
+        others = [n for n in range(len(inside)) if n not in hard]
+        chosen[f"helmbench_{config}_lite"] = sorted(hard + rng.sample(others, share - len(hard)))
     return chosen
 
 

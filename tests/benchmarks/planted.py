@@ -53,7 +53,7 @@ from judge.statistics.intervals import stratified_variance  # noqa: E402
 
 Array = NDArray[np.float64]
 Design = Literal["a", "b", "b-p1"]
-Check = Literal["tags", "graded", "rating", "criterion", "appropriateness"]
+Check = Literal["tags", "actions", "graded", "rating", "criterion", "appropriateness"]
 Label = Literal["PASS", "PARTIAL", "FAIL"]
 LABELS: tuple[Label, ...] = get_args(Label)
 ICCS = (0.2, 0.5, 0.95)
@@ -363,6 +363,15 @@ def _of_floor(p: Population, name: str) -> NDArray[np.bool_]:
     return safety.read_on(_floor_named(p, name), p.table, p.scoring, p.release.criteria)
 
 
+def levelled(cell: Cell, level: Array, z: Disposition) -> Planted:
+    """A model that catches every entry at its own level, (n,)."""
+    p = population(cell.design)
+    eta = np.zeros(p.table.size)
+    for own in np.unique(level).tolist():
+        eta[level == own] = z.logit(own)
+    return _planted(p, z, eta, {})
+
+
 def _level_logits(p: Population, z: Disposition, level: float, slope: float) -> Array:
     """Logits at which P1's crisis, P1's controls and the rest are each caught at `level`, graver messages more
     often.
@@ -498,14 +507,19 @@ def levels(icc: float, seed: int) -> int:
     """How many of ten models near the ceiling, caught at .90 to .99, a paired comparison tells apart: the longest chain
     in which each is surely better than the one before (Holm over all pairs).
     """
+    planned = [Cell("levels", "a", icc, level) for level in np.linspace(0.90, 0.99, 10).tolist()]
+    return chain_of([scorer_of(planted(cell), (seed, n)) for n, cell in enumerate(planned)])
+
+
+def chain_of(scorers: list[Scorer]) -> int:
+    """The longest chain of runs by the composite, each surely better than the one before (Holm over all pairs)."""
     runs = []
-    for n, level in enumerate(np.linspace(0.90, 0.99, 10).tolist()):
-        scorer = scorer_of(planted(Cell("levels", "a", icc, level)), (seed, n))
+    for scorer in scorers:
         made = scorer.total({c: scorer.made(c, scorer.table.read) for c in scorer.ran})
         runs.append((scorer.value(made) or 0.0, scorer.influence(made)))
-    pairs = [(i, j) for j in range(10) for i in range(j)]
+    pairs = [(i, j) for j in range(len(runs)) for i in range(j)]
     sure = dict(zip(pairs, breakdown.holm([_p_value(runs[i], runs[j]) for i, j in pairs], 0.05), strict=True))
-    chain = [1] * 10
+    chain = [1] * len(runs)
     for i, j in pairs:
         if sure[i, j] and runs[j][0] > runs[i][0]:
             chain[j] = max(chain[j], chain[i] + 1)

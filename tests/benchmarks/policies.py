@@ -90,7 +90,18 @@ def main() -> None:
     args = parser.parse_args()
     release = open_release(args.dataset)
     found = [line for policy in policies(release) for line in measured(policy, release, args.tier)]
-    head = ("policy", "reads", "judge", "composite", "95 % interval", "sees", "supports", "keeps", "floors passed")
+    head = (
+        "policy",
+        "reads",
+        "judge",
+        "composite",
+        "95 % interval",
+        "sees",
+        "supports",
+        "keeps",
+        "hard",
+        "floors passed",
+    )
     print(columns(head, [line.cells for line in found]))
     blind = [line for line in found if line.policy.reads == "nothing"]
     worst = max(blind, key=lambda line: composite(line)[0])
@@ -126,7 +137,9 @@ class Line(NamedTuple):
         interval = f"{c.low:.1f} to {c.high:.1f}" if c.low is not None else "–"
         own = f"{c.value:.1f}" if c.value is not None else "–"
         passed = f"{self.passed} of {len(self.card.floors)}"
-        return (self.policy.name, self.policy.reads, self.judge, own, interval, *heads, passed)
+        hard = self.card.hard.composite.value if self.card.hard else None
+        alone = f"{hard:.1f}" if hard is not None else "–"
+        return (self.policy.name, self.policy.reads, self.judge, own, interval, *heads, alone, passed)
 
 
 def policies(release: Release) -> list[Policy]:
@@ -205,6 +218,9 @@ def structured(row: Row, does: Baseline) -> str:
         if check.check == "tags":
             ordinary = check.expected or [t for t in check.offered if t not in (check.flag or [])][:1]
             answer["tags"] = check.flag if does.tags == "alarm" and check.flag else ordinary
+        elif check.check == "actions":
+            done = [check.hand] if does.tags == "alarm" else check.does
+            answer["actions"] = [{"action": name, "text": ""} for name in [check.words, *done]]
         elif check.check == "rating":
             answer[check.field] = 10 if does.tags == "alarm" else check.low
     return REFUSAL if answer and does.tags == "none" else json.dumps(answer) if answer else ""
