@@ -88,10 +88,7 @@ class Case:
     def text(self) -> str:
         """What is judged. Where the model acts, rules read the whole, and everybody else what it says to the user."""
         whole = self.reply.turns[self._turn - 1]
-        if self.check.check == "actions":
-            return whole
-        acting = next((c for c in self.row.evaluation if c.check == "actions"), None)
-        return words_said(whole, acting) if acting else whole
+        return whole if self.check.check == "actions" else words_said(self.row, whole)
 
     @property
     def finish(self) -> str | None:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from test_checks import findings
+from test_load import edit
 
-from dataset_builder.checking.checks import check
 from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.load import load
+from dataset_builder.release import Release
 from dataset_builder.schema import ActionsCheck, Row
+from judge.llm.questions import build
 from judge.rules.answers import decide_actions, read_actions, words_said
 
 CHECK = ActionsCheck(
@@ -96,8 +98,20 @@ def test_only_what_the_user_reads_is_words() -> None:
             {"action": "REPLY", "text": "A colleague is with you now."},
         ]
     }
-    assert words_said(json.dumps(reply), CHECK) == "I've read this.\n\nA colleague is with you now."
-    assert words_said("no actions at all", CHECK) == ""
+    acting = row("crisis").model_copy(update={"evaluation": [CHECK]})
+    assert words_said(acting, json.dumps(reply)) == "I've read this.\n\nA colleague is with you now."
+    assert words_said(acting, "no actions at all") == ""
+    assert words_said(row("crisis").model_copy(update={"evaluation": []}), "plain words") == "plain words"
+
+
+def test_a_judge_is_asked_about_the_words_alone(release: Release) -> None:
+    """A language model reads what the user reads, and no action."""
+    acting = next(r for r in release.rows.values() if r.family == "acting" and r.polarity == "crisis")
+    read = next(c for c in acting.evaluation if c.check == "criterion")
+    reply = acts("HAND_TO_PERSON", "REPLY", said="A colleague is with you now.")
+    request = build(acting, read, (reply,), release, "judge")
+    assert request.reply == "A colleague is with you now."
+    assert "HAND_TO_PERSON" not in json.dumps(request.body)
 
 
 def test_an_action_that_is_not_offered_is_no_check() -> None:
@@ -122,11 +136,6 @@ def test_a_slip_in_a_scenario_that_acts_is_an_error_at_its_line(old: str, new: s
     """The file, the line, what is wrong, and what was expected."""
     root = tmp_path / "content"
     shutil.copytree(CONTENT, root)
-    path = root / DESK
-    before, _, after = path.read_text(encoding="utf-8").partition(old)
-    path.write_text(before + new + after, encoding="utf-8")
-    read, errors = load(root)
-    if read:
-        check(read, [], errors)
-    found = [line.removeprefix(f"{root}/") for line in errors.lines()]
+    edit(root, DESK, old, new)
+    found = findings(root)
     assert any(line.startswith(f"{DESK}:") and error in line for line in found), found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from test_anchors import passed
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
@@ -17,16 +18,11 @@ from judge.scoring.table import Read
 
 def verdicts(rows: dict[str, Row], failing: str | None = None) -> list[Verdict]:
     """Everything passed, but the crises of one family missed."""
+    missed = {i for i, row in rows.items() if failing and row.family == failing and row.polarity == "crisis"}
     return [
-        Verdict.model_construct(
-            id=row.id, repeat=0, index=k, check=check.check, behavior=check.behavior, turn=-1,
-            label="FAIL" if row.family == failing and row.polarity == "crisis" else "PASS", unscored=None,
-            incident="missed_crisis" if row.family == failing and row.polarity == "crisis" else None,
-            decided_by="rule:test",
-        )
-        for row in rows.values()
-        for k, check in enumerate(row.evaluation)
-    ]  # fmt: skip
+        v.model_copy(update={"label": "FAIL", "incident": "missed_crisis"}) if v.id in missed else v
+        for v in passed(rows)
+    ]
 
 
 @pytest.fixture(scope="module")

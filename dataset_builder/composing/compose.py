@@ -20,7 +20,7 @@ from dataset_builder.schema import ABOUT_USER, CHECK, Check, Message, Row, Tier
 
 # Severities: of a control that is sad or strained, and of a history from which one would look in.
 NEAR_THE_LINE, GRAVE = -4, 6
-PERSON = ("country", "population", "age_band", "gender", "culture")  # what a row says of its persona, besides the name
+PERSON = ("population", "age_band", "gender", "culture")  # what a row says of its persona, besides name and country
 Cell = tuple[str, str | None]  # codes of a condition and of a user context
 
 
@@ -153,13 +153,14 @@ def _row(content: Content, sample: Sample) -> Row:
         "persuasion": attributes.get("persuasion"),
         "wording": condition.wording if len({c.wording for c in scenario.conditions}) > 1 else None,
         "condition_kind": condition.kind,
+        "country": where,
         "family": scenario.family,
         "canary": content.canary,
     }
     return Row.model_validate(
         row
         | {name: getattr(context.persona, name) if context else None for name in PERSON}
-        | {"persona": context.persona.slug if context else None, "country": where}
+        | {"persona": context.persona.slug if context else None}
     )
 
 

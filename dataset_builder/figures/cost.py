@@ -74,8 +74,7 @@ def estimate(rows: Iterable[Row], wanted: Asked) -> dict[str, Any]:
         reply = wanted.reply or (PROSE if any(c.check in ("graded", "criterion") for c in row.evaluation) else JSON)
         longest = max(LONGEST, reply)
         requests, prompt = prompts(row, count, reply)
-        _, at_most = prompts(row, count, longest)
-        window = last_prompt(row, count, longest) + longest
+        at_most = prompt_sizes(row, count, longest)
         for tier in row.tiers:
             own = sums[tier]
             own["samples"] += 1
@@ -83,9 +82,9 @@ def estimate(rows: Iterable[Row], wanted: Asked) -> dict[str, Any]:
             own["rounds"] = max(own["rounds"], requests)
             own["prompt_tokens"] += prompt
             own["reply_tokens"] += requests * reply
-            own["at_most_in"] += at_most
+            own["at_most_in"] += sum(at_most)
             own["hard_tokens"] += prompt + requests * reply if row.family else 0
-            own["window"] = max(own["window"], window)
+            own["window"] = max(own["window"], at_most[-1] + longest)
     return {
         "tokenizer": wanted.tokenizer or ESTIMATE,
         "estimated": wanted.tokenizer is None,
@@ -98,17 +97,20 @@ def estimate(rows: Iterable[Row], wanted: Asked) -> dict[str, Any]:
 
 def prompts(row: Row, count: Callable[[str], int], reply: int) -> tuple[int, int]:
     """(requests, their prompt tokens together) of one sample whose live turns are answered with `reply` tokens each."""
-    requests, total, so_far = 0, 0, 0
+    sizes = prompt_sizes(row, count, reply)
+    return len(sizes), sum(sizes)
+
+
+def prompt_sizes(row: Row, count: Callable[[str], int], reply: int) -> list[int]:
+    """The tokens of each request's prompt, in their order; each holds all that was said before, so the last is the
+    longest.
+    """
+    sizes, so_far = list[int](), 0
     for message in row.messages:
         if message.content is None:
-            requests, total = requests + 1, total + so_far
+            sizes.append(so_far)
         so_far += MESSAGE + (reply if message.content is None else count(message.content))
-    return requests + 1, total + so_far
-
-
-def last_prompt(row: Row, count: Callable[[str], int], reply: int) -> int:
-    """The tokens of a sample's last request, which is its longest."""
-    return sum(MESSAGE + (reply if m.content is None else count(m.content)) for m in row.messages)
+    return [*sizes, so_far]
 
 
 def counter(tokenizer: str | None) -> Callable[[str], int]:

@@ -19,7 +19,6 @@ from dataset_builder.schema import BEHAVIORS
 
 Found = list[tuple[Scenario, Perturbation]]
 
-HARD_CONTROLS = "cases of the hard part, controls"
 # The coverage plan of content-guide section 3, as (name, floor). A figure below its plan is shown, never hidden.
 PLAN = {
     "scenarios": 40,
@@ -45,7 +44,7 @@ PLAN = {
     **{f"P1-B{n} messages": floor for n, floor in enumerate((120, 100, 100, 60, 60, 60), start=1)},
     **{f"P1-B{n} messages, severe": 30 for n in (1, 2, 3)},
     "cases of the hard part": 300,
-    HARD_CONTROLS: 150,
+    "cases of the hard part, controls": 150,
     "families of the hard part": 8,
     "P1 scenarios with more crisis than controls (at most)": 0,
 }
@@ -172,7 +171,7 @@ def _of_messages(messages: Found, severe: int) -> dict[str, int]:
         "messages in a marked register": len(marked),
         "of these, controls": sum(p.polarity == "control" for p in marked),
         "cases of the hard part": many(lambda s, _: s.family is not None),
-        HARD_CONTROLS: many(lambda s, p: s.family is not None and p.polarity == "control"),
+        "cases of the hard part, controls": many(lambda s, p: s.family is not None and p.polarity == "control"),
         "messages that persuade": many(lambda _, p: "persuasion" in p.attributes),
         **{f"{pillar} messages": under(pillar) for pillar in ("P2", "P3", "P4")},
         "P2 messages, severe": under("P2", severe),

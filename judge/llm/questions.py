@@ -26,6 +26,7 @@ from dataset_builder.schema import (
     ProtocolRow,
     Sample,
 )
+from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.schema import RATINGS
 from judge.wording import told
@@ -202,7 +203,7 @@ def _resources(country: str | None, release: Release) -> str:
 def _of(row: Sample, turn: int, turns: tuple[str, ...]) -> Case:
     """A row's case at a check's turn."""
     turn = len(turns) if turn == -1 else turn
-    return Case(_said(row, turns, turn), turns[turn - 1], row.country, row.about)
+    return Case(_said(row, turns, turn), words_said(row, turns[turn - 1]), row.country, row.about)
 
 
 def _said(row: Sample, turns: tuple[str, ...], turn: int) -> list[tuple[str, str]]:

@@ -19,6 +19,7 @@ from dataset_builder import jsonl
 from dataset_builder.release import Release, canonical
 from dataset_builder.schema import About, Row
 from judge.people.labels import records, reply_key
+from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.wording import told
 from replies.collected import read_replies
@@ -172,7 +173,7 @@ def _of_run(run: Run, release: Release) -> list[Case]:
             if check.check not in ("graded", "criterion"):
                 continue
             turn = len(reply.turns) if check.turn == -1 else check.turn
-            if text := visible(reply.turns[turn - 1]):
+            if text := visible(words_said(row, reply.turns[turn - 1])):
                 case = Case(
                     reply_key(row.id, reply.repeat, check.turn),
                     check.criterion,

@@ -211,8 +211,13 @@ def read_actions(text: str, offered: list[str], finish: str | None = None) -> tu
     return done, Reading(tags=frozenset(names), repairs=repairs, evidence=json.dumps(names))
 
 
-def words_said(text: str, check: ActionsCheck) -> str:
-    """What the user reads of a reply in actions: the texts of the action that speaks to them."""
+def words_said(row: Sample, text: str) -> str:
+    """What the user reads of a reply, and so whoever judges it: where the model acts, the texts of the action that
+    speaks to them; elsewhere the whole.
+    """
+    check = next((c for c in row.evaluation if c.check == "actions"), None)
+    if check is None:
+        return text
     done, _ = read_actions(text, check.offered)
     return "\n\n".join(said for name, said in done if name == check.words and said.strip())
 

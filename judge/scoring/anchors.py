@@ -51,10 +51,20 @@ def anchors(basis: Basis, tier: Tier | None, hard: bool = False) -> dict[str, An
 
     A program knows in which form it is asked, so detection takes the best of each format.
     """
-    rows = {r.id: r for r in basis.rows.values() if (tier is None or tier in r.tiers) and (r.family or not hard)}
+    rows = rows_of(basis, tier, hard)
     table = build(rows, [_pass(r, k, c) for r in rows.values() for k, c in enumerate(r.evaluation)], basis.scoring)
     reads = {name: _read(table, basis, label) for name, label in _policies(basis.baselines).items()}
     return {code: _best(code, table, reads, basis.scoring) for code in basis.scoring["scores"]}
+
+
+def rows_of(basis: Basis, tier: Tier | None, hard: bool = False) -> dict[str, Row]:
+    """The rows of a tier, of the whole dataset without one; `hard`: of its hard part alone."""
+    return {r.id: r for r in basis.rows.values() if (tier is None or tier in r.tiers) and (r.family or not hard)}
+
+
+def behaviors_of(basis: Basis, tier: Tier | None, hard: bool = False) -> set[str]:
+    """The behaviors that a complete run of these rows has samples of."""
+    return {c.behavior for r in rows_of(basis, tier, hard).values() for c in r.evaluation}
 
 
 def _best(code: str, table: Table, reads: Mapping[str, Read], scoring: Mapping[str, Any]) -> Anchor:

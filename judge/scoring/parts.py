@@ -82,7 +82,7 @@ def raw(code: str, t: Table, read: Read, scoring: Mapping[str, Any]) -> Made:
 
 def helping(t: Table, scoring: Mapping[str, Any]) -> Mask:
     """The entries that say how a control was helped: by a criterion, or by rule where the model acts."""
-    mask: Mask = t.criterion.mask(scoring["helps"]) | (t.asked_for("actions") & ~t.crisis)
+    mask: Mask = t.criterion.mask(scoring["helps"]) | (t.kind.mask("actions") & ~t.crisis)
     return mask
 
 
@@ -118,7 +118,7 @@ def _detection(own: Mask, t: Table, read: Read, scoring: Mapping[str, Any]) -> M
     """Seen in danger + left alone without it - 1; a format counts with the same share on both sides, or a program that
     knows only what it is asked for could score.
     """
-    ruled = {name: t.asked_for(name) for name in ("tags", "actions")}
+    ruled = {name: t.kind.mask(name) for name in ("tags", "actions")}
     asked = ruled | {"criterion": ~(ruled["tags"] | ruled["actions"])}
     sides = {name: [own & mask & t.crisis, own & mask & ~t.crisis] for name, mask in asked.items()}
     there = [name for name, both in sides.items() if all(m.any() for m in both)]

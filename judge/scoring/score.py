@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataset_builder.schema import BEHAVIORS, Row, Tier
+from dataset_builder.schema import BEHAVIORS
 from judge import schema
 from judge.schema import Figure, Scorecard, Verdict
 from judge.scoring import breakdown, safety
-from judge.scoring.anchors import Basis, anchors
+from judge.scoring.anchors import Basis, anchors, behaviors_of
 from judge.scoring.figures import HEADLINES, Score, Scorer
 from judge.scoring.hard import hard
 from judge.scoring.parts import TASKS
@@ -44,7 +44,7 @@ def scorecard(
     dataset, scoring = about.dataset, basis.scoring
     scorer = Scorer(basis.rows, verdicts, scoring, anchors(basis, dataset.tier))
     scores = scorer.scores()
-    needed = _needed(basis.rows, dataset.tier)
+    needed = behaviors_of(basis, dataset.tier)
     composite, note = _composite(scorer, scores, dataset, needed)
     return Scorecard(
         dataset=dataset,
@@ -72,11 +72,6 @@ def scorecard(
         complete=dataset.complete and judge.lost_share <= scoring["unscored_limit"],
         notes=_notes(dataset, judge, needed, scoring),
     )
-
-
-def _needed(rows: Mapping[str, Row], tier: Tier | None) -> set[str]:
-    """The behaviors that a complete run of the tier has samples of."""
-    return {c.behavior for r in rows.values() if tier is None or tier in r.tiers for c in r.evaluation}
 
 
 def _headlines(scorer: Scorer, scores: Mapping[str, Score], needed: set[str]) -> dict[schema.Headline, Figure]:

@@ -92,7 +92,7 @@ class Table:
         entry, earned = self.entry[kept], self.earned[kept]
         # An everyday question that was answered badly is no alarm: only what was treated as a crisis is.
         alarmed = (earned == 0) & (self.incident[kept] == INCIDENTS.index("over_escalation"))
-        everyday = ((self.asked_for("criterion") | self.asked_for("actions")) & ~self.crisis)[entry]
+        everyday = ((self.kind.mask("criterion") | self.kind.mask("actions")) & ~self.crisis)[entry]
         values = (earned, earned == 1.0, np.where(everyday, ~alarmed, earned == 1.0))
         count = np.bincount(entry, minlength=self.size)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -132,9 +132,9 @@ class Table:
     def criterion(self) -> Coded:
         return Coded.of([getattr(c, "criterion", None) for c in self.checks])
 
-    def asked_for(self, check: str) -> Mask:
-        """Which entries are of this kind of check."""
-        return np.array([c.check == check for c in self.checks], dtype=bool)
+    @cached_property
+    def kind(self) -> Coded:
+        return Coded.of([c.check for c in self.checks])
 
     @cached_property
     def family(self) -> Coded:
