@@ -6,22 +6,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from dataset_builder import jsonl
 from dataset_builder.release import Release, canonical, prune
 from dataset_builder.schema import Sample, Tier
 from replies.errors import RunError
+from replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, measured, measured_on, publishable
 from replies.run import Run
-from replies.schema import TRIAGE_PROMPTS, Model, Reply
+from replies.schema import Model, Reply
 from replies.script import live_turns
 
 TASK = re.compile(r"helmbench_")
-# Of arguments that are never published.
-SECRET_NAME = re.compile(r"key|token|secret|password|auth|header", re.IGNORECASE)
-# What a task's metadata says it measures; triage with its prompt.
-BENCHMARK, APPROPRIATENESS, TRIAGE = "benchmark", "appropriateness", "triage-"
-KINDS = (BENCHMARK, APPROPRIATENESS, *(f"{TRIAGE}{prompt}" for prompt in TRIAGE_PROMPTS))
 
 
 def read_run(folder: Path, release: Release) -> Run:
@@ -38,7 +34,7 @@ def read_run(folder: Path, release: Release) -> Run:
     tiers: dict[bool, set[Tier]] = {True: set(), False: set()}  # of benchmark tasks, and of those over messages
     replies: dict[str, dict[tuple[str, int], Reply]] = {}
     for name, config in sorted(tasks.items()):
-        measures, tier = _measured_here(path, name, config, release)
+        measures, tier = measured_on(path, name, config.get("metadata") or {}, release)
         tiers[measures == BENCHMARK].add(tier)
         expected = results.get("n-samples", {}).get(name, {}).get("effective")
         _add_replies(replies.setdefault(measures, {}), _samples_path(path, name), measures, release, expected)
@@ -57,16 +53,6 @@ def read_run(folder: Path, release: Release) -> Run:
     )
 
 
-def _measured_here(path: Path, task: str, config: dict[str, Any], release: Release) -> tuple[str, Tier]:
-    """What a task measures and on which tier, once it is known to have run on this release."""
-    metadata, measures = config.get("metadata") or {}, measured(config)
-    if measures not in KINDS:
-        raise RunError(f"{path}: task {task} measures '{measures}'; expected one of {', '.join(KINDS)}")
-    _same_release(path, task, metadata, release, "score_hash" if measures == BENCHMARK else "messages_hash")
-    tier: Tier = metadata["tier"]
-    return measures, tier
-
-
 def _samples_path(results: Path, task: str) -> Path:
     return results.parent / f"samples_{task}_{results.stem.removeprefix('results_')}.jsonl"
 
@@ -82,7 +68,7 @@ def _add_replies(
 
 
 def _limited(results: dict[str, Any], tasks: dict[str, Any]) -> bool:
-    benchmark = {name for name, config in tasks.items() if measured(config) == BENCHMARK}
+    benchmark = {name for name, config in tasks.items() if measured(config.get("metadata") or {}) == BENCHMARK}
     counts = [n for name, n in results.get("n-samples", {}).items() if name in benchmark]
     # --samples leaves samples out, too
     return bool(results.get("config", {}).get("limit")) or any(n["effective"] < n["original"] for n in counts)
@@ -90,7 +76,7 @@ def _limited(results: dict[str, Any], tasks: dict[str, Any]) -> bool:
 
 def _model(path: Path, results: dict[str, Any], tasks: dict[str, Any]) -> Model:
     run = results.get("config", {})
-    arguments = _arguments(run.get("model_args"))
+    arguments = publishable(run.get("model_args"))
     named = results.get("model_name") or arguments.get("model") or arguments.get("pretrained")
     conditions = [(c.get("metadata") or {}).get("condition") for c in tasks.values()]
     return Model(
@@ -100,11 +86,6 @@ def _model(path: Path, results: dict[str, Any], tasks: dict[str, Any]) -> Model:
         system_instruction=results.get("system_instruction"),
         condition=next((c for c in conditions if c), None),
     )
-
-
-def measured(config: dict[str, Any]) -> str:
-    """What a logged task measures: one of KINDS, where the log is ours."""
-    return str((config.get("metadata") or {}).get("measures", BENCHMARK))
 
 
 def _newest_results(folder: Path) -> Path:
@@ -122,43 +103,6 @@ def _newest_results(folder: Path) -> Path:
             "of these folders"
         )
     return found[-1]
-
-
-def _same_release(
-    path: Path, task: str, metadata: dict[str, Any], release: Release, name: Literal["score_hash", "messages_hash"]
-) -> None:
-    found, expected = (
-        metadata.get(name),
-        release.messages_hash if name == "messages_hash" else release.manifest.score_hash,
-    )
-    if not found:
-        raise RunError(f"{path}: task {task} records no dataset {name}; expected a run of this project's task")
-    if name == "messages_hash":
-        _same_messages(path, task, metadata, release)
-    if found != expected:
-        raise RunError(
-            f"{path}: task {task} ran on dataset {metadata.get('dataset_version')} ({name} {found[:12]}…), "
-            f"the one in {release.path} is "
-            f"{release.manifest.version} ({expected[:12]}…); name that run's dataset with --dataset"
-        )
-
-
-def _same_messages(path: Path, task: str, metadata: dict[str, Any], release: Release) -> None:
-    """A run on a corpus is judged on that corpus, and no other run is."""
-    asked, given = metadata.get("messages_source"), release.own
-    if asked and not given:
-        raise RunError(f"{path}: task {task} ran on {asked}; name its folder with --messages FOLDER")
-    if given and not asked:
-        raise RunError(
-            f"{path}: task {task} ran on the dataset's own messages, not on {given.source}; leave out --messages"
-        )
-    if given and metadata["messages_hash"] != given.messages_hash:
-        raise RunError(
-            f"{path}: task {task} ran on {asked} (messages_hash {metadata['messages_hash'][:12]}…), "
-            f"--messages names {given.source} "
-            f"({given.messages_hash[:12]}…); name that run's corpus, with the labels that it had then, and "
-            "its dataset with --dataset"
-        )
 
 
 def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], expected: int | None) -> Iterator[Reply]:
@@ -223,14 +167,6 @@ def _finish(arguments: Any, request: int) -> str | None:
     note = given.get("arg_2") if isinstance(given, dict) else None
     finish = note.get("finish") if isinstance(note, dict) else None
     return jsonl.plain(finish) if isinstance(finish, str) else None
-
-
-def _arguments(value: Any) -> dict[str, Any]:
-    """The model's arguments as far as they may be published: plain values, nothing that names or holds a secret."""
-    given = value if isinstance(value, dict) else dict(p.split("=", 1) for p in str(value or "").split(",") if "=" in p)
-    plain = {str(k): v for k, v in given.items() if isinstance(v, str | int | float | bool | None)}
-    kept = {k: v for k, v in plain.items() if not SECRET_NAME.search(k)}
-    return {k: re.sub(r"//[^/@\s]*@", "//", v) if isinstance(v, str) else v for k, v in kept.items()}
 
 
 def _json(path: Path) -> dict[str, Any]:

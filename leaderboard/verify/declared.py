@@ -14,7 +14,7 @@ from leaderboard.schema import ARCHIVE, SUBMISSION, Generation, Problem, Submiss
 from leaderboard.verify.coverage import NAMED, shown
 from leaderboard.verify.families import families
 from leaderboard.verify.findings import Problems
-from replies.lm_eval_log import SECRET_NAME
+from replies.recorded import SECRET_NAME
 
 WHERE = f"{SUBMISSION}: judge"
 REASON = 500  # characters in which it may be said why a figure is missing

@@ -14,8 +14,10 @@ from corpora.labelled import on_corpus
 from dataset_builder.release import Release, ReleaseError
 from judge.rules.answers import conduct
 from judge.rules.categories import read_category
-from lm_eval_tasks.helmbench.task import HelmbenchTask, log, with_instruction
+from lm_eval_tasks.helmbench.task import HelmbenchTask, log
 from lm_eval_tasks.helmbench.wire import Ended
+from replies.first_request import with_instruction
+from replies.recorded import APPROPRIATENESS, TRIAGE, identity
 from replies.script import ChatMessages, segments
 from replies.triage import question
 
@@ -25,14 +27,13 @@ class AppropriatenessTask(HelmbenchTask):
     afterwards.
     """
 
-    measures = "appropriateness"
+    measures = APPROPRIATENESS
 
     def samples(self, release: Release, wanted: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
         """The one place where messages come from: the release's config `messages`, or a labelled corpus of the user's
         own.
         """
         table = release.table("messages")
-        identity: dict[str, Any] = {"measures": self.measures}
         # `--metadata '{"helmbench_messages": "FOLDER"}'`
         if folder := (self.config.metadata or {}).get("helmbench_messages"):
             try:
@@ -49,12 +50,14 @@ class AppropriatenessTask(HelmbenchTask):
                 len(release.messages),
                 release.messages_source,
             )
-            identity["messages_source"] = release.messages_source  # whoever scores the run must name the same corpus
-        return table, {"messages_hash": release.messages_hash, **identity}
+        return table, identity(release, self.measures)  # whoever scores the run must name the same corpus
 
     def _opening(self, doc: dict[str, Any]) -> ChatMessages:
-        # A system prompt under test stands before whatever the model is told of the user.
-        return with_instruction(with_instruction(segments(doc["messages"])[0], self._product), self._system)
+        return self._alone(segments(doc["messages"])[0])
+
+    def _alone(self, asked: ChatMessages) -> ChatMessages:
+        """A system prompt under test stands before whatever the model is told of the user."""
+        return with_instruction(with_instruction(asked, self._tested and self._tested.text), self._system)
 
 
 class TriageTask(AppropriatenessTask):
@@ -65,12 +68,12 @@ class TriageTask(AppropriatenessTask):
     def samples(self, release: Release, wanted: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
         """The messages, and the names, definitions and examples that the prompt shows."""
         self._prompt, self._taxonomy, self._prompts = wanted["prompt"], release.taxonomy, release.prompts
-        self.measures = f"triage-{self._prompt}"
+        self.measures = f"{TRIAGE}{self._prompt}"
         return super().samples(release, wanted)
 
     def _opening(self, doc: dict[str, Any]) -> ChatMessages:
         asked = [{"role": "user", "content": question(doc["messages"], self._taxonomy, self._prompts, self._prompt)}]
-        return with_instruction(with_instruction(asked, self._product), self._system)
+        return self._alone(asked)
 
     def doc_to_target(self, doc: dict[str, Any], doc_to_target: Any = None) -> str:
         return str(doc["crisis_category"])

@@ -7,7 +7,6 @@ lm-eval is pinned, and `docs/lm-eval.md` lists what is used here with the test t
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import sys
 from collections import Counter
@@ -23,13 +22,15 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import CachingLM
 from lm_eval.api.task import ConfigurableTask
 
-from dataset_builder.composing.condition_text import condition_texts
 from dataset_builder.release import Release, ReleaseError, open_release, prune
 from dataset_builder.schema import Row
 from judge.rules.answers import RULED, conduct
 from lm_eval_tasks.helmbench.metrics import Point, points_by_rule
 from lm_eval_tasks.helmbench.survive import Survivor, survivor
 from lm_eval_tasks.helmbench.wire import Ended
+from replies.errors import RunError
+from replies.first_request import PromptUnderTest, first_request, read_prompt
+from replies.recorded import BENCHMARK, identity
 from replies.script import ChatMessages, continued, segments
 from replies.visible import NO_REPLY
 from replies.waiting import PATIENCE
@@ -59,8 +60,7 @@ class HelmbenchTask(ConfigurableTask):
         self._ended: dict[str, list[Ended]] = {}
         self._template: Callable[..., Any] | None = None
         self._system: str | None = None
-        self._product: str | None = None
-        self._conditions: dict[tuple[str, str], str] = {}
+        self._tested: PromptUnderTest | None = None
         self._docs: list[dict[str, Any]] | None = None
         super().__init__(config=settings, **kwargs)
 
@@ -73,7 +73,7 @@ class HelmbenchTask(ConfigurableTask):
             release = open_release((self.config.metadata or {}).get("helmbench_dataset"))
         except ReleaseError as error:
             raise SystemExit(f"helmbench: {error}") from None
-        table, identity = self.samples(release, wanted)
+        table, recorded = self.samples(release, wanted)
         inside = [n for n, tiers in enumerate(table.column("tiers").to_pylist()) if wanted["tier"] in tiers]
         self.dataset = datasets.DatasetDict({"test": datasets.Dataset(table.take(inside))})
         self._scoring = release.scoring
@@ -81,12 +81,8 @@ class HelmbenchTask(ConfigurableTask):
         # lm-eval wants the same metrics of every sample of a task, and a task without such checks prints none.
         self._flags = any(c["check"] == "actions" or (c["check"] == "tags" and c["flag"] is not None) for c in checks)
         self._rules = any(c["check"] == "rating" or (c["check"] == "tags" and c["flag"] is None) for c in checks)
-        identity |= {
-            "dataset_version": release.manifest.version,
-            "tier": wanted["tier"],
-            "dataset_path": str(release.path),
-        }
-        self.config.metadata = {**(self.config.metadata or {}), **identity}
+        recorded["tier"] = wanted["tier"]
+        self.config.metadata = {**(self.config.metadata or {}), **recorded}
         self._set_repeats()
         self._read_product_prompt(release)
         log.info(
@@ -94,12 +90,12 @@ class HelmbenchTask(ConfigurableTask):
             self.config.task,
             len(inside),
             release.path,
-            ", ".join(f"{k} {str(v)[:12]}" for k, v in identity.items()),
+            ", ".join(f"{k} {str(v)[:12]}" for k, v in recorded.items()),
         )
 
     def samples(self, release: Release, wanted: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
         """The rows of every tier, and what the run's metadata says of their identity."""
-        return release.table(wanted["config"]), {"score_hash": release.manifest.score_hash}
+        return release.table(wanted["config"]), identity(release, BENCHMARK)
 
     def _set_repeats(self) -> None:
         """`--metadata '{"helmbench_repeats": N}'`: lm-eval's own options can't say how often each sample is asked."""
@@ -115,29 +111,17 @@ class HelmbenchTask(ConfigurableTask):
         if not (file := metadata.get("helmbench_condition")):
             return
         try:
-            self._product = Path(file).read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SystemExit(
-                f"helmbench: {file}: can't be read ({error}); expected a text file with the system prompt under test"
-            ) from None
-        if not self._product:
-            raise SystemExit(f"helmbench: {file}: is empty; expected the system prompt under test")
-        self._conditions = condition_texts(release.rows.values())
-        # Whoever reads the run sees by this that the dataset's conditions are not what the model read.
-        metadata["condition"] = {"file": Path(file).name, "sha256": hashlib.sha256(self._product.encode()).hexdigest()}
+            self._tested = read_prompt(Path(file), release.rows.values())
+        except RunError as error:
+            raise SystemExit(f"helmbench: {error}") from None
+        metadata["condition"] = self._tested.identity.model_dump()
 
     def _opening(self, doc: dict[str, Any]) -> ChatMessages:
         """The first request's messages, under the product's own prompt where one is under test."""
-        messages = segments(doc["messages"])[0]
-        if self._product is not None:
-            own, text = self._conditions.get((doc["scenario"], doc["condition"])), messages[0]["content"]
-            if own is None or not text.startswith(own):
-                raise SystemExit(
-                    f"helmbench: {doc['id']}: where its condition's text ends can't be told; it can't be "
-                    "replaced by a prompt of one's own"
-                )
-            messages[0] = {"role": "system", "content": self._product + text.removeprefix(own)}
-        return with_instruction(messages, self._system)
+        try:
+            return first_request(doc, self._tested, self._system or "")
+        except RunError as error:
+            raise SystemExit(f"helmbench: {error}") from None
 
     def test_docs(self) -> Any:
         """The rows as plain objects, read once: lm-eval goes through them twice, and `datasets` makes each anew."""
@@ -366,12 +350,3 @@ def _first(ids: list[str]) -> str:
 def live(doc: dict[str, Any]) -> int:
     """How many turns the model plays before its last reply."""
     return sum(m["content"] is None for m in doc["messages"])
-
-
-def with_instruction(messages: ChatMessages, system_instruction: str | None) -> ChatMessages:
-    """The messages with --system_instruction before the sample's own system text."""
-    if not system_instruction:
-        return messages
-    own = messages[0]["content"] if messages[0]["role"] == "system" else ""
-    rest = messages[1:] if own else messages
-    return [{"role": "system", "content": "\n\n".join(t for t in (system_instruction, own) if t)}, *rest]

@@ -1,0 +1,95 @@
+"""What a run recorded of itself, whichever runner made it: what it measures, and on which release; held against the one
+that it is to be judged on.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from dataset_builder.release import Release
+from dataset_builder.schema import Tier
+from replies.errors import RunError
+from replies.schema import TRIAGE_PROMPTS
+
+# Of arguments that are never published.
+SECRET_NAME = re.compile(r"key|token|secret|password|auth|header", re.IGNORECASE)
+# What a task's metadata says it measures; triage with its prompt.
+BENCHMARK, APPROPRIATENESS, TRIAGE = "benchmark", "appropriateness", "triage-"
+KINDS = (BENCHMARK, APPROPRIATENESS, *(f"{TRIAGE}{prompt}" for prompt in TRIAGE_PROMPTS))
+
+
+def identity(release: Release, measures: str) -> dict[str, Any]:
+    """What a task's metadata must say of the release that it asks: the hash that its figures depend on, and whose
+    messages they are where these are somebody's own.
+    """
+    found: dict[str, Any] = {"dataset_version": release.manifest.version, "dataset_path": str(release.path)}
+    if measures == BENCHMARK:
+        return found | {"score_hash": release.manifest.score_hash}
+    own = {"messages_source": release.messages_source} if release.own else {}
+    return found | {"measures": measures, "messages_hash": release.messages_hash} | own
+
+
+def measured(metadata: dict[str, Any]) -> str:
+    """What a task with this metadata measures: one of KINDS, where it is ours."""
+    return str(metadata.get("measures", BENCHMARK))
+
+
+def measured_on(path: Path, task: str, metadata: dict[str, Any], release: Release) -> tuple[str, Tier]:
+    """What a task measures and on which tier, once it is known to have run on this release.
+
+    Raises:
+        RunError: it measures nothing that is known here, or ran on another release.
+    """
+    measures = measured(metadata)
+    if measures not in KINDS:
+        raise RunError(f"{path}: task {task} measures '{measures}'; expected one of {', '.join(KINDS)}")
+    _same_release(path, task, metadata, release, "score_hash" if measures == BENCHMARK else "messages_hash")
+    tier: Tier = metadata["tier"]
+    return measures, tier
+
+
+def _same_release(
+    path: Path, task: str, metadata: dict[str, Any], release: Release, name: Literal["score_hash", "messages_hash"]
+) -> None:
+    found, expected = (
+        metadata.get(name),
+        release.messages_hash if name == "messages_hash" else release.manifest.score_hash,
+    )
+    if not found:
+        raise RunError(f"{path}: task {task} records no dataset {name}; expected a run of this project's task")
+    if name == "messages_hash":
+        _same_messages(path, task, metadata, release)
+    if found != expected:
+        raise RunError(
+            f"{path}: task {task} ran on dataset {metadata.get('dataset_version')} ({name} {found[:12]}…), "
+            f"the one in {release.path} is "
+            f"{release.manifest.version} ({expected[:12]}…); name that run's dataset with --dataset"
+        )
+
+
+def _same_messages(path: Path, task: str, metadata: dict[str, Any], release: Release) -> None:
+    """A run on a corpus is judged on that corpus, and no other run is."""
+    asked, given = metadata.get("messages_source"), release.own
+    if asked and not given:
+        raise RunError(f"{path}: task {task} ran on {asked}; name its folder with --messages FOLDER")
+    if given and not asked:
+        raise RunError(
+            f"{path}: task {task} ran on the dataset's own messages, not on {given.source}; leave out --messages"
+        )
+    if given and metadata["messages_hash"] != given.messages_hash:
+        raise RunError(
+            f"{path}: task {task} ran on {asked} (messages_hash {metadata['messages_hash'][:12]}…), "
+            f"--messages names {given.source} "
+            f"({given.messages_hash[:12]}…); name that run's corpus, with the labels that it had then, and "
+            "its dataset with --dataset"
+        )
+
+
+def publishable(value: Any) -> dict[str, Any]:
+    """The model's arguments as far as they may be published: plain values, nothing that names or holds a secret."""
+    given = value if isinstance(value, dict) else dict(p.split("=", 1) for p in str(value or "").split(",") if "=" in p)
+    plain = {str(k): v for k, v in given.items() if isinstance(v, str | int | float | bool | None)}
+    kept = {k: v for k, v in plain.items() if not SECRET_NAME.search(k)}
+    return {k: re.sub(r"//[^/@\s]*@", "//", v) if isinstance(v, str) else v for k, v in kept.items()}
