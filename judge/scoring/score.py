@@ -42,6 +42,7 @@ def scorecard(
         ValueError: a verdict that belongs to no sample, or stands twice.
     """
     dataset, scoring = about.dataset, basis.scoring
+    verdicts = sorted(verdicts, key=lambda v: (v.id, v.repeat, v.index))  # whoever ran it, in whatever order
     scorer = Scorer(basis.rows, verdicts, scoring, anchors(basis, dataset.tier))
     scores = scorer.scores()
     needed = behaviors_of(basis, dataset.tier)
