@@ -41,6 +41,7 @@ CONFIGS = (
 )
 AUTHORED = ("scoring.yaml", "baselines.yaml")  # kept as they were written
 HASHES = ("score_hash", "prose_hash", "messages_hash")  # of a manifest
+DATASET = "HELMBENCH_DATASET"  # the environment's name for the folder of the build
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -77,7 +78,7 @@ def find(explicit: str | Path | None = None) -> Path:
     Raises:
         ReleaseError: none of them holds a MANIFEST.json.
     """
-    named = explicit or os.environ.get("HELMBENCH_DATASET")
+    named = explicit or os.environ.get(DATASET)
     # Beside an installed package lies whatever else is installed: no place to look for a dataset.
     last = [REPOSITORY / "helmbench"] if (REPOSITORY / "pyproject.toml").is_file() else []
     candidates = [Path(named)] if named else [Path("helmbench"), *last]

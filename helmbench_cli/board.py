@@ -41,7 +41,7 @@ def submit(
     run_dir: Annotated[
         Path,
         typer.Argument(
-            metavar="RUN_DIR", help="The --output_path of an lm_eval run that `helmbench score` has scored."
+            metavar="RUN", help="The --output_path of an lm_eval run, or a LOG.eval of Inspect, that is scored."
         ),
     ],
     about: Annotated[

@@ -29,7 +29,9 @@ ASK_AGAIN = "no gate is open on it: ask again what got no answer, the model or t
 Wording = Literal["judge", "judge-b", "judge-reason"]
 RunDir = Annotated[
     Path | None,
-    typer.Argument(metavar="[RUN_DIR]", help="The --output_path of an lm_eval run made with --log_samples."),
+    typer.Argument(
+        metavar="[RUN]", help="The --output_path of an lm_eval run made with --log_samples, or a LOG.eval of Inspect."
+    ),
 ]
 Replies = Annotated[
     Path | None,
@@ -191,15 +193,16 @@ def score(
     """
     from judge.judges import Given
     from judge.llm.budget import terms
-    from judge.pipeline import Questioning, ask_run, judge_and_score, unanswered, write_scored
+    from judge.pipeline import Questioning, ask_run, graded_in, judge_and_score, unanswered, write_scored
     from replies.opening import Place, open_run
 
-    names = judge or ["offline"]
     how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, max_cost)
     place = Place(run_dir, replies, dataset, messages)
-    if "openai" in names and (base_url is None or model is None):
+    if judge and "openai" in judge and (base_url is None or model is None):
         raise ValueError("--judge openai needs --base-url and --model")
     opened = open_run(place)
+    grader = graded_in(opened)
+    names = judge or [grader or "offline"]
     if "openai" in names and base_url and model:
         asked = ask_run(opened, model, how, endpoint_at(base_url, concurrency, timeout, max_retries), costs)
         typer.echo(asked, err=True)

@@ -20,18 +20,22 @@ from judge.llm.budget import Terms
 from judge.llm.errors import BudgetError
 from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
+from judge.report.first import sentence
 from judge.report.page import SAMPLES, report
 from judge.report.summary import summary
 from judge.schema import Scorecard
 from judge.score import Scored, score
 from judge.scoring.gates import lost, lost_share
 from judge.scoring.stored import RATINGS, SCORECARD, VERDICTS, card_in, verdicts_in
+from replies import inspect_log
 from replies.errors import RunError
-from replies.opening import Opened, Place
+from replies.opening import Opened, Place, open_run
 from replies.run import Run
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint
+
+GRADED = "replies-inspect.jsonl"  # what a log's grader answered, among its other answers
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,33 @@ def judge_and_score(
     if not allow_missing:
         _refuse_missing(seats, place, how)
     return scored
+
+
+def graded_in(opened: Opened) -> str | None:
+    """The language model that judged while a log of Inspect was made, and whose answers now stand where judges' answers
+    do; None where there is none.
+    """
+    if opened.run.path.suffix != inspect_log.SUFFIX:
+        return None
+    grader, lines = inspect_log.graded(opened.run.path)
+    if grader is not None:
+        write_whole(batch.folder(opened.home, grader) / GRADED, jsonl.lines(lines))
+    return grader
+
+
+def score_log(path: Path, dataset: Path) -> str:
+    """Scores a log of Inspect by whoever judged in it, beside it; returns its first sentence, and where the report is.
+
+    Raises:
+        RunError: it can't be read. ReleaseError: no such dataset.
+    """
+    opened = open_run(Place(path, dataset=dataset))
+    scored = judge_and_score(opened, [graded_in(opened) or "offline"], Questioning(), allow_missing=True)
+    write_scored(scored, opened, opened.home)
+    card = scored.scorecard
+    if not card.dataset.samples:
+        return str(opened.home / "report.html")
+    return f"{sentence(card)}\nhelmbench: report: {opened.home / 'report.html'}"
 
 
 def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from dataset_builder.schema import Strict, Tier
 from judge.schema import Figure, Floor, Headline, JudgeAgreement, PeopleAgreement, Scorecard, Verdict
@@ -71,16 +71,28 @@ class Pinned(Strict):
 
 class Generation(Strict):
     """How the replies were made. `system_prompt_sha256`: always null on the board; a run with a system prompt of its
-    own measures that prompt.
+    own measures that prompt. `lm_eval`, `inspect`: the version of the runner that made the run; the other is null.
     """
 
     backend: str
     arguments: dict[str, str | int | float | bool | None]
     generation_kwargs: dict[str, str | int | float | bool | list[str] | None]
     system_prompt_sha256: str | None
-    lm_eval: str
+    lm_eval: str | None = None
+    inspect: str | None = None
     task_version: str
     repeats: int = Field(ge=1, le=100)
+
+    @model_validator(mode="after")
+    def _one_runner(self) -> Generation:
+        if (self.lm_eval is None) == (self.inspect is None):
+            raise ValueError("expected the version of one runner, in lm_eval or in inspect")
+        return self
+
+    @property
+    def runner(self) -> tuple[str, str]:
+        """The name of what asked the model, and its version."""
+        return ("lm-eval", self.lm_eval) if self.lm_eval else ("Inspect", str(self.inspect))
 
 
 class SubmittedJudge(Strict):
@@ -143,7 +155,7 @@ class Submission(Strict):
 class Response(Strict):
     """A line of `responses.jsonl`: one sample in one repeat.
 
-    `requests`: each prompt as lm-eval logged it, one per live turn: the JSON of the messages for an API, a templated
+    `requests`: each prompt as the runner logged it, one per live turn: the JSON of the messages for an API, a templated
     text or a transcript elsewhere.
     `prompt_sha256`: of the first of them. `turns`, `finish`: as `replies.schema.Reply`.
     """

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 from dataset_builder import jsonl
 from dataset_builder.composing.condition_text import condition_texts
 from dataset_builder.release import Release
+from replies.inspect_log import SUFFIX, first_inputs
+from replies.opening import SCORED
 from replies.schema import OwnPrompt
 
 LOOKS = 3  # samples of each task that are looked at: the prompt is the same in all
@@ -27,17 +29,25 @@ def own_prompt(home: Path, condition: OwnPrompt, release: Release) -> str | None
     It is what was sent, to the byte: its hash is the one that the run recorded.
     """
     conditions = condition_texts(release.rows.values())
+    for identity, texts in _first_requests(home):
+        row = release.rows.get(identity)
+        own = conditions.get((row.scenario, row.condition)) if row else None
+        if row is None or own is None:
+            continue
+        behind = (row.messages[0].content or "").removeprefix(own)[:SHOWN]
+        for text in texts:
+            if behind in text and (found := _ending(text[: text.index(behind)], condition.sha256)):
+                return found
+    return None
+
+
+def _first_requests(home: Path) -> Iterator[tuple[str, Iterable[str]]]:
+    """The texts of a few samples' first requests, by the sample's id, whichever runner logged them."""
+    if home.suffix == SCORED and (log := home.with_suffix(SUFFIX)).is_file():
+        yield from first_inputs(log, LOOKS)
     for path in sorted(home.glob("samples_*.jsonl")):
         for _, sample in islice(jsonl.objects(path, lambda *_: None), LOOKS):
-            row = release.rows.get(str((sample.get("doc") or {}).get("id")))
-            own = conditions.get((row.scenario, row.condition)) if row else None
-            if row is None or own is None:
-                continue
-            behind = (row.messages[0].content or "").removeprefix(own)[:SHOWN]
-            for text in _requested(sample):
-                if behind in text and (found := _ending(text[: text.index(behind)], condition.sha256)):
-                    return found
-    return None
+            yield str((sample.get("doc") or {}).get("id")), _requested(sample)
 
 
 def _requested(sample: dict[str, Any]) -> Iterator[str]:

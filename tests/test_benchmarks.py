@@ -43,6 +43,9 @@ SMALLEST = {
         ),
     ),
     "injections": Smallest("--bases 2", (r"very_long +7 +28 +0 +0", r"all +97 +388 +0 +0")),
+    "inspect_overhead": Smallest(
+        "--samples 12 --rounds 1", (r"plain +[\d.]+ ms +[\d.]+ s +\d+ MB +12$", r"ours +[\d.]+ ms ", r"ratio +[\d.]+$")
+    ),
     "judge_engine": Smallest(
         "--requests 40 --latency 0.05 --tries 1 --memory 40",
         (r"ours +\d+ requests/s", r"plain +\d+ requests/s", r"memory, +40 requests: peak [\d.]+ MB"),

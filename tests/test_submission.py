@@ -335,7 +335,7 @@ def test_replies_without_a_log_are_refused(small: Release, tmp_path: Path, capsy
     """`--replies` runs hold no request, so nobody could see what was asked."""
     (tmp_path / "replies.jsonl").write_text("")
     assert main(["submit", str(tmp_path / "replies.jsonl"), *FLAGS, "--dataset", str(small.path)]) == 1
-    assert "the board needs lm-eval's log" in capsys.readouterr().err
+    assert "the board needs the log of lm-eval or of Inspect" in capsys.readouterr().err
 
 
 def test_a_judge_without_calibration_is_refused(

@@ -33,6 +33,8 @@ from dataset_builder.release import open_release
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES: list[str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+NAMES = [Path(package).name for package in PACKAGES]  # as they are imported
+INSPECT = "inspect_tasks/helmbench"  # its imports come with an extra
 THIRD_PARTY = Path(sysconfig.get_path("purelib"))
 BUILD = ["helmbench", "build"]
 SCORE = ["helmbench", "score"]
@@ -111,7 +113,7 @@ def test_the_wheel_holds_every_file_of_its_packages(wheel: Path) -> None:
     """
     held = {n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n}
     there = {
-        p.relative_to(ROOT).as_posix()
+        p.relative_to((ROOT / package).parent).as_posix()
         for package in PACKAGES
         for p in (ROOT / package).rglob("*")
         if p.is_file() and "__pycache__" not in p.parts and "training" not in p.parts
@@ -122,16 +124,18 @@ def test_the_wheel_holds_every_file_of_its_packages(wheel: Path) -> None:
 
 def test_every_third_party_import_comes_with_the_wheel() -> None:
     """What the packages import is required by the wheel, or by what it requires, and not only by the tests."""
-    required, providers = _required("helmbench"), packages_distributions()
-    imported = {m for package in PACKAGES for p in (ROOT / package).rglob("*.py") for m in _imported(p)}
-    foreign = imported - set(PACKAGES) - sys.stdlib_module_names
-    assert {m for m in foreign if not {canonicalize_name(d) for d in providers.get(m, [m])} & required} == set()
+    providers = packages_distributions()
+    for packages, extra in ([p for p in PACKAGES if p != INSPECT], ""), ([INSPECT], "inspect"):
+        required = _required("helmbench", extra)
+        imported = {m for package in packages for p in (ROOT / package).rglob("*.py") for m in _imported(p)}
+        foreign = imported - set(NAMES) - sys.stdlib_module_names
+        assert {m for m in foreign if not {canonicalize_name(d) for d in providers.get(m, [m])} & required} == set()
 
 
-def _required(name: str) -> set[str]:
-    """A distribution's requirements and theirs, as installed here, without the extras that nobody asks for."""
+def _required(name: str, extra: str) -> set[str]:
+    """A distribution's requirements with one of its extras, and theirs, as installed here."""
     seen: set[tuple[str, frozenset[str]]] = set()
-    todo = [(canonicalize_name(name), frozenset({""}))]
+    todo = [(canonicalize_name(name), frozenset({"", extra}))]
     while todo:
         if (wanted := todo.pop()) in seen:
             continue
@@ -164,7 +168,7 @@ def test_all_of_ours_comes_from_the_wheel(environment: Environment) -> None:
     """Each package of ours, and lm-eval, is the environment's; neither checkout nor scripts are on the path."""
     code = (
         "import importlib, importlib.metadata, importlib.util, json, sys\n"
-        f"files = {{n: importlib.import_module(n).__file__ for n in {[*PACKAGES, 'lm_eval']}}}\n"
+        f"files = {{n: importlib.import_module(n).__file__ for n in {[*NAMES, 'lm_eval']}}}\n"
         "there = [n for n in ('demo', 'reference_server', 'conftest') if importlib.util.find_spec(n)]\n"
         "from importlib.metadata import distribution\n"
         "print(json.dumps([files, sys.path, there, str(distribution('helmbench').locate_file(''))]))"
@@ -176,6 +180,16 @@ def test_all_of_ours_comes_from_the_wheel(environment: Environment) -> None:
     assert Path(where) == environment.site
 
 
+def test_inspect_finds_the_tasks(environment: Environment) -> None:
+    """By the package's entry point, from any directory: also from one that holds a built dataset of the same name."""
+    code = (
+        "from inspect_ai._util.registry import registry_lookup\n"
+        "print(all(registry_lookup('task', f'helmbench/{n}') for n in ('core', 'lite', 'full', 'pillar1', 'triage')))"
+    )
+    assert (environment.work / "helmbench" / "MANIFEST.json").is_file()
+    assert environment.said("python", "-c", code).strip() == "True"
+
+
 def test_the_guard_bites(environment: Environment) -> None:
     """A process of the environment that opens a file of the checkout ends with an error."""
     done = environment.run("python", "-c", f"open({str(ROOT / 'pyproject.toml')!r})")
@@ -185,10 +199,8 @@ def test_the_guard_bites(environment: Environment) -> None:
 
 def test_no_dataset_is_looked_for_beside_the_package(environment: Environment) -> None:
     """Without a build here, the message names the places that a user can fill, not site-packages."""
-    (environment.site / "helmbench").mkdir()
     code = "import os; os.chdir('/'); from dataset_builder.release import open_release; open_release()"
     done = environment.run("python", "-c", code)
-    (environment.site / "helmbench").rmdir()
     assert "ReleaseError: helmbench: no built dataset here" in done.stderr
 
 

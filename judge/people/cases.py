@@ -24,7 +24,8 @@ from judge.rules.resources import usable
 from judge.wording import told
 from replies.collected import read_replies
 from replies.errors import RunError, run_error
-from replies.lm_eval_log import read_run
+from replies.inspect_log import SUFFIX
+from replies.opening import logged
 from replies.run import Run
 from replies.visible import visible
 
@@ -104,8 +105,8 @@ def _read(source: Path, release: Release) -> Cases:
     if str(source) == "calibration" and not source.exists():
         rows = [Case(r.id, r.criterion, tuple(r.said), r.reply, r.country, r.about) for r in release.calibration]
         return Cases(rows, of_a_model=False)
-    if source.is_dir() and any(source.rglob("results_*.json")):
-        return Cases(_of_run(read_run(source, release), release), of_a_model=True)
+    if source.suffix == SUFFIX or (source.is_dir() and any(source.rglob("results_*.json"))):
+        return Cases(_of_run(logged(source, release)[0], release), of_a_model=True)
     if source.is_dir():
         files = sorted(source.glob("*.jsonl"))
         if not files:

@@ -50,8 +50,8 @@ def files(
         "retrieved_timestamp": str(made),
         "source_metadata": _metadata(verified, submission),
         "eval_library": {
-            "name": "lm_eval",
-            "version": submission.generation.lm_eval,
+            "name": "lm_eval" if submission.generation.lm_eval else "inspect_ai",
+            "version": submission.generation.runner[1],
             "additional_details": {"task": "helmbench", "task_version": submission.generation.task_version},
         },
         "model_info": _model(submission, model),

@@ -41,7 +41,7 @@ def document(
         RunError: a value that has no place there; all are named.
     """
     run, logged = ready.run, ready.logged
-    assert run.tier is not None  # read_run gives one to every run of lm-eval's
+    assert run.tier is not None  # every log of a benchmark's task names one
     try:
         return Submission(
             submitted=about.submitted,
@@ -60,6 +60,7 @@ def document(
                 generation_kwargs={k: _setting(v) for k, v in logged.settings.items()},
                 system_prompt_sha256=None,
                 lm_eval=logged.lm_eval,
+                inspect=logged.inspect,
                 task_version=logged.task_version,
                 repeats=max(r.repeat for r in run.replies) + 1,
             ),

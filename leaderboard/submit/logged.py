@@ -1,4 +1,4 @@
-"""What lm-eval logged beside the replies: each request as it was sent, and the settings that all of them share."""
+"""What a runner logged beside the replies: each request as it was sent, and the settings that all of them share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 
 from dataset_builder import jsonl
 from dataset_builder.release import Release
+from replies import inspect_log
 from replies.errors import RunError
-from replies.lm_eval_log import BENCHMARK, TASK, measured
+from replies.lm_eval_log import TASK
+from replies.recorded import BENCHMARK, measured
 from replies.schema import Reply
 from replies.script import live_turns
 
@@ -20,23 +22,26 @@ Requests = dict[tuple[str, int], tuple[str, ...]]  # (id, repeat) → one text p
 @dataclass
 class Logged:
     """A run's log. `settings`: generation arguments, the same for every request; `problems`: why it can't be
-    submitted.
+    submitted. The version of the runner that made it is known, of the other None.
     """
 
-    lm_eval: str
     task_version: str
     settings: dict[str, Any]
     requests: Requests
+    lm_eval: str | None = None
+    inspect: str | None = None
     problems: list[str] = field(default_factory=list[str])
 
 
 def read_logged(folder: Path, release: Release, replies: list[Reply]) -> Logged:
-    """The benchmark's requests of the newest run in `folder`, which `read_run` has read and found whole: `folder` is
-    its path.
+    """The benchmark's requests of a log of Inspect, or of the newest run in `folder`, which was read and found whole:
+    `folder` is its path.
 
     Raises:
         RunError: files that have gone since.
     """
+    if folder.suffix == inspect_log.SUFFIX:
+        return _inspected(folder, release)
     path = max(folder.glob("results_*.json"), key=lambda p: p.stem, default=None)
     if path is None:
         raise RunError(
@@ -46,10 +51,10 @@ def read_logged(folder: Path, release: Release, replies: list[Reply]) -> Logged:
     tasks = sorted(
         name
         for name, config in results.get("configs", {}).items()
-        if TASK.match(name) and measured(config) == BENCHMARK
+        if TASK.match(name) and measured(config.get("metadata") or {}) == BENCHMARK
     )
     versions = sorted({str(results.get("versions", {}).get(name, "unknown")) for name in tasks})
-    logged = Logged(str(results.get("lm_eval_version", "unknown")), ", ".join(versions), {}, {})
+    logged = Logged(", ".join(versions), {}, {}, lm_eval=str(results.get("lm_eval_version", "unknown")))
     repeats: dict[str, int] = {}
     for reply in replies:
         repeats[reply.id] = max(repeats.get(reply.id, 0), reply.repeat + 1)
@@ -64,6 +69,17 @@ def read_logged(folder: Path, release: Release, replies: list[Reply]) -> Logged:
             f"({'; '.join(sorted(seen))[:300]}); expected one"
         )
     logged.settings = next(iter(seen.values()), {})
+    return logged
+
+
+def _inspected(path: Path, release: Release) -> Logged:
+    made = inspect_log.made(path)
+    logged = Logged(made.task_version, made.settings, {}, inspect=made.inspect)
+    for identity, repeat, sent in inspect_log.requests(path):
+        if len(sent) == live_turns(release.rows[identity]):
+            logged.requests[identity, repeat] = sent
+        else:
+            logged.problems.append(f"sample {identity} repeat {repeat}: {len(sent)} requests of it are in the log")
     return logged
 
 

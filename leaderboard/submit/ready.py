@@ -13,20 +13,21 @@ from dataset_builder.release import Release
 from judge.schema import Scorecard, Verdict
 from leaderboard.submit.logged import Logged, read_logged
 from replies.errors import RunError
-from replies.lm_eval_log import read_run
+from replies.opening import SCORED, logged
 from replies.run import Run
 
 NO_LOG = (
-    "replies that were collected without lm-eval can be scored and not submitted: the board needs "
-    "lm-eval's log, which holds each request as it was sent"
+    "replies that were collected without a runner can be scored and not submitted: the board needs "
+    "the log of lm-eval or of Inspect, which holds each request as it was sent"
 )
 LISTED = 20  # problems of the log that are named
 
 
 class Ready(NamedTuple):
-    """A run with all that `helmbench score` wrote beside it."""
+    """A run with all that `helmbench score` wrote beside it, into its home."""
 
     run: Run
+    home: Path
     logged: Logged
     card: Scorecard
     verdicts: list[Verdict]
@@ -38,24 +39,25 @@ def read_ready(run_dir: Path, release: Release) -> Ready:
     Raises:
         RunError: with every reason why this run can't be submitted.
     """
-    if run_dir.is_file() or run_dir.suffix == ".scored":
+    if run_dir.suffix in (".jsonl", SCORED):
         raise RunError(f"{run_dir}: {NO_LOG}")
     # Replies to messages that stand alone, and labels for them, may stand in the same log; the board is of the
     # benchmark.
-    run = replace(read_run(run_dir, release), messages=[], triage={})
+    read, home = logged(run_dir, release)
+    run = replace(read, messages=[], triage={})
     if not run.replies:
         raise RunError(
             f"{run.path}: can't be submitted:\nit holds no benchmark task; run one of helmbench, "
             "helmbench_lite, helmbench_full"
         )
     problems = list(_not_taken(run, release))
-    logged = read_logged(run.path, release, run.replies)
-    problems += logged.problems[:LISTED]
-    problems += [f"and {len(logged.problems) - LISTED} more"] if len(logged.problems) > LISTED else []
-    card, verdicts = _scores(run.path, release, problems)
+    log = read_logged(run.path, release, run.replies)
+    problems += log.problems[:LISTED]
+    problems += [f"and {len(log.problems) - LISTED} more"] if len(log.problems) > LISTED else []
+    card, verdicts = _scores(home, release, problems)
     if problems or card is None:
         raise RunError("\n".join([f"{run.path}: can't be submitted:", *problems]))
-    return Ready(run, logged, card, verdicts)
+    return Ready(run, home, log, card, verdicts)
 
 
 def _not_taken(run: Run, release: Release) -> Iterator[str]:

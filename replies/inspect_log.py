@@ -1,0 +1,199 @@
+"""A log of Inspect AI (`LOG.eval`) → a run. Nothing here judges.
+
+Inspect's own reader reads it; it is imported when a log is opened, since whoever runs no Inspect hasn't installed it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dataset_builder import jsonl
+from dataset_builder.release import Release
+from dataset_builder.schema import Sample
+from replies.errors import RunError
+from replies.first_request import first_request
+from replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, measured_on, publishable
+from replies.run import Run
+from replies.schema import Model, Reply
+from replies.script import live_turns
+
+SUFFIX = ".eval"
+RECORDED = "helmbench"  # in the log's metadata: what the task recorded of itself
+SCRIPT = "script"  # in a sample's metadata: what is said after each live turn
+TURNS, FINISHES = "helmbench:turns", "helmbench:finishes"  # in its store: what was said at each, and how that ended
+SCORER = "verdicts"
+GRADER, ANSWERS = "grader", "answers"  # in its score's metadata: who judged, and the lines of what it answered
+PLUMBING = {"max_retries", "max_connections", "timeout", "attempt_timeout"}  # settings that no reply depends on
+HEAVY = {"events", "messages", "output", "attachments", "events_data", "model_usage", "timelines"}
+
+
+def read_log(path: Path, release: Release) -> Run:
+    """The run that a log holds. Samples that ended in an error count as asked and not answered.
+
+    Raises:
+        RunError: no log of ours, one that can't be read, or a run of another dataset version.
+    """
+    header = _header(path)
+    recorded = (header.eval.metadata or {}).get(RECORDED)
+    if not isinstance(recorded, dict):
+        raise RunError(f"{path}: is no log of a helmbench task; expected one of `inspect eval helmbench/core`")
+    measures, tier = measured_on(path, header.eval.task, recorded, release)
+    rows: Any = release.rows if measures == BENCHMARK else release.messages
+    tested = recorded.get("condition") or recorded.get("system_instruction")
+    replies = [
+        reply
+        for sample in _samples(path, HEAVY | {"scores"})
+        for reply in [_reply(path, sample, rows)]
+        if tested or measures != BENCHMARK or _same_input(path, sample, rows[reply.id])
+    ]
+    if not replies:
+        raise RunError(f"{path}: holds no sample; the run was stopped before the first was done")
+    config = header.eval.config
+    alone = {} if measures in (BENCHMARK, APPROPRIATENESS) else {measures.removeprefix(TRIAGE): replies}
+    return Run(
+        path=path,
+        model=_model(header, recorded),
+        tier=tier if measures == BENCHMARK else None,
+        replies=replies if measures == BENCHMARK else [],
+        limited=config.limit is not None or config.sample_id is not None,
+        messages=replies if measures == APPROPRIATENESS else [],
+        triage=alone,
+        messages_tier=None if measures == BENCHMARK else tier,
+    )
+
+
+def graded(path: Path) -> tuple[str | None, list[dict[str, Any]]]:
+    """The language model that judged in the run itself, and the lines of what it answered, in the batch format; None
+    where rules and the offline judge did.
+    """
+    grader: str | None = None
+    lines: list[dict[str, Any]] = []
+    for sample in _samples(path, HEAVY | {"store"}):
+        for score in (sample.scores or {}).values():
+            found = score.metadata or {}
+            if isinstance(found.get(GRADER), str):
+                grader = found[GRADER]
+                lines += found.get(ANSWERS) or []
+    return grader, lines
+
+
+def first_inputs(path: Path, most: int) -> Iterator[tuple[str, list[str]]]:
+    """The texts of the first request of a few samples, with the sample's id."""
+    for number, sample in enumerate(_samples(path, HEAVY | {"scores", "store"})):
+        if number == most:
+            return
+        yield str(sample.id), [m.text for m in sample.input] if isinstance(sample.input, list) else [sample.input]
+
+
+def requests(path: Path) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    """Id, repeat, and each request of a sample: the JSON of its messages, one text per live turn. What the grader was
+    asked, and what a provider didn't answer, is left out.
+    """
+    for sample in _samples(path, {"messages", "store", "scores"}):
+        asked = [e for e in sample.events if e.event == "model" and e.role is None and e.error is None]
+        texts = (json.dumps([{"role": m.role, "content": m.text} for m in e.input], ensure_ascii=False) for e in asked)
+        yield str(sample.id), sample.epoch - 1, tuple(texts)
+
+
+class Made(NamedTuple):
+    """How a log was made. `settings`: of generation, which all requests share."""
+
+    inspect: str
+    task_version: str
+    settings: dict[str, Any]
+
+
+def made(path: Path) -> Made:
+    """The versions and settings that a log records."""
+    header = _header(path)
+    given = header.eval.model_generate_config.model_dump(exclude_none=True)
+    settings = {**header.plan.config.model_dump(exclude_none=True), **given}
+    kept = {k: v for k, v in settings.items() if k not in PLUMBING}
+    return Made(str(header.eval.packages.get("inspect_ai", "unknown")), str(header.eval.task_version), kept)
+
+
+def _header(path: Path) -> Any:
+    log = _inspect()
+    if not path.is_file():
+        raise RunError(f"{path}: no such file; expected a log of `inspect eval helmbench/core`")
+    try:
+        return log.read_eval_log(str(path), header_only=True)
+    except Exception as error:  # the library raises what its zip, JSON and schema readers raise
+        raise RunError(f"{path}: can't be read as a log of Inspect ({_short(error)})") from None
+
+
+def _samples(path: Path, leaving: set[str]) -> Iterator[Any]:
+    log = _inspect()
+    try:
+        yield from log.read_eval_log_samples(
+            str(path), all_samples_required=False, resolve_attachments=True, exclude_fields=leaving
+        )
+    except RunError:
+        raise
+    except Exception as error:
+        raise RunError(f"{path}: holds a sample that can't be read ({_short(error)})") from None
+
+
+def _inspect() -> Any:
+    try:
+        import inspect_ai.log as log
+    except ImportError:
+        raise RunError("reading logs of Inspect needs inspect-ai: pip install '.[inspect]' in the checkout") from None
+    return log
+
+
+def _short(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+
+
+def _reply(path: Path, sample: Any, rows: Any) -> Reply:
+    row = rows.get(str(sample.id))
+    if row is None:
+        raise RunError(f"{path}: sample {sample.id!r} is not in the dataset")
+    wanted = live_turns(row)
+    given, ends = sample.store.get(TURNS, []), sample.store.get(FINISHES, [])
+    if not all(isinstance(t, str) for t in given) or len(given) != len(ends) or len(given) > wanted:
+        raise RunError(f"{path}: sample {row.id} has {len(given)} replies; expected {wanted}, one per live turn")
+    lacking = wanted - len(given)
+    why = f"error: {_line(sample.error.message)}" if sample.error else "error: the run did not finish it"
+    return Reply(
+        id=row.id,
+        repeat=sample.epoch - 1,
+        turns=tuple(map(jsonl.plain, [*given, *[""] * lacking])),
+        finish=tuple(e if e is None else jsonl.plain(e) for e in [*ends, *[why] * lacking]),
+    )
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:200]
+
+
+def _same_input(path: Path, sample: Any, row: Sample) -> bool:
+    """Whether a sample's first request is the dataset's.
+
+    Raises:
+        RunError: it isn't; the log was edited, or comes from another build.
+    """
+    asked = [{"role": m.role, "content": m.text} for m in sample.input] if isinstance(sample.input, list) else []
+    if asked != first_request(row.model_dump(by_alias=True)):
+        raise RunError(
+            f"{path}: sample {row.id} differs from the dataset's; the log was edited or comes from another build"
+        )
+    return True
+
+
+def _model(header: Any, recorded: dict[str, Any]) -> Model:
+    """`openai-api/local/NAME` is NAME behind `openai-api/local`; every other provider has one part."""
+    parts = header.eval.model.split("/")
+    provider = parts[: 2 if parts[0] == "openai-api" and len(parts) > 2 else 1]
+    arguments = {"base_url": header.eval.model_base_url} if header.eval.model_base_url else {}
+    return Model(
+        name="/".join(parts[len(provider) :]) or header.eval.model,
+        backend=f"inspect {'/'.join(provider)}",
+        arguments=publishable({**arguments, **header.eval.model_args}),
+        system_instruction=recorded.get("system_instruction"),
+        condition=recorded.get("condition"),
+    )

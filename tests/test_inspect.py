@@ -1,0 +1,335 @@
+"""The second runner: Inspect asks what lm-eval asks, and the same scorecard comes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reference_server
+import submission_runs as runs
+from judge_server import JudgeServer, said, stopped_at_the_end
+from test_task import run_lm_eval
+
+from dataset_builder.release import Release, open_release
+from judge.__main__ import main
+from judge.schema import Scorecard
+from judge.scoring.stored import card_in, verdicts_in
+from leaderboard.submit.pack import make
+from replies.errors import RunError
+from replies.inspect_log import first_inputs, read_log, requests
+from replies.opening import SCORED
+from replies.script import live_turns, play
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def command(task: str, url: str, *more: str, model: str = "keyword", display: str = "none") -> list[str]:
+    """`inspect eval` as its user types it."""
+    own = ["--model", f"openai-api/local/{model}", "--model-base-url", url, "--display", display, "--log-dir", "logs"]
+    return [sys.executable, "-m", "inspect_ai", "eval", f"helmbench/{task}", *own, *more]
+
+
+def environment(dataset: Path | None, home: Path) -> dict[str, str]:
+    """No key of the shell's, and no folder outside the test's."""
+    places = {name: str(home / name) for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")}
+    own = {"LOCAL_API_KEY": "none", "HF_HUB_OFFLINE": "1", "HOME": str(home), **places}
+    return os.environ | own | ({"HELMBENCH_DATASET": str(dataset)} if dataset else {})
+
+
+def run_inspect(dataset: Path, home: Path, *argv: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process and folder of its own."""
+    own = environment(dataset, home) | more
+    return subprocess.run(argv, capture_output=True, text=True, cwd=home, env=own, timeout=300)
+
+
+def the_log(home: Path) -> Path:
+    """The newest log of a run."""
+    return max((home / "logs").glob("*.eval"), key=lambda p: p.stat().st_mtime)
+
+
+def comparable(card: Scorecard) -> dict[str, Any]:
+    """A scorecard without the name of its runner, the one thing in which two may differ."""
+    return card.model_dump(exclude={"model"})
+
+
+def asked(server: reference_server.Server) -> Counter[str]:
+    """What a server was asked, byte for byte."""
+    return Counter(json.dumps(r["messages"], ensure_ascii=False) for r in server.requests)
+
+
+class Both:
+    """A lite run of the keyword policy through each runner: what its server got, and where it was logged."""
+
+    def __init__(self, dataset: Path, home: Path) -> None:
+        self.lm_eval = home / "out" / "keyword"
+        with reference_server.start() as server:
+            done = run_lm_eval(dataset, home / "out", server.url, "helmbench_lite")
+            assert done.returncode == 0, done.stderr[-3000:]
+            self.asked_by_lm_eval = asked(server)
+        assert main(["score", str(self.lm_eval), "--dataset", str(dataset), "-q"]) == 0
+        with reference_server.start() as server:
+            done = run_inspect(dataset, home, *command("lite", server.url))
+            assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+            self.asked_by_inspect = asked(server)
+        self.said = done.stderr
+        self.log = the_log(home)
+
+
+@pytest.fixture(scope="module")
+def small_dataset(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release of seven scenarios."""
+    return runs.build(small_content, tmp_path_factory.mktemp("built") / "helmbench").path
+
+
+@pytest.fixture(scope="module")
+def both(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Both:
+    return Both(dataset, tmp_path_factory.mktemp("both"))
+
+
+def test_both_runners_send_the_same_prompts(both: Both) -> None:
+    """Every request of every turn, with its roles and order, as often by the one as by the other."""
+    assert both.asked_by_inspect == both.asked_by_lm_eval
+    assert sum(both.asked_by_inspect.values()) > 400
+
+
+def test_both_runners_come_to_the_same_verdicts_and_scorecard(both: Both) -> None:
+    ours, theirs = both.log.with_suffix(SCORED), both.lm_eval
+
+    def by_place(folder: Path) -> list[Any]:
+        return sorted(verdicts_in(folder / "verdicts.jsonl"), key=lambda v: (v.id, v.repeat, v.index))
+
+    assert by_place(ours) == by_place(theirs)
+    assert comparable(card_in(ours)) == comparable(card_in(theirs))
+    assert (card_in(ours).model.name, card_in(ours).model.backend) == ("keyword", "inspect openai-api/local")
+
+
+def test_the_run_ends_with_its_first_sentence_and_the_reports_place(both: Both) -> None:
+    """Whoever typed one command sees what came of it, and the log's own figures are the scorecard's."""
+    from inspect_ai.log import read_eval_log
+
+    card = card_in(both.log.with_suffix(SCORED))
+    assert "helmbench: Missed" in both.said
+    assert str(both.log.with_suffix(SCORED) / "report.html") in both.said
+    (score,) = read_eval_log(str(both.log), header_only=True).results.scores  # type: ignore[union-attr]
+    assert score.metrics["composite"].value == pytest.approx(card.composite.value, abs=1e-9)
+    assert score.metrics["composite_low"].value == pytest.approx(card.composite.low, abs=1e-9)
+    assert score.metrics["sensitivity"].value == pytest.approx(card.detection.sensitivity.value, abs=1e-9)
+
+
+def test_scoring_the_log_gives_the_scorecard_that_stood_beside_it(both: Both, dataset: Path, tmp_path: Path) -> None:
+    assert main(["score", str(both.log), "--dataset", str(dataset), "--out", str(tmp_path), "-q"]) == 0
+    assert card_in(tmp_path) == card_in(both.log.with_suffix(SCORED))
+
+
+def test_live_turns_hold_the_models_own_words(both: Both, release: Release) -> None:
+    """Each request of a conversation is the script up to there, with what was replied before it."""
+    sent = {(i, r): texts for i, r, texts in requests(both.log)}
+    talks = [reply for reply in read_log(both.log, release).replies if live_turns(release.rows[reply.id]) > 1]
+    assert len(talks) > 5
+    for reply in talks:
+        played, said_so_far = list[str](), iter(reply.turns)
+
+        def answer(history: Any, played: list[str] = played, words: Iterator[str] = said_so_far) -> str:
+            played.append(json.dumps(history, ensure_ascii=False))
+            return next(words)
+
+        list(play(release.rows[reply.id], answer))
+        assert tuple(played) == sent[reply.id, reply.repeat]
+
+
+def test_the_two_runs_are_comparable(both: Both, dataset: Path, tmp_path: Path) -> None:
+    runs_of_both = [str(both.lm_eval), str(both.log.with_suffix(SCORED))]
+    assert main(["compare", *runs_of_both, "--dataset", str(dataset), "--json", str(tmp_path / "found.json")]) == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert not [d for d in found["differences"] if d["found"]]
+
+
+def test_a_log_is_submitted_and_verified(both: Both, release: Release, tmp_path: Path) -> None:
+    made = make(both.log, release, runs.ABOUT, tmp_path)
+    assert made.verified.state == "demo"  # the offline judge read
+    assert made.verified.submission
+    generation = made.verified.submission.generation
+    assert generation.lm_eval is None
+    assert generation.runner[0] == "Inspect"
+    assert generation.generation_kwargs["max_tokens"] == 1024
+
+
+def test_a_sample_of_the_log_tells_its_verdicts(both: Both, release: Release) -> None:
+    """What `inspect view` shows: a label, who decided, and the words that it rests on."""
+    from inspect_ai.log import read_eval_log_samples
+
+    verdicts = verdicts_in(both.log.with_suffix(SCORED) / "verdicts.jsonl")
+    quoted = next(v for v in verdicts if v.evidence and v.label == "FAIL")
+    for sample in read_eval_log_samples(str(both.log), exclude_fields={"events"}):
+        if sample.id == quoted.id:
+            assert sample.scores
+            score = sample.scores["verdicts"]
+            assert score.value == "FAIL"
+            assert score.explanation
+            assert quoted.decided_by.replace(":", ": ") in score.explanation
+            assert " ".join(quoted.evidence[0].split()) in score.explanation
+            assert sample.metadata["scenario"] == release.rows[quoted.id].scenario
+            return
+    pytest.fail(f"{quoted.id} is not in the log")
+
+
+def test_another_datasets_log_is_refused(both: Both, small_dataset: Path) -> None:
+    with pytest.raises(RunError, match="ran on dataset"):
+        read_log(both.log, open_release(small_dataset))
+
+
+def test_a_file_that_is_no_log_is_refused_in_one_line(release: Release, tmp_path: Path) -> None:
+    path = tmp_path / "x.eval"
+    path.write_bytes(b"PK\x03\x04 nothing")
+    with pytest.raises(RunError, match=r"x\.eval: can't be read as a log of Inspect"):
+        read_log(path, release)
+    with pytest.raises(RunError, match="no such file"):
+        read_log(tmp_path / "y.eval", release)
+
+
+def test_a_prompt_of_ones_own_takes_every_conditions_place(small_dataset: Path, tmp_path: Path) -> None:
+    """As an argument of the task; the log says whose prompt was measured, and `compare` finds its text."""
+    prompt = tmp_path / "calm.txt"
+    prompt.write_text("You are Nia, the assistant of a city library.\n")
+    with reference_server.start() as server:
+        argv = command("pillar1", server.url, "-T", f"condition={prompt}", "-T", "tier=lite")
+        done = run_inspect(small_dataset, tmp_path, *argv)
+        assert done.returncode == 0, done.stderr[-3000:]
+        firsts = [r["messages"][0]["content"] for r in server.requests]
+    assert firsts
+    assert all(f.startswith("You are Nia, the assistant of a city library.") for f in firsts)
+    log, release = the_log(tmp_path), open_release(small_dataset)
+    condition = read_log(log, release).model.condition
+    assert condition
+    assert condition.file == "calm.txt"
+    from replies.own_prompt import own_prompt
+
+    assert own_prompt(log.with_suffix(SCORED), condition, release) == prompt.read_text().strip()
+    assert next(first_inputs(log, 1))[1][0].startswith("You are Nia")
+
+
+def test_epochs_are_repeats(small_dataset: Path, tmp_path: Path) -> None:
+    with reference_server.start() as server:
+        done = run_inspect(small_dataset, tmp_path, *command("pillar1", server.url, "--epochs", "2", "-T", "tier=lite"))
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert set(asked(server).values()) == {2}
+    run = read_log(the_log(tmp_path), open_release(small_dataset))
+    assert {r.repeat for r in run.replies} == {0, 1}
+    assert card_in(the_log(tmp_path).with_suffix(SCORED)).repeats == 2
+
+
+@pytest.mark.parametrize("task", ["messages", "triage"])
+def test_messages_alone_are_rated_and_labelled(task: str, small_dataset: Path, tmp_path: Path) -> None:
+    with reference_server.start() as server:
+        done = run_inspect(small_dataset, tmp_path, *command(task, server.url, "-T", "tier=lite", "--limit", "12"))
+        assert done.returncode == 0, done.stderr[-3000:]
+        assert len(server.requests) == (36 if task == "messages" else 12)
+        assert {r["temperature"] for r in server.requests} == {1.0 if task == "messages" else 0.0}
+    card = card_in(the_log(tmp_path).with_suffix(SCORED))
+    if task == "messages":
+        assert card.appropriateness
+        assert card.appropriateness.overall.replies == 36
+    else:
+        assert [(t.prompt, t.messages) for t in card.triage] == [("bare", 12)]
+
+
+def test_a_grader_is_the_judge_and_is_asked_once(small_dataset: Path, tmp_path: Path) -> None:
+    """Its answers stand in the log: scoring that again by the same judge asks nothing, and gives the same verdicts."""
+    with reference_server.start() as server, stopped_at_the_end() as started:
+        judge = JudgeServer(lambda *_: said('{"label": "PASS", "quotes": []}'))
+        started.append(judge)
+        role = "grader=openai-api/judge/judge-1"
+        argv = command("pillar3", server.url, "--model-role", role, "-T", "tier=lite", model="keyword-greeting")
+        done = run_inspect(small_dataset, tmp_path, *argv, JUDGE_BASE_URL=judge.url, JUDGE_API_KEY="none")
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+        paid = judge.total
+    log = the_log(tmp_path)
+    card = card_in(log.with_suffix(SCORED))
+    assert card.judge.name == "judge-1"
+    assert card.judge.by_judge > 0
+    assert 0 < paid <= card.judge.by_judge
+    again = ["score", str(log), "--dataset", str(small_dataset), "--judge", "judge-1", "--out", str(tmp_path / "again")]
+    assert main([*again, "-q"]) == 0
+    assert card_in(tmp_path / "again") == card
+
+
+def test_a_server_that_is_down_is_said_at_once(small_dataset: Path, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    done = run_inspect(small_dataset, tmp_path, *command("lite", url, display="plain"))
+    assert done.returncode != 0
+    assert "nobody answers at 127.0.0.1" in " ".join((done.stdout + done.stderr).split())
+    assert "Traceback" not in done.stderr + done.stdout
+    assert not (tmp_path / "logs").exists()
+
+
+def test_a_run_of_which_too_little_was_answered_ends_early(
+    small_dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A model that the server doesn't have: some requests are refused, then nothing more is asked. Inspect ends with 0
+    whatever came of a run, so it is said; scoring such a log ends with 5.
+    """
+    with reference_server.start() as server:
+        done = run_inspect(small_dataset, tmp_path, *command("full", server.url, model="nobody"))
+        assert 0 < len(server.requests) < 100
+    assert "no scorecard: the run ended as 'error'" in done.stderr
+    log = the_log(tmp_path)
+    assert not log.with_suffix(SCORED).exists()
+    assert main(["score", str(log), "--dataset", str(small_dataset), "-q"]) == 5
+    assert "could be scored" in capsys.readouterr().err
+
+
+def test_a_killed_run_goes_on_where_it_was(dataset: Path, tmp_path: Path, both: Both) -> None:
+    """`inspect eval-retry` of what a kill left: what is in the log isn't asked again, and the scorecard is that of a
+    run that nobody killed.
+    """
+    whole = sum(both.asked_by_inspect.values())
+    with reference_server.start() as server:
+        argv = command("lite", server.url, "--log-buffer", "1", "--max-connections", "4")
+        running = subprocess.Popen(
+            argv,
+            cwd=tmp_path,
+            env=environment(dataset, tmp_path),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        while len(server.requests) < 60 and running.poll() is None:
+            time.sleep(0.05)
+        os.killpg(running.pid, signal.SIGKILL)
+        running.wait()
+        before = len(server.requests)
+        kept = len(read_log(the_log(tmp_path), open_release(dataset)).replies)
+        assert 0 < kept <= before < whole
+        retry = [sys.executable, "-m", "inspect_ai", "eval-retry", str(the_log(tmp_path)), "--display", "none"]
+        done = run_inspect(dataset, tmp_path, *retry, "--log-dir", "logs")
+        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+        assert len(server.requests) < before + whole  # what the log held wasn't asked again
+    card = card_in(the_log(tmp_path).with_suffix(SCORED))
+    assert comparable(card) == comparable(card_in(both.log.with_suffix(SCORED)))
+
+
+def test_without_a_build_the_dataset_is_built(tmp_path: Path) -> None:
+    """Whoever has only installed the package types one command."""
+    program = "from helmbench.asked import release; print(len(release().rows))"
+    outside = {k: v for k, v in environment(None, tmp_path).items() if k != "HELMBENCH_DATASET"}
+    # The code runs from a checkout here, whose own build would be taken: as installed there is none.
+    hidden = "import dataset_builder.release as r, pathlib; r.REPOSITORY = pathlib.Path('/nowhere'); "
+    done = subprocess.run(
+        [sys.executable, "-c", hidden + program], capture_output=True, text=True, cwd=tmp_path, env=outside, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "building it into ./helmbench" in done.stderr
+    assert len(open_release(tmp_path / "helmbench").rows) == int(done.stdout)
