@@ -75,8 +75,8 @@ def prompt_path(name: str) -> str:
 def plain_text(messages: list[dict[str, Any]]) -> str:
     """The column `text` of a sample: what its user says, for whoever reads rows in a table.
 
-    One message's words by themselves; of a conversation every turn below the last, after who speaks. What the system
-    message says is left out. It repeats `messages`, so no hash covers it and no model reads it.
+    One message's words by themselves; of a conversation every turn, each after who speaks. What the system message
+    says is left out. It repeats `messages`, so none of a release's hashes covers it and no model reads it.
     """
     turns = [m for m in messages if m["role"] in SPEAKERS]
     if len(turns) == 1:
@@ -259,7 +259,7 @@ def _rows(path: Path, _sha256: str) -> dict[str, Row]:
 
 def _table(path: Path) -> pa.Table:
     table = pq.ParquetFile(path).read()
-    if "messages" not in table.column_names:
+    if not {"text", "messages"} <= {*table.column_names}:  # samples of builds from before it have no `text`
         return table
     for identity, text, messages in zip(*(table[c].to_pylist() for c in ("id", "text", "messages")), strict=True):
         if text != plain_text(messages):

@@ -121,6 +121,16 @@ def test_an_edited_text_is_refused_though_every_hash_was_made_again(copy: Path, 
             _ = edited.rows
 
 
+def test_a_build_from_before_the_text_is_read_as_it_was(copy: Path, release: Release) -> None:
+    """Same hashes, same rows: whoever has such a folder needs no other."""
+    path = copy / ALL
+    pq.write_table(pq.ParquetFile(path).read().drop_columns("text"), path)
+    manifest = json.loads((copy / "MANIFEST.json").read_text(encoding="utf-8"))
+    manifest["files"][ALL] = file_digest(path)
+    (copy / "MANIFEST.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert open_release(copy).rows == release.rows
+
+
 def test_no_reader_is_given_the_text(release: Release) -> None:
     """What a task puts to a model, and what its log keeps, is as it was before there was such a column."""
     assert "text" not in release.table("all").column_names + release.table("messages").column_names
