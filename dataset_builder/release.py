@@ -42,6 +42,8 @@ CONFIGS = (
 AUTHORED = ("scoring.yaml", "baselines.yaml")  # kept as they were written
 HASHES = ("score_hash", "prose_hash", "messages_hash")  # of a manifest
 DATASET = "HELMBENCH_DATASET"  # the environment's name for the folder of the build
+SPEAKERS = {"user": "User", "assistant": "Assistant"}
+LIVE = "[the model under test replies]"  # a turn that has no words yet
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -69,6 +71,18 @@ def parquet_path(config: str) -> str:
 
 def prompt_path(name: str) -> str:
     return f"prompts/{name}.md"
+
+
+def plain_text(messages: list[dict[str, Any]]) -> str:
+    """The column `text` of a sample: what its user says, for whoever reads rows in a table.
+
+    One message's words by themselves; of a conversation every turn, each after who speaks. What the system message
+    says is left out. It repeats `messages`, so none of a release's hashes covers it and no model reads it.
+    """
+    turns = [m for m in messages if m["role"] in SPEAKERS]
+    if len(turns) == 1:
+        return str(turns[0]["content"])
+    return "\n\n".join(f"{SPEAKERS[m['role']]}: {LIVE if m['content'] is None else m['content']}" for m in turns)
 
 
 def find(explicit: str | Path | None = None) -> Path:
@@ -191,7 +205,12 @@ class Release:
         return own
 
     def table(self, config: str) -> pa.Table:
-        return pq.ParquetFile(self.path / parquet_path(config)).read()
+        """The rows of a config as they are hashed: without `text`, after it was compared with `messages`.
+
+        Raises:
+            ReleaseError: a row's `text` isn't what its messages say.
+        """
+        return _table(self.path / parquet_path(config))
 
     def records(self, config: str) -> list[dict[str, Any]]:
         records: list[dict[str, Any]] = self.table(config).to_pylist()
@@ -235,16 +254,26 @@ def _rows(path: Path, _sha256: str) -> dict[str, Row]:
     """Every row of a file by id. A process that opens one release again and again reads its rows once: they are known
     by the file's hash, which was compared when it was opened.
     """
-    records: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
+    records: list[dict[str, Any]] = _table(path).to_pylist()
     return {record["id"]: Row.model_validate(prune(record)) for record in records}
 
 
+def _table(path: Path) -> pa.Table:
+    table = pq.ParquetFile(path).read()
+    if not {"text", "messages"} <= {*table.column_names}:  # samples of builds from before it have no `text`
+        return table
+    for identity, text, messages in zip(*(table[c].to_pylist() for c in ("id", "text", "messages")), strict=True):
+        if text != plain_text(messages):
+            raise ReleaseError(f"{path}: {identity}: `text` isn't what `messages` says; build again")
+    return table.drop_columns("text")
+
+
 def prune(value: Any) -> Any:
-    """Parquet gives every check all columns; drops the ones that are null inside `evaluation`, whatever reader made
-    them.
+    """A sample as any reader of parquet gives it → what its model takes: without `text`, and every check without the
+    columns of other checks, which are null.
     """
     checks = [{k: v for k, v in check.items() if v is not None} for check in value["evaluation"]]
     for check in checks:
         if not any((check.get("outcomes") or {}).values()):
             check.pop("outcomes", None)
-    return {**value, "evaluation": checks}
+    return {k: v for k, v in value.items() if k != "text"} | {"evaluation": checks}

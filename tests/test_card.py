@@ -8,11 +8,14 @@ import hashlib
 import json
 import re
 import shutil
+from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import mlcroissant
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from datasets.utils.metadata import MetadataConfigs
@@ -22,7 +25,7 @@ from packaging.licenses import canonicalize_license_expression
 from dataset_builder.figures.coverage import coverage
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
-from dataset_builder.release import CONFIGS, Release
+from dataset_builder.release import CONFIGS, Release, parquet_path
 from dataset_builder.schema import BEHAVIORS, About
 from dataset_builder.writing.croissant import MANY, RAI, section
 from judge.wording import HEADLINES
@@ -34,7 +37,8 @@ pytestmark = [
 ]
 ROOT = Path(__file__).resolve().parents[1]
 CARD = (ROOT / "DATASET_CARD.md").read_text(encoding="utf-8")
-# The Hub's list of dataset tasks (huggingface.co/tasks) as far as texts go, and its sizes as `datasets` ships them.
+# The Hub's list of dataset tasks (huggingface.js, packages/tasks/src/pipelines.ts, read 2026-11-23) as far as texts go,
+# and the finer ones of those that we name. Its creators and sizes are those that `datasets` ships.
 TEXT_TASKS = {
     "text-classification",
     "token-classification",
@@ -53,6 +57,23 @@ TEXT_TASKS = {
     "table-to-text",
     "other",
 }
+FINER_TASKS = {
+    "text-classification": {
+        "intent-classification",
+        "multi-class-classification",
+        "multi-label-classification",
+        "sentiment-classification",
+        "topic-classification",
+    },
+    "text-generation": {"dialogue-generation", "dialogue-modeling", "language-modeling"},
+}
+HUB = {
+    name: json.loads((resources.files("datasets.utils.resources") / f"{name}.json").read_text(encoding="utf-8"))
+    for name in ("creators", "size_categories")
+}
+EVAL_YAML = jsonschema.Draft202012Validator(
+    json.loads((ROOT / "tests" / "schemas" / "hub-eval.json").read_text(encoding="utf-8"))
+)
 TEMPLATE = Path(DatasetCard.default_template_path).read_text(encoding="utf-8")
 
 
@@ -209,20 +230,30 @@ def test_the_card_says(what: str) -> None:
 
 
 def test_the_front_matter_uses_the_hubs_words(front: dict[str, Any], release: Release) -> None:
-    """Known keys only; task, size and language from the Hub's lists; the licence an SPDX id (the Hub writes it in lower
-    case).
+    """Known keys only; tasks, creators, size and language from the Hub's lists; the licence an SPDX id (the Hub writes
+    it in lower case); behind the Hub's warning of what isn't for everybody.
     """
     assert set(front) == {
         "pretty_name",
         "language",
         "license",
+        "annotations_creators",
+        "language_creators",
+        "source_datasets",
         "task_categories",
+        "task_ids",
         "tags",
         "size_categories",
         "configs",
         "dataset_info",
     }
     assert set(front["task_categories"]) <= TEXT_TASKS
+    assert set(front["task_ids"]) <= set().union(*(FINER_TASKS[c] for c in front["task_categories"]))
+    assert set(front["annotations_creators"]) <= set(HUB["creators"]["annotations"])
+    assert set(front["language_creators"]) <= set(HUB["creators"]["language"])
+    assert front["source_datasets"] == ["original"]
+    assert "not-for-all-audiences" in front["tags"]
+    assert set(front["size_categories"]) <= set(HUB["size_categories"])
     assert canonicalize_license_expression(front["license"]) == "CC-BY-4.0"
     assert front["language"] == ["en"]
     low, high = {"n<1K": (0, 1e3), "1K<n<10K": (1e3, 1e4), "10K<n<100K": (1e4, 1e5)}[front["size_categories"][0]]
@@ -236,16 +267,75 @@ def test_the_front_matter_uses_the_hubs_words(front: dict[str, Any], release: Re
     ] == ["all"]
 
 
+def test_the_front_matter_says_who_labelled_what_the_card_says(front: dict[str, Any]) -> None:
+    """Language models did, and no expert: the two must change together."""
+    assert front["annotations_creators"] == front["language_creators"] == ["machine-generated"]
+    assert section(CARD, "Who are the annotators?") == [
+        "Language models: those that wrote the content, and others that read it blind. No clinician, and by our "
+        "records no person, has labelled this release."
+    ]
+
+
+def registered(release: Release) -> dict[str, Any]:
+    value: dict[str, Any] = yaml.safe_load((release.path / "eval.yaml").read_text(encoding="utf-8"))
+    return value
+
+
+def test_the_hub_and_inspect_accept_the_registration(release: Release) -> None:
+    """eval.yaml by our transcription of what both ask for, on whose framework the Hub insists."""
+    EVAL_YAML.validate(registered(release))
+    assert registered(release)["evaluation_framework"] == "inspect-ai"
+
+
+SPOILED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "no framework": lambda value: value.pop("evaluation_framework"),
+    "a framework that the Hub lacks": lambda value: value.update(evaluation_framework="lm-eval"),
+    "no solver": lambda value: value["tasks"][0].pop("solvers"),
+    "no scorer": lambda value: value["tasks"][-1].update(scorers=[]),
+    "no fields": lambda value: value["tasks"][0].pop("field_spec"),
+    "a scorer of our own": lambda value: value["tasks"][0].update(scorers=[{"name": "helmbench/judged"}]),
+    "a field that is unknown": lambda value: value["tasks"][0].update(metric="accuracy"),
+    "no task": lambda value: value.update(tasks=[]),
+}
+
+
+@pytest.mark.parametrize("what", SPOILED)
+def test_a_registration_that_either_would_refuse_is_refused_here(release: Release, what: str) -> None:
+    """Each by one change to ours."""
+    value = registered(release)
+    SPOILED[what](value)
+    with pytest.raises(jsonschema.ValidationError):
+        EVAL_YAML.validate(value)
+
+
+def test_a_framework_of_ones_own_needs_no_solver(release: Release) -> None:
+    """The Hub asks for them of Inspect's tasks alone: its minimal example is valid."""
+    EVAL_YAML.validate({**registered(release), "evaluation_framework": "math-arena", "tasks": [{"id": "sees"}]})
+
+
 def test_the_benchmark_registration_names_what_is_there(release: Release) -> None:
-    """eval.yaml: the three headlines and the composite, each over a config and split of the build, and no framework
-    that the Hub's closed list lacks.
-    """
-    registered = yaml.safe_load((release.path / "eval.yaml").read_text(encoding="utf-8"))
-    assert set(registered) == {"name", "description", "tasks"}
-    assert [(t["id"], t["config"], t["split"]) for t in registered["tasks"]] == [
+    """The three headlines and the composite, each over a config, split and columns of the build."""
+    tasks = registered(release)["tasks"]
+    assert [(t["id"], t["config"], t["split"]) for t in tasks] == [
         (name, "all", "test") for name in (*HEADLINES, "composite")
     ]
-    assert {t["config"] for t in registered["tasks"]} <= set(CONFIGS)
+    for task in tasks:
+        assert set(task["field_spec"].values()) <= set(rows_in(release, task["config"])[0])
+
+
+def test_nothing_but_our_own_tasks_makes_a_score_of_the_registration(release: Release) -> None:
+    """The rows of every task hold live turns: Inspect's generic runner, whose messages have words, stops when it reads
+    them, before it asks a model anything, and so can't print a figure under the name of one of ours.
+    """
+    for task in registered(release)["tasks"]:
+        assert any(m["content"] is None for r in rows_in(release, task["config"]) for m in r["messages"])
+        assert task["field_spec"]["input"] == "messages"
+
+
+def rows_in(release: Release, config: str) -> list[dict[str, Any]]:
+    """The rows of a config as they stand in the file, `text` among the columns."""
+    rows: list[dict[str, Any]] = pq.ParquetFile(release.path / parquet_path(config)).read().to_pylist()
+    return rows
 
 
 # croissant.json
@@ -316,7 +406,7 @@ def test_croissant_loads_the_rows(described: mlcroissant.Dataset, release: Relea
                 ]
     expected = [
         told_flat(r) | ({"evaluation": [flat(c) for c in r["evaluation"]]} if "evaluation" in r else {})
-        for r in release.records(config)
+        for r in rows_in(release, config)
     ]
     assert len(loaded) == release.manifest.rows[config]
     assert loaded == expected

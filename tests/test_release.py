@@ -6,13 +6,26 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
-from dataset_builder.release import CONFIGS, Release, ReleaseError, canonical, digest, find, open_release, prune
+from dataset_builder.release import (
+    CONFIGS,
+    Release,
+    ReleaseError,
+    canonical,
+    digest,
+    file_digest,
+    find,
+    open_release,
+    parquet_path,
+    plain_text,
+    prune,
+)
 from dataset_builder.schema import Row
 
 ALL = "data/all/test-00000-of-00001.parquet"
@@ -54,15 +67,74 @@ def test_every_table_has_the_manifests_rows(release: Release, config: str) -> No
 
 
 def test_prune_drops_only_absent_fields_of_checks(dataset: Path) -> None:
-    """A record as parquet gives it has every column of every check; pruned, it is a valid row, and row-level nulls
-    stay.
+    """A record as parquet gives it has `text` and every column of every check; pruned, it is a valid row, and row-level
+    nulls stay.
     """
     record = pq.read_table(dataset / ALL, partitioning=None).to_pylist()[0]
     with pytest.raises(ValueError, match="evaluation"):
         Row.model_validate(record)
     pruned = prune(record)
     assert Row.model_validate(pruned).id == record["id"]
-    assert pruned.keys() == record.keys()
+    assert pruned.keys() == record.keys() - {"text"}
+
+
+SAID = [
+    ([("system", "You help."), ("user", "Can't sleep.\n\nAgain.")], "Can't sleep.\n\nAgain."),
+    ([("user", "Assistant: no")], "Assistant: no"),
+    (
+        [
+            ("system", "You help."),
+            ("user", "Hi."),
+            ("assistant", "Hello."),
+            ("user", "Well."),
+            ("assistant", None),
+            ("user", "Bye."),
+        ],
+        "User: Hi.\n\nAssistant: Hello.\n\nUser: Well.\n\nAssistant: [the model under test replies]\n\nUser: Bye.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("turns", "text"), SAID, ids=["a message", "without a system message", "a conversation"])
+def test_text_is_what_the_user_says(turns: list[tuple[str, str | None]], text: str) -> None:
+    """One message by itself; a conversation with its speakers, and a place for what nobody has said yet."""
+    assert plain_text([{"role": role, "content": content} for role, content in turns]) == text
+
+
+@pytest.mark.parametrize("config", [*CONFIGS[:6], "messages"])
+def test_an_edited_text_is_refused_though_every_hash_was_made_again(copy: Path, config: str) -> None:
+    """`text` repeats `messages`: a row in which it says anything else is named when the rows are read."""
+    path = copy / parquet_path(config)
+    table = pq.ParquetFile(path).read()
+    texts = table["text"].to_pylist()
+    place = table.column_names.index("text")
+    pq.write_table(table.set_column(place, "text", pa.array([*texts[:-1], texts[-1] + "!"])), path)
+    manifest = json.loads((copy / "MANIFEST.json").read_text(encoding="utf-8"))
+    manifest["files"][parquet_path(config)] = file_digest(path)
+    (copy / "MANIFEST.json").write_text(json.dumps(manifest), encoding="utf-8")
+    edited = open_release(copy)
+    last = table["id"].to_pylist()[-1]
+    with pytest.raises(ReleaseError, match=rf"{config}/test.*: {last}: `text` isn't what `messages` says; build again"):
+        edited.table(config)
+    if config == "all":
+        with pytest.raises(ReleaseError, match=f"{last}: `text` isn't"):
+            _ = edited.rows
+
+
+def test_a_build_from_before_the_text_is_read_as_it_was(copy: Path, release: Release) -> None:
+    """Same hashes, same rows: whoever has such a folder needs no other."""
+    path = copy / ALL
+    pq.write_table(pq.ParquetFile(path).read().drop_columns("text"), path)
+    manifest = json.loads((copy / "MANIFEST.json").read_text(encoding="utf-8"))
+    manifest["files"][ALL] = file_digest(path)
+    (copy / "MANIFEST.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert open_release(copy).rows == release.rows
+
+
+def test_no_reader_is_given_the_text(release: Release) -> None:
+    """What a task puts to a model, and what its log keeps, is as it was before there was such a column."""
+    assert "text" not in release.table("all").column_names + release.table("messages").column_names
+    assert "text" in release.table("criteria").column_names  # a criterion's own
 
 
 def test_a_missing_dataset_says_how_to_build_one(tmp_path: Path) -> None:

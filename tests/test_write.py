@@ -14,7 +14,7 @@ import yaml
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT, FIELDS
 from dataset_builder.reading.load import load
-from dataset_builder.release import CONFIGS
+from dataset_builder.release import CONFIGS, plain_text
 from dataset_builder.schema import Manifest
 from dataset_builder.writing.write import write
 
@@ -132,6 +132,10 @@ def test_load_dataset_finds_every_config(
     assert {split: rows.num_rows for split, rows in found.items()} == {
         "test": manifest_of(dataset).rows[arguments[0] if arguments else "all"]
     }
+    rows = found["test"]
+    if "messages" in rows.column_names:
+        assert rows.column_names[:2] == ["id", "text"]
+        assert [plain_text(messages) for messages in rows["messages"]] == list(rows["text"])
 
 
 def test_configs_part_the_samples(dataset: Path) -> None:

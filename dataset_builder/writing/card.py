@@ -54,7 +54,9 @@ def files(
     text = body(content, infos, hashes, records)
     front = front_matter(infos, len(records))
     if content.additions:
+        unknown = ["machine-generated", "other"]  # who wrote and labelled the additions, nobody has told us
         front |= {"pretty_name": "HELMbench with private additions", "license": "other"}
+        front |= {"annotations_creators": unknown, "language_creators": unknown.copy()}
         text = _private(text, content.additions)
     described = {
         "README.md": f"---\n{_yaml(front)}---\n{HELD_OUT if '+held-out' in content.version else ''}{text}",
@@ -91,8 +93,13 @@ def front_matter(infos: list[dict[str, Any]], samples: int) -> dict[str, Any]:
         "pretty_name": "HELMbench",
         "language": ["en"],
         "license": "cc-by-4.0",
+        # Language models wrote and labelled it; no clinician has, and "expert-generated" would say so.
+        "annotations_creators": ["machine-generated"],
+        "language_creators": ["machine-generated"],
+        "source_datasets": ["original"],
         "task_categories": ["text-generation", "text-classification"],
-        "tags": ["mental-health", "safety", "benchmark", "not-for-training"],
+        "task_ids": ["multi-class-classification"],
+        "tags": ["mental-health", "safety", "benchmark", "not-for-training", "not-for-all-audiences"],
         "size_categories": [next(name for limit, name in SIZES if samples < limit)],
         "configs": configs,
         "dataset_info": infos,
@@ -101,16 +108,32 @@ def front_matter(infos: list[dict[str, Any]], samples: int) -> dict[str, Any]:
 
 def registration() -> dict[str, Any]:
     """The Hub's registration as a benchmark: a task per headline figure and the composite, all of them made of every
-    sample. Its list of evaluation frameworks lacks lm-eval, so none is named.
+    sample.
+
+    The Hub wants one framework of its list, which has Inspect and lacks lm-eval, and of Inspect's tasks a solver and a
+    scorer of its built-in ones. None of those makes our scores, and none is run: the config `all` holds conversations,
+    whose live turns stop Inspect's generic runner when it reads the rows (docs/exports.md).
     """
     return {
         "name": "HELMbench",
         "description": "How a language model treats a person in distress: sees the danger, hands over "
         "safely, helps without overstepping, does its job. In points: 100 is perfect, 0 the best that can be had "
-        "without reading the message; below 0 is worse. `keeps` counts what is lost, so 0 is perfect there.",
-        "tasks": [
-            {"id": name, "config": "all", "split": "test"} for name in ("sees", "supports", "keeps", "composite")
-        ],
+        "without reading the message; below 0 is worse. `keeps` counts what is lost, so 0 is perfect there. Run it by "
+        "the tasks of the package helmbench (`inspect eval helmbench/core`, or lm-eval): the built-in parts of Inspect "
+        "that are named here can't make these scores.",
+        "evaluation_framework": "inspect-ai",
+        "tasks": [_task(name) for name in ("sees", "supports", "keeps", "composite")],
+    }
+
+
+def _task(name: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "config": "all",
+        "split": "test",
+        "field_spec": {"input": "messages", "target": "polarity"},
+        "solvers": [{"name": "generate"}],
+        "scorers": [{"name": "model_graded_qa"}],
     }
 
 

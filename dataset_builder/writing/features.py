@@ -7,6 +7,7 @@ from typing import Any
 from datasets import Features, List, Value
 from pydantic import BaseModel
 
+from dataset_builder.release import plain_text
 from dataset_builder.schema import (
     About,
     ActionsCheck,
@@ -52,9 +53,9 @@ def _checks(*kinds: type[BaseModel]) -> dict[str, Any]:
 
 
 def _samples(model: type[BaseModel], *checks: type[BaseModel]) -> Features:
-    return Features(
-        _features(model) | {"messages": List({"role": TEXT, "content": TEXT}), "evaluation": List(_checks(*checks))}
-    )
+    first = {"id": TEXT, "text": TEXT}  # what somebody who opens the table wants to see
+    nested = {"messages": List({"role": TEXT, "content": TEXT}), "evaluation": List(_checks(*checks))}
+    return Features(first | _features(model) | nested)
 
 
 SAMPLES = _samples(Row, TagsCheck, ActionsCheck, GradedCheck, CriterionCheck, RatingCheck)
@@ -79,9 +80,10 @@ def of(config: str) -> Features:
 
 
 def complete(record: dict[str, Any], config: str) -> dict[str, Any]:
-    """A record with every column, null where it has none, down to the checks."""
+    """A record with every column, null where it has none, down to the checks; a sample's `text` is made here."""
     columns = {name: record.get(name) for name in of(config)}
-    if "evaluation" in columns:
+    if "messages" in columns:
+        columns["text"] = plain_text(record["messages"])
         columns["evaluation"] = [
             {key: check.get(key) for key in of(config)["evaluation"].feature} for check in record["evaluation"]
         ]

@@ -241,7 +241,7 @@ def _write_parquet(out: Path, config: str, records: list[dict[str, Any]]) -> dic
     return {
         "config_name": config,
         # The cache of `datasets` keys on this entry and not on the parquet; the hash makes edited rows another dataset.
-        "description": f"HELMbench {config}, rows sha256 {digest(records)}",
+        "description": f"HELMbench {config}, rows sha256 {digest(rows)}",
         "features": columns._to_yaml_list(),
         "splits": [{"name": "test", "num_bytes": size, "num_examples": len(records)}],
         "download_size": path.stat().st_size,
