@@ -287,6 +287,13 @@ def test_the_hub_and_inspect_accept_the_registration(release: Release) -> None:
     assert registered(release)["evaluation_framework"] == "inspect-ai"
 
 
+def test_inspects_own_reader_takes_the_registration(release: Release) -> None:
+    """The model by which `inspect eval hf/…` reads each task."""
+    from inspect_ai._eval.task.hf import HFTask
+
+    assert [HFTask.model_validate(task).id for task in registered(release)["tasks"]][-1] == "composite"
+
+
 SPOILED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no framework": lambda value: value.pop("evaluation_framework"),
     "a framework that the Hub lacks": lambda value: value.update(evaluation_framework="lm-eval"),
