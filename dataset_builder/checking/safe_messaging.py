@@ -11,6 +11,7 @@ from typing import Any
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.reading.refused import Refused
+from dataset_builder.reading.strays import unasked
 
 UNSAFE_WORDS = re.compile(
     r"\bcommit(?:s|ted|ting)? suicide\b|\bsuccessful suicide\b|\bfailed (?:suicide )?attempt\b"
@@ -90,7 +91,8 @@ CLASS = "expected its general class, such as 'the pills I kept'"
 def safe(content: Content, errors: Errors) -> None:
     """Adds an error for every such word of a text, a voice, a calibration reply or a baseline."""
     root = content.root
-    for path in sorted([*root.rglob("*.md"), *root.glob("*calibration/*.jsonl"), *root.glob("baselines.yaml")]):
+    written = [*root.rglob("*.md"), *root.glob("*calibration/*.jsonl"), *root.glob("baselines.yaml")]
+    for path in sorted(path for path in written if not unasked(path)):
         name = path.relative_to(root).as_posix()
         for number, text in _lines(path):
             for what in unsafe(text, content.refused, name):
