@@ -230,10 +230,12 @@ def review(
         changes = review_patch.changes(sent, known, source.authored)
         # What isn't part of a diff is skipped by `git apply` and `patch`, so the patch can open with what it is.
         sys.stdout.write(f"{review_patch.summary(sent, changes, known)}\n\n{review_patch.patch(changes)}")
+        own = "" if source.own is None else f" --content {source.own}"
         if apply:
             review_patch.apply(changes)
-            own = "" if source.own is None else f" --content {source.own}"
             sys.stderr.write(f"written; now run: helmbench check{own}\n")
+        elif changes:
+            sys.stderr.write(f"nothing was written; to write it: helmbench review {file} --apply{own}\n")
 
 
 @app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
