@@ -31,6 +31,7 @@ from replies.errors import SHOWN, RunError, run_error
 TEMPLATES = Path(__file__).with_name("templates")
 FORMAT = "helmbench-sheet-1"
 SHUFFLES = 30
+MANY = 60  # replies; more than anybody reads with care in one go
 
 
 class Imported(NamedTuple):
@@ -50,6 +51,7 @@ def write_sheet(found: Cases, release: Release, out: Path, rater: str = "", seed
     said = (
         f"{out}: {len(found.cases)} replies, {criteria} criteri{'on' if criteria == 1 else 'a'}; "
         "open it in a browser, no network is needed"
+        + ("; --criterion and --sample make it shorter" if len(found.cases) > MANY else "")
     )
     kept = "It holds a model's replies in full, harmful ones too: give it to the rater only, and publish it nowhere."
     return f"{said}\n{kept}" if found.of_a_model else said
