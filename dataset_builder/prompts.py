@@ -58,7 +58,7 @@ def read(folder: Path) -> tuple[Prompts, list[tuple[Path, int, str]]]:
     problems: list[tuple[Path, int, str]] = []
     texts: dict[str, str] = {}
     for path in sorted(folder.glob("*.md")):
-        if path.stem not in FIELDS:
+        if path.stem not in FIELDS and not path.name.startswith("."):
             problems.append((path, 1, f"is no prompt that anything asks; expected one of {', '.join(FIELDS)}"))
     for name, fields in FIELDS.items():
         path = folder / f"{name}.md"

@@ -12,7 +12,7 @@ import typer
 from helmbench_cli import content, runs, people, board  # noqa: F401  # isort: skip
 from helmbench_cli.root import AGAIN, BAD_INPUT, OK, STOPPED, app, exits
 
-for commands in (app, people.annotate, people.ratings):
+for commands in (app, content.new, people.annotate, people.ratings):
     for command in commands.registered_commands:
         command.epilog = command.epilog or exits()
 

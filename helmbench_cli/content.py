@@ -59,6 +59,47 @@ def check(content: Content = CONTENT, held_out: HeldOut = None, quiet: Quiet = F
         say(str(found), quiet)
 
 
+new = typer.Typer(no_args_is_help=True, help="Begin something to write: a scenario from the template.")
+app.add_typer(new, name="new", rich_help_panel=common.CONTENT)
+
+
+@new.command(epilog=exits(SHUT))
+def scenario(
+    code: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="BEHAVIOR_OR_ID",
+            help="P1-B1 for the next free number of that behavior, or P1-B1-S8. Asked for where it isn't given.",
+        ),
+    ] = None,
+    content: Annotated[
+        Path,
+        typer.Option(
+            metavar="DIR",
+            show_default="this checkout's",
+            help="Content folder, or a new one for scenarios of your own.",
+        ),
+    ] = CONTENT,
+    quiet: Quiet = False,
+) -> None:
+    """Copy the template under the next free id, and say what to do with it; write over nothing.
+
+    Example: helmbench new scenario P1-B1 --content ours
+    """
+    from dataset_builder.schema import BEHAVIORS
+    from dataset_builder.writing import new_scenario
+
+    with refusing():
+        place = new_scenario.home(content)
+        if code is None:
+            if not sys.stdin.isatty():
+                raise typer.BadParameter("name a behavior, such as: helmbench new scenario P1-B1")
+            say("\n".join(f"{behavior}  {title}" for behavior, title in BEHAVIORS.items()))
+            behavior = typer.prompt("Which behavior does it test?")
+            code = typer.prompt("Its id", default=new_scenario.named(behavior, place))
+        say(new_scenario.said(new_scenario.create(code, content), content), quiet)
+
+
 @app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
 def build(
     out: Annotated[
@@ -189,10 +230,12 @@ def review(
         changes = review_patch.changes(sent, known, source.authored)
         # What isn't part of a diff is skipped by `git apply` and `patch`, so the patch can open with what it is.
         sys.stdout.write(f"{review_patch.summary(sent, changes, known)}\n\n{review_patch.patch(changes)}")
+        own = "" if source.own is None else f" --content {source.own}"
         if apply:
             review_patch.apply(changes)
-            own = "" if source.own is None else f" --content {source.own}"
             sys.stderr.write(f"written; now run: helmbench check{own}\n")
+        elif changes:
+            sys.stderr.write(f"nothing was written; to write it: helmbench review {file} --apply{own}\n")
 
 
 @app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))

@@ -177,7 +177,11 @@ def validate(
 def agreement(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE…", help="Labels: JSONL or CSV with `id` and `label`, or a run's verdicts.jsonl."),
+        typer.Argument(
+            metavar="FILE…",
+            help="Labels: JSONL or CSV with `id` and `label`, or a run's verdicts.jsonl; `calibration` for those of "
+            "the dataset's authors.",
+        ),
     ],
     by: Annotated[
         list[Part] | None,
@@ -193,6 +197,7 @@ def agreement(
     ways: Annotated[
         bool, typer.Option("--ways", help="Keep the ways to fail apart (FAIL-misses); by default each is FAIL.")
     ] = False,
+    dataset: Dataset = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -200,11 +205,13 @@ def agreement(
 
     Example: helmbench agreement ana.jsonl ben.csv runs/NAME/verdicts.jsonl
     """
+    from dataset_builder.release import open_release
     from judge.people import raters
-    from judge.people.labels import read_labels
+    from judge.people.labels import are_authors, read_labels
 
     scale = tuple(name.strip() for name in order.split(",")) if order else None
-    report = raters.agreement_report(read_labels(files, ways), scale, ordinal)
+    authors = open_release(dataset).calibration if any(map(are_authors, files)) else ()
+    report = raters.agreement_report(read_labels(files, ways, authors=authors), scale, ordinal)
     parts = tuple(part.value for part in by) if by else raters.PARTS
     figures(report.model_dump(mode="json"), raters.text(report, parts), as_json=as_json, quiet=quiet)
 
@@ -260,7 +267,7 @@ def annotate_export(
             help="`calibration`, calibration files, a run's folder, or JSONL of id, criterion, said, reply.",
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write, such as sheet.html.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path("sheet.html"),
     rater: Rater = "",
     seed: Annotated[int, typer.Option(help="Of the order and the codes.")] = 0,
     criterion: Annotated[
@@ -274,15 +281,16 @@ def annotate_export(
 ) -> None:
     """Write a page on which a person labels replies, without seeing anybody's labels.
 
-    Example: helmbench annotate export calibration --out sheet.html --rater Ana
+    Example: helmbench annotate export calibration --rater Ana --criterion acts-at-once --sample 12
     """
     from dataset_builder.release import open_release
-    from judge.people.annotate import sampled, write_sheet
+    from judge.people.annotate import next_step, sampled, write_sheet
     from judge.people.cases import read_cases
 
     release = open_release(dataset)
     found = sampled(read_cases(cases, release, criterion or []), sample, seed)
     say(write_sheet(found, release, out, rater, seed), quiet)
+    say(next_step(cases, rater), quiet)
 
 
 @annotate.command("import", epilog=exits(SHUT))

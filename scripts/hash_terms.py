@@ -1,7 +1,11 @@
 """Writes dataset_builder/content/refused_terms.yaml: salted hashes of terms that no text of the content may hold.
 
-Usage: python scripts/hash_terms.py LIST [--out FILE]. LIST names substances, a line for each `category: term, term, …`,
-and stays out of this repository, as its words do. Categories: medicine, drug, poison.
+Usage: python scripts/hash_terms.py LIST [--add] [--out FILE]. LIST has a line for each `category: term, term, …`, and
+stays out of this repository, as its words do. Categories: medicine, drug, poison, place. With `--add` what the file
+holds already stays, under the same salt: so a list may grow though nobody has kept its words.
+
+Places are landmarks as any traveller's guide names them, all of a kind and none singled out: a list of where people
+died would teach somebody who guesses its words, and this one has nothing to teach.
 """
 
 from __future__ import annotations
@@ -10,22 +14,26 @@ import argparse
 import secrets
 import sys
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
+import yaml
+
 from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.refused import LONGEST, WORD, hashed, stem
+from dataset_builder.reading.refused import LONGEST, WORD, Terms, hashed, stem
 
 HEAD = """\
-# Terms that no text here may hold: names of medicines, drugs and poisons. Substances are named nowhere, so this file
-# doesn't name them either: it holds salted SHA-256 hashes (the first 20 digits) of their words, in small letters,
-# without accents and without the s of a plural. `check` hashes the words of every text, one to three in a row, and
-# compares. Made by scripts/hash_terms.py from a list that is in no repository; never edited by hand.
+# Terms that no text here may hold: names of medicines, drugs and poisons, and of landmarks. They are named nowhere, so
+# this file doesn't name them either: it holds salted SHA-256 hashes (the first 20 digits) of their words, in small
+# letters, without accents and without the s of a plural. `check` hashes the words of every text, one to three in a row,
+# and compares. Made by scripts/hash_terms.py from lists that are in no repository; never edited by hand.
 # What is hashed can be guessed by trying names, which is fine: the aim is that nobody reads a list of them here.
 """
 SAID = {
     "medicine": "generic names and brands, on prescription or not",
     "drug": "taken for their effect, and what they are called",
     "poison": "of the house, the garden, the garage and the laboratory, and plants",
+    "place": "bridges, towers, cliffs, falls and dams of travellers' guides, none singled out",
 }
 
 
@@ -34,6 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Hash a list of terms that no content may hold.")
     parser.add_argument("list", type=Path, help="lines of 'category: term, term, …'; kept out of the repository")
     parser.add_argument("--out", type=Path, default=CONTENT / "refused_terms.yaml", help="file to write")
+    parser.add_argument("--add", action="store_true", help="keep the terms that the file holds already")
     options = parser.parse_args(arguments)
     terms: defaultdict[str, set[str]] = defaultdict(set)
     for number, line in enumerate(options.list.read_text(encoding="utf-8").splitlines(), start=1):
@@ -44,23 +53,43 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{options.list}:{number}: {what}", file=sys.stderr)
             return 1
         terms[category] |= set(words)
-    options.out.write_text(yaml_of(secrets.token_hex(8), terms), encoding="utf-8")
-    print(f"{options.out}: {', '.join(f'{len(found)} {name}' for name, found in sorted(terms.items()))}")
+    found = with_terms(_kept(options.out) if options.add else _none(), terms)
+    options.out.write_text(yaml_of(found), encoding="utf-8")
+    print(f"{options.out}: {', '.join(f'{len(own)} {name}' for name, own in sorted(found.terms.items()))}")
     return 0
 
 
-def yaml_of(salt: str, terms: dict[str, set[str]]) -> str:
-    """The file, hashes in their own order, so that nothing of the list's order is kept."""
+def _kept(file: Path) -> Terms:
+    return Terms.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+
+
+def _none() -> Terms:
+    return Terms(salt=secrets.token_hex(8), begins=frozenset(), terms={})
+
+
+def with_terms(kept: Terms, terms: Mapping[str, set[str]]) -> Terms:
+    """What is kept and the hashes of these, under the salt that is there."""
     begins = {words.split()[0] for found in terms.values() for words in found if " " in words}
-    lines = [f"salt: {salt}", "begins:  # first words of terms of two or three words", *_hashes(salt, begins, "  ")]
-    lines.append("terms:")
-    for name in sorted(terms):
-        lines += [f"  {name}:  # {SAID[name]}", *_hashes(salt, terms[name], "    ")]
+    more = {name: _hashes(kept.salt, words) for name, words in terms.items()}
+    together = {name: kept.terms.get(name, frozenset()) | more.get(name, frozenset()) for name in {*kept.terms, *more}}
+    return Terms(salt=kept.salt, begins=kept.begins | _hashes(kept.salt, begins), terms=together)
+
+
+def _hashes(salt: str, words: set[str]) -> frozenset[str]:
+    return frozenset(hashed(salt, w) for w in words)
+
+
+def yaml_of(found: Terms) -> str:
+    """The file, hashes in their own order, so that nothing of the list's order is kept."""
+    lines = [f"salt: {found.salt}", "begins:  # first words of terms of two or three words"]
+    lines += [*_lines(found.begins, "  "), "terms:"]
+    for name in sorted(found.terms):
+        lines += [f"  {name}:  # {SAID[name]}", *_lines(found.terms[name], "    ")]
     return HEAD + "\n".join(lines) + "\n"
 
 
-def _hashes(salt: str, words: set[str], indent: str) -> list[str]:
-    return [f'{indent}- "{digest}"' for digest in sorted(hashed(salt, w) for w in words)]
+def _lines(digests: frozenset[str], indent: str) -> list[str]:
+    return [f'{indent}- "{digest}"' for digest in sorted(digests)]
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ def test_labels_come_home(release: Release, tmp_path: Path, capsys: pytest.Captu
     """
     source, out = write(tmp_path / "author.jsonl", rows()), tmp_path / "sheet.html"
     assert command("export", source, "--out", out, "--rater", "ann", "--dataset", release.path) == 0
-    assert "12 replies, 1 criteria" in capsys.readouterr().out
+    assert "12 replies, 1 criterion;" in capsys.readouterr().out
     choose: dict[str, str | None] = {r["reply"]: r["label"] for r in rows()[:10]}
     write(tmp_path / "sheet-labels.jsonl", downloaded(out.read_text(encoding="utf-8"), choose, note="hard"))
     assert (

@@ -372,6 +372,13 @@ def test_what_the_command_would_refuse_is_said_while_writing(browser: Browser, p
     warn = f"document.querySelector('#{ID}-PT1 .warn').textContent"
     write(browser, f"#{ID}-PT1 textarea", "<script>alert(1)</script>")
     assert "reads as markup" in value(browser, warn)
+    for comment, said in (
+        ("Fine.\nBut forty tablets?", "“forty tablets” reads as an amount."),
+        ("By the Ovrel Bridge", "“Ovrel Bridge” names a place."),
+        ("a failed attempt", "“failed attempt” is not safe-messaging language"),
+    ):
+        write(browser, f"#{ID}-PT1 textarea", comment)
+        assert value(browser, warn).startswith(said)
     write(browser, f"#{ID}-PT1 textarea", "3 < 4")
     assert value(browser, warn) == ""
     own = value(browser, f"document.getElementById('{ID}-PT1').dataset.severity")

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # What the house promises (issues 13 and 14).
 PROMISED = [
     "check",
+    "new",
     "build",
     "stats",
     "book",

@@ -160,6 +160,10 @@ ERRORS = {
         lambda s: (s.folder / "scoring.yaml").write_text("{}", encoding="utf-8"),
         r"scoring\.yaml:1: is no part of a held-out split",
     ),
+    "a scenario that nothing reads": (
+        lambda s: shutil.copy(s.path, s.path.with_suffix(".txt")),
+        r"private/scenarios/P4-B2-S1\.txt:1: isn't read; in scenarios/ only NAME\.md is",
+    ),
     "no scenario": (lambda s: s.path.unlink(), r"private:1: has no scenario"),
 }
 

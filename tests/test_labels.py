@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dataset_builder.release import Release
 from helmbench_cli.app import main
 from judge.people.labels import Item, read_labels, scale
 from judge.schema import Verdict
@@ -178,6 +179,61 @@ def test_bad_line_is_named(tmp_path: Path, line: str, what: str) -> None:
                 write(tmp_path, "b.jsonl", label("first", "FAIL")),
             ]
         )
+
+
+SAVED: dict[str, bytes] = {
+    "commas": b"id,label,note\na,PASS,\nb,FAIL,so\n",
+    "semicolons, quoted": b'"id";"label";"note"\r\n"a";"PASS";"x, y"\r\n"b";"FAIL";\r\n',
+    "semicolons and a mark": "\ufeffid;label;note\r\na;PASS;“so”\r\nb;FAIL;\r\n".encode(),
+    "tabs in UTF-16": "id\tlabel\tnote\r\na\tPASS\t„so“\r\nb\tFAIL\t\r\n".encode("utf-16"),
+    "sep= in the first line": b"sep=;\r\nid;label\r\na;PASS\r\nb;FAIL\r\n",
+    "empty columns and rows at the end": b"id,label,,\r\na,PASS,,\r\nb,FAIL,,\r\n,,,\r\n,,,\r\n",
+    "old line ends": b"id,label\ra,PASS\rb,FAIL\r",
+    "a cell of two lines": b'id;label;note\na;PASS;"one\ntwo"\nb;FAIL;"said ""so"""\n',
+}
+
+
+@pytest.mark.parametrize("how", SAVED)
+def test_a_sheet_is_read_however_a_spreadsheet_saves_it(tmp_path: Path, how: str) -> None:
+    """The same two labels each time."""
+    (tmp_path / "ann.csv").write_bytes(SAVED[how])
+    table = read_labels([tmp_path / "ann.csv", write(tmp_path, "bo.jsonl", label("a", "PASS"), label("b", "PASS"))])
+    assert table.labels["ann"] == {Item("a", ""): "PASS", Item("b", ""): "FAIL"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ("id,label,note\na,PASS,“so”\n".encode("cp1252"), r"not UTF-8\); in Excel save it as 'CSV UTF-8'"),
+        (b"PK\x03\x04 and so on", "is a spreadsheet's own file and no CSV; in Excel save it as 'CSV UTF-8'"),
+        (b"\xd0\xcf\x11\xe0 and so on", "is a spreadsheet's own file and no CSV"),
+    ],
+)
+def test_what_a_spreadsheet_saves_otherwise_is_refused_with_the_way_to_save_it(
+    tmp_path: Path, raw: bytes, said: str
+) -> None:
+    """An encoding that can't be known is never guessed."""
+    (tmp_path / "ann.csv").write_bytes(raw)
+    with pytest.raises(RunError, match=said):
+        read_labels([tmp_path / "ann.csv", write(tmp_path, "bo.jsonl", label("a", "PASS"))])
+
+
+def test_the_authors_labels_go_by_one_word(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`calibration` stands for them, of the replies that were labelled; a file of that name comes first."""
+    monkeypatch.chdir(tmp_path)
+    rows = [r for r in release.calibration if r.criterion == "acts-at-once"][:6]
+    mine = [label(r.id, r.label, criterion=r.criterion) for r in rows[:5]]
+    path = write(tmp_path, "ann.jsonl", *mine, label(rows[5].id, "PASS" if rows[5].label != "PASS" else "FAIL"))
+    assert run(path, "calibration", "--dataset", release.path) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(
+        "ann and authors gave 5 of 6 replies the same label.\n2 raters: ann, authors\n6 items, 6 with"
+    )
+    write(tmp_path, "calibration", *mine)
+    assert run(path, "calibration", "--dataset", release.path) == 0
+    assert capsys.readouterr().out.startswith("ann and calibration gave 5 of 5 replies the same label.")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import hash_terms
@@ -10,14 +11,14 @@ import yaml
 from test_checks import STRESS, edit, findings
 from test_load import errors_of
 
-from dataset_builder.checking.safe_messaging import AMOUNT
+from dataset_builder.checking.safe_messaging import AMOUNT, PLACE, unsafe
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 from dataset_builder.reading.refused import Allowed, Refused, Terms, hashed, stem
 
 # Made up: no substance is named in a test either.
-LIST = "medicine: Zorbifex, vel dromane\npoison: Old Quennet Salt, quennet, Murlé\n"
+LIST = "medicine: Zorbifex, vel dromane\npoison: Old Quennet Salt, quennet, Murlé\nplace: Tarn Ovrel, morrevik\n"
 
 
 @pytest.fixture
@@ -45,6 +46,8 @@ FOUND = {
     "a quennet": ("quennet", "poison"),
     "MURLE!": ("MURLE", "poison"),
     "zorbifexine": None,
+    "off tarn ovrel": ("tarn ovrel", "place"),
+    "at Morrevik, alone": ("Morrevik", "place"),
     "": None,
 }
 
@@ -67,9 +70,28 @@ def test_the_list_holds_no_word_of_its_source(terms: Path) -> None:
     text = terms.read_text(encoding="utf-8")
     assert not {"zorbifex", "dromane", "quennet", "murle"} & {*text.lower().replace('"', " ").split()}
     read = Terms.model_validate(yaml.safe_load(text))
-    assert {name: len(found) for name, found in read.terms.items()} == {"medicine": 2, "poison": 3}
-    assert read.begins == {hashed(read.salt, "vel"), hashed(read.salt, "old")}
+    assert {name: len(found) for name, found in read.terms.items()} == {"medicine": 2, "poison": 3, "place": 2}
+    assert read.begins == {hashed(read.salt, word) for word in ("vel", "old", "tarn")}
     assert hashed(read.salt, "vel") != hashed("another salt", "vel")
+
+
+def test_a_list_grows_without_the_words_that_are_in_it(terms: Path, tmp_path: Path) -> None:
+    """`--add` keeps salt and hashes; without it the file is made anew, under another salt."""
+    before = Terms.model_validate(yaml.safe_load(terms.read_text(encoding="utf-8")))
+    (tmp_path / "more.txt").write_text("drug: wessen root\nmedicine: zorbifex, tellavan\n", encoding="utf-8")
+    assert hash_terms.main([str(tmp_path / "more.txt"), "--add", "--out", str(terms)]) == 0
+    grown = Terms.model_validate(yaml.safe_load(terms.read_text(encoding="utf-8")))
+    assert grown.salt == before.salt
+    assert {name: len(found) for name, found in grown.terms.items()} == {
+        "medicine": 3,
+        "poison": 3,
+        "place": 2,
+        "drug": 1,
+    }
+    assert grown.begins - before.begins == {hashed(grown.salt, "wessen")}
+    assert all(found <= grown.terms[name] for name, found in before.terms.items())
+    assert hash_terms.main([str(tmp_path / "more.txt"), "--out", str(terms)]) == 0
+    assert yaml.safe_load(terms.read_text(encoding="utf-8"))["salt"] != before.salt
 
 
 @pytest.mark.parametrize("line", ["zorbifex", "food: zorbifex", "drug: one two three four", "drug: zorbifex,,quennet"])
@@ -115,7 +137,94 @@ PASSING = [
         "floored",
         "a full boxing day",
     ),
+    *(
+        "my two medicines",
+        "a week of rest",
+        "the painkillers I kept",
+        "three of my friends",
+        "two spoons",
+        "a year's work",
+    ),
+    *("medicines: the spray, two of them", "x3", "six thirty", "left for the day", "her meds in the fridge"),
 ]
+
+
+COUNTS = [
+    *("40", "forty", "forty-five", "a hundred", "two dozen", "dozens", "40-odd", "forty or so", "forty-ish", "40x"),
+    *("40 or 50", "a handful", "several", "a couple", "couple of hundred"),
+]
+COUNTED = [
+    *(
+        "tablets",
+        "pills",
+        "caps",
+        "of my mum's old tablets",
+        "of the small white pills",
+        "sleeping tablets",
+        "lozenges",
+    ),
+    *("painkillers", "of his antidepressants", "strong sedatives", "of her blood thinners", "benzos", "beta blockers"),
+]
+MEASURED = ["units", "ml", "mls", "mgs", "iu", "packets", "strips", "boxes", "vials", "spoonfuls", "blister packs"]
+OTHERWISE = [
+    *("40tabs", "40x tablets", "tablets x40", "pills × 40", "painkillers, forty of them", "the tablets, 40 in total"),
+    *("my meds, about sixty left", "sedatives – thirty of those", "forty of his meds", "60 of my nan's medicines"),
+    *(
+        "a month's worth of my tablets",
+        "a whole month of my meds",
+        "two weeks of painkillers",
+        "a year’s supply of his pills",
+    ),
+    *("six months worth of my meds", "a whole box of them", "half the bottle", "the entire strip", "a full packet"),
+    *("FORTY TABLETS", "forty  tablets", "every pill, all sixty of them", "three fistfuls of pills"),
+]
+
+
+def planted() -> list[str]:
+    """Every count of everything countable, in a sentence each; nothing is named, and no amount is one of anything."""
+    counted = [f"{n} {what}" for n, what in product(COUNTS, COUNTED)]
+    measured = [f"{n} {what}" for n, what in product(COUNTS, MEASURED) if not n.endswith(("dful", "ral", "couple"))]
+    return [f"so I have {text} now" for text in (*counted, *measured, *OTHERWISE)]
+
+
+def test_planted_amounts_are_refused() -> None:
+    """15 counts by 13 countable things, 12 by 11 that are measured, and 23 said otherwise."""
+    texts = planted()
+    assert len(texts) == 15 * 13 + 12 * 11 + 23 == 350
+    assert [text for text in texts if not AMOUNT.search(text)] == []
+
+
+@pytest.mark.parametrize("count", ["", "40 ", "forty-odd ", "a whole box of ", "some of her "])
+@pytest.mark.parametrize("name", ["Zorbifex", "zorbifexs", "VEL DROMANE", "vel-dromane", "murlé", "old quennet salt"])
+@pytest.mark.parametrize("place", ["", " off tarn ovrel", " on the Ovrel Bridge"])
+def test_a_name_is_refused_whatever_stands_around_it(refused: Refused, name: str, count: str, place: str) -> None:
+    """A substance with or without an amount and a place: at least one finding for each part that is there."""
+    found = [*unsafe(f"I took {count}{name}{place} and waited", refused)]
+    assert sum("names a substance" in line for line in found) == 1
+    assert sum("names a place" in line for line in found) == bool(place)
+    assert any("reads as an amount" in line for line in found) or count in ("", "40 ", "forty-odd ", "some of her ")
+
+
+PLACES = [
+    *("the Ovrel Bridge", "at Ovrel bridge", "by the Old Ovrel Viaduct", "St Ovrel's Cliffs", "from Ovrel Tower"),
+    *("the Ovrel-Morre Dam", "Ovrel Car Park", "up Ovrel quarry", "the Ovrel multi-storey"),
+]
+NO_PLACES = [
+    *("the bridge by the station", "The Bridge", "a cliff", "My tower block", "Under Bridge", "The bridge was closed"),
+    *("the top of the car park", "over the viaduct", "Community Centre", "Stone bridge, one span"),
+]
+
+
+@pytest.mark.parametrize("text", PLACES)
+def test_a_height_with_a_name_is_refused(text: str) -> None:
+    """Whose name it is needn't be known."""
+    assert PLACE.search(f"I am going to {text}")
+
+
+@pytest.mark.parametrize("text", NO_PLACES)
+def test_a_height_without_a_name_passes(text: str) -> None:
+    """What anybody has near is a general class; a word at the beginning of a sentence is no name."""
+    assert not PLACE.search(text)
 
 
 @pytest.mark.parametrize("text", REFUSED)
@@ -225,6 +334,7 @@ def test_the_shipped_list_is_long(dataset: Path) -> None:
     assert {name: len(found) >= 40 for name, found in content.refused.terms.terms.items()} == {
         "drug": True,
         "medicine": True,
+        "place": True,
         "poison": True,
     }
     texts = {m.content for row in compose(content) for m in row.messages if m.role == "system" and m.content}

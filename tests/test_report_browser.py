@@ -8,125 +8,39 @@ tests/test_report_browser.py
 from __future__ import annotations
 
 import base64
-import json
 import os
 import re
-import shutil
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.request import Request, urlopen
 
 import pytest
 from test_first import people
 from test_report import HOSTILE, SMALL, Scored, ladder, plain_reply, policy_reply, run
+from webdriver import CHROMIUM, DRIVER, VIEWS, Browser, driven, until
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
 from judge.report.page import SAMPLES
 from judge.schema import Figure, FloorState, Pairing
 
-CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
-DRIVER = shutil.which("chromedriver")
 AXE = os.environ.get("HELMBENCH_AXE", "")
-VIEWS = {"light": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light"), "dark phone": (390, "dark")}
 OPEN = "document.querySelectorAll('details').forEach((d, n) => d.open = !d.matches('.failure') || n % 8 == 0)"
 RUN_AXE = (
     "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(r => "
     "done(r.violations.map(v => [v.impact, v.id, v.nodes[0].html])))"
 )
-# Nothing listens on port 9 of this machine: whatever the page might fetch fails, and is seen to.
-FLAGS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--proxy-server=127.0.0.1:9",
-    "--proxy-bypass-list=<-loopback>",
-]
-
+# Which tests of other pages take from here.
+__all__ = ["AXE", "CHROMIUM", "DRIVER", "RUN_AXE", "VIEWS", "Browser", "browser", "until"]
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
 )
 
 
-class Browser(NamedTuple):
-    """One WebDriver session."""
-
-    url: str
-
-    def call(self, path: str, body: dict[str, Any] | None = None, method: str = "POST") -> Any:
-        request = Request(
-            self.url + path,
-            json.dumps(body or {}).encode() if method == "POST" else None,
-            {"Content-Type": "application/json"},
-            method=method,
-        )
-        with urlopen(request, timeout=120) as answer:
-            return json.load(answer)["value"]
-
-    def script(self, source: str) -> Any:
-        return self.call("/execute/sync", {"script": source, "args": []})
-
-    def later(self, source: str) -> Any:
-        """What the script hands to its last argument."""
-        return self.call("/execute/async", {"script": source, "args": []})
-
-    def devtools(self, command: str, **parameters: Any) -> Any:
-        return self.call("/goog/cdp/execute", {"cmd": command, "params": parameters})
-
-    def show(self, path: Path, view: str = "light") -> None:
-        width, scheme = VIEWS[view]
-        self.devtools(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
-        )
-        self.devtools(
-            "Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": scheme}]
-        )
-        self.call("/url", {"url": path.as_uri()})
-
-    def choose(self, selector: str, path: Path) -> None:
-        element = self.call("/element", {"using": "css selector", "value": selector})
-        self.call(f"/element/{next(iter(element.values()))}/value", {"text": str(path)})
-
-    def console(self) -> list[str]:
-        return [entry["message"] for entry in self.call("/se/log", {"type": "browser"})]
-
-    def requested(self) -> set[str]:
-        """Every address that was asked for since the last call."""
-        events = [json.loads(entry["message"])["message"] for entry in self.call("/se/log", {"type": "performance"})]
-        return {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """One browser for all tests; what it logged before a test is thrown away by `console` and `requested`."""
-    assert CHROMIUM
-    assert DRIVER
-    profile = tmp_path_factory.mktemp("profile")
-    with subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as driver:
-        try:
-            assert driver.stdout
-            port = next(
-                line.split("port ")[-1].strip(" .\n") for line in driver.stdout if "started successfully" in line
-            )
-            root = Browser(f"http://127.0.0.1:{port}")
-            options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={profile}"]}
-            wanted = {
-                "browserName": "chrome",
-                "goog:chromeOptions": options,
-                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
-            }
-            session = root.call("/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
-            one = Browser(f"{root.url}/session/{session}")
-            yield one
-            one.call("", method="DELETE")
-        finally:
-            driver.terminate()
+    with driven(tmp_path_factory.mktemp("profile")) as one:
+        yield one
 
 
 def everything(release: Release, said: Callable[[Row], str] = plain_reply) -> Scored:
@@ -149,14 +63,6 @@ def written(folder: Path, scored: Scored, page_bytes: int = SMALL) -> Path:
     if made.samples:
         (folder / SAMPLES).write_text(made.samples, encoding="utf-8")
     return folder / "report.html"
-
-
-def until(ready: Callable[[], bool]) -> None:
-    """Waits for the page; a file is read in its own time."""
-    deadline = time.monotonic() + 20
-    while not ready():
-        assert time.monotonic() < deadline, "the page didn't answer in 20 seconds"
-        time.sleep(0.05)
 
 
 def count(browser: Browser) -> list[int]:

@@ -218,6 +218,17 @@ def test_load_dataset_takes_a_path_from_anywhere(environment: Environment) -> No
     assert "Couldn't reach 'helmbench' on the Hub" in done.stderr
 
 
+def test_a_new_scenario_is_the_users_own(environment: Environment) -> None:
+    """Never among the installed package's files; in a folder of theirs the template is copied, and checked."""
+    refused = environment.run("helmbench", "new", "scenario", "P1-B1")
+    assert refused.returncode == 1
+    assert "is the installed package's own; name a folder of yours, --content ours" in refused.stderr
+    assert environment.run("helmbench", "new", "scenario", "P1-B1", "--content", "ours").returncode == 0
+    found = environment.run("helmbench", "check", "--content", "ours")
+    assert found.returncode == 1
+    assert found.stderr.startswith("ours/scenarios/P1-B1-S900.md:3: ")
+
+
 def test_from_wheel_to_scorecard(environment: Environment) -> None:
     """Build, register, generate and score, each by the installed command and from another directory."""
     out = environment.said("helmbench", "tasks", "--register")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -20,6 +21,7 @@ from dataset_builder.book import words as say
 from dataset_builder.book.chapters import ByItself, by_itself, category_chapters, probes, protocol_chapters
 from dataset_builder.book.readable import readable
 from dataset_builder.book.review import FORMAT, MOST_WORDS, WHOLE
+from dataset_builder.checking.safe_messaging import AMOUNT, PLACE, UNSAFE_WORDS
 from dataset_builder.composing.messages import messages
 from dataset_builder.files import write_whole
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
@@ -28,6 +30,12 @@ from dataset_builder.reading.signing import NOTES, Signature, signatures, text_h
 from dataset_builder.schema import BEHAVIORS, PILLARS
 
 TEMPLATES = Path(__file__).with_name("templates")
+# What a comment is warned of while it is written: the book's script reads these patterns.
+REFUSED = (
+    (UNSAFE_WORDS, "is not safe-messaging language (such as “died by suicide”)"),
+    (AMOUNT, "reads as an amount"),
+    (PLACE, "names a place"),
+)
 MARK = '<meta name="generator" content="HELMbench book">'
 
 
@@ -101,7 +109,11 @@ def written(content: Content, out: Path) -> str:
     """Writes the page, and says what stands there now; raises what `write_book` raises."""
     size = write_book(content, out)
     messages_in_all = sum(len(s.perturbations) for s in content.scenarios)
-    return f"{out}: {len(content.scenarios)} scenarios, {messages_in_all} messages, {size / 1e6:.1f} MB"
+    return (
+        f"{out}: {len(content.scenarios)} scenarios, {messages_in_all} messages, {size / 1e6:.1f} MB; open it in a "
+        "browser, no network is needed\nIts Download button saves helmbench-review-NAME-DATE.json. Once you have that "
+        "file: helmbench review FILE"
+    )
 
 
 def book(content: Content) -> str:
@@ -131,6 +143,12 @@ def book(content: Content) -> str:
         format=FORMAT,
         most=MOST_WORDS,
         whole=WHOLE,
+        refused=json.dumps(
+            [
+                {"pattern": pattern.pattern, "flags": "i" if pattern.flags & re.IGNORECASE else "", "what": what}
+                for pattern, what in REFUSED
+            ]
+        ),
         mark=Markup(MARK),
         style=Markup(_file("book.css")),
         script=Markup(script),

@@ -14,9 +14,10 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from dataset_builder.book.readable import Readable, readable
-from dataset_builder.checking.safe_messaging import AMOUNT, UNSAFE_WORDS
+from dataset_builder.checking.safe_messaging import unsafe
 from dataset_builder.errors import RefusedError
 from dataset_builder.reading.content_types import Content
+from dataset_builder.reading.refused import Refused
 from dataset_builder.reading.signing import PERSON, text_hash
 from dataset_builder.schema import Strict
 
@@ -139,11 +140,11 @@ def _items(review: Review, content: Content) -> Iterator[str]:
         elif item.scenario in seen:
             yield f"{item.scenario} stands twice; expected each scenario once"
         else:
-            yield from _item(item, known[item.scenario], review.version)
+            yield from _item(item, known[item.scenario], review.version, content.refused)
         seen.add(item.scenario)
 
 
-def _item(item: Item, read: Readable, version: str) -> Iterator[str]:
+def _item(item: Item, read: Readable, version: str, refused: Refused) -> Iterator[str]:
     if item.text != (now := text_hash(read.document)):
         yield (
             f"{item.scenario} has been changed since it was read (its words were {item.text}, in {version}, "
@@ -171,7 +172,7 @@ def _item(item: Item, read: Readable, version: str) -> Iterator[str]:
         elif note.severity is not None and note.severity == messages[note.about]:
             yield f"{where}: disagrees with severity {note.severity} and suggests the same"
         seen.add(note.about)
-        yield from (f"{where}: {problem}" for problem in _words(note.comment))
+        yield from (f"{where}: {problem}" for problem in _words(note.comment, refused))
     if item.signed and not read.signs:
         yield f"{item.scenario} is signed, and has no review line; expected notes on it only"
     disputed = [note.about for note in item.notes if note.verdict == "disagree"]
@@ -182,19 +183,11 @@ def _item(item: Item, read: Readable, version: str) -> Iterator[str]:
         )
 
 
-def _words(comment: str) -> Iterator[str]:
-    """The content's own rules, which hold for what is said about it too."""
+def _words(comment: str, refused: Refused) -> Iterator[str]:
+    """The content's own rules, which hold for what is said about it too: a comment is written into the content."""
     if match := MARKUP.search(comment):
         yield f"{comment[match.start() : match.start() + 20]!r} reads as markup; expected plain words"
     if match := CONTROLS.search(comment.replace("\r\n", "\n")):
         yield f"holds the control character U+{ord(match[0]):04X}; expected plain words"
-    if match := UNSAFE_WORDS.search(comment):
-        yield (
-            f"{match[0]!r} is not safe-messaging language (such as 'died by suicide'); the rules of the "
-            "content hold for notes"
-        )
-    if match := AMOUNT.search(comment):
-        yield (
-            f"{match[0]!r} reads as an amount; no amounts, doses, heights or weights anywhere in content, "
-            "its notes among it"
-        )
+    for line in comment.splitlines():
+        yield from unsafe(line, refused)

@@ -19,6 +19,8 @@ from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.load import DATE
 from dataset_builder.reading.load_scenario import ScenarioReader
 from dataset_builder.reading.markdown import Errors, read_document
+from dataset_builder.reading.overlay import SCENARIOS
+from dataset_builder.reading.strays import TEXTS, authored, strays, unasked
 from dataset_builder.schema import Strict
 
 SETTINGS = "held-out.yaml"
@@ -42,13 +44,14 @@ def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> C
     _is_elsewhere(root, out, errors)
     settings = _settings(root, public, errors)
     for path in sorted(root.glob("*")):
-        if path.name not in KNOWN:
+        if path.name not in KNOWN and not unasked(path):
             errors.add(
                 path,
                 1,
                 f"is no part of a held-out split; expected {SETTINGS}, scenarios/ and conversations/, all "
                 "else is the public content's",
             )
+    strays(root, errors, *SCENARIOS)
     scenarios = _scenarios(public, root, errors)
     if not errors.found and not scenarios:
         errors.add(root, 1, "has no scenario; expected files in scenarios/ or conversations/")
@@ -112,8 +115,8 @@ def _scenarios(public: Content, root: Path, errors: Errors) -> list[Scenario]:
     reader = ScenarioReader(public.root, public.personas, public.conditions, public.criteria, public.voices)
     taken = {s.id for s in public.scenarios}
     found: list[Scenario] = []
-    for folder, read in (("scenarios", reader.scenario), ("conversations", reader.conversation)):
-        for path in sorted((root / folder).glob("*.md")):
+    for folder, read in zip(SCENARIOS, (reader.scenario, reader.conversation), strict=True):
+        for path in authored(root / folder, TEXTS):
             own = Errors()
             document = read_document(path, own)
             scenario = read(document, own) if document else None

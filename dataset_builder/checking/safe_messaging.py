@@ -1,4 +1,4 @@
-"""Words that no content holds: language that harms, substances by name, and amounts of anything."""
+"""Words that no content holds: language that harms, substances and high places by name, amounts of anything."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
+from dataset_builder.reading.refused import Refused
+from dataset_builder.reading.strays import unasked
 
 UNSAFE_WORDS = re.compile(
     r"\bcommit(?:s|ted|ting)? suicide\b|\bsuccessful suicide\b|\bfailed (?:suicide )?attempt\b"
@@ -17,32 +19,50 @@ UNSAFE_WORDS = re.compile(
     re.IGNORECASE,
 )
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
-_COUNT = (
-    r"(?:\d(?:[\d.,]*\d)?"
-    r"|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen"
-    rf"|eighteen|nineteen|{_TENS}|hundred|thousand|dozen))"
-)
+_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+_MANY = rf"(?:\d{{2,}}|\b(?:{_TEENS}|{_TENS}|hundreds?|thousands?|dozens?))"
+_COUNT = rf"(?:\d(?:[\d.,]*\d)?|{_MANY}|\b(?:two|three|four|five|six|seven|eight|nine))"
 _ORDINAL = (
     r"\b(?:\d+(?:st|nd|rd|th)|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|eleventh|twelfth"
     rf"|(?:thir|four|fif|six|seven|eigh|nine)teenth|(?:(?:{_TENS})-)?(?:first|twentieth|thirtieth|fortieth|fiftieth))"
 )
 _UNIT = (
-    r"(?:mg|ml|mcg|µg|cl|cc|grams?|grammes?|g|kg|kilos?|kilogram(?:me)?s?|lbs?|pounds?|stone|oz|ounces?|lit(?:re|er)s?"
-    r"|units|milligram(?:me)?s?|millilit(?:re|er)s?|micrograms?|drops|met(?:re|er)s?|feet|foot|ft|storeys?|stories"
-    r"|floors?)"
+    r"(?:mgs?|mls?|mils?|mcg|µg|iu|cl|cc|grams?|grammes?|g|kg|kilos?|kilogram(?:me)?s?|lbs?|pounds?|stone|oz|ounces?"
+    r"|lit(?:re|er)s?|units|milligram(?:me)?s?|millilit(?:re|er)s?|micrograms?|drops|met(?:re|er)s?|feet|foot|ft"
+    r"|storeys?|stories|floors?|(?:tea|table)spoons?|spoonfuls?|capfuls?|mouthfuls?|swigs|gulps)"
 )
-_PILL = r"(?:pills?|tablets?|tabs?|capsules?|caps|doses|injections|patches)"
-_BOX = r"(?:box(?:es)?|bottles?|strips?|blisters?|packs?|packets?|jars?|sachets?|vials?|syringes?|tubs?)"
+_PILL = r"(?:pills?|tablets?|tabs?|capsules?|caps|doses|injections|patches|lozenges|suppositories)"
+_BOX = (
+    r"(?:box(?:es)?|bottles?|strips?|blisters?|packs?|packets?|jars?|sachets?|vials?|syringes?|tubs?|ampoules?"
+    r"|canisters?)"
+)
+# What a count makes an amount of, though each of these is a general class that may be named.
+_CLASS = (
+    r"(?:pain[ \-]?killers?|(?:anti-?(?:depressant|psychotic|histamine|biotic|coagulant)|sedative|tranquilli[sz]er"
+    r"|opioid|opiate|benzo|barbiturate|laxative|statin|stimulant|beta[ \-]?blocker|blood thinner|muscle relaxant)s?)"
+)
+_MEDS = r"(?:meds|medicines?|medications?|prescriptions?)"
 _ITS = r"(?:a|an|the|of|my|his|her|their|your|our|this|that|those|these|full|unopened|whole|other|more|empty)"
 _SPEED = r"(?:km/h|kmh|kph|mph|knots|(?:kilomet(?:re|er)s?|miles?|kms?|k) (?:an|per) hour)"
+_ABOUT = rf"{_COUNT}(?:[\s\-]*(?:x|\+|ish|odd|or so|and a half))?"
+_SOME = rf"(?:{_ABOUT}|\b(?:handfuls?|fistfuls?|couple|several|few))"
+_WORDS = r"(?:[a-z'’]+[\s\-]+){0,3}?"
 AMOUNT = re.compile(
     "|".join(
         (
-            rf"(?!thousand pounds){_COUNT}[\s\-]*{_UNIT}\b",
+            rf"(?!thousand pounds){_ABOUT}[\s\-]*{_UNIT}\b",
+            r"\b(?:half|quarter of) an? (?:gram(?:me)?|kilo|ounce|lit(?:re|er)|pint)\b"
+            r"|\b(?:double|triple|twice|times) (?:the |my |her |his |their |your |a )?doses?\b",
             rf"{_COUNT}[\s\-]*{_SPEED}\b",
-            rf"(?:{_COUNT}|\b(?:handfuls?|fistfuls?|couple|several|few))(?: of)?[\s\-]+(?:[a-z']+[\s\-]+){{0,2}}?"
-            rf"{_PILL}\b",
-            rf"(?:{_COUNT}|\b(?:half|whole|entire|full))(?:[\s\-]+{_ITS})*[\s\-]+(?:{_BOX}|{_PILL})\b",
+            rf"{_SOME}(?: of)?[\s\-]+{_WORDS}(?:{_PILL}|{_CLASS})\b",
+            rf"\d(?:x\s?)?{_PILL}\b|\b{_PILL}\s*[x×–-]\s*\d",
+            rf"{_MANY} of {_WORDS}{_MEDS}\b",
+            # The other way round: the class, then how many of them.
+            rf"\b(?:{_PILL}|{_CLASS}|{_MEDS})\b[^.:;!?\n]{{0,25}}?{_COUNT}"
+            r" (?:of (?:them|those|these)|in (?:total|all)|altogether|left)\b",
+            rf"\b(?:days?|weeks?|fortnights?|months?|years?)['’]?s?['’]? (?:worth |supply |stock )?of {_WORDS}"
+            rf"(?:{_PILL}|{_CLASS}|{_MEDS})\b",
+            rf"(?:{_ABOUT}|\b(?:half|whole|entire|full|both))(?:[\s\-]+{_ITS})*[\s\-]+(?:{_BOX}|{_PILL})\b",
             rf"{_ORDINAL}[\s\-]+(?:floor|storey)\b|\bfloor \d+",
             r"\b0[.,]\d+\s*(?:%|per ?cent)|\d\s*(?:‰|per mille|promille)",
             rf"\bweigh(?:s|ed|ing|t is|t was)?\s+(?:about |only |just |around |barely )?{_COUNT}",
@@ -50,37 +70,47 @@ AMOUNT = re.compile(
     ),
     re.IGNORECASE,
 )
+# A height with a name of its own is a place. No list of such places is kept, not even as hashes: it would teach. The
+# hashes that there are (category `place`) are of landmarks whatever they are known for, for names without such a word.
+_HIGH = (
+    "Bridge|Footbridge|Viaduct|Aqueduct|Cliffs?|Gorge|Dam|Overpass|Flyover|Towers?|Quarry|Pier|Falls|Waterfalls?"
+    "|Lookout|Car Park|Parking Garage|Multi-?[Ss]torey|Level Crossing"
+)
+_NAME = (
+    r"\b(?!(?:The|An?|My|Our|Your|His|Her|Its|Their|That|This|Every|Each|Some|Any|No|One|Under|Over|On|Off|At|By|Near"
+    r"|From|To|In|Old|New|Which|What|Whose|Another|Is|And|But|Or|If|I|I'm)\b)[A-Z][\w'’]+"
+)
+PLACE = re.compile(rf"{_NAME}[ \-](?:{_HIGH})\b|(?<=[a-z,] ){_NAME} (?:{_HIGH.lower()})\b")
+
+UNSAFE = "is not safe-messaging language; see content-guide section 2 (such as 'died by suicide')"
+AN_AMOUNT = "reads as an amount; expected no amounts, doses, heights, speeds or weights"
+A_PLACE = "names a place; expected what anybody has near, such as 'the bridge by the station'"
+CLASS = "expected its general class, such as 'the pills I kept'"
 
 
 def safe(content: Content, errors: Errors) -> None:
     """Adds an error for every such word of a text, a voice, a calibration reply or a baseline."""
     root = content.root
-    for path in sorted([*root.rglob("*.md"), *root.glob("*calibration/*.jsonl"), *root.glob("baselines.yaml")]):
+    written = [*root.rglob("*.md"), *root.glob("*calibration/*.jsonl"), *root.glob("baselines.yaml")]
+    for path in sorted(path for path in written if not unasked(path)):
         name = path.relative_to(root).as_posix()
         for number, text in _lines(path):
-            if match := UNSAFE_WORDS.search(text):
-                errors.add(
-                    path,
-                    number,
-                    f"'{match[0]}' is not safe-messaging language; see content-guide section 2 (such as "
-                    "'died by suicide')",
-                )
-            for match in AMOUNT.finditer(text):
-                if not content.refused.allows(text, match.start(), match.end(), name):
-                    errors.add(
-                        path,
-                        number,
-                        f"'{match[0]}' reads as an amount; expected no amounts, doses, heights, speeds or weights; "
-                        "one that is harmless stands in allowed_amounts.yaml with its reason",
-                    )
-            for hit in content.refused.hits(text):
-                if not content.refused.allows(text, hit.start, hit.end, name):
-                    errors.add(
-                        path,
-                        number,
-                        f"'{text[hit.start : hit.end]}' names a substance ({hit.category}); expected its general "
-                        "class, such as 'the pills I kept'",
-                    )
+            for what in unsafe(text, content.refused, name):
+                errors.add(path, number, what)
+
+
+def unsafe(text: str, refused: Refused, file: str = "") -> Iterator[str]:
+    """What is wrong with a text of `file`, whose harmless phrases count: a sentence for each place in it."""
+    if match := UNSAFE_WORDS.search(text):
+        yield f"'{match[0]}' {UNSAFE}"
+    for pattern, what in ((AMOUNT, AN_AMOUNT), (PLACE, A_PLACE)):
+        for match in pattern.finditer(text):
+            if not refused.allows(text, match.start(), match.end(), file):
+                yield f"'{match[0]}' {what}; one that is harmless stands in allowed_amounts.yaml with its reason"
+    for hit in refused.hits(text):
+        if not refused.allows(text, hit.start, hit.end, file):
+            what = A_PLACE if hit.category == "place" else f"names a substance ({hit.category}); {CLASS}"
+            yield f"'{text[hit.start : hit.end]}' {what}"
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -17,6 +17,7 @@ from dataset_builder import jsonl
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors, closest
 from dataset_builder.reading.protocols import LABELS as RATINGS
+from dataset_builder.reading.strays import ROWS, authored
 from dataset_builder.schema import CalibrationRow
 
 LEAST = 24  # replies for each criterion (scoring.md section 7)
@@ -27,7 +28,7 @@ def read_calibration(folder: Path, labels: Mapping[str, tuple[str, ...]], errors
     gives.
     """
     rows: dict[str, tuple[Path, int, CalibrationRow]] = {}
-    for path in sorted(folder.glob("*.jsonl")):
+    for path in authored(folder, ROWS):
         for n, row in jsonl.models(path, CalibrationRow, _bad(path, errors)):
             if not _known(row, path, n, labels, errors):
                 continue
@@ -36,7 +37,7 @@ def read_calibration(folder: Path, labels: Mapping[str, tuple[str, ...]], errors
             else:
                 rows[row.id] = (path, n, row)
     _origins(rows, errors)
-    readings = [_reading(path, rows, labels, errors) for path in sorted((folder / "readings").glob("*.jsonl"))]
+    readings = [_reading(path, rows, labels, errors) for path in authored(folder / "readings", ROWS)]
     return tuple(
         row.model_copy(update={"readings": [reading[identity] for reading in readings if identity in reading]})
         for identity, (_, _, row) in sorted(rows.items())

@@ -22,6 +22,7 @@ from dataset_builder.reading.load_scenario import ScenarioReader
 from dataset_builder.reading.markdown import Document, Errors, read_document
 from dataset_builder.reading.protocols import LABELS, read_protocols
 from dataset_builder.reading.refused import read_refused
+from dataset_builder.reading.strays import TEXTS, authored, strays
 from dataset_builder.reading.taxonomy import NAMES, read_taxonomy
 from dataset_builder.reading.voices import read_voices
 from dataset_builder.schema import (
@@ -79,6 +80,7 @@ HELPLINE_LISTS = ("phone", "text", "url", "aliases", "superseded")  # of these c
 def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     """Everything under `root`, and every error found; the content is None only when there are errors."""
     errors = Errors()
+    strays(root, errors)
     settings = _settings(root / "benchmark.yaml", errors)
     scoring = _yaml(root / "scoring.yaml", errors)
     personas = {p.slug: p for p in _each(root / "personas", _persona, errors)}
@@ -148,7 +150,7 @@ def _prompts(folder: Path, errors: Errors) -> Prompts:
 
 def _each(folder: Path, read: Callable[[Document, Errors], T | None], errors: Errors) -> list[T]:
     found: list[T] = []
-    for path in sorted(folder.glob("*.md")):
+    for path in authored(folder, TEXTS):
         own = Errors()  # a reader may stop at its own document's errors, not at another's
         document = read_document(path, own)
         if document and (value := read(document, own)) is not None:

@@ -27,6 +27,8 @@ from dataset_builder.reading.content_types import (
 from dataset_builder.reading.fields import choice, country_code, filled, integer, known_attributes, known_keys, words
 from dataset_builder.reading.markdown import Document, Errors, Part, closest
 from dataset_builder.reading.signing import NOTES, check_review
+from dataset_builder.reading.strays import TEXTS, authored
+from dataset_builder.reading.template import left_over
 from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory, Family, Signal
 
 SCENARIO_KEYS = {"id", "title", "job", "review", "sources", "crisis_category", "crisis_category_2", "tags", "flag",
@@ -66,7 +68,8 @@ class ScenarioReader:
         self.errors = Errors()
         # A shared file with errors of its own is known all the same: one slip is one error.
         self.files = {
-            folder: {p.stem for p in (root / folder).glob("*.md")} for folder in ("personas", "conditions", "criteria")
+            folder: {p.stem for p in authored(root / folder, TEXTS)}
+            for folder in ("personas", "conditions", "criteria")
         }
 
     def scenario(self, document: Document, errors: Errors) -> Scenario | None:
@@ -81,6 +84,7 @@ class ScenarioReader:
         if not known_keys(document, SCENARIO_KEYS, required, errors):
             return None
         check_review(document, errors)
+        left_over(path, path.read_text(encoding="utf-8").split("\n"), errors)
         self._front_matter(document)
         parts: dict[str, Part] = {}
         conditions: list[Condition] = []

@@ -21,6 +21,7 @@ from pathlib import Path
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import ContentError, Errors
+from dataset_builder.reading.strays import unasked
 
 FIRST_OWN = 900  # scenario numbers from here on are never the benchmark's, so that no later release can clash
 PREFIX = "own-"  # the same for the names of conditions, personas and criteria
@@ -107,7 +108,7 @@ def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
     """Every file of the additions, in order; an error for each that has no business there."""
     allowed = {*FOLDERS, HELPLINES, "README.md"}
     for entry in sorted(folder.iterdir()):
-        if entry.name not in allowed and not entry.name.startswith("."):
+        if entry.name not in allowed and not unasked(entry):
             errors.add(
                 entry,
                 1,
@@ -116,7 +117,7 @@ def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
             )
     files = [folder / HELPLINES] if (folder / HELPLINES).is_file() else []
     for name in FOLDERS:
-        for file in sorted(p for p in (folder / name).rglob("*") if p.is_file() and not p.name.startswith(".")):
+        for file in sorted(p for p in (folder / name).rglob("*") if p.is_file() and not unasked(p)):
             relative = file.relative_to(folder)
             if (
                 (name == CALIBRATION) != (file.suffix == ".jsonl")

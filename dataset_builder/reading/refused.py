@@ -1,6 +1,6 @@
 """What no text may hold, and what looks like it and is harmless: refused_terms.yaml and allowed_amounts.yaml.
 
-The terms name substances, and substances are named nowhere here. So the file holds salted hashes of them: a text's
+The terms name substances and landmarks, which are named nowhere here. So the file holds salted hashes of them: a text's
 words are hashed in the same way and compared. scripts/hash_terms.py makes it from a list that is in no repository.
 """
 
@@ -27,7 +27,7 @@ DIGITS = 20  # hexadecimal, of each hash
 
 
 class Allowed(Strict):
-    """A harmless phrase that reads as an amount or a substance, in one file or in all that a pattern names."""
+    """A harmless phrase that reads as an amount, a substance or a place, in one file or in all that a pattern names."""
 
     phrase: str = Field(min_length=4)
     where: str = Field(min_length=1)

@@ -17,6 +17,7 @@ from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.fields import choice, filled, known_keys
 from dataset_builder.reading.markdown import Document, Errors, read_document
 from dataset_builder.reading.signing import NOTES
+from dataset_builder.reading.strays import TEXTS, authored
 from dataset_builder.schema import Category, CrisisCategory
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ def by_category(
     """What `read` makes of `<name>.md` for each of `names`; a missing or surplus file is an error, `kind` says of
     what.
     """
-    for path in sorted(folder.glob("*.md")):
+    for path in authored(folder, TEXTS):
         if path.stem not in names:
             errors.add(path, 1, f"'{path.stem}' is no {kind}; expected one of {', '.join(names)}")
     found: dict[CrisisCategory, T] = {}

@@ -12,6 +12,7 @@ import base64
 import hashlib
 import json
 import random
+import re
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,13 +24,14 @@ from dataset_builder import jsonl
 from dataset_builder.files import write_whole
 from dataset_builder.release import Release
 from judge.people.cases import Case, Cases
-from judge.people.labels import records
+from judge.people.labels import AUTHORS, are_authors, records
 from judge.wording import inert
 from replies.errors import SHOWN, RunError, run_error
 
 TEMPLATES = Path(__file__).with_name("templates")
 FORMAT = "helmbench-sheet-1"
 SHUFFLES = 30
+MANY = 60  # replies; more than anybody reads with care in one go
 
 
 class Imported(NamedTuple):
@@ -45,12 +47,23 @@ class Imported(NamedTuple):
 def write_sheet(found: Cases, release: Release, out: Path, rater: str = "", seed: int = 0) -> str:
     """Writes the page; returns what to tell the user."""
     write_whole(out, page(found, release, rater, seed))
+    criteria = len({c.criterion for c in found.cases})
     said = (
-        f"{out}: {len(found.cases)} replies, {len({c.criterion for c in found.cases})} criteria; "
+        f"{out}: {len(found.cases)} replies, {criteria} criteri{'on' if criteria == 1 else 'a'}; "
         "open it in a browser, no network is needed"
+        + ("; --criterion and --sample make it shorter" if len(found.cases) > MANY else "")
     )
     kept = "It holds a model's replies in full, harmful ones too: give it to the rater only, and publish it nowhere."
     return f"{said}\n{kept}" if found.of_a_model else said
+
+
+def next_step(source: Path, rater: str) -> str:
+    """What to do with the file that the page's Download button gives. `source`: where the cases are from."""
+    name = "-".join(re.findall(r"[^\W_]+", rater)) or "NAME"  # as the page's script names its file
+    return (
+        f"Its Download button saves labels-{name}.jsonl. Once you have that file:\n"
+        f"  helmbench annotate import labels-{name}.jsonl --cases {source} --out {name}.jsonl"
+    )
 
 
 def sampled(found: Cases, size: int | None, seed: int) -> Cases:
@@ -87,6 +100,9 @@ def write_labels(found: Imported, source: Path, out: Path) -> str:
         f"{where}: is of no case in {source}; was its text changed since the export, or is it another sheet's?"
         for where in found.unknown[:SHOWN]
     ]
+    said.append(f"Compared with somebody else's: helmbench agreement {out} OTHER.jsonl")
+    if are_authors(source):
+        said.append(f"Compared with the authors':     helmbench agreement {out} {AUTHORS}")
     return "\n".join(said)
 
 

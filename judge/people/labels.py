@@ -5,11 +5,9 @@ Every problem names its file and line. Missing labels (empty, null, unscored) st
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,10 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dataset_builder import jsonl
+from dataset_builder.schema import CalibrationRow
+from judge.people.spreadsheet import NotCsvError, rows, written
 from judge.schema import OUTCOMES, RATINGS, VERDICTS
 from judge.statistics.agreement import Ratings
 from replies.errors import RunError, run_error
 
+AUTHORS = "calibration"  # in the place of a file: the dataset's own replies, or their authors' labels
 NAMES = {name.casefold(): name for name in (*VERDICTS, *OUTCOMES)}
 
 
@@ -103,8 +104,16 @@ def scale(used: set[str], order: tuple[str, ...] | None = None) -> tuple[tuple[s
     return tuple(sorted(used)), False
 
 
-def read_labels(paths: list[Path], ways: bool = False, least: int = 2) -> LabelTable:
-    """The labels of two or more raters, or of `least`. Without `ways`, FAIL-misses counts as FAIL.
+def are_authors(path: Path) -> bool:
+    """Whether this is the word `calibration` and no file or folder of that name."""
+    return str(path) == AUTHORS and not path.exists()
+
+
+def read_labels(
+    paths: list[Path], ways: bool = False, least: int = 2, authors: Iterable[CalibrationRow] = ()
+) -> LabelTable:
+    """The labels of two or more raters, or of `least`. Without `ways`, FAIL-misses counts as FAIL. `authors`: the rows
+    that the word `calibration` stands for.
 
     Files without a `criterion` column take the criterion from those that have one, where an id has only one there.
 
@@ -114,8 +123,13 @@ def read_labels(paths: list[Path], ways: bool = False, least: int = 2) -> LabelT
     """
     problems: list[str] = []
     entries = [
-        entry for path, name in zip(paths, _names(paths), strict=True) for entry in _entries(path, name, problems)
+        entry
+        for path, name in zip(paths, _names(paths), strict=True)
+        if not are_authors(path)
+        for entry in _entries(path, name, problems)
     ]
+    if any(map(are_authors, paths)):
+        entries += _authors(authors, {e.id for e in entries})
     criteria: dict[str, set[str]] = {}
     for e in entries:
         if e.criterion is not None:
@@ -155,11 +169,9 @@ def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, An
     `problems`.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        problems.append(
-            f"{path}: can't be read ({getattr(error, 'strerror', None) or 'not UTF-8'}); expected JSONL or CSV"
-        )
+        text = written(path)
+    except ValueError as error:
+        problems.append(f"{path}: {error}; expected JSONL or CSV")
         return
     if not text.strip():
         problems.append(f"{path}: is empty; expected one label a line")
@@ -171,19 +183,20 @@ def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, An
 
 
 def _csv(path: Path, text: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header: list[str] = []
     try:
-        header = [name.strip() for name in next(reader)]
-        if twice := sorted(name for name, n in Counter(header).items() if n > 1):
-            problems.append(f"{path}:1: column {twice[0]!r} stands twice")
-            return
-        for row in reader:
-            if len(row) == len(header):
-                yield reader.line_num, dict(zip(header, row, strict=True))
-            elif any(cell.strip() for cell in row):
-                problems.append(f"{path}:{reader.line_num}: has {len(row)} cells, the header {len(header)}")
-    except csv.Error as error:
-        problems.append(f"{path}:{reader.line_num}: is not CSV ({error})")
+        for line, row in rows(text):
+            if not header:
+                header = [name.strip() for name in row]
+                if twice := sorted(name for name, n in Counter(header).items() if n > 1):
+                    problems.append(f"{path}:{line}: column {twice[0]!r} stands twice")
+                    return
+            elif len(row) == len(header):
+                yield line, dict(zip(header, row, strict=True))
+            else:
+                problems.append(f"{path}:{line}: has {len(row)} cells, the header {len(header)}")
+    except NotCsvError as error:
+        problems.append(f"{path}:{error.line}: {error}")
 
 
 def _names(paths: list[Path]) -> list[str]:
@@ -224,6 +237,13 @@ def _entries(path: Path, name: str, problems: list[str]) -> Iterator[Entry]:
         else:
             rater, criterion = (str(record.get(field) or "").strip() for field in ("rater", "criterion"))
             yield Entry(rater or name, identity, criterion or None, label, where)
+
+
+def _authors(rows: Iterable[CalibrationRow], asked: set[str]) -> list[Entry]:
+    """Their labels of what somebody else labelled too: all the others have nobody to agree with."""
+    return [
+        Entry("authors", row.id, row.criterion, row.label, f"{AUTHORS}, {row.id}") for row in rows if row.id in asked
+    ]
 
 
 def _verdict(record: dict[str, Any], name: str, label: str | None, where: str) -> Entry:

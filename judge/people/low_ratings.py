@@ -20,6 +20,7 @@ import numpy as np
 from dataset_builder.files import write_whole
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
+from judge.people.spreadsheet import NotCsvError, rows, written
 from judge.report.summary import columns
 from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in
@@ -150,40 +151,27 @@ def coding(paths: Sequence[Path]) -> Coding:
 
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """A sheet's rows with their place. Spreadsheets of some countries save with semicolons."""
-    try:
-        written = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        problems.append(
-            f"{path}: can't be read ({getattr(error, 'strerror', None) or 'not UTF-8'}); expected a sheet of "
-            "`helmbench ratings export`"
-        )
-        return
-    header = next((line for line in written.splitlines() if line.strip() and not line.lstrip('"').startswith("#")), "")
-    reader = csv.reader(
-        io.StringIO(written, newline=""), delimiter=";" if header.count(";") > header.count(",") else ",", strict=True
-    )
+    """A sheet's rows with their place."""
     names: list[str] = []
     try:
-        for cells in reader:
-            if not any(c.strip() for c in cells) or (not names and cells[0].startswith("#")):
-                continue
+        for line, cells in rows(written(path), comment="#"):
             if not names:
                 names = [c.strip().lower() for c in cells]
                 if lacking := [
                     c for c in COLUMNS if c not in names and c not in ("message", "reply", "evidence", "note")
                 ]:
                     problems.append(
-                        f"{path}:{reader.line_num}: has no column {', '.join(lacking)}; expected the header "
-                        f"{', '.join(COLUMNS)}"
+                        f"{path}:{line}: has no column {', '.join(lacking)}; expected the header {', '.join(COLUMNS)}"
                     )
                     return
             elif len(cells) != len(names):
-                problems.append(f"{path}:{reader.line_num}: has {len(cells)} cells, the header {len(names)}")
+                problems.append(f"{path}:{line}: has {len(cells)} cells, the header {len(names)}")
             else:
-                yield f"{path}:{reader.line_num}", dict(zip(names, (c.strip() for c in cells), strict=True))
-    except csv.Error as error:
-        problems.append(f"{path}:{reader.line_num}: is not CSV ({error})")
+                yield f"{path}:{line}", dict(zip(names, (c.strip() for c in cells), strict=True))
+    except NotCsvError as error:
+        problems.append(f"{path}:{error.line}: {error}")
+    except ValueError as error:
+        problems.append(f"{path}: {error}; expected a sheet of `helmbench ratings export`")
 
 
 def _row(cells: dict[str, str]) -> Coded:

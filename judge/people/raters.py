@@ -89,8 +89,12 @@ def _pair(p: PairAgreement) -> list[str]:
 
 def _head(a: Agreement) -> str:
     labels = (" < " if a.ordered else ", ").join(a.labels)
+    plain = ""
+    if len(a.pairs) == 1 and (both := sum(map(sum, a.pairs[0].confusion))):
+        same = sum(row[n] for n, row in enumerate(a.pairs[0].confusion))
+        plain = f"{a.raters[0]} and {a.raters[1]} gave {same} of {both} replies the same label.\n"
     return (
-        f"{len(a.raters)} raters: {', '.join(a.raters)}\n{a.items} items, {a.shared} with labels of two "
+        f"{plain}{len(a.raters)} raters: {', '.join(a.raters)}\n{a.items} items, {a.shared} with labels of two "
         f"raters or more\nlabels: {labels or 'none'}"
     )
 

@@ -10,6 +10,8 @@
   const download = document.getElementById("download");
   const KEY = "helmbench-book " + page.content;
   const MARKUP = /<[a-zA-Z/!?]|&#|javascript:/i;
+  // What the command refuses of a comment, the names that it knows by their hashes apart.
+  const REFUSED = JSON.parse(page.refused).map(function (r) { return { pattern: new RegExp(r.pattern, r.flags), what: r.what }; });
   const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]/gu;
   const PERSON = /^\p{L}[^\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069()[\]{}<>;:#"\\`|]{0,118}$/u;
 
@@ -126,6 +128,16 @@
     return document.getElementById(id).content.firstElementChild.cloneNode(true);
   }
 
+  // Why a comment would have the whole file refused; nothing where it is fine.
+  function unfit(text) {
+    if (MARKUP.test(text)) return "Please write without “<” before a letter: it reads as markup, and the file would be refused.";
+    for (const r of REFUSED) {
+      const found = text.split("\n").map(function (line) { return r.pattern.exec(line); }).find(Boolean);
+      if (found) return "“" + found[0].trim() + "” " + r.what + ". Please say it without: the file would be refused.";
+    }
+    return "";
+  }
+
   function commenting(s, about, box) {
     const area = box.querySelector("textarea");
     area.value = note(s, about).comment;
@@ -134,7 +146,7 @@
       changed(s);
     });
     return function () {
-      box.querySelector(".warn").textContent = MARKUP.test(note(s, about).comment) ? "Please write without “<” before a letter: it reads as markup, and the file would be refused." : "";
+      box.querySelector(".warn").textContent = unfit(note(s, about).comment);
       box.classList.toggle("empty", !mine(s, about));
     };
   }

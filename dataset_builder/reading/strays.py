@@ -1,0 +1,61 @@
+"""Which files of a content folder are read; any other that a person put there is an error, since nothing would read it.
+
+A scenario saved as `.txt`, or a copy kept as `.md.bak`, would otherwise be ignored without a word. What an editor or a
+system puts there unasked (`.DS_Store`, `._NAME`, `.NAME.swp`, `Thumbs.db`, `desktop.ini`) is nobody's work and passes;
+neither is it read, though its name may end in `.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from dataset_builder.reading.markdown import Errors
+
+SYSTEM = frozenset({"Thumbs.db", "desktop.ini"})
+TEXTS, ROWS = "*.md", "*.jsonl"
+# Folder → the names of its files that somebody reads, commands or people.
+READ: dict[str, tuple[str, ...]] = {
+    "": (
+        *("README.md", "TEMPLATE.md", "voices.md", "helplines.csv", "benchmark.yaml", "scoring.yaml"),
+        *("baselines.yaml", "allowed_amounts.yaml", "refused_terms.yaml"),
+    ),
+    **dict.fromkeys(("scenarios", "conversations", "conditions", "personas", "criteria"), (TEXTS,)),
+    **dict.fromkeys(("prompts", "protocols", "taxonomy"), (TEXTS,)),
+    **dict.fromkeys(("calibration", "calibration/readings"), (ROWS,)),
+    **dict.fromkeys(("rating_calibration", "rating_calibration/readings"), (ROWS,)),
+    "readings": ("README.md", "first.jsonl"),
+}
+
+
+def unasked(path: Path) -> bool:
+    """Whether a system or an editor put a file there."""
+    return path.name.startswith(".") or path.name in SYSTEM
+
+
+def authored(folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder that are read, in order."""
+    return sorted(path for path in folder.glob(pattern) if not unasked(path))
+
+
+def strays(root: Path, errors: Errors, *folders: str) -> None:
+    """An error for each file under `root`, or under these of its folders, that nothing reads."""
+    for path in _files(root, folders or ("",)):
+        folder, _, name = path.relative_to(root).as_posix().rpartition("/")
+        names = READ.get(folder)
+        if names is None:
+            where = ", ".join(f"{known}/" for known in READ if known)
+            errors.add(path, 1, f"isn't read; expected it in one of {where} or outside the content")
+        elif not any(fnmatchcase(name, known) for known in names):
+            only = ", ".join(names).replace("*", "NAME")
+            home = f"{folder}/" if folder else "the content folder itself"
+            errors.add(path, 1, f"isn't read; in {home} only {only} is: rename it, or keep it outside the content")
+
+
+def _files(root: Path, folders: tuple[str, ...]) -> Iterator[Path]:
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            inside = path.relative_to(root).parts
+            if path.is_file() and not unasked(path) and not any(part.startswith((".", "__")) for part in inside):
+                yield path
