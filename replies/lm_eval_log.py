@@ -24,13 +24,14 @@ BENCHMARK, APPROPRIATENESS, TRIAGE = "benchmark", "appropriateness", "triage-"
 KINDS = (BENCHMARK, APPROPRIATENESS, *(f"{TRIAGE}{prompt}" for prompt in TRIAGE_PROMPTS))
 
 
-def read_run(folder: Path, release: Release) -> Run:
-    """The newest lm-eval run below `folder`.
+def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
+    """The newest lm-eval run below `folder`, or the one whose results file is `chosen`, by its path or its name.
 
     Raises:
         RunError: no run, several models, a truncated or edited samples file, or a run of another dataset version.
     """
-    path = _newest_results(folder)
+    logs = _results(folder)
+    path = _chosen(folder, logs, chosen) if chosen else _newest(folder, logs)
     results = _json(path)
     tasks = {name: config for name, config in results.get("configs", {}).items() if TASK.match(name)}
     if not tasks:
@@ -54,6 +55,8 @@ def read_run(folder: Path, release: Release) -> Run:
         messages=list(replies.get(APPROPRIATENESS, {}).values()),
         triage={m.removeprefix(TRIAGE): list(own.values()) for m, own in replies.items() if m.startswith(TRIAGE)},
         messages_tier=next(iter(tiers[False]), None),
+        results=path,
+        others=tuple(p for p in logs if p.parent == path.parent and p != path),
     )
 
 
@@ -107,7 +110,8 @@ def measured(config: dict[str, Any]) -> str:
     return str((config.get("metadata") or {}).get("measures", BENCHMARK))
 
 
-def _newest_results(folder: Path) -> Path:
+def _results(folder: Path) -> list[Path]:
+    """Results files below a folder, the newest last: lm-eval puts the time into their names."""
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder; expected the --output_path of an lm_eval run")
     found = sorted(folder.rglob("results_*.json"), key=lambda p: p.stem)
@@ -115,6 +119,10 @@ def _newest_results(folder: Path) -> Path:
         raise RunError(
             f"{folder}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples"
         )
+    return found
+
+
+def _newest(folder: Path, found: list[Path]) -> Path:
     models = sorted({p.parent for p in found})
     if len(models) > 1:
         raise RunError(
@@ -122,6 +130,15 @@ def _newest_results(folder: Path) -> Path:
             "of these folders"
         )
     return found[-1]
+
+
+def _chosen(folder: Path, found: list[Path], chosen: Path) -> Path:
+    places = {place.resolve() for place in (chosen, folder / chosen)}
+    named = [p for p in found if p.name == str(chosen) or p.resolve() in places]
+    if len(named) != 1:
+        known = ", ".join(str(p.relative_to(folder)) for p in found)
+        raise RunError(f"--results {chosen}: is no results file below {folder}; expected one of {known}")
+    return named[0]
 
 
 def _same_release(

@@ -15,34 +15,56 @@ from replies.lm_eval_log import read_run
 from replies.run import Run
 
 SCORED = ".scored"  # ends the home of replies that were collected elsewhere
+SCORES = "scores"  # in a home: a folder for each judge
+NO_RESULTS = "--results chooses among the results files of a RUN_DIR; replies collected elsewhere have none"
 
 
 class Place(NamedTuple):
     """Where a run stands: `run_dir`, the output of lm-eval, or `replies`, a file of replies collected elsewhere.
 
     `dataset`: the built dataset (None: where `dataset_builder.release.find` looks); `messages`: the labelled corpus
-    that the run was made on, in the place of the dataset's messages.
+    that the run was made on, in the place of the dataset's messages; `results`: which of several results files in
+    `run_dir` (None: the newest).
     """
 
     run_dir: Path | None = None
     replies: Path | None = None
     dataset: Path | None = None
     messages: Path | None = None
+    results: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder or file that was named.
+
+        Raises:
+            RunError: neither was, or both.
+        """
+        if (self.run_dir is None) == (self.replies is None):
+            raise RunError("name either a RUN_DIR of lm_eval or --replies FILE")
+        return self.run_dir or self.replies or Path()
 
     @property
     def words(self) -> str:
         """The options of a command that name it, to tell the user."""
         run = f"--replies {self.replies}" if self.replies else str(self.run_dir)
-        return run + (f" --messages {self.messages}" if self.messages else "")
+        own = {"--messages": self.messages, "--results": self.results}
+        return " ".join([run, *(f"{option} {path}" for option, path in own.items() if path)])
 
 
 class Opened(NamedTuple):
-    """A run, its release, and its home: the folder where its judges' folders stand, and scores go by default."""
+    """A run, its release, and its home: the folder where its judges' answers and their scores stand."""
 
     run: Run
     release: Release
     home: Path
     place: Place
+
+    @property
+    def taken(self) -> str:
+        """Which of several results files was read, and how to take another; empty where there is one."""
+        said = self.run.taken
+        return f"{said}; --results FILE takes another" if said and not self.place.results else said
 
 
 def open_run(place: Place) -> Opened:
@@ -52,29 +74,51 @@ def open_run(place: Place) -> Opened:
         RunError: neither or both of `run_dir` and `replies`, or a run that can't be read. ReleaseError: no such
             dataset.
     """
-    if (place.run_dir is None) == (place.replies is None):
-        raise RunError("name either a RUN_DIR of lm_eval or --replies FILE")
-    release = open_release(place.dataset)
+    path, release = place.path, open_release(place.dataset)
     if place.messages:
         release = on_corpus(release, place.messages)
-    if place.replies:
-        return Opened(read_replies(place.replies, release), release, place.replies.with_suffix(SCORED), place)
-    assert place.run_dir is not None
-    run = read_run(place.run_dir, release)
-    return Opened(run, release, run.path, place)
+    if place.replies and place.results:
+        raise RunError(NO_RESULTS)
+    run = read_replies(path, release) if place.replies else run_in(path, release, place.results)
+    return Opened(run, release, run.path.with_suffix(SCORED) if run.path.is_file() else run.path, place)
 
 
-def run_at(home: Path, release: Release) -> Run:
+def run_in(folder: Path, release: Release, results: Path | None = None) -> Run:
+    """The run that a folder is of: the output of lm-eval, the home of a run, or the folder of its scores by one judge.
+
+    Raises:
+        RunError: there is none, or it can't be read.
+    """
+    home = home_of(folder)
+    beside = home.with_suffix(".jsonl")
+    if home.suffix != SCORED or not beside.is_file():
+        return read_run(home, release, results)
+    if results:
+        raise RunError(NO_RESULTS)
+    return read_replies(beside, release)
+
+
+def run_at(home: Path, release: Release, results: Path | None = None) -> Run:
     """The run whose home a folder is: that of lm-eval in it, or the file of replies beside it.
 
     Raises:
         RunError: neither is there, or it can't be read.
     """
-    beside = home.with_suffix(".jsonl")
-    if home.suffix == SCORED and beside.is_file():
-        return read_replies(beside, release)
-    if not any(home.glob("results_*.json")):
+    if not is_home(home):
         raise RunError(
             f"{home}: holds scores and no run; scores written beside a run, without --out, are found with it"
         )
-    return read_run(home, release)
+    return run_in(home, release, results)
+
+
+def home_of(folder: Path) -> Path:
+    """The home of the run whose scores by one judge a folder holds; any other folder is returned as it is."""
+    whole = folder.absolute()
+    home = folder.parent.parent if folder.parent.name == SCORES else whole.parent.parent
+    return home if whole.parent.name == SCORES and is_home(home) else folder
+
+
+def is_home(folder: Path) -> bool:
+    """Whether a folder is a run's home: lm-eval wrote its results right into it, or it is called after replies."""
+    beside = folder.with_suffix(".jsonl") if folder.name else folder
+    return (folder.suffix == SCORED and beside.is_file()) or any(folder.glob("results_*.json"))

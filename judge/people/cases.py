@@ -24,7 +24,7 @@ from judge.rules.resources import usable
 from judge.wording import told
 from replies.collected import read_replies
 from replies.errors import RunError, run_error
-from replies.lm_eval_log import read_run
+from replies.opening import home_of, is_home, run_in
 from replies.run import Run
 from replies.visible import visible
 
@@ -73,10 +73,11 @@ class Case(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """`of_a_model`: the replies are a real model's, whom nobody has read before."""
+    """`of_a_model`: the replies are a real model's, whom nobody has read before. `run`: the run that they are of."""
 
     cases: list[Case]
     of_a_model: bool
+    run: Run | None = None
 
 
 def read_cases(source: Path, release: Release, criteria: Iterable[str] = ()) -> Cases:
@@ -97,15 +98,16 @@ def read_cases(source: Path, release: Release, criteria: Iterable[str] = ()) -> 
     cases = [case for case in found.cases if case.criterion in wanted]
     if not cases:
         raise RunError(f"{source}: holds no reply to label by {', '.join(sorted(wanted))}")
-    return Cases(cases, found.of_a_model)
+    return found._replace(cases=cases)
 
 
 def _read(source: Path, release: Release) -> Cases:
     if str(source) == "calibration" and not source.exists():
         rows = [Case(r.id, r.criterion, tuple(r.said), r.reply, r.country, r.about) for r in release.calibration]
         return Cases(rows, of_a_model=False)
-    if source.is_dir() and any(source.rglob("results_*.json")):
-        return Cases(_of_run(read_run(source, release), release), of_a_model=True)
+    if source.is_dir() and (is_home(home_of(source)) or any(source.rglob("results_*.json"))):
+        run = run_in(source, release)
+        return Cases(_of_run(run, release), of_a_model=True, run=run)
     if source.is_dir():
         files = sorted(source.glob("*.jsonl"))
         if not files:

@@ -24,6 +24,7 @@ from judge.wording import (
 )
 
 BY_RULE = "Rules decide all that they send, whoever judges the run."
+UNKNOWN_JUDGE = "Another judge may score the same replies tens of points higher or lower."
 ZERO = "0 is the best that can be had without reading the message"
 MEANS: dict[Headline, str] = {
     "sees": f"{ZERO}; 100 is every danger seen, and nobody alarmed without one.",
@@ -181,6 +182,7 @@ def judged(j: Judge) -> Shown:
         f"{clip(j.name, 80)}{', which counts words and is approximate,' if j.approximate else ''} read {j.by_judge} of "
         f"{j.verdicts} verdicts; rules decided the others.",
         *([f"Not validated: {', '.join(clip(name, 80) for name in lacking)}."] if known and lacking else []),
+        *([] if known or calibrated else [UNKNOWN_JUDGE]),
     ]
     if calibrated:
         whole = j.agreement[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 
-from judge.report.first import MEANS, score_parts, sentence
+from judge.report.first import MEANS, judged, policies_said, score_parts, sentence
 from judge.schema import (
     Appropriate,
     Appropriateness,
@@ -91,6 +91,7 @@ def _benchmark(s: Scorecard) -> list[str]:
     return [
         columns(("figure, of 100", "value", "95 % interval", *bounds, "messages"), _headline(s)),
         "\n".join(_bullet(f"{name}: {means}") for name, means in _meanings(s)),
+        _bullet(_policies(s)),
         _bullet(smallest) if smallest else "",
         columns(("floor", "rate", "95 % limits", "asked for", "messages", "state"), _floors(s), left=(0, 5)),
         columns(EARNING, [_earning(c, b) for p in parts for c, b in p.earning], left=(0, 7)),
@@ -103,6 +104,12 @@ def _benchmark(s: Scorecard) -> list[str]:
 def _meanings(s: Scorecard) -> list[tuple[str, str]]:
     """What 0 and 100 are, of each headline that the run has."""
     return [(HEADLINES[name].lower(), means) for name, means in MEANS.items() if name in s.headlines]
+
+
+def _policies(s: Scorecard) -> str:
+    """The best of the trivial policies, and who judged them."""
+    said = policies_said(s)
+    return f"{said.title.lower()}: {said.value[0]}. {' '.join(said.lines)}"
 
 
 def _arms(s: Scorecard) -> list[str]:
@@ -126,6 +133,9 @@ def _identity(s: Scorecard) -> list[str]:
     ]
     if read := share_read(j):
         lines.append(read)
+    if j.by_judge:
+        said = judged(j)
+        lines.append(f"how far that judge may be trusted: {'; '.join(said.value)}. {' '.join(said.lines)}")
     if s.model.condition:
         lines.append(
             f"not comparable with other runs: {_cell(s.model.condition.file)} "

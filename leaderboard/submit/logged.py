@@ -9,7 +9,6 @@ from typing import Any
 
 from dataset_builder import jsonl
 from dataset_builder.release import Release
-from replies.errors import RunError
 from replies.lm_eval_log import BENCHMARK, TASK, measured
 from replies.schema import Reply
 from replies.script import live_turns
@@ -30,18 +29,8 @@ class Logged:
     problems: list[str] = field(default_factory=list[str])
 
 
-def read_logged(folder: Path, release: Release, replies: list[Reply]) -> Logged:
-    """The benchmark's requests of the newest run in `folder`, which `read_run` has read and found whole: `folder` is
-    its path.
-
-    Raises:
-        RunError: files that have gone since.
-    """
-    path = max(folder.glob("results_*.json"), key=lambda p: p.stem, default=None)
-    if path is None:
-        raise RunError(
-            f"{folder}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples"
-        )
+def read_logged(path: Path, release: Release, replies: list[Reply]) -> Logged:
+    """The benchmark's requests of a run by its results file, which `read_run` has read and found whole."""
     results = json.loads(path.read_text(encoding="utf-8"))
     tasks = sorted(
         name
