@@ -486,7 +486,8 @@ def test_file_beside_the_page_comes_and_goes(release: Release, dataset: Path, tm
     replies, out = tmp_path / "r.jsonl", tmp_path / "out"
     for text, tier, expected in (("\x00&" * 3000, "core", True), ("Tell me more.", "lite", False)):
         replies.write_text(lines(text, tier), encoding="utf-8")
-        assert main(["score", "--replies", str(replies), "--dataset", str(dataset), "--out", str(out)]) == 0
+        words = ["--replies", str(replies), "--dataset", str(dataset), "--out", str(out), "--replace"]
+        assert main(["score", *words]) == 0
         assert (out / SAMPLES).exists() is expected
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 
-from judge.report.first import MEANS, judged, policies_said, score_parts, sentence
+from judge.report.first import MEANS, policies_said, score_parts, sentence, trusted
 from judge.schema import (
     Appropriate,
     Appropriateness,
@@ -134,8 +134,8 @@ def _identity(s: Scorecard) -> list[str]:
     if read := share_read(j):
         lines.append(read)
     if j.by_judge:
-        said = judged(j)
-        lines.append(f"how far that judge may be trusted: {'; '.join(said.value)}. {' '.join(said.lines)}")
+        said = trusted(j)
+        lines.append(f"how far that judge may be trusted: {', '.join(said.value)}. {' '.join(said.lines)}".rstrip())
     if s.model.condition:
         lines.append(
             f"not comparable with other runs: {_cell(s.model.condition.file)} "

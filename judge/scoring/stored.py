@@ -98,7 +98,7 @@ def card_in(folder: Path) -> Scorecard:
     """
     path = folder / SCORECARD
     if not path.is_file():
-        raise RunError(f"{path}: missing; run `helmbench score {folder}` first")
+        raise RunError(f"{path}: missing; run `helmbench score {home_of(folder)}` first")
     try:
         return Scorecard.model_validate_json(path.read_bytes())
     except ValidationError as error:
@@ -112,7 +112,7 @@ def verdicts_in(path: Path) -> list[Verdict]:
         RunError: no such file, or a damaged line, which is named.
     """
     if not path.is_file():
-        raise RunError(f"{path}: missing; run `helmbench score {path.parent}` first")
+        raise RunError(f"{path}: missing; run `helmbench score {home_of(path.parent)}` first")
 
     def bad(number: int, why: ValueError) -> NoReturn:
         raise RunError(f"{path}:{number}: {': '.join(jsonl.first_problem(why))}; score the run again")
