@@ -56,8 +56,8 @@ def scored(tmp_path: Path, release: Release, ratings: dict[int, int], reply: str
         for n, (i, k) in enumerate(places)
     ]
     assert main(["score", "--replies", str(path), "--quiet", "--dataset", str(release.path)]) == 0
-    ratings = scores(path.with_suffix(".scored")) / "ratings.jsonl"
-    ratings.write_text("".join(v.model_dump_json() + "\n" for v in verdicts), encoding="utf-8")
+    home = scores(path.with_suffix(".scored"))
+    (home / "ratings.jsonl").write_text("".join(v.model_dump_json() + "\n" for v in verdicts), encoding="utf-8")
     return path
 
 

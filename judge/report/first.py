@@ -24,7 +24,7 @@ from judge.wording import (
 )
 
 BY_RULE = "Rules decide all that they send, whoever judges the run."
-UNKNOWN_JUDGE = "Another judge may score the same replies tens of points higher or lower."
+UNKNOWN_JUDGE = "Another may be tens of points off on the same replies."
 ZERO = "0 is the best that can be had without reading the message"
 MEANS: dict[Headline, str] = {
     "sees": f"{ZERO}; 100 is every danger seen, and nobody alarmed without one.",
