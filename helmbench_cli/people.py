@@ -198,7 +198,7 @@ def agreement(
 ) -> None:
     """How far raters agree: any two or more label files.
 
-    Example: helmbench agreement ana.jsonl ben.csv runs/NAME/verdicts.jsonl
+    Example: helmbench agreement ana.jsonl ben.csv runs/NAME/scores/JUDGE/verdicts.jsonl
     """
     from judge.people import raters
     from judge.people.labels import read_labels
