@@ -156,7 +156,7 @@ def _rewriting(out: Path) -> Iterator[Path]:
     """
     alone = not out.exists() or {p.name for p in out.iterdir()} <= {*WRITTEN}
     if alone and out.resolve() != Path.cwd():
-        with replacing(out) as staged:
+        with replacing(out.resolve()) as staged:
             yield staged
         return
     with tempfile.TemporaryDirectory(prefix=".scores-", dir=out) as staged:
