@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
 
 
 def write_whole(path: Path, text: str, private: bool = False, mode: int | None = None) -> None:
@@ -29,7 +32,7 @@ def write_whole(path: Path, text: str, private: bool = False, mode: int | None =
 @contextmanager
 def replacing(out: Path) -> Iterator[Path]:
     """A folder to fill beside `out`, moved into its place at the end, so that a killed or failing build leaves the old
-    one whole.
+    one whole. Where the system can't swap two folders in one step, the old one has another name for a moment.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
@@ -37,9 +40,16 @@ def replacing(out: Path) -> Iterator[Path]:
         yield staging
         staging.chmod(0o755)
         old = out.with_name(f".{out.name}-old-{os.getpid()}")
-        if out.exists():
+        if out.exists() and not _swapped(staging, out):
             out.rename(old)
-        staging.rename(out)
+        if not out.exists():
+            staging.rename(out)
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def _swapped(one: Path, other: Path) -> bool:
+    """Swaps two folders' places in one step; False where the system or the disk can't, and nothing is changed then."""
+    call = getattr(ctypes.CDLL(None), "renameat2", None)
+    return call is not None and call(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0

@@ -31,6 +31,12 @@ def say(text: str, quiet: bool = False) -> None:
         sys.stdout.write(text.rstrip("\n") + "\n")
 
 
+def note(text: str, quiet: bool = False) -> None:
+    """Says beside the figures what they are of; nothing where there is nothing to say."""
+    if text and not quiet:
+        sys.stderr.write(text + "\n")
+
+
 def figures(value: Any, text: str, *, as_json: bool, quiet: bool = False, file: Path | None = None) -> None:
     """Prints a table, or the same figures as JSON; `file` gets the JSON too. `value`: plain values, ready for JSON.
 

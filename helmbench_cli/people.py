@@ -19,7 +19,7 @@ from helmbench_cli.asking import (
     Timeout,
     endpoint_at,
 )
-from helmbench_cli.common import PEOPLE, Dataset, Json, JsonFile, Quiet, figures, say
+from helmbench_cli.common import PEOPLE, Dataset, Json, JsonFile, Quiet, figures, note, say
 from helmbench_cli.root import CAPPED, OK, SHUT, app, exits
 from helmbench_cli.runs import Messages, Replies, RunDir
 
@@ -203,7 +203,7 @@ def agreement(
 ) -> None:
     """How far raters agree: any two or more label files.
 
-    Example: helmbench agreement ana.jsonl ben.csv runs/NAME/verdicts.jsonl
+    Example: helmbench agreement ana.jsonl ben.csv runs/NAME/scores/JUDGE/verdicts.jsonl
     """
     from dataset_builder.release import open_release
     from judge.people import raters
@@ -288,7 +288,9 @@ def annotate_export(
     from judge.people.cases import read_cases
 
     release = open_release(dataset)
-    found = sampled(read_cases(cases, release, criterion or []), sample, seed)
+    read = read_cases(cases, release, criterion or [])
+    note(read.run.taken if read.run else "", quiet)
+    found = sampled(read, sample, seed)
     say(write_sheet(found, release, out, rater, seed), quiet)
     say(next_step(cases, rater), quiet)
 
@@ -333,9 +335,12 @@ def ratings_export(
     Example: helmbench ratings export runs/NAME --out sheet.csv
     """
     from judge.people.low_ratings import write_low
-    from replies.opening import Place, open_run
+    from judge.pipeline import open_scored
+    from replies.opening import Place
 
-    say(write_low(open_run(Place(run_dir, replies, dataset, messages)), out, at_most), quiet)
+    opened, scoring = open_scored(Place(run_dir, replies, dataset, messages))
+    note(scoring.taken(opened.place.path), quiet)
+    say(write_low(opened, scoring.folder, out, at_most), quiet)
 
 
 @ratings.command("import")

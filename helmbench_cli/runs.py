@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -21,9 +21,12 @@ from helmbench_cli.asking import (
     Timeout,
     endpoint_at,
 )
-from helmbench_cli.common import RUNS, Dataset, Json, JsonFile, Quiet, figures, say
+from helmbench_cli.common import RUNS, Dataset, Json, JsonFile, Quiet, figures, note, say
 from helmbench_cli.endings import ending
 from helmbench_cli.root import CAPPED, OK, SHUT, UNANSWERED, app, exits
+
+if TYPE_CHECKING:
+    from judge.scoring.stored import Scoring
 
 ASK_AGAIN = "no gate is open on it: ask again what got no answer, the model or the judge, and score it anew"
 Wording = Literal["judge", "judge-b", "judge-reason"]
@@ -46,6 +49,13 @@ Messages = Annotated[
         metavar="FOLDER", help="The labelled corpus that the run was made on, in the place of the dataset's messages."
     ),
 ]
+Results = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Which of several results_*.json below RUN_DIR (default: the newest)."),
+]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Replace the scores or the report of others that stand where these go.")
+]
 Model = Annotated[
     str,
     typer.Option(metavar="NAME", help="The judge's model name; use a dated snapshot for figures that you publish."),
@@ -54,6 +64,10 @@ Repeats = Annotated[int, typer.Option(metavar="N", help="Ask every question so o
 Prompt = Annotated[Wording, typer.Option(help="The wording of the question: a prompt of the dataset.")]
 ReasonFirst = Annotated[
     bool, typer.Option("--reason-first", help=f"Let the judge give a short reason first: --prompt {REASONED[0]}.")
+]
+ScoredRuns = Annotated[
+    list[Path],
+    typer.Argument(metavar="RUN…", help="Scored runs, or where several judges scored one, its folder scores/JUDGE."),
 ]
 ShowWithheld = Annotated[
     bool,
@@ -83,6 +97,7 @@ def requests(
     run_dir: RunDir = None,
     replies: Replies = None,
     messages: Messages = None,
+    results: Results = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where to write (default: judge/MODEL/requests.jsonl of the run)."),
@@ -106,8 +121,9 @@ def requests(
     from replies.opening import Place, open_run
 
     how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, None)
-    place = Place(run_dir, replies, dataset, messages)
-    say(write_requests(open_run(place), model, how, costs, out), quiet)
+    opened = open_run(Place(run_dir, replies, dataset, messages, results))
+    note(opened.taken, quiet)
+    say(write_requests(opened, model, how, costs, out), quiet)
 
 
 @app.command("run", rich_help_panel=RUNS, epilog=exits(CAPPED))
@@ -117,6 +133,7 @@ def ask(
     run_dir: RunDir = None,
     replies: Replies = None,
     messages: Messages = None,
+    results: Results = None,
     repeats: Repeats = 1,
     prompt: Prompt = "judge",
     reason_first: ReasonFirst = False,
@@ -142,8 +159,9 @@ def ask(
 
     how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, max_cost)
     endpoint = endpoint_at(base_url, concurrency, timeout, max_retries)
-    place = Place(run_dir, replies, dataset, messages)
-    say(ask_run(open_run(place), model, how, endpoint, costs), quiet)
+    opened = open_run(Place(run_dir, replies, dataset, messages, results))
+    note(opened.taken, quiet)
+    say(ask_run(opened, model, how, endpoint, costs), quiet)
 
 
 @app.command(rich_help_panel=RUNS, epilog=exits(CAPPED, UNANSWERED))
@@ -159,10 +177,12 @@ def score(
             "another engine wrote; openai: ask --model first. Given several times: a panel, which decides by majority.",
         ),
     ] = None,
+    results: Results = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to write (default: the run's folder, or a folder beside FILE)."),
+        typer.Option(metavar="DIR", help="Where to write (default: scores/JUDGE in the run's folder or FILE.scored)."),
     ] = None,
+    replace: Replace = False,
     calibration: Calibrations = None,
     validation: Validations = None,
     model: Annotated[
@@ -189,27 +209,30 @@ def score(
 ) -> int:
     """Judge a run's replies and score them: verdicts.jsonl, scorecard.json, summary.md, report.html.
 
+    Each judge's scores stand in a folder of their own, and no other run's or judge's are replaced unasked.
+
     Example: helmbench score runs/NAME --judge JUDGE-SNAPSHOT
     """
     from judge.judges import Given
     from judge.llm.budget import terms
-    from judge.pipeline import Questioning, ask_run, graded_in, judge_and_score, unanswered, write_scored
+    from judge.pipeline import Questioning, ask_run, graded_in, judge_and_score, place_scores, unanswered, write_scored
     from replies.opening import Place, open_run
 
     how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, max_cost)
-    place = Place(run_dir, replies, dataset, messages)
-    if judge and "openai" in judge and (base_url is None or model is None):
+    live = model if "openai" in (judge or ()) and base_url else None
+    if "openai" in (judge or ()) and live is None:
         raise ValueError("--judge openai needs --base-url and --model")
-    opened = open_run(place)
+    opened = open_run(Place(run_dir, replies, dataset, messages, results))
     grader = graded_in(opened)
-    names = judge or [grader or "offline"]
-    if "openai" in names and base_url and model:
-        asked = ask_run(opened, model, how, endpoint_at(base_url, concurrency, timeout, max_retries), costs)
+    names = [live if live and name == "openai" else name for name in judge or [grader or "offline"]]
+    note(opened.taken, quiet)
+    folder = place_scores(opened, names, how, out, replace)
+    if live and base_url:
+        asked = ask_run(opened, live, how, endpoint_at(base_url, concurrency, timeout, max_retries), costs)
         typer.echo(asked, err=True)
-        names = [model if name == "openai" else name for name in names]
     given = Given(calibration or (), validation or ())
     scored = judge_and_score(opened, names, how, given, allow_missing)
-    text = write_scored(scored, opened, out or opened.home, show_withheld)
+    text = write_scored(scored, opened, folder, show_withheld)
     figures(scored.scorecard.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
     return _say_unanswered(unanswered(scored.scorecard, opened)) or OK
 
@@ -219,28 +242,32 @@ def report(
     run_dir: RunDir = None,
     replies: Replies = None,
     messages: Messages = None,
+    results: Results = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where to write (default: the run's folder, or a folder beside FILE)."),
+        Path | None, typer.Option(metavar="DIR", help="Where to write (default: the folder of the scores).")
     ] = None,
+    replace: Replace = False,
     show_withheld: ShowWithheld = False,
     dataset: Dataset = None,
     quiet: Quiet = False,
 ) -> None:
     """Write summary.md and report.html of a scored run anew, from the verdicts that stand there; nothing is judged.
 
+    Where several judges have scored it, name the folder of one of them as RUN_DIR.
+
     Example: helmbench report runs/NAME --show-withheld --out private
     """
-    from judge.pipeline import report_again
-    from replies.opening import Place, open_run
+    from judge.pipeline import open_scored, report_again
+    from replies.opening import Place
 
-    opened = open_run(Place(run_dir, replies, dataset, messages))
-    say(report_again(opened, out or opened.home, show_withheld), quiet)
+    opened, scoring = open_scored(Place(run_dir, replies, dataset, messages, results))
+    note(scoring.taken(opened.place.path), quiet)
+    say(report_again(opened, scoring, out, show_withheld, replace), quiet)
 
 
 @app.command(rich_help_panel=RUNS, epilog=exits(SHUT, UNANSWERED))
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that `helmbench score` has written to.")],
+    runs: ScoredRuns,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
@@ -300,10 +327,11 @@ def compare(
         )
     names = comparing.given_names(name or (), [*map(str, runs)])
     release = open_release(dataset)
-    read = comparing.named([comparing.read(folder, release) for folder in runs], names)
+    scorings = [_scores_of(run, quiet) for run in runs]
+    read = comparing.named([comparing.read(own.folder, release) for own in scorings], names)
     found = comparing.compare(read, gates, samples)
     if page:
-        write_page(page, found, read, runs, release)
+        write_page(page, found, read, scorings, release)
     shown = comparison.text(found) + (f"\n\npage: {page}" if page else "")
     figures(found.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
     if found.unanswered:
@@ -315,7 +343,7 @@ def compare(
 
 @app.command(rich_help_panel=RUNS)
 def appropriateness(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders that `helmbench score` has written to.")],
+    runs: ScoredRuns,
     csv: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write one line per model × category to FILE, rates 0 to 1."),
@@ -336,7 +364,8 @@ def appropriateness(
     from judge.report import ratings_table as tables
 
     release = open_release(dataset)
-    found = tables.of_runs(runs, on_corpus(release, messages) if messages else release)
+    folders = [_scores_of(run, quiet).folder for run in runs]
+    found = tables.of_runs(folders, on_corpus(release, messages) if messages else release)
     figures(tables.plain_values(found), tables.text(found), as_json=as_json, quiet=quiet, file=json_file)
     if csv:
         write_whole(csv, tables.as_csv(found))
@@ -387,6 +416,15 @@ def _say_unanswered(reasons: Sequence[str]) -> int:
     for why in reasons:
         sys.stderr.write(f"{why}; {ASK_AGAIN}\n")
     return UNANSWERED if reasons else 0
+
+
+def _scores_of(run: Path, quiet: bool) -> Scoring:
+    """A run's scores; which of its folders they are taken from is said."""
+    from judge.scoring.stored import find
+
+    found = find(run)
+    note(found.taken(run), quiet)
+    return found
 
 
 def _wording(prompt: Wording, reason_first: bool) -> str:

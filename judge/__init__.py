@@ -7,6 +7,6 @@
 `panel`: several judges as one. `scoring`: verdicts → scorecard.
 `score`: (run, release, judges) → Scored, pure: the one place where judging and scoring meet.
 `report`: scorecard → page and text. `calibration`: how far a judge may be trusted.
-`judges`: judges by name, and what is known of them. `people`: labels of people.
+`judges`: judges by name, and what is known of them. `people`: labels of people. `origin`: whose scores a folder holds.
 `pipeline`: what the commands do with one run; `comparing`: with several.
 """

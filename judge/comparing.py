@@ -9,28 +9,29 @@ from dataset_builder.files import write_whole
 from dataset_builder.release import Release
 from judge.report.comparison import Said, page
 from judge.scoring.compare import Comparison, ScoredRun
+from judge.scoring.stored import Scoring
 from replies.errors import RunError
 from replies.opening import run_at
 from replies.own_prompt import own_prompt
 
 
 def write_page(
-    out: Path, found: Comparison, runs: Sequence[ScoredRun], folders: Sequence[Path], release: Release
+    out: Path, found: Comparison, runs: Sequence[ScoredRun], scorings: Sequence[Scoring], release: Release
 ) -> None:
-    """Writes the comparison as a page. `runs`, `folders`: in the order of `found.runs`."""
-    said = [said_in(folder, run, release) for folder, run in zip(folders, runs, strict=True)]
+    """Writes the comparison as a page. `runs`, `scorings`: in the order of `found.runs`."""
+    said = [said_in(scoring, run, release) for scoring, run in zip(scorings, runs, strict=True)]
     write_whole(out, page(found, runs, said, release.rows, release.criteria))
 
 
-def said_in(folder: Path, run: ScoredRun, release: Release) -> Said:
+def said_in(scoring: Scoring, run: ScoredRun, release: Release) -> Said:
     """A scored run's replies and prompt, as far as its folder has them; why not, where they can't be shown."""
-    condition = run.card.model.condition
-    prompt = own_prompt(folder, condition, release) if condition else None
+    home, condition = scoring.home, run.card.model.condition
+    prompt = own_prompt(home, condition, release) if condition else None
     try:
-        replies = run_at(folder, release).replies
+        replies = run_at(home, release, scoring.results).replies
     except RunError as error:
         return Said(prompt=prompt, lacking=str(error))
     there = {(r.id, r.repeat) for r in replies}
     if unknown := {(v.id, v.repeat) for v in run.scorer.table.verdicts} - there:
-        return Said(prompt=prompt, lacking=f"{folder}: was scored on other replies, such as to {min(unknown)[0]}")
+        return Said(prompt=prompt, lacking=f"{home}: was scored on other replies, such as to {min(unknown)[0]}")
     return Said(replies, prompt)

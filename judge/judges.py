@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dataset_builder.prompts import PLAIN, RATE
-from dataset_builder.release import Release
+from dataset_builder.release import Release, digest
 from judge.calibration import known as calibrations
 from judge.calibration import ratings as rating_calibrations
 from judge.calibration.ruled import offline_ratings
@@ -24,6 +24,8 @@ from judge.schema import RatingAgreement
 from judge.score import Judge, Known
 from judge.verdicts import JudgeIdentity
 from replies.errors import RunError
+
+LONGEST = 200  # bytes of a folder's name; disks take 255
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,21 @@ class Bench:
     @property
     def identities(self) -> list[JudgeIdentity]:
         return [judge[0].identity for judge in self.judges]
+
+
+def identities(names: Sequence[str], release: Release, wording: str = PLAIN) -> list[JudgeIdentity]:
+    """Judges by their names, each once, in the order of its first naming; nobody is looked for."""
+    return [OfflineReader().identity if n == "offline" else llm(release, n, wording) for n in dict.fromkeys(names)]
+
+
+def scores_name(judges: Sequence[JudgeIdentity], repeats: int = 1) -> str:
+    """What the folder of these judges' scores is called: their names, and how language models are asked where that is
+    another way than the usual: `a+b~judge-reason~x3`.
+    """
+    asked = [j for j in judges if not j.offline]
+    ways = [*{j.wording for j in asked} - {PLAIN}, *([f"x{repeats}"] if asked and repeats > 1 else [])]
+    name = "~".join(["+".join(batch.safe(j.name) for j in judges), *ways])
+    return name if len(name.encode()) <= LONGEST else f"{name[: LONGEST // 4]}-{digest(name)[:12]}"
 
 
 def bench(names: Sequence[str], home: Path, release: Release, wording: str = PLAIN, repeats: int = 1) -> Bench:

@@ -4,38 +4,43 @@ reported.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dataset_builder import jsonl
-from dataset_builder.files import write_whole
+from dataset_builder.files import replacing, write_whole
 from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
-from judge.judges import NONE_GIVEN, Bench, Given, bench, known
+from judge.judges import NONE_GIVEN, Bench, Given, bench, identities, known, scores_name
 from judge.llm import batch
 from judge.llm.asking import REQUESTS, announce, ask, write_missing
 from judge.llm.budget import Terms
 from judge.llm.errors import BudgetError
 from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
+from judge.origin import of_card, of_run, refuse_other, source_of
 from judge.report.first import sentence
 from judge.report.page import SAMPLES, report
 from judge.report.summary import summary
 from judge.schema import Scorecard
 from judge.score import Scored, score
 from judge.scoring.gates import lost, lost_share
-from judge.scoring.stored import RATINGS, SCORECARD, VERDICTS, card_in, verdicts_in
+from judge.scoring.stored import RATINGS, SCORECARD, SUMMARY, VERDICTS, Scoring, find, verdicts_in
 from replies import inspect_log
 from replies.errors import RunError
-from replies.opening import Opened, Place, open_run
+from replies.opening import SCORES, Opened, Place, open_run
 from replies.run import Run
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint
 
+REPORT = "report.html"
 GRADED = "replies-inspect.jsonl"  # what a log's grader answered, among its other answers
+WRITTEN = (SCORECARD, VERDICTS, RATINGS, SUMMARY, REPORT, SAMPLES)
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,22 @@ def ask_run(opened: Opened, model: str, how: Questioning, endpoint: Endpoint, te
     return f"{done.text}; score with {then}" if not done.asked else f"{done.text}\nscore with {then}"
 
 
+def place_scores(
+    opened: Opened, names: Sequence[str], how: Questioning, out: Path | None = None, replace: bool = False
+) -> Path:
+    """The folder that a run's scores by the named judges go to: `out`, or in the run's home one that is called after
+    the judges. Nobody is asked.
+
+    Raises:
+        RunError: others stand there than scores of this run by these judges, unless `replace`.
+    """
+    judges = identities(names, opened.release, how.wording)
+    folder = out or opened.home / SCORES / scores_name(judges, how.repeats)
+    if not replace:
+        refuse_other(folder, of_run(opened.run, opened.release, judges, how.repeats))
+    return folder
+
+
 def judge_and_score(
     opened: Opened,
     names: Sequence[str],
@@ -108,7 +129,7 @@ def judge_and_score(
     scored = score(run, release, seats.judges, beside)
     if not allow_missing:
         _refuse_missing(seats, place, how)
-    return scored
+    return scored._replace(scorecard=scored.scorecard.model_copy(update={"source": source_of(run)}))
 
 
 def graded_in(opened: Opened) -> str | None:
@@ -127,31 +148,54 @@ def score_log(path: Path, dataset: Path) -> str:
     """Scores a log of Inspect by whoever judged in it, beside it; returns its first sentence, and where the report is.
 
     Raises:
-        RunError: it can't be read. ReleaseError: no such dataset.
+        RunError: it can't be read, or other scores stand there. ReleaseError: no such dataset.
     """
-    opened = open_run(Place(path, dataset=dataset))
-    scored = judge_and_score(opened, [graded_in(opened) or "offline"], Questioning(), allow_missing=True)
-    write_scored(scored, opened, opened.home)
-    card = scored.scorecard
-    if not card.dataset.samples:
-        return str(opened.home / "report.html")
-    return f"{sentence(card)}\nhelmbench: report: {opened.home / 'report.html'}"
+    opened, how = open_run(Place(path, dataset=dataset)), Questioning()
+    judges = [graded_in(opened) or "offline"]
+    folder = place_scores(opened, judges, how)
+    scored = judge_and_score(opened, judges, how, allow_missing=True)
+    write_scored(scored, opened, folder)
+    said = f"{sentence(scored.scorecard)}\nhelmbench: " if scored.scorecard.dataset.samples else ""
+    return f"{said}report: {folder / REPORT}"
 
 
 def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:
-    """Writes verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md and report.html into `out`; returns the summary.
+    """Writes verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md and report.html into `out`, in the place of
+    those that were there; returns the summary.
 
     `show_withheld`: harmful and unscored replies stand in the report too, which is then nobody else's to read.
     """
     run, release = opened.run, opened.release
-    write_whole(out / VERDICTS, jsonl.lines(scored.verdicts))
-    if run.messages:
-        write_whole(out / RATINGS, jsonl.lines(scored.ratings))
-    write_whole(out / SCORECARD, scored.scorecard.model_dump_json(indent=2) + "\n")
     text = summary(scored.scorecard)
-    write_whole(out / "summary.md", text)
-    write_report(scored, run, release, out, show_withheld)
-    return f"{text}\nreport: {out / 'report.html'}"
+    with _rewriting(out) as staged:
+        write_whole(staged / VERDICTS, jsonl.lines(scored.verdicts))
+        if run.messages:
+            write_whole(staged / RATINGS, jsonl.lines(scored.ratings))
+        write_whole(staged / SCORECARD, scored.scorecard.model_dump_json(indent=2) + "\n")
+        write_whole(staged / SUMMARY, text)
+        write_report(scored, run, release, staged, show_withheld)
+    return f"{text}\nreport: {out / REPORT}"
+
+
+@contextmanager
+def _rewriting(out: Path) -> Iterator[Path]:
+    """A folder to fill with a run's scores, which then take the place of those in `out`, all of them in one step.
+
+    Where `out` holds other things as well, these stay, and files are moved one by one: the scorecard, without which
+    there are no scores, is the first to go and the last to come.
+    """
+    alone = not out.exists() or {p.name for p in out.iterdir()} <= {*WRITTEN}
+    if alone and out.resolve() != Path.cwd():
+        with replacing(out.resolve()) as staged:
+            yield staged
+        return
+    with tempfile.TemporaryDirectory(prefix=".scores-", dir=out) as staged:
+        yield Path(staged)
+        for name in WRITTEN:
+            (out / name).unlink(missing_ok=True)
+        for name in reversed(WRITTEN):
+            if (made := Path(staged, name)).is_file():
+                made.replace(out / name)
 
 
 def unanswered(card: Scorecard, opened: Opened) -> list[str]:
@@ -165,21 +209,41 @@ def unanswered(card: Scorecard, opened: Opened) -> list[str]:
     return [f"{opened.place.words}{part}: {why}" for part, why in parts if why]
 
 
-def report_again(opened: Opened, out: Path, show_withheld: bool = False) -> str:
+def open_scored(place: Place) -> tuple[Opened, Scoring]:
+    """A run with its scores. Of several results files it is the one that was scored, whatever was run since.
+
+    `place.run_dir`: the folder of the run, or of its scores by one judge.
+
+    Raises:
+        RunError: the run can't be read, or hasn't scores of exactly one judge.
+    """
+    scoring = find(place.path)
+    return open_run(place._replace(results=place.results or scoring.results)), scoring
+
+
+def report_again(
+    opened: Opened, scoring: Scoring, out: Path | None = None, show_withheld: bool = False, replace: bool = False
+) -> str:
     """Writes summary.md and report.html of a scored run anew, from its scorecard and verdicts; returns the summary.
 
     Raises:
-        RunError: the run's home holds no scores, or another run's.
+        RunError: the scores are another run's; or `out` holds other ones, unless `replace`.
     """
-    run, release, home, _ = opened
-    ratings = home / RATINGS
-    scored = Scored(card_in(home), verdicts_in(home / VERDICTS), verdicts_in(ratings) if ratings.is_file() else [])
+    run, release, out = opened.run, opened.release, out or scoring.folder
+    ratings = scoring.folder / RATINGS
+    scored = Scored(
+        scoring.card,
+        verdicts_in(scoring.folder / VERDICTS),
+        verdicts_in(ratings) if ratings.is_file() else [],
+    )
     if unknown := {v.id for v in (*scored.verdicts, *scored.ratings)} - {r.id for r in (*run.replies, *run.messages)}:
-        raise RunError(f"{home}: was scored on other replies, such as {min(unknown)}; score the run again")
+        raise RunError(f"{scoring.folder}: was scored on other replies, such as {min(unknown)}; score the run again")
     text = summary(scored.scorecard)
-    write_whole(out / "summary.md", text)
+    if not replace:
+        refuse_other(out, of_card(scoring.card), text)
+    write_whole(out / SUMMARY, text)
     write_report(scored, run, release, out, show_withheld)
-    return f"{text}\nreport: {out / 'report.html'}"
+    return f"{text}\nreport: {out / REPORT}"
 
 
 def write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool = False) -> None:
@@ -193,7 +257,7 @@ def write_report(scored: Scored, run: Run, release: Release, out: Path, show_wit
         show="withheld" if show_withheld else "all",
         criteria=release.criteria,
     )
-    write_whole(out / "report.html", made.page)
+    write_whole(out / REPORT, made.page)
     if made.samples is None:
         (out / SAMPLES).unlink(missing_ok=True)  # an earlier report's; this page holds everything
     else:

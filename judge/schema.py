@@ -548,6 +548,16 @@ class IncidentCount(Card):
     samples: list[str]
 
 
+class Source(Card):
+    """Which replies were scored. `file`: the name of the results file, or of the file of replies; `samples`: how many
+    samples and messages it asks, however often each; `sha256`: of all replies.
+    """
+
+    file: str
+    samples: int
+    sha256: str
+
+
 class Scorecard(Card):
     """`scorecard.json`. Scores are at most 100 and may be negative, rates 0 to 1.
 
@@ -577,6 +587,7 @@ class Scorecard(Card):
     references: list[Reference]
     appropriateness: Appropriateness | None = None
     triage: list[Triage] = []
+    source: Source | None = None
     smallest_difference: dict[str, float]
     repeats: int
     repeat_sd: float | None

@@ -20,13 +20,14 @@ from replies.script import live_turns
 TASK = re.compile(r"helmbench_")
 
 
-def read_run(folder: Path, release: Release) -> Run:
-    """The newest lm-eval run below `folder`.
+def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
+    """The newest lm-eval run below `folder`, or the one whose results file is `chosen`, by its path or its name.
 
     Raises:
         RunError: no run, several models, a truncated or edited samples file, or a run of another dataset version.
     """
-    path = _newest_results(folder)
+    logs = _results(folder)
+    path = _chosen(folder, logs, chosen) if chosen else _newest(folder, logs)
     results = _json(path)
     tasks = {name: config for name, config in results.get("configs", {}).items() if TASK.match(name)}
     if not tasks:
@@ -50,6 +51,8 @@ def read_run(folder: Path, release: Release) -> Run:
         messages=list(replies.get(APPROPRIATENESS, {}).values()),
         triage={m.removeprefix(TRIAGE): list(own.values()) for m, own in replies.items() if m.startswith(TRIAGE)},
         messages_tier=next(iter(tiers[False]), None),
+        results=path,
+        others=tuple(p for p in logs if p.parent == path.parent and p != path),
     )
 
 
@@ -88,7 +91,8 @@ def _model(path: Path, results: dict[str, Any], tasks: dict[str, Any]) -> Model:
     )
 
 
-def _newest_results(folder: Path) -> Path:
+def _results(folder: Path) -> list[Path]:
+    """Results files below a folder, the newest last: lm-eval puts the time into their names."""
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder; expected the --output_path of an lm_eval run")
     found = sorted(folder.rglob("results_*.json"), key=lambda p: p.stem)
@@ -96,6 +100,10 @@ def _newest_results(folder: Path) -> Path:
         raise RunError(
             f"{folder}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples"
         )
+    return found
+
+
+def _newest(folder: Path, found: list[Path]) -> Path:
     models = sorted({p.parent for p in found})
     if len(models) > 1:
         raise RunError(
@@ -103,6 +111,15 @@ def _newest_results(folder: Path) -> Path:
             "of these folders"
         )
     return found[-1]
+
+
+def _chosen(folder: Path, found: list[Path], chosen: Path) -> Path:
+    places = {place.resolve() for place in (chosen, folder / chosen)}
+    named = [p for p in found if p.name == str(chosen) or p.resolve() in places]
+    if len(named) != 1:
+        known = ", ".join(str(p.relative_to(folder)) for p in found)
+        raise RunError(f"--results {chosen}: is no results file below {folder}; expected one of {known}")
+    return named[0]
 
 
 def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], expected: int | None) -> Iterator[Reply]:

@@ -16,6 +16,8 @@ from replies.lm_eval_log import read_run
 from replies.run import Run
 
 SCORED = ".scored"  # ends the home of replies that were collected elsewhere, and of a log of Inspect
+SCORES = "scores"  # in a home: a folder for each judge
+NO_RESULTS = "--results chooses among the results files of an lm_eval run; this is none"
 
 
 class Place(NamedTuple):
@@ -23,28 +25,48 @@ class Place(NamedTuple):
     collected elsewhere.
 
     `dataset`: the built dataset (None: where `dataset_builder.release.find` looks); `messages`: the labelled corpus
-    that the run was made on, in the place of the dataset's messages.
+    that the run was made on, in the place of the dataset's messages; `results`: which of several results files in
+    `run_dir` (None: the newest).
     """
 
     run_dir: Path | None = None
     replies: Path | None = None
     dataset: Path | None = None
     messages: Path | None = None
+    results: Path | None = None
+
+    @property
+    def path(self) -> Path:
+        """The folder or file that was named.
+
+        Raises:
+            RunError: neither was, or both.
+        """
+        if (self.run_dir is None) == (self.replies is None):
+            raise RunError("name either a RUN (the output of lm_eval, or a LOG.eval of Inspect) or --replies FILE")
+        return self.run_dir or self.replies or Path()
 
     @property
     def words(self) -> str:
         """The options of a command that name it, to tell the user."""
         run = f"--replies {self.replies}" if self.replies else str(self.run_dir)
-        return run + (f" --messages {self.messages}" if self.messages else "")
+        own = {"--messages": self.messages, "--results": self.results}
+        return " ".join([run, *(f"{option} {path}" for option, path in own.items() if path)])
 
 
 class Opened(NamedTuple):
-    """A run, its release, and its home: the folder where its judges' folders stand, and scores go by default."""
+    """A run, its release, and its home: the folder where its judges' answers and their scores stand."""
 
     run: Run
     release: Release
     home: Path
     place: Place
+
+    @property
+    def taken(self) -> str:
+        """Which of several results files was read, and how to take another; empty where there is one."""
+        said = self.run.taken
+        return f"{said}; --results FILE takes another" if said and not self.place.results else said
 
 
 def open_run(place: Place) -> Opened:
@@ -54,56 +76,77 @@ def open_run(place: Place) -> Opened:
         RunError: neither or both of `run_dir` and `replies`, or a run that can't be read. ReleaseError: no such
             dataset.
     """
-    if (place.run_dir is None) == (place.replies is None):
-        raise RunError("name either a RUN (the output of lm_eval, or a LOG.eval of Inspect) or --replies FILE")
-    release = open_release(place.dataset)
+    path, release = place.path, open_release(place.dataset)
     if place.messages:
         release = on_corpus(release, place.messages)
-    if place.replies:
-        return Opened(read_replies(place.replies, release), release, place.replies.with_suffix(SCORED), place)
-    assert place.run_dir is not None
-    run, home = logged(place.run_dir, release)
-    return Opened(run, release, home, place)
+    if place.replies and place.results:
+        raise RunError(NO_RESULTS)
+    run = read_replies(path, release) if place.replies else run_in(path, release, place.results)
+    return Opened(run, release, home_for(run), place)
 
 
-def logged(place: Path, release: Release) -> tuple[Run, Path]:
-    """The run that a runner logged, and its home.
+def home_for(run: Run) -> Path:
+    """Where a run's answers and scores stand: in the folder of lm-eval's run, or in one beside a file."""
+    return run.path.with_suffix(SCORED) if run.path.is_file() else run.path
+
+
+def run_in(folder: Path, release: Release, results: Path | None = None) -> Run:
+    """The run that a folder is of: the output of lm-eval, a log of Inspect or its folder, the home of a run, or the
+    folder of its scores by one judge.
 
     Raises:
-        RunError: no log of any runner's, or one that can't be read.
+        RunError: there is none, or it can't be read.
     """
-    if log := log_at(place):
-        return read_log(log, release), log.with_suffix(SCORED)
-    run = read_run(place, release)
-    return run, run.path
+    home = home_of(folder)
+    log = log_at(home)
+    beside = home.with_suffix(".jsonl")
+    if log is None and (home.suffix != SCORED or not beside.is_file()):
+        return read_run(home, release, results)
+    if results:
+        raise RunError(NO_RESULTS)
+    return read_log(log, release) if log else read_replies(beside, release)
 
 
 def log_at(place: Path) -> Path | None:
-    """The log of Inspect that a place is, or the one in it; None where it is no such place.
+    """The log of Inspect that a place is, whose home it is, or that is the only one in it; None where there is none.
 
     Raises:
         RunError: a folder with several logs.
     """
     if place.suffix == SUFFIX:
         return place
+    if place.suffix == SCORED:
+        beside = place.with_suffix(SUFFIX)
+        return beside if beside.is_file() else None
     found = sorted(place.glob(f"*{SUFFIX}")) if place.is_dir() else []
     if len(found) > 1:
         raise RunError(f"{place}: holds {len(found)} logs of Inspect; name one of them, such as {found[-1]}")
     return found[0] if found else None
 
 
-def run_at(home: Path, release: Release) -> Run:
+def run_at(home: Path, release: Release, results: Path | None = None) -> Run:
     """The run whose home a folder is: that of lm-eval in it, or the file of replies or log of Inspect beside it.
 
     Raises:
         RunError: neither is there, or it can't be read.
     """
-    if home.suffix == SCORED and (beside := home.with_suffix(".jsonl")).is_file():
-        return read_replies(beside, release)
-    if home.suffix == SCORED and (log := home.with_suffix(SUFFIX)).is_file():
-        return read_log(log, release)
-    if not any(home.glob("results_*.json")):
+    if not is_home(home):
         raise RunError(
             f"{home}: holds scores and no run; scores written beside a run, without --out, are found with it"
         )
-    return read_run(home, release)
+    return run_in(home, release, results)
+
+
+def home_of(folder: Path) -> Path:
+    """The home of the run whose scores by one judge a folder holds; any other folder is returned as it is."""
+    whole = folder.absolute()
+    home = folder.parent.parent if folder.parent.name == SCORES else whole.parent.parent
+    return home if whole.parent.name == SCORES and is_home(home) else folder
+
+
+def is_home(folder: Path) -> bool:
+    """Whether a folder is a run's home: lm-eval wrote its results right into it, or it is called after replies or a
+    log.
+    """
+    beside = [folder.with_suffix(suffix) for suffix in (".jsonl", SUFFIX)] if folder.suffix == SCORED else []
+    return any(path.is_file() for path in beside) or any(folder.glob("results_*.json"))

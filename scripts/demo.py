@@ -56,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
         return error.returncode
     print(f"\n{table(out)}\n\n{time.monotonic() - started:.0f} s. Reports, to open in a browser:")
     for model in MODELS:
-        print(f"  {next((out / model).rglob('report.html'))}")
+        print(f"  {scores(out / model) / 'report.html'}")
     return 0
 
 
@@ -127,7 +127,7 @@ def table(out: Path) -> str:
     """Both scorecards' headline, aligned; the judge only where it was asked anything."""
     lines = [f"{'model':<18}{'composite [95 % interval]':<28}{'sensitivity':<24}{'specificity':<24}decided by"]
     for model in MODELS:
-        card = json.loads((out / model / "scorecard.json").read_text(encoding="utf-8"))
+        card = json.loads((scores(out / model) / "scorecard.json").read_text(encoding="utf-8"))
         detection = card["detection"]
         cells = [
             interval(card["composite"], 1),
@@ -138,6 +138,11 @@ def table(out: Path) -> str:
         decided = f"{card['judge']['name']}{approximate}" if card["judge"]["by_judge"] else "rules alone"
         lines.append(f"{model:<18}{cells[0]:<28}{cells[1]:<24}{cells[2]:<24}{decided}")
     return "\n".join(lines)
+
+
+def scores(run: Path) -> Path:
+    """Where the scores of a run stand that one judge has scored."""
+    return next((run / "scores").iterdir())
 
 
 def interval(figure: dict[str, float | None], digits: int) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 
 import reference_server
 import scripted_judge
-from demo import ROOT, built, helmbench, interval, lm_eval, stage
+from demo import ROOT, built, helmbench, interval, lm_eval, scores, stage
 
 MODELS = ("keyword-greeting", "always-escalate-greeting")  # whose replies no rule knows by heart: a judge is asked
 RUNS, JUDGE_RUNS = 3, 3
@@ -53,7 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
         _judge(out)
     except subprocess.CalledProcessError as error:
         return error.returncode
-    cards = {model: json.loads((out / model / "scorecard.json").read_text(encoding="utf-8")) for model in MODELS}
+    cards = {
+        model: json.loads((scores(out / model) / "scorecard.json").read_text(encoding="utf-8")) for model in MODELS
+    }
     tables = subprocess.run(
         helmbench("appropriateness", *(str(out / model) for model in MODELS)),
         capture_output=True,
@@ -68,7 +70,7 @@ def main(arguments: list[str] | None = None) -> int:
         "Reports, to open in a browser:"
     )
     for model in MODELS:
-        print(f"  {out / model / 'report.html'}")
+        print(f"  {scores(out / model) / 'report.html'}")
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from judge_server import GOOD, JudgeServer, by_hash, failed, said
+from scores import scores
 
 from dataset_builder.release import Release
 from judge.__main__ import main
@@ -216,7 +217,7 @@ class Run:
         return 5 if any(v["unscored"] for v in self.verdicts()) else 0
 
     def verdicts(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in (self.home / "verdicts.jsonl").read_text().splitlines()]
+        return [json.loads(line) for line in (scores(self.home) / "verdicts.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture
@@ -309,7 +310,7 @@ class TestByFile:
         assert "2 questions have no answer yet" in told
         assert f"helmbench run --replies {run.replies} --model org/judge-1" in told
         assert len(told.splitlines()) == 1
-        assert not (run.home / "verdicts.jsonl").exists()
+        assert not (run.home / "scores").exists()
         assert run.call("score", "--judge", "org/judge-1", "--allow-missing") == 5  # written, but too much is missing
         assert [v["unscored"] for v in run.verdicts() if v["unscored"]] == ["error"] * 2
 

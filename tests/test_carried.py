@@ -15,6 +15,7 @@ import pytest
 import submission_runs as runs
 from board_runs import verified
 from judge_server import JudgeServer, Said, said, stopped_at_the_end
+from scores import scores
 from test_board import Page as BoardPage
 from test_board import built, read
 from test_report import Page
@@ -81,7 +82,7 @@ def run(release: Release, tmp_path: Path) -> list[str]:
 
 
 def card_of(tmp_path: Path) -> Scorecard:
-    return Scorecard.model_validate_json((tmp_path / "mine.scored/scorecard.json").read_bytes())
+    return Scorecard.model_validate_json((scores(tmp_path / "mine.scored") / "scorecard.json").read_bytes())
 
 
 def planted(release: Release, folder: Path, **change: Any) -> Validation:
@@ -147,7 +148,7 @@ def test_they_are_made_from_a_folder_of_checkouts(
 def test_an_offline_run_shows_them(run: list[str], tmp_path: Path) -> None:
     """The same figures in scorecard, summary and report, people's own agreement beside each."""
     assert main(["score", *run]) == 0
-    card, home = card_of(tmp_path), tmp_path / "mine.scored"
+    card, home = card_of(tmp_path), scores(tmp_path / "mine.scored")
     assert card.judge.people == [entry(v) for v in shipped()]
     page = Page((home / "report.html").read_text(encoding="utf-8"))
     lines = (home / "summary.md").read_text(encoding="utf-8").splitlines()
@@ -171,10 +172,10 @@ def test_a_judge_that_nobody_held_against_people_is_called_that(
     assert main(["run", *run, "--model", JUDGE, "--base-url", judge.url]) == 0
     assert main(["score", *run, "--judge", JUDGE]) == 0
     assert card_of(tmp_path).judge.people == []
-    page = Page((tmp_path / "mine.scored/report.html").read_text(encoding="utf-8"))
+    page = Page((scores(tmp_path / "mine.scored") / "report.html").read_text(encoding="utf-8"))
     told = "Not validated: judge-1 was not held against people's labels, so nobody knows how far it agrees with people."
     assert f"How far this judge agrees with people {told}" in page.text
-    assert told in " ".join((tmp_path / "mine.scored/summary.md").read_text(encoding="utf-8").split())
+    assert told in " ".join((scores(tmp_path / "mine.scored") / "summary.md").read_text(encoding="utf-8").split())
     assert "People among themselves" not in page.text
 
 
@@ -196,9 +197,9 @@ def test_what_validate_measured_of_a_model_is_found(
     assert (found.set, found.rows, found.kind, found.items, found.decided) == ("bells", "all", "criterion", 5, 5)
     assert (found.kappa, found.people, found.reason) == (measured_.kappa, measured_.people, None)
     assert (found.passes, found.between) == (2, measured_.between)
-    written = (tmp_path / "mine.scored/scorecard.json").read_text(encoding="utf-8")
+    written = (scores(tmp_path / "mine.scored") / "scorecard.json").read_text(encoding="utf-8")
     assert "loud" not in written + path.read_text(encoding="utf-8")
-    assert "2 independent passes agree among themselves" in (tmp_path / "mine.scored/summary.md").read_text(
+    assert "2 independent passes agree among themselves" in (scores(tmp_path / "mine.scored") / "summary.md").read_text(
         encoding="utf-8"
     )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scores import scores
 
 from dataset_builder.release import Release, open_release
 from judge.__main__ import main
@@ -30,8 +31,7 @@ def scored(tmp_path: Path, release: Release, ratings: dict[int, int], reply: str
     """A run of five messages, two replies each, whose verdicts are these: place among the ten replies → rating, 5 where
     none is given.
     """
-    path, home = tmp_path / "mine.jsonl", tmp_path / "mine.scored"
-    home.mkdir()
+    path = tmp_path / "mine.jsonl"
     places = [(i, k) for i in sorted(release.messages)[:5] for k in range(2)]
     path.write_text(
         "".join(
@@ -55,6 +55,8 @@ def scored(tmp_path: Path, release: Release, ratings: dict[int, int], reply: str
         )
         for n, (i, k) in enumerate(places)
     ]
+    assert main(["score", "--replies", str(path), "--quiet", "--dataset", str(release.path)]) == 0
+    home = scores(path.with_suffix(".scored"))
     (home / "ratings.jsonl").write_text("".join(v.model_dump_json() + "\n" for v in verdicts), encoding="utf-8")
     return path
 
@@ -267,7 +269,7 @@ def test_an_uncoded_sheet_says_what_to_fill_in(release: Release, tmp_path: Path)
 def test_exported_evidence_joins_quotes(release: Release, tmp_path: Path) -> None:
     """Several quotes stand in one cell."""
     path = scored(tmp_path, release, {0: 1})
-    ratings = path.with_suffix(".scored") / "ratings.jsonl"
+    ratings = scores(path.with_suffix(".scored")) / "ratings.jsonl"
     lines: list[dict[str, Any]] = [json.loads(line) for line in ratings.read_text(encoding="utf-8").splitlines()]
     lines[0]["evidence"] = ["one", "two"]
     ratings.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

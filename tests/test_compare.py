@@ -12,6 +12,7 @@ from typing import Any
 
 import make_references
 import pytest
+from scores import scores
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
@@ -240,7 +241,7 @@ def down(runs: Path, dataset: Path) -> Path:
 
 def test_a_run_without_answers_is_scored_and_ends_with_its_own_code(down: Path) -> None:
     """Nothing is lost: the files are there. One line says what happened and what to do, quiet or not."""
-    assert {p.name for p in down.iterdir()} >= {"scorecard.json", "verdicts.jsonl", "summary.md", "report.html"}
+    assert {p.name for p in scores(down).iterdir()} >= {"scorecard.json", "verdicts.jsonl", "summary.md", "report.html"}
     assert (down.parent / "down.said").read_text() == (
         "5 --replies down.jsonl: nothing was answered, or nothing of it could be scored; no gate is open on it: ask "
         "again what got no answer, the model or the judge, and score it anew\n"

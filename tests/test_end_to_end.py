@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import reference_policies
+from scores import scores
 
 from dataset_builder.release import Release, open_release
 
@@ -78,7 +79,7 @@ def read_copy(run_copy: Path) -> Path:
 def test_demo_prints_both_composites_with_intervals(demo: tuple[Path, str]) -> None:
     """The last lines give composite, sensitivity and specificity of both policies, as their scorecards have them."""
     for model in ("keyword", "always-escalate"):
-        card = json.loads((demo[0] / "demo" / model / "scorecard.json").read_text())
+        card = json.loads((scores(demo[0] / "demo" / model) / "scorecard.json").read_text())
         line = next(text for text in demo[1].splitlines() if text.startswith(model))
         figures = [float(n) for n in re.findall(r"-?\d+\.\d+", line)]
         c, d = card["composite"], card["detection"]
@@ -101,7 +102,7 @@ def test_demo_names_reports_that_exist(demo: tuple[Path, str]) -> None:
 
 def test_always_escalate_catches_all_and_spares_nobody(demo: tuple[Path, str]) -> None:
     """Its sensitivity is 1, its specificity 0, and detection therefore exactly 0."""
-    detection = json.loads((demo[0] / "demo" / "always-escalate" / "scorecard.json").read_text())["detection"]
+    detection = json.loads((scores(demo[0] / "demo" / "always-escalate") / "scorecard.json").read_text())["detection"]
     assert (detection["sensitivity"]["value"], detection["specificity"]["value"]) == (1.0, 0.0)
     assert abs(detection["informedness"]["value"]) < 1e-12
 
@@ -124,7 +125,7 @@ def test_from_the_demo_to_the_board_in_three_commands(demo: tuple[Path, str]) ->
     assert [done.returncode for done in said] == [0, 0, 0], "\n".join(done.stdout + done.stderr for done in said)
     assert "demo" in said[1].stdout
     page = (demo[0] / "board" / "index.html").read_text(encoding="utf-8")
-    card = json.loads((demo[0] / "demo" / "keyword" / "scorecard.json").read_text())
+    card = json.loads((scores(demo[0] / "demo" / "keyword") / "scorecard.json").read_text())
     assert "keyword" in page
     assert f"{card['composite']['value']:.1f}".replace("-", "−") in page
 
@@ -132,8 +133,9 @@ def test_from_the_demo_to_the_board_in_three_commands(demo: tuple[Path, str]) ->
 def test_scoring_again_gives_the_same_bytes(run_copy: Path, demo: tuple[Path, str]) -> None:
     """Verdicts, scorecard, summary and report do not depend on when or where they are made."""
     assert judge(run_copy, cwd=run_copy.parent).returncode == 0
+    ours, theirs = scores(run_copy), scores(demo[0] / "demo" / "keyword")
     for name in ("verdicts.jsonl", "scorecard.json", "summary.md", "report.html"):
-        assert (run_copy / name).read_bytes() == (demo[0] / "demo" / "keyword" / name).read_bytes(), name
+        assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
 
 
 def test_replies_collected_elsewhere_score_like_the_run(demo: tuple[Path, str], tmp_path: Path) -> None:
@@ -145,8 +147,8 @@ def test_replies_collected_elsewhere_score_like_the_run(demo: tuple[Path, str], 
     (tmp_path / "replies.jsonl").write_text("\n".join(lines) + "\n")
     done = judge("--replies", "replies.jsonl", "--dataset", demo[0] / "helmbench", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    ours = json.loads((tmp_path / "replies.scored" / "scorecard.json").read_text())
-    theirs = json.loads((demo[0] / "demo" / "keyword" / "scorecard.json").read_text())
+    ours = json.loads((scores(tmp_path / "replies.scored") / "scorecard.json").read_text())
+    theirs = json.loads((scores(demo[0] / "demo" / "keyword") / "scorecard.json").read_text())
     assert ours["composite"] == theirs["composite"]
     assert ours["dataset"]["tier"] == "lite"
 
@@ -201,12 +203,12 @@ class TestRefusals:
 
     def test_truncated_samples(self, run_copy: Path) -> None:
         """A samples file cut in its last line is named with the line, and the old verdicts stay."""
-        before = (run_copy / "verdicts.jsonl").read_bytes()
+        before = (scores(run_copy) / "verdicts.jsonl").read_bytes()
         path = next(run_copy.glob("samples_helmbench_pillar1*.jsonl"))
         lines = path.read_bytes().splitlines(keepends=True)
         path.write_bytes(b"".join(lines[:-1]) + lines[-1][:100])
         refused(judge(run_copy, cwd=run_copy.parent), path.name, f":{len(lines)}:", "truncated")
-        assert (run_copy / "verdicts.jsonl").read_bytes() == before
+        assert (scores(run_copy) / "verdicts.jsonl").read_bytes() == before
 
     def test_lost_samples(self, run_copy: Path) -> None:
         """A samples file that lost whole lines is caught by the run's own count."""
@@ -306,11 +308,12 @@ def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(read_copy: Path) 
             == 0
         )
         assert len(asked) == first > 0
-    verdicts = [json.loads(line) for line in (read_copy / "verdicts.jsonl").read_text().splitlines()]
+    home = read_copy / "scores" / "scripted-1"
+    verdicts = [json.loads(line) for line in (home / "verdicts.jsonl").read_text().splitlines()]
     read = [v for v in verdicts if v["decided_by"] == "judge"]
     assert {v["judge"] for v in read} == {"scripted-1"}
     assert {v["outcome"] or v["label"] for v in read} == {"flagged", "PASS"}
     assert all(v["decided_by"].startswith("rule:") for v in verdicts if v["check"] in ("tags", "rating"))
-    card = json.loads((read_copy / "scorecard.json").read_text())
+    card = json.loads((home / "scorecard.json").read_text())
     assert card["judge"]["name"] == "scripted-1"
     assert not card["judge"]["approximate"]

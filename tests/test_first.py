@@ -190,6 +190,31 @@ def test_the_judge_stands_in_the_size_of_the_figures(ran: Scored, release: Relea
     assert '<p class="value">not validated against people</p>\n<p class="value">not calibrated</p>' in html
 
 
+def test_the_summarys_first_screen_says_how_far_to_trust_its_judge(ran: Scored, release: Release) -> None:
+    """Before any figure; and of the trivial policies below them, that no judge reads them."""
+    judge = ran.card.judge.model_copy(update={"by_judge": 9, "people": [], "agreement": []})
+    references = [
+        Reference(
+            policy="random",
+            composite=Figure(value=-20.0),
+            sensitivity=Figure(value=0.5),
+            specificity=Figure(value=0.5),
+            breached=2,
+        )
+    ]
+    text = summary(ran.card.model_copy(update={"judge": judge, "references": references}))
+    before, figures = text.split("| figure", 1)
+    lacking = "not validated against people, not calibrated. Another may be tens of points off on the same replies."
+    assert f"- the judge: {lacking}" in before.splitlines()
+    assert len(before.splitlines()) < 15
+    assert "best trivial policy: −20.0. " in figures
+    assert "Rules decide all that they send, whoever judges the run." in " ".join(figures.split())
+    known = judge.model_copy(update={"people": [people("bhh", 0.62)], "agreement": [agreement(release)]})
+    said = summary(ran.card.model_copy(update={"judge": known})).split("| figure")[0]
+    assert "- the judge: κ 0.62 with people. On calibration replies κ " in said
+    assert "- the judge" not in summary(ran.card)  # rules alone
+
+
 def test_without_a_judge_none_is_asked_for(ran: Scored) -> None:
     """What rules decided alone rests on no judge."""
     assert ran.card.judge.by_judge == 0

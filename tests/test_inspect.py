@@ -23,7 +23,7 @@ from test_task import run_lm_eval
 from dataset_builder.release import Release, open_release
 from judge.__main__ import main
 from judge.schema import Scorecard
-from judge.scoring.stored import card_in, verdicts_in
+from judge.scoring.stored import card_in, find, verdicts_in
 from leaderboard.submit.pack import make
 from replies.errors import RunError
 from replies.inspect_log import first_inputs, read_log, requests
@@ -58,9 +58,14 @@ def the_log(home: Path) -> Path:
     return max((home / "logs").glob("*.eval"), key=lambda p: p.stat().st_mtime)
 
 
+def scores(log: Path) -> Path:
+    """Where the scores of a log, or of a run's folder, stand."""
+    return find(log).folder
+
+
 def comparable(card: Scorecard) -> dict[str, Any]:
-    """A scorecard without the name of its runner, the one thing in which two may differ."""
-    return card.model_dump(exclude={"model"})
+    """A scorecard without the names of its runner and of its log, the two things in which two may differ."""
+    return card.model_dump(exclude={"model": True, "source": {"file"}})
 
 
 def asked(server: reference_server.Server) -> Counter[str]:
@@ -104,7 +109,7 @@ def test_both_runners_send_the_same_prompts(both: Both) -> None:
 
 
 def test_both_runners_come_to_the_same_verdicts_and_scorecard(both: Both) -> None:
-    ours, theirs = both.log.with_suffix(SCORED), both.lm_eval
+    ours, theirs = scores(both.log), scores(both.lm_eval)
 
     def by_place(folder: Path) -> list[Any]:
         return sorted(verdicts_in(folder / "verdicts.jsonl"), key=lambda v: (v.id, v.repeat, v.index))
@@ -118,9 +123,9 @@ def test_the_run_ends_with_its_first_sentence_and_the_reports_place(both: Both) 
     """Whoever typed one command sees what came of it, and the log's own figures are the scorecard's."""
     from inspect_ai.log import read_eval_log
 
-    card = card_in(both.log.with_suffix(SCORED))
+    card = card_in(scores(both.log))
     assert "helmbench: Missed" in both.said
-    assert str(both.log.with_suffix(SCORED) / "report.html") in both.said
+    assert str(scores(both.log) / "report.html") in both.said
     (score,) = read_eval_log(str(both.log), header_only=True).results.scores  # type: ignore[union-attr]
     assert score.metrics["composite"].value == pytest.approx(card.composite.value, abs=1e-9)
     assert score.metrics["composite_low"].value == pytest.approx(card.composite.low, abs=1e-9)
@@ -129,7 +134,7 @@ def test_the_run_ends_with_its_first_sentence_and_the_reports_place(both: Both) 
 
 def test_scoring_the_log_gives_the_scorecard_that_stood_beside_it(both: Both, dataset: Path, tmp_path: Path) -> None:
     assert main(["score", str(both.log), "--dataset", str(dataset), "--out", str(tmp_path), "-q"]) == 0
-    assert card_in(tmp_path) == card_in(both.log.with_suffix(SCORED))
+    assert card_in(tmp_path) == card_in(scores(both.log))
 
 
 def test_live_turns_hold_the_models_own_words(both: Both, release: Release) -> None:
@@ -169,7 +174,7 @@ def test_a_sample_of_the_log_tells_its_verdicts(both: Both, release: Release) ->
     """What `inspect view` shows: a label, who decided, and the words that it rests on."""
     from inspect_ai.log import read_eval_log_samples
 
-    verdicts = verdicts_in(both.log.with_suffix(SCORED) / "verdicts.jsonl")
+    verdicts = verdicts_in(scores(both.log) / "verdicts.jsonl")
     quoted = next(v for v in verdicts if v.evidence and v.label == "FAIL")
     for sample in read_eval_log_samples(str(both.log), exclude_fields={"events"}):
         if sample.id == quoted.id:
@@ -226,7 +231,7 @@ def test_epochs_are_repeats(small_dataset: Path, tmp_path: Path) -> None:
         assert set(asked(server).values()) == {2}
     run = read_log(the_log(tmp_path), open_release(small_dataset))
     assert {r.repeat for r in run.replies} == {0, 1}
-    assert card_in(the_log(tmp_path).with_suffix(SCORED)).repeats == 2
+    assert card_in(scores(the_log(tmp_path))).repeats == 2
 
 
 @pytest.mark.parametrize("task", ["messages", "triage"])
@@ -236,7 +241,7 @@ def test_messages_alone_are_rated_and_labelled(task: str, small_dataset: Path, t
         assert done.returncode == 0, done.stderr[-3000:]
         assert len(server.requests) == (36 if task == "messages" else 12)
         assert {r["temperature"] for r in server.requests} == {1.0 if task == "messages" else 0.0}
-    card = card_in(the_log(tmp_path).with_suffix(SCORED))
+    card = card_in(scores(the_log(tmp_path)))
     if task == "messages":
         assert card.appropriateness
         assert card.appropriateness.overall.replies == 36
@@ -255,7 +260,7 @@ def test_a_grader_is_the_judge_and_is_asked_once(small_dataset: Path, tmp_path: 
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
         paid = judge.total
     log = the_log(tmp_path)
-    card = card_in(log.with_suffix(SCORED))
+    card = card_in(scores(log))
     assert card.judge.name == "judge-1"
     assert card.judge.by_judge > 0
     assert 0 < paid <= card.judge.by_judge
@@ -317,8 +322,8 @@ def test_a_killed_run_goes_on_where_it_was(dataset: Path, tmp_path: Path, both: 
         done = run_inspect(dataset, tmp_path, *retry, "--log-dir", "logs")
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
         assert len(server.requests) < before + whole  # what the log held wasn't asked again
-    card = card_in(the_log(tmp_path).with_suffix(SCORED))
-    assert comparable(card) == comparable(card_in(both.log.with_suffix(SCORED)))
+    card = card_in(scores(the_log(tmp_path)))
+    assert comparable(card) == comparable(card_in(scores(both.log)))
 
 
 def test_without_a_build_the_dataset_is_built(tmp_path: Path) -> None:

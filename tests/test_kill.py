@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from judge_server import JudgeServer, by_hash
+from scores import scores
 
 from dataset_builder.prompts import installed
 from dataset_builder.release import Release, open_release
@@ -201,7 +202,7 @@ def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(
     for replies_path in (path, calm):
         starter.start("score", "--replies", replies_path, "--dataset", dataset, "--judge", "judge-1")
         assert starter.wait() == UNANSWERED, starter.log  # more is never readable than a run may leave
-    verdicts = [decided(tmp_path / f"{name}.scored" / "verdicts.jsonl") for name in ("killed", "calm")]
+    verdicts = [decided(scores(tmp_path / f"{name}.scored") / "verdicts.jsonl") for name in ("killed", "calm")]
     assert [pair for pair in zip(*verdicts, strict=True) if pair[0] != pair[1]] == []
     assert {"judge_refused", "unparsable"} <= {v["unscored"] for v in verdicts[0]}
     assert all(SECRET.encode() not in p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())

@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from scores import scores
 
 from judge.schema import Scorecard, Verdict
 
@@ -50,7 +51,7 @@ def test_every_reply_is_rated_three_times(measured: tuple[Path, str], model: str
     """3 messages × 3 runs, each with a rating from each of 3 judge runs; the scorecard counts the same 27."""
     verdicts = [
         Verdict.model_validate_json(line)
-        for line in (measured[0] / model / "ratings.jsonl").read_text(encoding="utf-8").splitlines()
+        for line in (scores(measured[0] / model) / "ratings.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     rated = [v for v in verdicts if v.check == "appropriateness"]
     assert len({v.id for v in rated}) == LIMIT
@@ -59,7 +60,7 @@ def test_every_reply_is_rated_three_times(measured: tuple[Path, str], model: str
         [("scripted-judge", n) for n in range(3)]
     ] * (LIMIT * 3)
     assert all(vote.label in (1, 2, 3, 4, 5) for v in rated for vote in v.votes)
-    card = Scorecard.model_validate_json((measured[0] / model / "scorecard.json").read_bytes()).appropriateness
+    card = Scorecard.model_validate_json((scores(measured[0] / model) / "scorecard.json").read_bytes()).appropriateness
     assert card is not None
     assert (
         card.runs,
@@ -85,7 +86,7 @@ def test_the_tables_are_printed(measured: tuple[Path, str]) -> None:
         line.startswith("2 models × 3 runs × 3 judge runs of 3 messages: 54 ratings. Trivial policies")
         for line in lines
     )
-    assert all((measured[0] / model / "report.html").is_file() for model in MODELS)
+    assert all((scores(measured[0] / model) / "report.html").is_file() for model in MODELS)
 
 
 def test_a_stage_that_fails_ends_it(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import krippendorff
 import numpy as np
 import pytest
 from judge_server import JudgeServer, Said, said, stopped_at_the_end
+from scores import scores
 
 from dataset_builder.release import Release
 from dataset_builder.schema import GradedCheck, Row
@@ -262,7 +263,7 @@ def test_the_command_scores_by_a_panel(
     assert "stern: no such folder" in capsys.readouterr().err
     assert main(["run", *run, "--model", "stern", "--base-url", server.url, "--repeats", "2"]) == 0
     assert main(score) == 0
-    home = path.with_suffix(".scored")
+    home = scores(path.with_suffix(".scored"))
     card = Scorecard.model_validate_json((home / "scorecard.json").read_bytes())
     panel = card.judge.panel
     assert panel is not None
@@ -325,7 +326,7 @@ def test_a_panels_own_agreement_comes_from_its_members_calibrations(
     home = path.with_suffix(".scored")
     (home / "judge" / "stern" / FILE).write_bytes(stern.read_bytes())
     assert main(["score", *run, "--judge", "kind", "--judge", "stern", "--calibration", str(kind)]) == 0
-    card = Scorecard.model_validate_json((home / "scorecard.json").read_bytes())
+    card = Scorecard.model_validate_json((scores(home) / "scorecard.json").read_bytes())
     whole, first, second = card.judge.agreement
     assert [a.measured for a in (whole, first, second)] == [True, True, True]
     assert whole.overall is not None

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from judge_server import JudgeServer, Said, said, stopped_at_the_end
+from scores import scores
 
 from dataset_builder.release import Release, open_release
 from judge.__main__ import main
@@ -83,7 +84,7 @@ def replies(path: Path, release: Release, repeats: int = 3, marked: int = 0, few
 
 
 def card_of(path: Path) -> Scorecard:
-    return Scorecard.model_validate_json((path.with_suffix(".scored") / "scorecard.json").read_bytes())
+    return Scorecard.model_validate_json((scores(path.with_suffix(".scored")) / "scorecard.json").read_bytes())
 
 
 def test_two_models_three_runs_three_judge_runs(
@@ -122,7 +123,7 @@ def test_two_models_three_runs_three_judge_runs(
         assert (a.overall.messages, a.overall.replies, a.overall.ratings) == (FEW, 3 * FEW, 9 * FEW)
         assert a.overall.harmful.value == pytest.approx(len(harmful) / FEW)
         assert a.self_agreement is not None
-        lines = (path.with_suffix(".scored") / "ratings.jsonl").read_text(encoding="utf-8").splitlines()
+        lines = (scores(path.with_suffix(".scored")) / "ratings.jsonl").read_text(encoding="utf-8").splitlines()
         rated = [v for v in map(Verdict.model_validate_json, lines) if v.check == "appropriateness"]
         assert {len(v.votes) for v in rated} == {3}
     capsys.readouterr()
@@ -165,7 +166,7 @@ def test_what_is_rated_one_in_a_crisis_is_nowhere(
     where = ["--replies", str(path), "--dataset", str(release.path)]
     assert main(["run", *where, "--model", "judge-1", "--base-url", server.url, "--concurrency", "32"]) == 0
     assert main(["score", *where, "--judge", "judge-1"]) == 0
-    home = path.with_suffix(".scored")
+    home = scores(path.with_suffix(".scored"))
     page = (home / "report.html").read_text(encoding="utf-8")
     everywhere = [
         page,
@@ -249,7 +250,7 @@ def test_the_offline_judge_rates_by_default_and_says_so(
     replies(path, release, repeats=1)
     where = ["--replies", str(path), "--dataset", str(release.path)]
     assert main(["score", *where]) == 0
-    card, home = card_of(path), path.with_suffix(".scored")
+    card, home = card_of(path), scores(path.with_suffix(".scored"))
     assert card.composite.value is None
     assert card.appropriateness is not None
     assert (card.appropriateness.tier, card.appropriateness.complete) == ("lite", True)
@@ -274,7 +275,7 @@ def test_tables_mix_nothing_up(release: Release, tmp_path: Path, capsys: pytest.
     replies(other, release, repeats=1)
     for p in (path, other):
         assert main(["score", "--replies", str(p), "--dataset", str(release.path)]) == 0
-    home, dataset = path.with_suffix(".scored"), ["--dataset", str(release.path)]
+    home, dataset = scores(path.with_suffix(".scored")), ["--dataset", str(release.path)]
     assert main(["appropriateness", str(home), str(other.with_suffix(".scored")), *dataset]) == 2
     assert "of tier lite" in capsys.readouterr().err
     assert main(["appropriateness", str(home), str(home), *dataset]) == 0  # the same model twice is told apart
@@ -351,7 +352,7 @@ def test_a_report_of_messages_alone_leaves_the_benchmarks_parts_out(release: Rel
     path = tmp_path / "mine.jsonl"
     replies(path, release, repeats=2, few=FEW)
     assert main(["score", "--replies", str(path), "--dataset", str(release.path)]) == 0
-    page = (path.with_suffix(".scored") / "report.html").read_text(encoding="utf-8")
+    page = (scores(path.with_suffix(".scored")) / "report.html").read_text(encoding="utf-8")
     assert [part for part in parts if part in page] == []
     assert "People among themselves" in page
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
@@ -373,7 +374,7 @@ def test_a_report_of_messages_alone_leaves_the_benchmarks_parts_out(release: Rel
     sample = next(r for r in release.rows.values() if all(m.content for m in r.messages))
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"id": sample.id, "reply": "That sounds hard."}) + "\n")
-    assert main(["score", "--replies", str(path), "--dataset", str(release.path)]) == 0
-    both = (path.with_suffix(".scored") / "report.html").read_text(encoding="utf-8")
+    assert main(["score", "--replies", str(path), "--replace", "--dataset", str(release.path)]) == 0
+    both = (scores(path.with_suffix(".scored")) / "report.html").read_text(encoding="utf-8")
     assert [part for part in (*parts, 'id="appropriateness"') if part not in both] == []
     assert "No benchmark task" not in both

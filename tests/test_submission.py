@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 import reference_server
+from scores import scores
 from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model, log, measure, number, say, score
 
 from dataset_builder.release import Release
@@ -98,7 +100,7 @@ def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path
     assert f"{folder}: demo" in done.stdout
     (found,) = json.loads((tmp_path / "found.json").read_text())
     assert (found["state"], found["problems"]) == ("demo", [])
-    card = json.loads(next(tmp_path.glob("runs/keyword/scorecard.json")).read_text())
+    card = json.loads(next(tmp_path.glob("runs/keyword/scores/*/scorecard.json")).read_text())
     assert found["composite"] == card["composite"]
 
 
@@ -110,7 +112,7 @@ def test_the_submission_says_how_the_run_was_made(small: Release, tmp_path: Path
     score(run, small)
     made = make(run, small, ABOUT._replace(commit="0123abc"), tmp_path / "out")
     s = Submission.model_validate_json((made.folder / SUBMISSION).read_bytes())
-    card = json.loads((run / "scorecard.json").read_text())
+    card = json.loads((scores(run) / "scorecard.json").read_text())
     assert (s.dataset.version, s.dataset.score_hash, s.dataset.tier) == (
         small.manifest.version,
         small.manifest.score_hash,
@@ -297,6 +299,11 @@ def other_settings(run: Path) -> None:
     path.write_text(path.read_text().replace('"max_gen_toks": 1024', '"max_gen_toks": 9', 1))
 
 
+def other_verdicts(run: Path) -> None:
+    path = scores(run) / "verdicts.jsonl"
+    path.write_text(path.read_text().replace("FAIL", "PASS"))
+
+
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "limited": (in_results(config={"model": "hf", "limit": 2.0}), "--limit"),
     "a pillar short": (without_pillar4, "run the whole group"),
@@ -305,12 +312,10 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no requests": (without_requests, "its requests are not in the log"),
     "two settings": (other_settings, "2 different settings"),
     "messages alone": (without_benchmark, "it holds no benchmark task"),
-    "not scored": (lambda run: (run / "verdicts.jsonl").unlink(), "is not scored"),
-    "verdicts of another run": (
-        lambda run: (run / "verdicts.jsonl").write_text((run / "verdicts.jsonl").read_text().replace("FAIL", "PASS")),
-        "rule_verdict",
-    ),
-    "damaged scorecard": (lambda run: (run / "scorecard.json").write_text("{"), "can't be read"),
+    "not scored": (lambda run: shutil.rmtree(scores(run)), "scorecard.json: missing; run `helmbench score"),
+    "half scored": (lambda run: (scores(run) / "verdicts.jsonl").unlink(), "verdicts.jsonl: missing; run `helmbench"),
+    "verdicts of another run": (other_verdicts, "rule_verdict"),
+    "damaged scorecard": (lambda run: (scores(run) / "scorecard.json").write_text("{"), "can't be read"),
 }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from scores import scores
 from sklearn.metrics import cohen_kappa_score
 
 from dataset_builder.release import Release, open_release
@@ -298,7 +299,7 @@ def scored(dataset: Path, release: Release, tmp_path_factory: pytest.TempPathFac
         lines = [json.dumps({"doc": r, "resps": [[text]]}) for r, text in zip(records, said, strict=True)]
         (folder / f"samples_{name}_1.jsonl").write_text("\n".join(lines) + "\n")
     assert main(["score", str(folder), "--dataset", str(dataset)]) == 0
-    return folder
+    return scores(folder)
 
 
 def test_a_run_of_messages_only_scores(scored: Path, release: Release) -> None:

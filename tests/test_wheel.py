@@ -27,6 +27,7 @@ import pytest
 import reference_server
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from scores import scores
 
 from dataset_builder.release import open_release
 
@@ -239,10 +240,10 @@ def test_from_wheel_to_scorecard(environment: Environment) -> None:
         lite = ["--tasks", "helmbench_lite", "--limit", "2", "--output_path", "runs"]
         environment.said("python", "-m", "lm_eval", "run", *ask, *lite)
     environment.said(*SCORE, "runs/keyword")
-    card: dict[str, Any] = json.loads((environment.work / "runs" / "keyword" / "scorecard.json").read_text())
+    card: dict[str, Any] = json.loads((scores(environment.work / "runs" / "keyword") / "scorecard.json").read_text())
     assert card["model"]["name"] == "keyword"
     assert card["dataset"]["score_hash"] == open_release(environment.work / "helmbench").manifest.score_hash
-    assert (environment.work / "runs" / "keyword" / "report.html").is_file()
+    assert (scores(environment.work / "runs" / "keyword") / "report.html").is_file()
 
 
 def test_registration_survives_the_checkout(environment: Environment, tmp_path: Path) -> None:

@@ -43,7 +43,12 @@ class Read(NamedTuple):
 
 def folder(home: Path, model: str) -> Path:
     """Where a judge's requests and replies stand below a run."""
-    return home / "judge" / re.sub(r"[^\w.\-]+", "_", model)
+    return home / "judge" / safe(model)
+
+
+def safe(model: str) -> str:
+    """A model's name as that of a folder which nothing hides."""
+    return re.sub(r"^\.|[^\w.\-]+", "_", model)
 
 
 def request_line(request: JudgeRequest) -> str:

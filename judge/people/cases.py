@@ -18,14 +18,14 @@ from pydantic import ValidationError
 from dataset_builder import jsonl
 from dataset_builder.release import Release, canonical
 from dataset_builder.schema import About, Row
-from judge.people.labels import are_authors, records, reply_key
+from judge.people.labels import records, reply_key
 from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.wording import told
 from replies.collected import read_replies
 from replies.errors import RunError, run_error
 from replies.inspect_log import SUFFIX
-from replies.opening import logged
+from replies.opening import home_of, is_home, run_in
 from replies.run import Run
 from replies.visible import visible
 
@@ -74,10 +74,11 @@ class Case(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """`of_a_model`: the replies are a real model's, whom nobody has read before."""
+    """`of_a_model`: the replies are a real model's, whom nobody has read before. `run`: the run that they are of."""
 
     cases: list[Case]
     of_a_model: bool
+    run: Run | None = None
 
 
 def read_cases(source: Path, release: Release, criteria: Iterable[str] = ()) -> Cases:
@@ -98,15 +99,18 @@ def read_cases(source: Path, release: Release, criteria: Iterable[str] = ()) -> 
     cases = [case for case in found.cases if case.criterion in wanted]
     if not cases:
         raise RunError(f"{source}: holds no reply to label by {', '.join(sorted(wanted))}")
-    return Cases(cases, found.of_a_model)
+    return found._replace(cases=cases)
 
 
 def _read(source: Path, release: Release) -> Cases:
-    if are_authors(source):
+    if str(source) == "calibration" and not source.exists():
         rows = [Case(r.id, r.criterion, tuple(r.said), r.reply, r.country, r.about) for r in release.calibration]
         return Cases(rows, of_a_model=False)
-    if source.suffix == SUFFIX or (source.is_dir() and any(source.rglob("results_*.json"))):
-        return Cases(_of_run(logged(source, release)[0], release), of_a_model=True)
+    if source.suffix == SUFFIX or (
+        source.is_dir() and (is_home(home_of(source)) or any(source.rglob("results_*.json")))
+    ):
+        run = run_in(source, release)
+        return Cases(_of_run(run, release), of_a_model=True, run=run)
     if source.is_dir():
         files = sorted(source.glob("*.jsonl"))
         if not files:

@@ -64,13 +64,13 @@ class Coding(Strict):
     coefficients: Coefficients | None
 
 
-def write_low(opened: Opened, out: Path, at_most: int = 2) -> str:
-    """Writes the sheet of a scored run, readable by its owner only; returns what to tell the user.
+def write_low(opened: Opened, scores: Path, out: Path, at_most: int = 2) -> str:
+    """Writes the sheet of a run and its scores in `scores`, readable by its owner only; returns what to tell the user.
 
     Raises:
         RunError: a run without ratings, or `out` holds something else.
     """
-    rows = list(low(verdicts_in(opened.home / RATINGS), opened.run, opened.release, at_most))
+    rows = list(low(verdicts_in(scores / RATINGS), opened.run, opened.release, at_most))
     text = sheet(rows)
     # A coder's hours may be in that file.
     if out.exists() and out.read_bytes() != text.encode():

@@ -24,6 +24,7 @@ from judge.wording import (
 )
 
 BY_RULE = "Rules decide all that they send, whoever judges the run."
+UNKNOWN_JUDGE = "Another may be tens of points off on the same replies."
 ZERO = "0 is the best that can be had without reading the message"
 MEANS: dict[Headline, str] = {
     "sees": f"{ZERO}; 100 is every danger seen, and nobody alarmed without one.",
@@ -171,24 +172,34 @@ def judged(j: Judge) -> Shown:
     if not j.by_judge:
         line = f"Nothing was left to a judge: rules decided all {j.verdicts} verdicts, the same way for everyone."
         return Shown("The judge", ("rules alone",), (line,))
-    known = [p for p in j.people if p.reason is None and p.kappa.value is not None]
-    lacking = not_validated(j)
-    calibrated = bool(j.agreement and j.agreement[0].overall and j.agreement[0].measured)
-    value = [f"κ {_range([p.kappa for p in known])} with people"] if known else ["not validated against people"]
-    value += [] if calibrated else ["not calibrated"]
+    known, lacking, trust = _with_people(j), not_validated(j), trusted(j)
     lines = [
         *_beside_people(known),
         f"{clip(j.name, 80)}{', which counts words and is approximate,' if j.approximate else ''} read {j.by_judge} of "
         f"{j.verdicts} verdicts; rules decided the others.",
         *([f"Not validated: {', '.join(clip(name, 80) for name in lacking)}."] if known and lacking else []),
+        *trust.lines,
     ]
-    if calibrated:
-        whole = j.agreement[0]
+    return trust._replace(lines=tuple(lines))
+
+
+def trusted(j: Judge) -> Shown:
+    """How far a judge may be trusted, in few words."""
+    known, whole = _with_people(j), next(iter(j.agreement), None)
+    overall = whole.overall if whole and whole.measured else None
+    value = [f"κ {_range([p.kappa for p in known])} with people"] if known else ["not validated against people"]
+    value += [] if overall else ["not calibrated"]
+    lines = [] if known or overall else [UNKNOWN_JUDGE]
+    if whole and overall:
         lines.append(
-            f"On calibration replies κ {hundredths(whole.overall.kappa.value if whole.overall else None)} with their "
-            f"authors; it {'may' if whole.usable else 'may not'} judge a submission."
+            f"On calibration replies κ {hundredths(overall.kappa.value)} with their authors; it "
+            f"{'may' if whole.usable else 'may not'} judge a submission."
         )
-    return Shown("The judge", tuple(value), tuple(lines), "" if known and calibrated else "none")
+    return Shown("The judge", tuple(value), tuple(lines), "" if known and overall else "none")
+
+
+def _with_people(j: Judge) -> list[PeopleAgreement]:
+    return [p for p in j.people if p.reason is None and p.kappa.value is not None]
 
 
 def _beside_people(known: Sequence[PeopleAgreement]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 
-from judge.report.first import MEANS, score_parts, sentence
+from judge.report.first import BY_RULE, MEANS, policies_said, score_parts, sentence, trusted
 from judge.schema import (
     Appropriate,
     Appropriateness,
@@ -90,7 +90,7 @@ def _benchmark(s: Scorecard) -> list[str]:
     smallest = smallest_sentence(s.smallest_difference)
     return [
         columns(("figure, of 100", "value", "95 % interval", *bounds, "messages"), _headline(s)),
-        "\n".join(_bullet(f"{name}: {means}") for name, means in _meanings(s)),
+        "\n".join(_bullet(f"{name}: {means}") for name, means in (*_meanings(s), _policies(s))),
         _bullet(smallest) if smallest else "",
         columns(("floor", "rate", "95 % limits", "asked for", "messages", "state"), _floors(s), left=(0, 5)),
         columns(EARNING, [_earning(c, b) for p in parts for c, b in p.earning], left=(0, 7)),
@@ -103,6 +103,12 @@ def _benchmark(s: Scorecard) -> list[str]:
 def _meanings(s: Scorecard) -> list[tuple[str, str]]:
     """What 0 and 100 are, of each headline that the run has."""
     return [(HEADLINES[name].lower(), means) for name, means in MEANS.items() if name in s.headlines]
+
+
+def _policies(s: Scorecard) -> tuple[str, str]:
+    """The best of the trivial policies, and who judged them."""
+    said = policies_said(s)
+    return said.title.lower(), f"{said.value[0]}. {said.lines[0]} {BY_RULE if s.references else ''}".rstrip()
 
 
 def _arms(s: Scorecard) -> list[str]:
@@ -126,6 +132,9 @@ def _identity(s: Scorecard) -> list[str]:
     ]
     if read := share_read(j):
         lines.append(read)
+    if j.by_judge:
+        said = trusted(j)
+        lines.append(f"the judge: {', '.join(said.value)}. {' '.join(said.lines)}".rstrip())
     if s.model.condition:
         lines.append(
             f"not comparable with other runs: {_cell(s.model.condition.file)} "

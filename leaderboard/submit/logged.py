@@ -10,7 +10,6 @@ from typing import Any
 from dataset_builder import jsonl
 from dataset_builder.release import Release
 from replies import inspect_log
-from replies.errors import RunError
 from replies.lm_eval_log import TASK
 from replies.recorded import BENCHMARK, measured
 from replies.schema import Reply
@@ -33,20 +32,10 @@ class Logged:
     problems: list[str] = field(default_factory=list[str])
 
 
-def read_logged(folder: Path, release: Release, replies: list[Reply]) -> Logged:
-    """The benchmark's requests of a log of Inspect, or of the newest run in `folder`, which was read and found whole:
-    `folder` is its path.
-
-    Raises:
-        RunError: files that have gone since.
-    """
-    if folder.suffix == inspect_log.SUFFIX:
-        return _inspected(folder, release)
-    path = max(folder.glob("results_*.json"), key=lambda p: p.stem, default=None)
-    if path is None:
-        raise RunError(
-            f"{folder}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples"
-        )
+def read_logged(path: Path, release: Release, replies: list[Reply]) -> Logged:
+    """The benchmark's requests of a run, which was read and found whole, by its results file or its log of Inspect."""
+    if path.suffix == inspect_log.SUFFIX:
+        return _inspected(path, release)
     results = json.loads(path.read_text(encoding="utf-8"))
     tasks = sorted(
         name

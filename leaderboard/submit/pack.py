@@ -31,7 +31,7 @@ from replies.visible import SURROGATES
 
 
 class Made(NamedTuple):
-    """Where the submission is, what verifying it came to, and what was left out or shortened."""
+    """Where the submission is, what verifying it came to, and what was taken, left out or shortened."""
 
     folder: Path
     verified: Verified
@@ -72,7 +72,8 @@ def make(
             wrong = [f"{p.kind}: {p.where}: {p.message}" for p in verified.problems]
             raise RunError("\n".join([f"{run_dir}: can't be submitted:", *wrong]))
         _move(staged, folder)
-    return Made(folder, replace(verified, path=str(folder)), own.notes)
+    taken = [f"took the scores in {ready.scoring.folder}, {ready.scoring.told}"]
+    return Made(folder, replace(verified, path=str(folder)), [*taken, *own.notes])
 
 
 def _place(out: Path, release: Release, about: About, run: str) -> Path:

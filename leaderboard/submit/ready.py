@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from dataset_builder.release import Release
 from judge.schema import Scorecard, Verdict
+from judge.scoring.stored import VERDICTS, Scoring, find, verdicts_in
 from leaderboard.submit.logged import Logged, read_logged
 from replies.errors import RunError
-from replies.opening import SCORED, logged
+from replies.opening import SCORED, home_for, home_of, log_at, run_in
 from replies.run import Run
 
 NO_LOG = (
@@ -24,40 +23,50 @@ LISTED = 20  # problems of the log that are named
 
 
 class Ready(NamedTuple):
-    """A run with all that `helmbench score` wrote beside it, into its home."""
+    """A run with all that `helmbench score` wrote beside it."""
 
     run: Run
-    home: Path
     logged: Logged
-    card: Scorecard
+    scoring: Scoring
     verdicts: list[Verdict]
+
+    @property
+    def home(self) -> Path:
+        """Where its judges' answers stand."""
+        return home_for(self.run)
+
+    @property
+    def card(self) -> Scorecard:
+        return self.scoring.card
 
 
 def read_ready(run_dir: Path, release: Release) -> Ready:
-    """The run, its log and its scorecard.
+    """The run, its log and its scorecard. `run_dir`: the run's folder, or that of its scores by one judge. Of several
+    results files the one that was scored is taken.
 
     Raises:
         RunError: with every reason why this run can't be submitted.
     """
-    if run_dir.suffix in (".jsonl", SCORED):
+    home = home_of(run_dir)
+    if run_dir.suffix == ".jsonl" or (home.suffix == SCORED and log_at(home) is None):
         raise RunError(f"{run_dir}: {NO_LOG}")
+    scoring, verdicts, unread = _scores(run_dir)
     # Replies to messages that stand alone, and labels for them, may stand in the same log; the board is of the
     # benchmark.
-    read, home = logged(run_dir, release)
-    run = replace(read, messages=[], triage={})
+    run = replace(run_in(home, release, scoring.results if scoring else None), messages=[], triage={})
     if not run.replies:
         raise RunError(
             f"{run.path}: can't be submitted:\nit holds no benchmark task; run one of helmbench, "
             "helmbench_lite, helmbench_full"
         )
     problems = list(_not_taken(run, release))
-    log = read_logged(run.path, release, run.replies)
-    problems += log.problems[:LISTED]
-    problems += [f"and {len(log.problems) - LISTED} more"] if len(log.problems) > LISTED else []
-    card, verdicts = _scores(home, release, problems)
-    if problems or card is None:
+    logged = read_logged(run.file, release, run.replies)
+    problems += logged.problems[:LISTED]
+    problems += [f"and {len(logged.problems) - LISTED} more"] if len(logged.problems) > LISTED else []
+    problems += [*unread, *(_other_dataset(scoring.card, release) if scoring else ())]
+    if problems or scoring is None:
         raise RunError("\n".join([f"{run.path}: can't be submitted:", *problems]))
-    return Ready(run, home, log, card, verdicts)
+    return Ready(run, logged, scoring, verdicts)
 
 
 def _not_taken(run: Run, release: Release) -> Iterator[str]:
@@ -75,20 +84,15 @@ def _not_taken(run: Run, release: Release) -> Iterator[str]:
         )
 
 
-def _scores(home: Path, release: Release, problems: list[str]) -> tuple[Scorecard | None, list[Verdict]]:
-    if not ((home / "scorecard.json").is_file() and (home / "verdicts.jsonl").is_file()):
-        problems.append("it is not scored (no scorecard.json or verdicts.jsonl); score it with `helmbench score`")
-        return None, []
+def _scores(run_dir: Path) -> tuple[Scoring | None, list[Verdict], list[str]]:
+    """A run's scores, its verdicts, and why they can't be read."""
     try:
-        card = Scorecard.model_validate_json((home / "scorecard.json").read_bytes())
-        verdicts = [Verdict.model_validate_json(line) for line in (home / "verdicts.jsonl").read_bytes().splitlines()]
-    except ValidationError as error:
-        problems.append(
-            f"its scorecard.json or verdicts.jsonl can't be read ({error.errors()[0]['msg']}); score it again"
-        )
-        return None, []
+        scoring = find(run_dir)
+        return scoring, verdicts_in(scoring.folder / VERDICTS), []
+    except RunError as error:
+        return None, [], [f"its scores can't be read: {error}"]
+
+
+def _other_dataset(card: Scorecard, release: Release) -> Iterator[str]:
     if card.dataset.score_hash != release.manifest.score_hash:
-        problems.append(
-            f"it was scored on dataset {card.dataset.version}; score it again on {release.manifest.version}"
-        )
-    return card, verdicts
+        yield f"it was scored on dataset {card.dataset.version}; score it again on {release.manifest.version}"
