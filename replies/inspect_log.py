@@ -24,8 +24,8 @@ SUFFIX = ".eval"
 RECORDED = "helmbench"  # in the log's metadata: what the task recorded of itself
 SCRIPT = "script"  # in a sample's metadata: what is said after each live turn
 TURNS, FINISHES = "helmbench:turns", "helmbench:finishes"  # in its store: what was said at each, and how that ended
-SCORER = "verdicts"
-GRADER, ANSWERS = "grader", "answers"  # in its score's metadata: who judged, and the lines of what it answered
+# In its score's metadata: what was said, who judged, and the lines of what that one answered.
+REPLY, GRADER, ANSWERS = "reply", "grader", "answers"
 PLUMBING = {"max_retries", "max_connections", "timeout", "attempt_timeout"}  # settings that no reply depends on
 HEAVY = {"events", "messages", "output", "attachments", "events_data", "model_usage", "timelines"}
 
@@ -45,7 +45,7 @@ def read_log(path: Path, release: Release) -> Run:
     tested = recorded.get("condition") or recorded.get("system_instruction")
     replies = [
         reply
-        for sample in _samples(path, HEAVY | {"scores"})
+        for sample in _samples(path, HEAVY)
         for reply in [_reply(path, sample, rows)]
         if tested or measures != BENCHMARK or _same_input(path, sample, rows[reply.id])
     ]
@@ -154,7 +154,7 @@ def _reply(path: Path, sample: Any, rows: Any) -> Reply:
     if row is None:
         raise RunError(f"{path}: sample {sample.id!r} is not in the dataset")
     wanted = live_turns(row)
-    given, ends = sample.store.get(TURNS, []), sample.store.get(FINISHES, [])
+    given, ends = _said(sample)
     if not all(isinstance(t, str) for t in given) or len(given) != len(ends) or len(given) > wanted:
         raise RunError(f"{path}: sample {row.id} has {len(given)} replies; expected {wanted}, one per live turn")
     lacking = wanted - len(given)
@@ -165,6 +165,18 @@ def _reply(path: Path, sample: Any, rows: Any) -> Reply:
         turns=tuple(map(jsonl.plain, [*given, *[""] * lacking])),
         finish=tuple(e if e is None else jsonl.plain(e) for e in [*ends, *[why] * lacking]),
     )
+
+
+def _said(sample: Any) -> tuple[list[Any], list[Any]]:
+    """What was said at each live turn, and how that ended. `inspect eval-retry` restores a sample that was done when its
+    run was killed without its store; then the scorer's copy is read.
+    """
+    if TURNS in sample.store:
+        return sample.store[TURNS], sample.store[FINISHES]
+    for score in (sample.scores or {}).values():
+        if isinstance(reply := (score.metadata or {}).get(REPLY), dict):
+            return list(reply["turns"]), list(reply["finish"])
+    return [], []
 
 
 def _line(text: str) -> str:

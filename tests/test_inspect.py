@@ -189,6 +189,17 @@ def test_a_sample_of_the_log_tells_its_verdicts(both: Both, release: Release) ->
     pytest.fail(f"{quoted.id} is not in the log")
 
 
+def test_a_sample_that_was_restored_without_its_store_is_read(both: Both, release: Release, tmp_path: Path) -> None:
+    """So `inspect eval-retry` leaves samples that were done when a kill came, before their log was written."""
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    log = read_eval_log(str(both.log))
+    for sample in log.samples or []:
+        sample.store = {}
+    write_eval_log(log, str(tmp_path / "restored.eval"))
+    assert read_log(tmp_path / "restored.eval", release).sha256 == read_log(both.log, release).sha256
+
+
 def test_another_datasets_log_is_refused(both: Both, small_dataset: Path) -> None:
     with pytest.raises(RunError, match="ran on dataset"):
         read_log(both.log, open_release(small_dataset))

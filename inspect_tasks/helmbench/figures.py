@@ -20,12 +20,12 @@ from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked
 from judge.scoring.score import About, judge_card, scorecard
 from judge.scoring.triage import triage
-from replies.inspect_log import GRADER
+from replies.inspect_log import GRADER, REPLY
 from replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE
 from replies.run import Run
 from replies.schema import TRIAGE_PROMPTS, Model, Reply
 
-VERDICTS, REPLY = "verdicts", "reply"  # in a score's metadata
+VERDICTS = "verdicts"  # in a score's metadata
 HEADLINE = "composite"
 NOBODY = Model(name="", backend="")
 

@@ -15,7 +15,7 @@ from inspect_ai.solver import TaskState
 from dataset_builder.release import Release
 from helmbench import grading
 from helmbench.asked import release
-from helmbench.figures import REPLY, VERDICTS, figures
+from helmbench.figures import VERDICTS, figures
 from judge.llm import batch
 from judge.llm.reader import LLMReader, llm, questions
 from judge.offline.reader import OfflineReader
@@ -23,7 +23,7 @@ from judge.rules.categories import read_category
 from judge.schema import Verdict
 from judge.verdicts import judge_replies
 from judge.wording import MEANINGS
-from replies.inspect_log import ANSWERS, FINISHES, GRADER, TURNS
+from replies.inspect_log import ANSWERS, FINISHES, GRADER, REPLY, TURNS
 from replies.recorded import APPROPRIATENESS, BENCHMARK
 from replies.run import Run
 from replies.schema import Model, Reply
@@ -92,7 +92,11 @@ def _score(reply: Reply, given: Sequence[Verdict], judged: dict[str, object]) ->
         value=min(labels, key=lambda label: GRAVEST.index(label) if label in GRAVEST else int(label), default=UNSCORED),
         answer=reply.turns[-1][:200],
         explanation="\n\n".join(map(said, given)),
-        metadata={VERDICTS: [v.model_dump(mode="json", exclude_defaults=True) for v in given], **judged},
+        metadata={
+            VERDICTS: [v.model_dump(mode="json", exclude_defaults=True) for v in given],
+            REPLY: reply.model_dump(mode="json"),
+            **judged,
+        },
     )
 
 
