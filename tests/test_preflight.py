@@ -161,7 +161,9 @@ def test_a_path_that_is_none_says_what_base_url_is() -> None:
         started.append(JudgeServer(lambda body, attempt: failed(404, "Not Found")))
         model = model_at(started[0].url)
         model.base_url = started[0].url
-        with pytest.raises(SystemExit, match=r"HTTP 404 Not Found; base_url is the whole address, such as"):
+        with pytest.raises(
+            SystemExit, match=r"HTTP 404 Not Found; is the path of base_url right\? It is the whole address"
+        ):
             survivor(model)([request("a")])
 
 

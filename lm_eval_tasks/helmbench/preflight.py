@@ -11,7 +11,7 @@ import difflib
 import errno
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
@@ -114,18 +114,18 @@ def plain_address(base_url: str) -> str:
     return re.sub(r"//[^/@\s]*@", "//", base_url.partition("?")[0])
 
 
-def hint(reason: str, model: Any, names: Iterable[str]) -> str:
+def hint(reason: str, model: Any, names: Sequence[str]) -> str:
     """What may be wrong where a server answers with this, in words that follow it; empty where nothing is known."""
     status = reason.removeprefix("HTTP ")[:3]
     if status in ("401", "403", "407"):
-        empty = str(model.header.get("Authorization", "")).strip() == "Bearer"
-        return (
-            "; no key was sent: is OPENAI_API_KEY set?" if empty else "; is the key right, and may it ask this model?"
-        )
-    if status in ("404", "405", "400") and (listed := [*names]):
-        near = difflib.get_close_matches(str(model.model), listed, n=1)
-        known = ", ".join(listed[:SHOWN]) + (" …" if len(listed) > SHOWN else "")
-        return f"; it lists {known}" + (f"; did you mean {near[0]}?" if near and near[0] != model.model else "")
-    if status in ("404", "405") and not urlsplit(model.base_url).path.rstrip("/").endswith(ENDS):
-        return "; base_url is the whole address, such as http://HOST:8000/v1/chat/completions"
+        sent = str(model.header.get("Authorization", "")).strip() != "Bearer"
+        return "; is the key right? May it ask this model?" if sent else "; no key was sent: is OPENAI_API_KEY set?"
+    if status in ("400", "404", "405") and names and model.model not in names:
+        near = difflib.get_close_matches(str(model.model), names, n=1)
+        known = ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
+        return f"; it lists {known}" + (f"; did you mean {near[0]}?" if near else "")
+    if status in ("404", "405"):
+        whole = urlsplit(model.base_url).path.rstrip("/").endswith(ENDS)
+        example = "" if whole else " It is the whole address, such as http://HOST:8000/v1/chat/completions"
+        return f"; is the path of base_url right?{example}"
     return "; it is there, and not ready" if status.startswith("5") else ""
