@@ -79,7 +79,7 @@ class Ending:
         """lm-eval's own, which only warns where it could not write."""
         self._results(results=results, samples=samples)
         self._to_come = {*results["configs"]}
-        if not (path := self.folder / f"results_{self._tracker.date_id}.json").is_file():
+        if not (path := self.folder / f"results_{self._date}.json").is_file():
             self._unwritten.append(path)
 
     def samples(self, task_name: str, samples: list[dict[str, Any]]) -> None:
@@ -91,7 +91,7 @@ class Ending:
         if task_name in self.tasks:
             self._count(samples)
         self._samples(task_name=task_name, samples=samples)
-        path = self.folder / f"samples_{task_name}_{self._tracker.date_id}.jsonl"
+        path = self.folder / f"samples_{task_name}_{self._date}.jsonl"
         if task_name in self.tasks and _lines(path) != len(samples):
             self._unwritten.append(path)
         self._to_come.discard(task_name)
@@ -102,6 +102,10 @@ class Ending:
     def folder(self) -> Path:
         """Where lm-eval writes the run."""
         return Path(self._tracker.output_path) / str(self._tracker.general_config_tracker.model_name_sanitized)
+
+    @property
+    def _date(self) -> str:
+        return str(getattr(self._tracker, "date_id", None))  # set on the way, unless writing failed before
 
     def _count(self, samples: list[dict[str, Any]]) -> None:
         for arguments in (a for sample in samples for a in sample["arguments"]):
