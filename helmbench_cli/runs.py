@@ -287,6 +287,12 @@ def compare(
             metavar="FILE", help="Also write a page (HTML): figures, prompts, and both replies where runs differ most."
         ),
     ] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Also write the gates as JUnit XML, which CI shows: a case per gate and run."
+        ),
+    ] = None,
     samples: Annotated[int, typer.Option(metavar="N", help="How many samples to list where runs differ most.")] = 10,
     held_out: Annotated[
         bool,
@@ -304,18 +310,20 @@ def compare(
 
     Example: helmbench compare runs/BEFORE runs/AFTER --fail-on regression,floor --page comparison.html
     """
+    from dataset_builder.files import write_whole
     from dataset_builder.release import open_release
     from judge.comparing import write_page
     from judge.report import comparison
+    from judge.report.junit import as_junit
     from judge.scoring import compare as comparing
     from judge.scoring import held_out as splits
     from judge.scoring.gates import gates_of
 
     gates = gates_of(fail_on or ())
     if held_out:
-        if len(runs) != 2 or gates or name or page:
+        if len(runs) != 2 or gates or name or page or junit:
             raise ValueError(
-                "--held-out takes two scorecards, the public one first, and no --fail-on, --name or --page"
+                "--held-out takes two scorecards, the public one first, and no --fail-on, --name, --page or --junit"
             )
         with ending(SHUT, splits.UnlikeError, OSError):
             both = splits.beside(*map(splits.read_scorecard, runs))
@@ -332,6 +340,8 @@ def compare(
     found = comparing.compare(read, gates, samples)
     if page:
         write_page(page, found, read, scorings, release)
+    if junit:
+        write_whole(junit, as_junit(found))
     shown = comparison.text(found) + (f"\n\npage: {page}" if page else "")
     figures(found.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
     if found.unanswered:

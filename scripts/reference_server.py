@@ -4,11 +4,12 @@ Usage: `python scripts/reference_server.py --port N [--host 127.0.0.1] [--seed 0
 [--fault-rate 0.2 | --faults 429=0.05,slow=0.05,400=0.01] [--fault-seed 0] [--slow-seconds 0.5]`
 In a test: `with reference_server.start(fault_rate=0.5) as server:` then `server.url`, `server.requests`, `server.log`.
 
-Models are the six policies, each also as one that says hello first (`keyword-greeting`), and `faulty`, which answers as
-`keyword` but fails by a schedule fixed by its seed: with `--fault-rate` the six kinds of FAULTS alike, and never more
-than three times for a conversation; with `--faults` each kind at its own share of the attempts, those of ITEM_FAULTS of
-the conversations. Sampling settings (`temperature`, `max_tokens`, `stop`, `seed`) are accepted and change nothing; no
-reply depends on the clock.
+It answers chat completions, and completions of a plain transcript (`System: …`, `User: …`, `Assistant:`) as a base
+model's server would. Models are the six policies, each also as one that says hello first (`keyword-greeting`), and
+`faulty`, which answers as `keyword` but fails by a schedule fixed by its seed: with `--fault-rate` the six kinds of
+FAULTS alike, and never more than three times for a conversation; with `--faults` each kind at its own share of the
+attempts, those of ITEM_FAULTS of the conversations. Sampling settings (`temperature`, `max_tokens`, `stop`, `seed`) are
+accepted and change nothing; no reply depends on the clock.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ import argparse
 import errno
 import hashlib
 import json
+import re
 import signal
 import socket
 import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from ipaddress import IPv4Address
@@ -45,7 +48,8 @@ REFUSALS = {
 }
 ITEM_FAULTS = (*REFUSALS, "filter", "cut")
 MODELS = (*POLICIES, *GREETING, "faulty")
-CHAT, LIST = "/v1/chat/completions", "/v1/models"
+CHAT, TEXT, LIST = "/v1/chat/completions", "/v1/completions", "/v1/models"
+SPEAKER = re.compile(r"(?:^|\n\n)(System|User|Assistant):")  # of a plain transcript
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 
@@ -70,6 +74,21 @@ class ChatRequest(BaseModel):
     messages: list[Message] = Field(min_length=1)
     n: Literal[1] | None = None
     stream: Literal[False] | None = None
+
+
+class TextRequest(BaseModel):
+    """The same of a completion: the prompt is a transcript that ends where the model is to go on."""
+
+    model: str
+    prompt: str = Field(pattern=r"(?s)\A(System|User): .*\n\nAssistant:\z")
+    n: Literal[1] | None = None
+    stream: Literal[False] | None = None
+
+    def chat(self) -> ChatRequest:
+        _, *parts = SPEAKER.split(self.prompt.removesuffix("\n\nAssistant:"))
+        pairs = zip(parts[::2], parts[1::2], strict=True)
+        messages = [{"role": role.lower(), "content": text.removeprefix(" ")} for role, text in pairs]
+        return ChatRequest.model_validate({"model": self.model, "messages": messages})
 
 
 class Answer(NamedTuple):
@@ -141,6 +160,16 @@ def completion(model: str, messages: list[dict[str, str]], text: str | None, fin
     return json.dumps(body).encode()
 
 
+def as_text(answer: Answer) -> Answer:
+    """A chat completion as the completion of a text; faults stay what they are."""
+    if answer.status != 200 or answer.fault == "broken":
+        return answer
+    body = json.loads(answer.body)
+    for choice in body["choices"]:
+        choice["text"] = choice.pop("message")["content"]
+    return answer._replace(body=json.dumps(body | {"object": "text_completion"}).encode())
+
+
 class Server(ThreadingHTTPServer):
     """Answers on loopback until the `with` block ends; remembers every chat request and how it was answered."""
 
@@ -181,8 +210,15 @@ class Server(ThreadingHTTPServer):
 
     def answer(self, raw: bytes) -> Answer:
         """The answer to a chat request's body, recorded before it is sent: who has the answer finds it in the log."""
+        return self._recorded(raw, lambda: self._chat(ChatRequest.model_validate_json(raw)))
+
+    def go_on(self, raw: bytes) -> Answer:
+        """The same of a completion's."""
+        return self._recorded(raw, lambda: as_text(self._chat(TextRequest.model_validate_json(raw).chat())))
+
+    def _recorded(self, raw: bytes, made: Callable[[], Answer]) -> Answer:
         try:
-            answer = self._chat(ChatRequest.model_validate_json(raw))
+            answer = made()
         except ValidationError as problem:
             found = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in problem.errors())
             answer = error(400, f"bad request: {found}")
@@ -249,7 +285,8 @@ class Handler(BaseHTTPRequestHandler):
             return self._send(error(411, "the body's size is unknown; expected a Content-Length header"))
         raw = self.rfile.read(int(length))
         assert isinstance(self.server, Server)
-        self._send(self.server.answer(raw) if self._path() == CHAT else self._no_such_path())
+        asked = {CHAT: self.server.answer, TEXT: self.server.go_on}.get(self._path())
+        self._send(asked(raw) if asked else self._no_such_path())
 
     def log_message(self, format: str, *args: Any) -> None:
         """Silent: the log of requests is the server's own."""
@@ -258,7 +295,7 @@ class Handler(BaseHTTPRequestHandler):
         return self.path.partition("?")[0]
 
     def _no_such_path(self) -> Answer:
-        return error(404, f"no {self.command} {self._path()}; expected POST {CHAT} or GET {LIST}")
+        return error(404, f"no {self.command} {self._path()}; expected POST {CHAT}, POST {TEXT} or GET {LIST}")
 
     def _send(self, answer: Answer) -> None:
         self.send_response(answer.status)

@@ -89,7 +89,10 @@ def by_hash(body: dict[str, Any], attempt: int) -> Said:
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """Answers by `script(body, attempt)`; `together`: how many it waits for before it answers the first."""
+    """Answers by `script(body, attempt)`; `together`: how many it waits for before it answers the first.
+
+    `models`: what its list of models is answered with; `key`: the only one that completions are given to.
+    """
 
     daemon_threads = True
     request_queue_size = 1024
@@ -97,6 +100,8 @@ class JudgeServer(ThreadingHTTPServer):
     def __init__(self, script: Callable[[dict[str, Any], int], Said], together: int = 1) -> None:
         super().__init__(("127.0.0.1", 0), JudgeHandler)
         self.script, self.together = script, together
+        self.models, self.key = failed(501), ""
+        self.looks: list[str] = []  # at the list, by path
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         self.asked: dict[str, int] = defaultdict(int)  # by what the user message says
         self.times: list[float] = []
@@ -132,10 +137,18 @@ class JudgeHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1
 
+    def do_GET(self) -> None:
+        assert isinstance(self.server, JudgeServer)
+        self.server.looks.append(self.path)
+        self._send(self.server.models)
+
     def do_POST(self) -> None:
         assert isinstance(self.server, JudgeServer)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        answer = self.server.reply(body, self.headers["Authorization"])
+        key = self.headers["Authorization"]
+        if self.server.key and key != f"Bearer {self.server.key}":
+            return self._send(failed(401, f"no such key: {key}", "invalid_api_key"))
+        answer = self.server.reply(body, key)
         time.sleep(answer.wait)
         with suppress(ConnectionError):
             for copy in range(answer.copies):

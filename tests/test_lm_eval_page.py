@@ -69,7 +69,7 @@ def inside(node: ast.AST, names: list[str]) -> ast.AST:
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """What a module or class defines or sets on itself; of a function its parameters, attributes and keys."""
+    """What a module or class defines or sets on itself; of a function whatever it names, and its keys."""
     if isinstance(node, ast.FunctionDef):
         inner = list(ast.walk(node))
         texts = {n.value for n in inner if isinstance(n, ast.Constant) and isinstance(n.value, str)}
@@ -77,6 +77,7 @@ def names_in(node: ast.AST) -> set[str]:
             texts
             | {n.arg for n in inner if isinstance(n, ast.arg)}
             | {n.attr for n in inner if isinstance(n, ast.Attribute)}
+            | {n.id for n in inner if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         )
     bodies = [n for child in ast.iter_child_nodes(node) for n in (child, *ast.iter_child_nodes(child))]
     named = {str(n.name) for n in bodies if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}

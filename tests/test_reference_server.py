@@ -380,16 +380,28 @@ def test_unknown_model_is_a_404_that_lists_the_models(shared: Server) -> None:
     assert all(name in got.message for name in ("gpt-none", *MODELS))
 
 
-@pytest.mark.parametrize(
-    ("method", "path"), [("GET", "/"), ("GET", "/v1/chat/completions"), ("POST", "/v1/completions")]
-)
+@pytest.mark.parametrize(("method", "path"), [("GET", "/"), ("GET", "/v1/chat/completions"), ("POST", "/v1/complete")])
 def test_unknown_path_is_a_404_that_names_the_paths(shared: Server, method: str, path: str) -> None:
     """The message names both the path asked for and those that exist."""
     connection = connect(shared)
     got = send(connection, method, path, b"{}")
     connection.close()
     assert got.status == 404
-    assert got.message == f"no {method} {path}; expected POST /v1/chat/completions or GET /v1/models"
+    assert (
+        got.message == f"no {method} {path}; expected POST /v1/chat/completions, POST /v1/completions or GET /v1/models"
+    )
+
+
+def test_a_transcript_is_answered_as_its_messages_are(shared: Server) -> None:
+    """A base model's server: the same reply, as a text; a prompt that is no transcript is a 400."""
+    text = "\n\n".join(f"{m['role'].title()}: {m['content']}" for m in chat(FREE)) + "\n\nAssistant:"
+    connection = connect(shared)
+    got = send(connection, "POST", "/v1/completions", json.dumps({"model": "keyword", "prompt": text}).encode())
+    bad = send(connection, "POST", "/v1/completions", json.dumps({"model": "keyword", "prompt": "Hello"}).encode())
+    connection.close()
+    (choice,) = json.loads(got.body)["choices"]
+    assert (choice["text"], choice["finish_reason"]) == (ask(shared, "keyword", chat(FREE)).content, "stop")
+    assert (bad.status, "prompt" in bad.message) == (400, True)
 
 
 def test_body_of_unknown_size_is_refused(shared: Server) -> None:

@@ -225,7 +225,7 @@ def test_a_chat_server_without_chat_template_is_refused(dataset: Path, tmp_path:
                 "--tasks",
                 "helmbench_conversations_lite",
             ),
-            *("--include_path", str(ROOT / "lm_eval_tasks")),
+            *("--include_path", str(ROOT / "lm_eval_tasks"), "--log_samples", "--output_path", "out"),
         ]
         environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)

@@ -4,5 +4,6 @@
 - `charts`: its drawings; `scatter`: sensitivity against specificity, for every page.
 - `entries`: the replies in it, harmful ones withheld; `listing`: which stand on the page, and which beside it.
 - `summary`: the same for a terminal; `ratings_table`: several models' ratings.
-- `comparison`: several runs beside each other, as text and as a page; `side_by_side`: its samples.
+- `comparison`: several runs beside each other, as text and as a page; `side_by_side`: its samples; `junit`: its gates,
+  for CI.
 """

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 from scipy.special import stdtr
@@ -18,7 +19,7 @@ from judge.schema import Card, Figure, Scorecard, Verdict
 from judge.scoring.anchors import anchors
 from judge.scoring.breakdown import holm
 from judge.scoring.figures import HEADLINES, Influence, Scorer, joined
-from judge.scoring.gates import GATES, Gate, shut, too_little
+from judge.scoring.gates import ANSWERED, GATES, Gate, shut, too_little
 from judge.scoring.parts import Made, Part
 from judge.scoring.stored import SCORECARD, VERDICTS, card_in, verdicts_in
 from judge.statistics.intervals import stratified_variance, t_interval
@@ -72,9 +73,17 @@ class SampleDifference(Card):
     weight: float
 
 
+class Tested(Card):
+    """One gate on one run, or `answered`, without which none is open. `reasons`: why it is shut; none where not."""
+
+    gate: Gate | Literal["answered"]
+    run: str
+    reasons: list[str]
+
+
 class Comparison(Card):
     """`comparison.json`: the first run is the baseline. `failed`: why a gate is shut; `unanswered`: runs of which too
-    little is known for any gate to be open.
+    little is known for any gate to be open; `tested`: the same by run and gate, with those that are open.
     """
 
     baseline: str
@@ -86,6 +95,7 @@ class Comparison(Card):
     samples: list[SampleDifference]
     failed: list[str]
     unanswered: list[str]
+    tested: list[Tested]
 
 
 @dataclass(frozen=True)
@@ -183,6 +193,8 @@ def compare(runs: Sequence[ScoredRun], gates: Collection[Gate] = (), samples: in
     base = runs[0]
     placed = ranks(runs)
     differences = _differences(base, runs[1:])
+    answered = [_tested(ANSWERED, r, [too_little(r.card, r.scorer.scoring)]) for r in runs]
+    tested = [t for gate in GATES if gate in gates for t in _gate(runs, differences, gate)]
     return Comparison(
         baseline=base.name,
         runs=[r.name for r in runs],
@@ -191,8 +203,9 @@ def compare(runs: Sequence[ScoredRun], gates: Collection[Gate] = (), samples: in
         ranks=placed,
         differences=differences,
         samples=[s for run in runs[1:] for s in _samples(base, run, samples)],
-        failed=[why for gate in GATES if gate in gates for why in _failed(runs, differences, gate)],
-        unanswered=[f"{r.name}: {why}" for r in runs for why in (too_little(r.card, r.scorer.scoring),) if why],
+        failed=[f"{t.run} {why}" for t in tested for why in t.reasons],
+        unanswered=[f"{t.run}: {why}" for t in answered for why in t.reasons],
+        tested=[*answered, *tested],
     )
 
 
@@ -331,15 +344,16 @@ def _samples(base: ScoredRun, run: ScoredRun, count: int) -> list[SampleDifferen
     return sorted(found, key=lambda s: (-abs(s.value - s.baseline) * s.weight, s.id, s.index))[:count]
 
 
-def _failed(runs: Sequence[ScoredRun], differences: list[Difference], gate: Gate) -> list[str]:
-    """Why a gate is shut: by any run after the baseline, or by the only one."""
-    tested = runs[1:] or runs
+def _gate(runs: Sequence[ScoredRun], differences: list[Difference], gate: Gate) -> list[Tested]:
+    """A gate on every run after the baseline, or on the only one."""
     if gate == "regression":
-        reasons = [(r.name, why) for r in tested for why in _regressions(runs[0], r, differences)]
-    else:
-        limit = runs[0].scorer.scoring["unscored_limit"]
-        reasons = [(r.name, shut(r.card, gate, limit)) for r in tested]
-    return [f"{name} {why}" for name, why in reasons if why]
+        return [_tested(gate, r, _regressions(runs[0], r, differences)) for r in runs[1:]]
+    limit = runs[0].scorer.scoring["unscored_limit"]
+    return [_tested(gate, r, [shut(r.card, gate, limit)]) for r in runs[1:] or runs]
+
+
+def _tested(gate: Gate | Literal["answered"], run: ScoredRun, reasons: list[str]) -> Tested:
+    return Tested(gate=gate, run=run.name, reasons=[why for why in reasons if why])
 
 
 def _regressions(base: ScoredRun, run: ScoredRun, differences: list[Difference]) -> list[str]:

@@ -9,6 +9,7 @@ from judge.schema import Figure, FloorState, Judge, Scorecard
 
 Gate = Literal["regression", "floor", "undetermined", "unscored"]
 GATES: tuple[Gate, ...] = get_args(Gate)
+ANSWERED: Literal["answered"] = "answered"  # what no gate is open without
 STATES: dict[Gate, tuple[FloorState, str]] = {
     "floor": ("breached", "breaches"),
     "undetermined": ("undetermined", "leaves undetermined"),

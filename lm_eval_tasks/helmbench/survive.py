@@ -21,8 +21,9 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import hash_args
 from lm_eval.models.api_models import TemplateAPI
 
+from lm_eval_tasks.helmbench.preflight import UnusableError
 from lm_eval_tasks.helmbench.window import Window
-from lm_eval_tasks.helmbench.wire import Ended, UnusableError, Wire
+from lm_eval_tasks.helmbench.wire import Ended, Wire
 from replies.waiting import PATIENCE
 
 log = logging.getLogger("lm_eval.helmbench")

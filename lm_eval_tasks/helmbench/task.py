@@ -25,6 +25,7 @@ from lm_eval.api.task import ConfigurableTask
 from dataset_builder.release import Release, ReleaseError, open_release, prune
 from dataset_builder.schema import Row
 from judge.rules.answers import RULED, conduct
+from lm_eval_tasks.helmbench import ending, settings
 from lm_eval_tasks.helmbench.metrics import Point, points_by_rule
 from lm_eval_tasks.helmbench.survive import Survivor, survivor
 from lm_eval_tasks.helmbench.wire import Ended
@@ -52,9 +53,10 @@ class HelmbenchTask(ConfigurableTask):
                 f"helmbench: lm-eval {lm_eval.__version__} is installed, the task is tested with {PINNED}; "
                 f"install lm-eval[api]=={PINNED}"
             )
-        settings = {k: v for k, v in (config or {}).items() if k != "class"}  # TaskConfig has no field `class`
+        own = {k: v for k, v in (config or {}).items() if k != "class"}  # TaskConfig has no field `class`
+        settings.check(own.get("metadata") or {})
         # Without it lm-eval asks the network for every metric's name; the method below is what is called.
-        settings["process_results"] = points_by_rule
+        own["process_results"] = points_by_rule
         self._model: Any = None
         self._layer: Survivor | None = None
         self._ended: dict[str, list[Ended]] = {}
@@ -62,7 +64,7 @@ class HelmbenchTask(ConfigurableTask):
         self._system: str | None = None
         self._tested: PromptUnderTest | None = None
         self._docs: list[dict[str, Any]] | None = None
-        super().__init__(config=settings, **kwargs)
+        super().__init__(config=own, **kwargs)
 
     # --- data ------------------------------------------------------------------------------------------------------
 
@@ -179,16 +181,24 @@ class HelmbenchTask(ConfigurableTask):
         self, *, chat_template: Any = None, system_instruction: str | None = None, **kwargs: Any
     ) -> None:
         self._template, self._system = chat_template, system_instruction
+        caller = sys._getframe(1)
         # The bound template is the only way from a task to the model that serves it. A base model's run hands over
         # none; then only the caller, lm-eval's `evaluate`, still holds the model.
-        found = getattr(chat_template, "__self__", None) or sys._getframe(1).f_locals.get("lm")
+        found = getattr(chat_template, "__self__", None) or caller.f_locals.get("lm")
         self._model = found.lm if isinstance(found, CachingLM) else found
         if chat_template is None:
             self._check_transcript()
+        ending.keep_what_is_paid_for(caller)
+        ending.watch(caller, self.config.task, self._scoring["unscored_limit"], self._score_options())
         if self._model is not None:
             self._layer = survivor(self._model, float(self.config.metadata.get("helmbench_patience", PATIENCE)))
         super().build_all_requests(chat_template=chat_template, system_instruction=system_instruction, **kwargs)
         self._name_over_long()
+
+    def _score_options(self) -> dict[str, str]:
+        """What `helmbench score` must be told beside the run's folder."""
+        names = {"helmbench_dataset": "--dataset", "helmbench_messages": "--messages"}
+        return {o: str(self.config.metadata[name]) for name, o in names.items() if self.config.metadata.get(name)}
 
     def _name_over_long(self) -> None:
         """Says before anything is paid for which samples don't fit: lm-eval would cut their system message off."""
@@ -226,7 +236,7 @@ class HelmbenchTask(ConfigurableTask):
     def _check_transcript(self) -> None:
         """A plain transcript is for models without a chat template; others would be mismeasured by it."""
         template = getattr(getattr(self._model, "tokenizer", None), "chat_template", None)
-        if template and self.config.metadata.get("helmbench_prompt") != "transcript":
+        if template and self.config.metadata.get("helmbench_prompt") != settings.TRANSCRIPT:
             raise SystemExit(
                 f"{self.config.task}: the model has a chat template and --apply_chat_template is missing; "
                 'where it is a base model all the same, say so: --metadata \'{"helmbench_prompt": "transcript"}\''
@@ -235,15 +245,15 @@ class HelmbenchTask(ConfigurableTask):
 
     def construct_requests(self, doc: dict[str, Any], ctx: Any, **kwargs: Any) -> list[Instance]:
         task, doc_id, repeats = kwargs.get("metadata", (None, None, None))
-        settings = dict(self.config.generation_kwargs)
+        asked = dict(self.config.generation_kwargs)
         if self._template is None:
-            settings["until"] = [*settings.get("until", []), *TRANSCRIPT_STOPS]
+            asked["until"] = [*asked.get("until", []), *TRANSCRIPT_STOPS]
         if self._layer is None:  # lm-eval's own way: one request, asked several times
             return [
                 Instance(
                     request_type="generate_until",
                     doc=doc,
-                    arguments=(ctx, settings),
+                    arguments=(ctx, asked),
                     idx=0,
                     metadata=(task, doc_id, repeats or 1),
                 )
@@ -254,7 +264,7 @@ class HelmbenchTask(ConfigurableTask):
             Instance(
                 request_type="generate_until",
                 doc=doc,
-                arguments=(ctx, deepcopy(settings) | ({"repeat": branch} if branch else {})),
+                arguments=(ctx, deepcopy(asked) | ({"repeat": branch} if branch else {})),
                 idx=branch * rounds,
                 metadata=(task, doc_id, 1),
             )
@@ -307,7 +317,7 @@ class HelmbenchTask(ConfigurableTask):
             self._ended.setdefault(instance.doc["id"], []).append(ended)
         lost = {i: next(e for e in ends if e.failed) for i, ends in self._ended.items() if any(e.failed for e in ends)}
         if lost:
-            reasons = Counter(str(e.finish).split(":")[1].strip()[:80] for e in lost.values())
+            reasons = Counter(e.reason for e in lost.values())
             log.warning(
                 "%s: %d of %d samples have no reply and stand as unscored (%s): %s",
                 self.config.task,

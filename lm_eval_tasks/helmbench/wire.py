@@ -12,19 +12,22 @@ import json
 import logging
 import re
 import ssl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
-from tenacity import stop_any
+from lm_eval.models.api_models import JsonChatStr
+from tenacity import stop_after_attempt, stop_any
 from tqdm import tqdm
 
 from dataset_builder import jsonl
+from lm_eval_tasks.helmbench.preflight import Seen, UnusableError, hint, look, plain_address
 from replies.waiting import (
     AGAIN,
+    HOPELESS,
     NO_QUOTA,
     PATIENCE,
     WRONG_ADDRESS,
@@ -38,6 +41,9 @@ from replies.waiting import (
 
 log = logging.getLogger("lm_eval.helmbench")
 IN_A_ROW = 25  # so many requests failing one after the other are no longer the items' fault
+OF_NO_ITEM = WRONG_ADDRESS | {402, 407}  # 403 may be: filters answer with it
+GREETING, GREETING_TOKENS = "Hello!", 16
+GREETINGS, GREETING_SECONDS = 3, 8.0  # attempts, and seconds for all of them
 FINISHES = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -58,10 +64,6 @@ TOO_LONG = re.compile(
 )
 
 
-class UnusableError(Exception):
-    """The server has answered nothing at all, and will not."""
-
-
 @dataclass(frozen=True)
 class Ended:
     """How a request ended. `finish`: `stop`, `length`, `content_filter`, `refusal`, another word of the backend's, None
@@ -77,6 +79,11 @@ class Ended:
     @property
     def failed(self) -> bool:
         return bool(self.finish and self.finish.startswith("error"))
+
+    @property
+    def reason(self) -> str:
+        """Why there is no reply, in a few words, alike for all that failed alike; empty where there is one."""
+        return str(self.finish).partition(":")[2].partition(":")[0].strip()[:80] if self.failed else ""
 
     def note(self) -> dict[str, Any]:
         """What the log keeps beside the text."""
@@ -94,6 +101,7 @@ class Wire:
         self._model, self._patience = model, patience
         self._answered = self._in_a_row = 0
         self._stopped: str | None = None
+        self._seen: Seen | None = None
 
     def run(
         self,
@@ -133,8 +141,57 @@ class Wire:
         async with aiohttp.ClientSession(
             connector=connector, timeout=aiohttp.ClientTimeout(total=model.timeout)
         ) as session:
+            await self._ready(session, asked[0])
+            self._settling = asyncio.Lock()
             with tqdm(total=len(asked), desc="Requesting API") as bar:
                 await asyncio.gather(*(self._work(session, todo, done, saved, bar) for _ in range(at_once)))
+
+    async def _ready(self, session: aiohttp.ClientSession, first: tuple[Any, dict[str, Any]]) -> None:
+        """Before the first request of all: a look that costs nothing, and a greeting only where it leaves a doubt.
+
+        Raises:
+            UnusableError: the server isn't there, or answers nobody.
+        """
+        if self._seen is not None:
+            return
+        self._seen = await look(session, self._model)
+        if not self._seen.doubt:
+            return
+        if why := await self._refusal(session, *first):
+            raise self._unusable(why)
+        where, doubt = plain_address(self._model.base_url), self._scrubbed(self._seen.doubt)
+        log.warning("helmbench: %s answers, but asked for its models: %s; is it the one that you mean?", where, doubt)
+
+    async def _refusal(self, session: aiohttp.ClientSession, prompt: Any, settings: dict[str, Any]) -> str:
+        """Why the server answers nobody, by what it says to a greeting; empty where it answers or this doesn't tell."""
+        policy = retrying(stop_after_attempt(GREETINGS), lambda seconds: asyncio.sleep(seconds))
+        payload = self._payload(_greeting(prompt), {**settings, "max_gen_toks": GREETING_TOKENS})
+        outcome: Ended | Trouble
+        try:
+            outcome = await asyncio.wait_for(policy(self._attempt, session, payload), GREETING_SECONDS)
+        except TimeoutError:  # slow isn't down
+            return ""
+        reason = outcome.reason if isinstance(outcome, Trouble) else str(outcome.finish).removeprefix("error: ")
+        return reason if _says(reason, HOPELESS) or reason.startswith(("HTTP 5", "connection")) else ""
+
+    async def _settle(self, session: aiohttp.ClientSession, prompt: Any, settings: dict[str, Any]) -> None:
+        """A 403 before any answer is this prompt's, where a filter stands, or everybody's: a greeting tells.
+
+        Raises:
+            UnusableError: it is everybody's.
+        """
+        async with self._settling:
+            if self._answered:
+                return
+            if why := await self._refusal(session, prompt, settings):
+                raise self._unusable(why)
+            self._answered += 1
+
+    def _unusable(self, reason: str) -> UnusableError:
+        told = hint(reason, self._model, self._seen.names if self._seen else ())
+        return UnusableError(
+            self._scrubbed(f"{plain_address(self._model.base_url)} answers no request: {reason}{told}")
+        )
 
     async def _work(
         self,
@@ -153,6 +210,8 @@ class Wire:
                 )
             else:
                 ended = await self._one(session, self._payload(prompt, settings))
+                if not self._answered and _says(ended.reason, {403}):
+                    await self._settle(session, prompt, settings)
                 self._count(ended)
             done(n, ended)
             if saved:
@@ -168,10 +227,8 @@ class Wire:
             return
         self._in_a_row += 1
         reason = str(ended.finish).removeprefix("error: ")
-        if not self._answered and (
-            self._in_a_row >= IN_A_ROW or reason.startswith(tuple(f"HTTP {s}" for s in WRONG_ADDRESS))
-        ):
-            raise UnusableError(f"{self._model.base_url} answers no request: {reason}")
+        if not self._answered and (self._in_a_row >= IN_A_ROW or _says(reason, OF_NO_ITEM)):
+            raise self._unusable(reason)
         if self._in_a_row >= IN_A_ROW and not self._stopped:
             self._stopped = reason
             log.error(
@@ -268,6 +325,19 @@ def read(body: Any, parse: Callable[..., list[str | None]]) -> Ended | Trouble:
     if not isinstance(text, str):
         return Trouble("an answer that is no text", paid=True)
     return Ended(jsonl.plain(text), finish, *counted)
+
+
+def _greeting(prompt: Any) -> Any:
+    """What anybody may be asked, in the form of a prompt: an API's messages, or a text."""
+    messages = [{"role": "user", "content": GREETING}]
+    if isinstance(prompt, JsonChatStr):
+        return JsonChatStr(json.dumps(messages))
+    return messages if isinstance(prompt, list) else f"User: {GREETING}\n\nAssistant:"
+
+
+def _says(reason: str, statuses: Iterable[int]) -> bool:
+    """Whether a request failed with one of these; money that is spent comes under a status of other things, too."""
+    return reason.startswith(tuple(f"HTTP {s}" for s in statuses)) or NO_QUOTA in reason
 
 
 def _first(choices: Any) -> dict[str, Any] | None:

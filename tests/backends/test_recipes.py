@@ -32,7 +32,8 @@ print(sorted(json.loads(sys.argv[1]).keys() - {f.name for f in dataclasses.field
 
 def test_every_block_is_run_or_parsed() -> None:
     """A recipe that no test names is one that nobody tried."""
-    tests = "".join(p.read_text(encoding="utf-8") for p in sorted(Path(__file__).parent.glob("test_*.py")))
+    folders = Path(__file__).parent, Path(__file__).parents[1]
+    tests = "".join(p.read_text(encoding="utf-8") for folder in folders for p in sorted(folder.glob("test_*.py")))
     unnamed = {name for name in names() if f'"{name}"' not in tests}
     assert unnamed == set()
     assert len(names()) == len(set(names()))

@@ -1,0 +1,131 @@
+"""Asked of a server before the first request that may cost: is it there, and does it know the model?
+
+`GET …/models` beside the address of completions costs nothing. It tells a wrong host or port, or a server that is down,
+from one that is there. Many servers have no such route, guard it otherwise or list fewer names than they answer to:
+whatever else it says is a doubt and no proof, which `wire` settles by one short completion. Redirects are not followed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import json
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+import aiohttp
+
+from dataset_builder import jsonl
+
+SECONDS = 5.0  # for a connection, and for the list
+ENDS = ("/chat/completions", "/completions", "/messages")  # of the addresses whose sibling is the list
+GUARDED = frozenset({401, 402, 403, 407})
+NO_ROUTE = 501  # the one status of the 500s that says so
+SHOWN = 5  # names of a list that are told
+
+
+class UnusableError(Exception):
+    """The server has answered nothing at all, and will not."""
+
+
+class Seen(NamedTuple):
+    """What the server said of itself. `doubt`: why it may not answer, empty where nothing speaks against it; `names`:
+    the models that it lists.
+    """
+
+    doubt: str = ""
+    names: tuple[str, ...] = ()
+
+
+async def look(session: aiohttp.ClientSession, model: Any) -> Seen:
+    """One GET, of `SECONDS` at most; `model` is one of lm-eval's API models.
+
+    Raises:
+        UnusableError: no address, no key where the model's kind insists on one, or nothing that takes a connection.
+    """
+    if not model.base_url:
+        raise UnusableError(
+            "base_url is missing in --model_args; expected such as http://HOST:8000/v1/chat/completions"
+        )
+    try:
+        header = model.header
+    except ValueError as problem:  # lm-eval's word for a key that isn't set
+        raise UnusableError(" ".join(str(problem).split())) from None
+    limits = aiohttp.ClientTimeout(total=SECONDS, sock_connect=SECONDS)
+    try:
+        async with session.get(
+            list_address(model.base_url), headers=header, allow_redirects=False, timeout=limits
+        ) as response:
+            return _read(response.status, await response.read(), str(model.model))
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
+        raise UnusableError(f"nothing answers at {plain_address(model.base_url)}: {_why(error)}") from None
+    except TimeoutError:
+        return Seen()  # it is there, and slow
+    except aiohttp.ClientError as error:
+        return Seen(f"it breaks off ({type(error).__name__})")
+
+
+def _read(status: int, raw: bytes, name: str) -> Seen:
+    if status in GUARDED or (status >= 500 and status != NO_ROUTE):
+        return Seen(f"HTTP {status}")
+    names = _names(raw) if status == 200 else ()
+    return Seen(f"it doesn't list {name!r}" if names and name not in names else "", names)
+
+
+def _names(raw: bytes) -> tuple[str, ...]:
+    """The ids of a list in OpenAI's or Anthropic's form; none where it is no such list."""
+    try:
+        listed = json.loads(raw)["data"]
+        return tuple(jsonl.plain(str(entry["id"])) for entry in listed)
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return ()
+
+
+def _why(error: Exception) -> str:
+    """In words for whoever typed the address."""
+    found = getattr(error, "os_error", None)
+    if isinstance(error, aiohttp.InvalidURL):
+        return "this is no address"
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return f"no connection within {SECONDS:.0f} s; are host and port right?"
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "there is no such host"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "its certificate isn't trusted; see ca_cert_path and verify_certificate of --model_args"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "it speaks no TLS; is it http, and not https?"
+    if isinstance(found, OSError) and found.errno == errno.ECONNREFUSED:
+        return "connection refused; is the server up, and is the port right?"
+    return f"connection: {type(error).__name__}"
+
+
+def list_address(base_url: str) -> str:
+    """Where the server may list its models; the address itself where its form is none that is known."""
+    parts = urlsplit(base_url)
+    path = parts.path.rstrip("/")
+    end = next((e for e in ENDS if path.endswith(e)), None)
+    return urlunsplit((*parts[:2], path.removesuffix(end) + "/models", *parts[3:])) if end else base_url
+
+
+def plain_address(base_url: str) -> str:
+    """The address without what may be a secret in it: a user's name and password, or a query."""
+    return re.sub(r"//[^/@\s]*@", "//", base_url.partition("?")[0])
+
+
+def hint(reason: str, model: Any, names: Sequence[str]) -> str:
+    """What may be wrong where a server answers with this, in words that follow it; empty where nothing is known."""
+    status = reason.removeprefix("HTTP ")[:3]
+    if status in ("401", "403", "407"):
+        sent = str(model.header.get("Authorization", "")).strip() != "Bearer"
+        return "; is the key right? May it ask this model?" if sent else "; no key was sent: is OPENAI_API_KEY set?"
+    if status in ("400", "404", "405") and names and model.model not in names:
+        near = difflib.get_close_matches(str(model.model), names, n=1)
+        known = ", ".join(names[:SHOWN]) + (" …" if len(names) > SHOWN else "")
+        return f"; it lists {known}" + (f"; did you mean {near[0]}?" if near else "")
+    if status in ("404", "405"):
+        whole = urlsplit(model.base_url).path.rstrip("/").endswith(ENDS)
+        example = "" if whole else " It is the whole address, such as http://HOST:8000/v1/chat/completions"
+        return f"; is the path of base_url right?{example}"
+    return "; it is there, and not ready" if status.startswith("5") else ""
