@@ -168,8 +168,8 @@ def _reply(path: Path, sample: Any, rows: Any) -> Reply:
 
 
 def _said(sample: Any) -> tuple[list[Any], list[Any]]:
-    """What was said at each live turn, and how that ended. `inspect eval-retry` restores a sample that was done when its
-    run was killed without its store; then the scorer's copy is read.
+    """What was said at each live turn, and how that ended. `inspect eval-retry` restores a sample that was done when a
+    kill came, without its store; then the scorer's copy is read.
     """
     if TURNS in sample.store:
         return sample.store[TURNS], sample.store[FINISHES]
