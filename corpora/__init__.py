@@ -15,6 +15,7 @@ The steps, in order:
     finish.py      what was counted → the manifest's summaries
     write.py       rows → parquet, card, MANIFEST.json
     build.py       all of it over a stream
+    sharded/       all of it over shards, on datatrove's executors
 
     schema.py      the shapes, and `CorpusError`
     folder.py      a finished corpus, read back with every hash checked
