@@ -211,8 +211,8 @@ def corpus(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="For millions of messages: work in parts that are kept here until the end, so that a killed run goes on. "
-            "Unmasked text is among them. Needs '.[datatrove]'; the corpus is the same.",
+            help="For millions: work in parts, kept here until the end, so that a killed run goes on. They hold what "
+            "people wrote, some of it unmasked. Needs the extra datatrove; the corpus is the same.",
         ),
     ] = None,
     quiet: Quiet = False,

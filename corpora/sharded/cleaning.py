@@ -65,11 +65,11 @@ def _clean(work: Work, stream: Iterator[Document], staging: Path) -> None:
     counts, dropped = Counts(), list[Dropped]()
     found, signatures = list[NDArray[Any]](), list[dedupe.Signatures]()
     offset = 0
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    compressed = pa.ipc.IpcWriteOptions(compression="lz4")
     with (
         (staging / "rows.jsonl").open("wb") as lines,
         pa.OSFile(str(staging / "rows.arrow"), "wb") as file,
-        pa.ipc.new_file(file, columns, options=options) as table,
+        pa.ipc.new_file(file, columns, options=compressed) as table,
     ):
         while own := list(islice(stream, BATCH)):
             batch = clean(Task(own, countries, recipe.limits))

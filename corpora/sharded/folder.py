@@ -1,6 +1,6 @@
 """The folder of shards: whose it is, what lies where, and finding a message in it by its place in the order of reading.
 
-plan.json              what the shards are of; they are used again for nothing else
+plan                   what the shards are of; they are used again for nothing else
 read/                  a file for each shard, raw, until it is cleaned; and for each source what was counted
 clean/SHARD/           rows as lines and as a table, and arrays with an entry for each
 exact/  meetings/      exact copies, and which texts met in a band, by ranges of hashes
@@ -65,7 +65,7 @@ def claim(work: Work) -> None:
     sources = [[o.source.name, o.place, o.sha256, o.revision] for o in work.opened]
     tools = {name: version(name) for name in TOOLS}
     plan = canonical({"mapping": work.loaded.sha256, "sources": sources, "tools": tools, "size": work.size})
-    path = work.folder / "plan.json"
+    path = work.folder / "plan"
     if path.is_file():
         if path.read_text(encoding="utf-8") != plan:
             raise CorpusError(
