@@ -237,7 +237,7 @@ def _sharded() -> Callable[[Path, Path, Path, int, Callable[[str, int], None]], 
     try:
         from corpora.sharded.local import build
     except ModuleNotFoundError as error:
-        if error.name != "datatrove":
+        if (error.name or "").split(".")[0] != "datatrove":
             raise
         raise typer.BadParameter("needs datatrove; pip install '.[datatrove]'", param_hint="--shards") from None
     return build

@@ -279,12 +279,25 @@ def test_slips_are_told_as_by_the_small_form(slip: str, home: Home, tmp_path: Pa
     assert [p.name for p in tmp_path.iterdir()] == ["home"]
 
 
+def test_the_extra_is_named_where_it_is_missing(home: Home, tmp_path: Path) -> None:
+    """Without datatrove the command says what to install, exits 2, and writes nothing."""
+    program = (
+        "import sys; sys.modules['datatrove'] = None; from helmbench_cli.app import main; sys.exit(main(sys.argv[1:]))"
+    )
+    arguments = ["corpus", str(home.mapping), "--out", "out", "--shards", "shards"]
+    done = subprocess.run([sys.executable, "-c", program, *arguments], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "needs datatrove; pip install '.[datatrove]'" in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["home"]
+
+
 def test_unmasked_words_go_when_their_shard_is_clean(home: Home, tmp_path: Path) -> None:
     """The folder is the user's alone; after cleaning no address is in any file of it."""
     these = stages(home.mapping, tmp_path / "out", tmp_path / "shards", 2, 20)
     run_here(these[:1], home.chance)
     assert any(b"jo@example.org" in content for content in contents(tmp_path / "shards").values())
     assert (tmp_path / "shards").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "shards" / ".gitignore").read_text(encoding="utf-8") == "*\n"
     run_here(these[1:-1], home.chance)
     assert not any(b"jo@example.org" in content for content in contents(tmp_path / "shards").values())
 

@@ -75,8 +75,10 @@ def claim(work: Work) -> None:
         return
     if work.folder.exists() and (not work.folder.is_dir() or any(work.folder.iterdir())):
         raise FileExistsError(f"{work.folder}: exists and holds no shards; expected an empty or earlier folder")
-    # What people wrote stands here before it is masked.
-    work.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # What people wrote stands here before it is masked: for nobody else, and for no repository.
+    work.folder.mkdir(parents=True, exist_ok=True)
+    work.folder.chmod(0o700)
+    write_whole(work.folder / ".gitignore", "*\n")
     write_whole(path, plan, private=True)
 
 

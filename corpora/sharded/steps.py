@@ -89,9 +89,10 @@ class Write(PipelineStep):
 
     def run(self, data: None = None, rank: int = 0, world_size: int = 1) -> None:
         assembling.write_corpus(self.work, self.out)
-        (self.work.folder / "plan").unlink()
         for path in self.work.folder.iterdir():
-            if path.name != "logs":  # which this task's executor still writes to
+            if not path.is_dir():
+                path.unlink()
+            elif path.name != "logs":  # which this task's executor still writes to
                 shutil.rmtree(path)
 
 
