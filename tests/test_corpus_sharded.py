@@ -320,6 +320,22 @@ def test_logs_hold_nobodys_words(home: Home, tmp_path: Path) -> None:
     assert not any("nobody but me" in log for log in logs)
 
 
+def test_a_family_that_meets_in_large_groups_only_is_one(tmp_path: Path) -> None:
+    """A text posted 150 times, each time with another word changed: no pair of a group so large is looked at."""
+    home = Home(tmp_path / "home", 2)
+    words = home.own(300).split() * 2
+    posts = [" ".join([*words[:n], f"other{n}", *words[n + 1 :]]) for n in range(150)]
+    made = [{"n": n, "body": text, "topic": None} for n, text in enumerate(posts)]
+    (home.folder / "forum.jsonl").write_text("".join(json.dumps(r) + "\n" for r in made), encoding="utf-8")
+    limits = "limits: {near_jaccard: 0.8}\n"
+    mapping = "".join(limits if x.startswith("limits") else x for x in home.mapping_file().splitlines(True))
+    home.mapping.write_text(mapping, encoding="utf-8")
+    manifest = small.build(home.mapping, tmp_path / "small")
+    assert manifest.sources[0].kept == 1
+    run_here(stages(home.mapping, tmp_path / "large", tmp_path / "shards", 10, 7), home.chance)
+    assert contents(tmp_path / "large") == contents(tmp_path / "small")
+
+
 def test_a_batch_across_a_shards_end_is_the_same(tmp_path: Path) -> None:
     """A source of more than one batch, in shards of one and a half: rows and groups of the parquet are the same."""
     home = Home(tmp_path / "home", 1)
