@@ -67,7 +67,8 @@ class Memory(threading.Thread):
                     own = dict(line.split(":", 1) for line in status.read_text().splitlines())
                     if os.getpid() in (int(own["Pid"]), int(own["PPid"])):
                         held += int(own.get("RssAnon", "0").split()[0]) * 1000
-            self.most = held if math.isnan(self.most) else max(held, self.most)
+            if held:
+                self.most = held if math.isnan(self.most) else max(held, self.most)
 
 
 def measured(form: str, folder: Path, jobs: int, shard: int) -> None:
