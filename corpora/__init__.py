@@ -8,11 +8,14 @@ The steps, in order:
     mask.py        what identifies a person by pattern
     filters.py     length, language, long conversations
     clean.py       these steps over batches, in as many processes as asked
+    rows.py        documents → rows
     dedupe.py      copies and near-copies
     sample.py      two disjoint samples
     licences.py    which licences allow a text to be passed on
+    finish.py      what was counted → the manifest's summaries
     write.py       rows → parquet, card, MANIFEST.json
     build.py       all of it over a stream
+    sharded/       all of it over shards, on datatrove's executors
 
     schema.py      the shapes, and `CorpusError`
     folder.py      a finished corpus, read back with every hash checked

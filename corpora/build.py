@@ -8,29 +8,24 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from corpora import dedupe
 from corpora.clean import Cleaned, clean_all
-from corpora.licences import Reading, normal, read_licence
-from corpora.normalise import fold
+from corpora.finish import Counts, finished
 from corpora.read import Opened, documents, open_source
 from corpora.recipe import Loaded, load_recipe
-from corpora.sample import Member, draw, length_band
-from corpora.schema import CorpusError, CorpusManifest, Document, Dropped, Recipe, SourceSummary
-from corpora.write import Finished, is_corpus, write_folder
+from corpora.rows import exact_copy, folded, identity, near_copy, row
+from corpora.sample import draw, gather, member
+from corpora.schema import CorpusManifest, Document, Dropped, Recipe
+from corpora.write import dropped_table, is_corpus, pieces, schema, write_folder
 from dataset_builder import jsonl
 from dataset_builder.files import replacing
 from dataset_builder.release import canonical
-
-licence_reading: Callable[[str | None], Reading] = cache(read_licence)
 
 
 @dataclass
@@ -49,9 +44,7 @@ class Spill:
     lines: array[int] = field(default_factory=lambda: array("Q"))
     digests: dict[bytes, int] = field(default_factory=dict[bytes, int])
     dropped: list[Dropped] = field(default_factory=list[Dropped])
-    changed: Counter[str] = field(default_factory=Counter[str])
-    read: Counter[str] = field(default_factory=Counter[str])
-    licences: dict[str, set[str | None]] = field(default_factory=dict[str, set[str | None]])
+    counts: Counts = field(default_factory=Counts)
 
     @property
     def signatures(self) -> dedupe.Signatures:
@@ -62,8 +55,9 @@ class Spill:
             else np.empty(shape, np.uint32)
         )
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        return (row for _, row in jsonl.objects(self.folder / "rows"))
+    def kept_lines(self, removed: set[int]) -> Iterator[bytes]:
+        with (self.folder / "rows").open("rb") as rows:
+            yield from (line for place, line in enumerate(rows) if place not in removed)
 
 
 def build(
@@ -80,6 +74,19 @@ def build(
         ChildProcessError: a process was killed.
         OSError: the disk refuses.
     """
+    loaded, opened = opened_sources(recipe_path, out)
+    with replacing(out) as staging:
+        spill = Spill(staging)
+        hashes = _first_pass(loaded, opened, spill, jobs, tell)
+        removed = _near(spill, loaded.recipe, tell)
+        manifest = _second_pass(loaded, opened, spill, removed, hashes, tell)
+        (staging / "rows").unlink()
+        (staging / "signatures").unlink(missing_ok=True)
+    return manifest
+
+
+def opened_sources(recipe_path: Path, out: Path) -> tuple[Loaded, list[Opened]]:
+    """The mapping file and its sources, when they can be read and `out` may be written; raises as `build` does."""
     loaded = load_recipe(recipe_path)
     if out.exists() and not is_corpus(out):
         raise FileExistsError(
@@ -90,15 +97,7 @@ def build(
             f"{out}: holds labels or judges' answers, which would be lost; build elsewhere, and move its "
             "folder judge/ there to reuse answers"
         )
-    opened = [open_source(source, recipe_path.parent) for source in loaded.recipe.sources]
-    with replacing(out) as staging:
-        spill = Spill(staging)
-        hashes = _first_pass(loaded, opened, spill, jobs, tell)
-        removed = _near(spill, loaded.recipe, tell)
-        manifest = _second_pass(loaded, opened, spill, removed, hashes, tell)
-        (staging / "rows").unlink()
-        (staging / "signatures").unlink(missing_ok=True)
-    return manifest
+    return loaded, [open_source(source, recipe_path.parent) for source in loaded.recipe.sources]
 
 
 def summary(out: Path, manifest: CorpusManifest, seconds: float) -> str:
@@ -126,7 +125,7 @@ def _first_pass(
     def stream() -> Iterator[Document]:
         for source in opened:
             for document in documents(source, loaded.path.parent):
-                spill.read[document.source] += 1
+                spill.counts.read[document.source] += 1
                 if not source.sha256:
                     hashers[document.source].update(canonical(document).encode() + b"\n")
                 yield document
@@ -136,14 +135,14 @@ def _first_pass(
         for batch in clean_all(stream(), countries, loaded.recipe.limits, jobs):
             new = _exact(batch, spill)
             for n in new:
-                row = _row(batch.kept[n], batch.digests[n], loaded.recipe)
-                spill.offsets.append(spill.offsets[-1] + rows.write(canonical(row).encode() + b"\n"))
+                line = canonical(row(batch.kept[n], batch.digests[n], loaded.recipe))
+                spill.offsets.append(spill.offsets[-1] + rows.write(line.encode() + b"\n"))
             signatures.write(batch.signatures[new].tobytes())
             spill.sizes.extend(batch.sizes[new].tolist())
             spill.lengths.extend(len(batch.folded[n]) for n in new)
             spill.dropped += batch.dropped
-            spill.changed.update(batch.changed)
-            tell("read", sum(spill.read.values()))
+            spill.counts.changed.update(batch.changed)
+            tell("read", spill.counts.read.total())
     return {o.source.name: o.sha256 or hashers[o.source.name].hexdigest() for o in opened}
 
 
@@ -151,33 +150,15 @@ def _exact(batch: Cleaned, spill: Spill) -> list[int]:
     """Which of a batch are no copy of an earlier document; registers these, and drops the others."""
     new: list[int] = []
     for n, (document, digest) in enumerate(zip(batch.kept, batch.digests, strict=True)):
-        spill.licences.setdefault(document.source, set()).add(document.licence)
+        spill.counts.licences.setdefault(document.source, set()).add(document.licence)
         if (first := spill.digests.setdefault(digest, len(spill.ids))) < len(spill.ids):
-            spill.dropped.append(
-                Dropped(document.source, document.line, "exact_duplicate", "the same words", spill.ids[first], 1.0)
-            )
+            spill.dropped.append(exact_copy(document.source, document.line, spill.ids[first]))
             continue
         new.append(n)
-        spill.ids.append(f"{document.source}-{digest.hex()[:16]}")
+        spill.ids.append(identity(document.source, digest))
         spill.sources.append(document.source)
         spill.lines.append(document.line)
     return new
-
-
-def _row(document: Document, digest: bytes, recipe: Recipe) -> dict[str, Any]:
-    kept = dict(document.kept)
-    return {
-        "id": f"{document.source}-{digest.hex()[:16]}",
-        "source": document.source,
-        "source_id": document.source_id,
-        "language": document.language,
-        "licence": normal(document.licence) or None,
-        "redistributable": licence_reading(document.licence).redistributable,
-        "characters": len(document.said),
-        "text": document.turns[-1].text,
-        "messages": [{"role": t.role, "content": t.text} for t in document.turns],
-        **{name: kept.get(name) for name in recipe.kept},
-    }
 
 
 def _near(spill: Spill, recipe: Recipe, tell: Callable[[str, int], None]) -> set[int]:
@@ -189,7 +170,7 @@ def _near(spill: Spill, recipe: Recipe, tell: Callable[[str, int], None]) -> set
 
         def text_of(n: int) -> str:
             handle.seek(spill.offsets[int(places[n])])
-            return fold("\n".join(m["content"] for m in jsonl.loads(handle.readline())["messages"]))
+            return folded(handle.readline())
 
         removed: set[int] = set()
         signatures, sizes = spill.signatures, np.array(spill.sizes, dtype=np.uint32)
@@ -198,15 +179,7 @@ def _near(spill: Spill, recipe: Recipe, tell: Callable[[str, int], None]) -> set
         for pair in dedupe.near_duplicates(signatures, sizes, text_of, recipe.limits.near_jaccard):
             place, kept = int(places[pair.removed]), int(places[pair.kept])
             removed.add(place)
-            near = Dropped(
-                spill.sources[place],
-                spill.lines[place],
-                "near_duplicate",
-                "nearly the same words",
-                spill.ids[kept],
-                round(pair.jaccard, 4),
-            )
-            spill.dropped.append(near)
+            spill.dropped.append(near_copy(spill.sources[place], spill.lines[place], spill.ids[kept], pair.jaccard))
             if len(removed) % 1000 == 0:
                 tell("near-duplicates", len(removed))
     return removed
@@ -222,55 +195,13 @@ def _second_pass(
 ) -> CorpusManifest:
     """Draws the samples, writes the folder and its manifest."""
     recipe = loaded.recipe
-    kept = Counter(source for place, source in enumerate(spill.sources) if place not in removed)
-    if not kept:
-        raise CorpusError(
-            f"{loaded.path}:1: nothing is left of {sum(spill.read.values())} documents: "
-            f"{_reasons(spill.dropped)}; see `limits`"
-        )
-    samples: tuple[set[str], set[str]] = (set(), set())
-    if recipe.samples:
-        by = recipe.samples.by
-        rows = (row for place, row in enumerate(spill.rows()) if place not in removed)
-        members = [
-            Member(row["id"], tuple(length_band(row["characters"]) if b == "length" else str(row[b]) for b in by))
-            for row in rows
-        ]
-        samples = draw(members, recipe.samples)
-    dropped: dict[str, Counter[str]] = {}
-    for drop in spill.dropped:
-        dropped.setdefault(drop.step, Counter())[drop.reason] += 1
-    summaries = [_summary(o, hashes[o.source.name], spill, kept[o.source.name]) for o in opened]
-    finished = Finished(
-        loaded, summaries, {k: dict(v) for k, v in dropped.items()}, dict(sorted(spill.changed.items())), samples
-    )
-    written = (row for place, row in enumerate(spill.rows()) if place not in removed)
-    return write_folder(spill.folder, finished, written, spill.dropped, lambda done: tell("written", done))
-
-
-def _reasons(dropped: list[Dropped]) -> str:
-    return (
-        ", ".join(
-            f"{n} {step} ({reason})"
-            for (step, reason), n in Counter((d.step, d.reason) for d in dropped).most_common(5)
-        )
-        or "the sources are empty"
-    )
-
-
-def _summary(opened: Opened, sha256: str, spill: Spill, kept: int) -> SourceSummary:
-    source = opened.source
-    licences = spill.licences.get(source.name, {source.licence})
-    readings = {licence_reading(licence) for licence in licences}
-    return SourceSummary(
-        name=source.name,
-        place=opened.place,
-        revision=opened.revision,
-        date=source.date,
-        sha256=sha256,
-        licences=sorted({normal(licence) or "none stated" for licence in licences}),
-        redistributable=all(r.redistributable for r in readings),
-        why="; ".join(sorted({r.why for r in readings if not r.redistributable} or {r.why for r in readings})),
-        read=spill.read[source.name],
-        kept=kept,
-    )
+    spill.counts.kept.update(source for place, source in enumerate(spill.sources) if place not in removed)
+    position = {source.name: n for n, source in enumerate(recipe.sources)}
+    spill.dropped.sort(key=lambda document: (position[document.source], document.line))
+    spill.counts.drop(spill.dropped)
+    done = finished(loaded, opened, hashes, spill.counts)
+    if wanted := recipe.samples:
+        members = (member(jsonl.loads(line), wanted) for line in spill.kept_lines(removed))
+        done = done._replace(samples=draw(gather(members, wanted), wanted))
+    rows = pieces(spill.kept_lines(removed), schema(recipe.kept))
+    return write_folder(spill.folder, done, rows, [dropped_table(spill.dropped)], lambda n: tell("written", n))

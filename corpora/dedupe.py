@@ -67,6 +67,40 @@ def sign(texts: Sequence[str]) -> tuple[Signatures, NDArray[np.uint32]]:
     return np.array(matrix.to_rows(), dtype=np.uint32), sizes
 
 
+def band_keys(signatures: Signatures, band: int) -> Hashes:
+    """A hash of each signature's values in a band, shape (n,). Two texts meet in a band where theirs are equal."""
+    keys = np.zeros(len(signatures), dtype=np.uint64)
+    for column in range(band * ROWS, (band + 1) * ROWS):
+        keys = (keys ^ signatures[:, column]) * _PRIME
+        keys ^= keys >> np.uint64(31)
+    return keys
+
+
+def shared(keys: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The indices of keys that occur more than once, and the number of the group that each is in, from 1.
+
+    Groups follow each other; inside one the indices rise.
+    """
+    order = np.argsort(keys, kind="stable")
+    ranked = keys[order]
+    same = np.zeros(len(keys) + 1, dtype=bool)  # whether a key equals the one before it; the last has no next
+    same[1:-1] = ranked[1:] == ranked[:-1]
+    groups, often = np.cumsum(~same[:-1]), same[:-1] | same[1:]  # one number per distinct key
+    return order[often], groups[often]
+
+
+def near_in_size(first: NDArray[np.uint32], second: NDArray[np.uint32], least: float) -> NDArray[np.bool_]:
+    """Whether sets of these sizes can have the index: J ≤ smaller / larger, so a much longer text can't be near."""
+    fits: NDArray[np.bool_] = np.minimum(first, second) >= least * np.maximum(first, second)
+    return fits
+
+
+def estimates(first: Signatures, second: Signatures) -> NDArray[np.float64]:
+    """The share of equal values in each pair of rows: MinHash's estimate of the index."""
+    alike: NDArray[np.float64] = (first == second).mean(axis=1)
+    return alike
+
+
 def near_duplicates(
     signatures: Signatures, sizes: NDArray[np.uint32], text_of: Callable[[int], str], least: float
 ) -> Iterator[Pair]:
@@ -99,10 +133,8 @@ def _nearest(
     """The first candidate, best estimate first, whose true index is high enough."""
     if not len(candidates):
         return None
-    # J ≤ smaller / larger set, so a text much longer or shorter can't be near.
-    small, large = np.minimum(sizes[candidates], sizes[place]), np.maximum(sizes[candidates], sizes[place])
-    candidates = candidates[small >= least * large]
-    alike = (signatures[candidates] == signatures[place]).mean(axis=1)
+    candidates = candidates[near_in_size(sizes[candidates], sizes[place : place + 1], least)]
+    alike = estimates(signatures[candidates], signatures[place : place + 1])
     for n in np.argsort(-alike, kind="stable"):
         if alike[n] < least - SLACK:
             return None
@@ -116,16 +148,8 @@ def _shared_bands(signatures: Signatures) -> dict[int, list[int]]:
     groups: defaultdict[int, list[int]] = defaultdict(list)
     first = 0
     for band in range(BANDS):
-        keys = np.zeros(len(signatures), dtype=np.uint64)
-        for column in range(band * ROWS, (band + 1) * ROWS):
-            keys = (keys ^ signatures[:, column]) * _PRIME
-            keys ^= keys >> np.uint64(31)
-        order = np.argsort(keys, kind="stable")
-        ranked = keys[order]
-        same = np.zeros(len(keys) + 1, dtype=bool)  # whether a key equals the one before it; the last has no next
-        same[1:-1] = ranked[1:] == ranked[:-1]
-        number, shared = np.cumsum(~same[:-1]), same[:-1] | same[1:]  # one number per distinct key
-        for place, group in zip(order[shared].tolist(), (number[shared] + first).tolist(), strict=True):
+        places, numbers = shared(band_keys(signatures, band))
+        for place, group in zip(places.tolist(), (numbers + first).tolist(), strict=True):
             groups[place].append(group)
-        first += int(number[-1]) if len(number) else 0
+        first += len(signatures)
     return groups

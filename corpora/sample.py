@@ -5,9 +5,9 @@ of rows.
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from corpora.schema import CorpusError, Samples
 
@@ -25,7 +25,49 @@ def length_band(characters: int) -> str:
     return next(name for limit, name in LENGTHS if characters < limit)
 
 
-def draw(members: Sequence[Member], samples: Samples) -> tuple[set[str], set[str]]:
+class Stratum(NamedTuple):
+    """How many members it has, and those that a sample takes first: (sha256 of seed and id, id), sorted."""
+
+    size: int
+    first: list[tuple[bytes, str]]
+
+
+Strata = dict[tuple[str, ...], Stratum]
+
+
+def member(row: Mapping[str, Any], samples: Samples) -> Member:
+    """A row by the fields that `samples` is stratified by."""
+    return Member(
+        row["id"], tuple(length_band(row["characters"]) if b == "length" else str(row[b]) for b in samples.by)
+    )
+
+
+def gather(members: Iterable[Member], samples: Samples) -> Strata:
+    """The strata of these members, in memory only as far as they may be drawn."""
+    wanted = samples.validation + samples.test
+    sizes: Counter[tuple[str, ...]] = Counter()
+    first: defaultdict[tuple[str, ...], list[tuple[bytes, str]]] = defaultdict(list)
+    for identity, stratum in members:
+        sizes[stratum] += 1
+        own = first[stratum]
+        own.append((hashlib.sha256(f"{samples.seed}:{identity}".encode()).digest(), identity))
+        if len(own) > 2 * wanted + 100:
+            own[:] = sorted(own)[:wanted]
+    return {name: Stratum(size, sorted(first[name])[:wanted]) for name, size in sizes.items()}
+
+
+def joined(parts: Iterable[Strata], samples: Samples) -> Strata:
+    """What `gather` gives of all members of these parts."""
+    together: Strata = {}
+    for strata in parts:
+        for name, stratum in strata.items():
+            before = together.get(name, Stratum(0, []))
+            first = sorted(before.first + stratum.first)[: samples.validation + samples.test]
+            together[name] = Stratum(before.size + stratum.size, first)
+    return together
+
+
+def draw(strata: Strata, samples: Samples) -> tuple[set[str], set[str]]:
     """The ids of the validation and of the test sample.
 
     Each stratum's members are put in the order of sha256(seed, id); validation takes the first, test the next.
@@ -33,24 +75,18 @@ def draw(members: Sequence[Member], samples: Samples) -> tuple[set[str], set[str
     Raises:
         CorpusError: the corpus has fewer rows than both samples need.
     """
-    wanted = samples.validation + samples.test
-    if wanted > len(members):
+    wanted, rows = samples.validation + samples.test, sum(s.size for s in strata.values())
+    if wanted > rows:
         raise CorpusError(
-            f"the corpus has {len(members)} rows, the samples ask for {samples.validation} + {samples.test}; "
-            "ask for fewer"
+            f"the corpus has {rows} rows, the samples ask for {samples.validation} + {samples.test}; ask for fewer"
         )
-    strata: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
-    for member in members:
-        strata[member.stratum].append(member.id)
     names = sorted(strata)
-    for name in names:
-        strata[name].sort(key=lambda identity: hashlib.sha256(f"{samples.seed}:{identity}".encode()).digest())
-    sizes = [len(strata[name]) for name in names]
+    ids = [[identity for _, identity in strata[name].first] for name in names]
     # Both samples together first: a stratum that is used up by one has then still given the other its part.
-    together = allocate(sizes, wanted, samples.allocation)
+    together = allocate([strata[name].size for name in names], wanted, samples.allocation)
     first = allocate(together, samples.validation, "proportional")
-    validation = {i for name, n in zip(names, first, strict=True) for i in strata[name][:n]}
-    test = {i for name, n, both in zip(names, first, together, strict=True) for i in strata[name][n:both]}
+    validation = {i for own, n in zip(ids, first, strict=True) for i in own[:n]}
+    test = {i for own, n, both in zip(ids, first, together, strict=True) for i in own[n:both]}
     return validation, test
 
 

@@ -6,21 +6,23 @@ import hashlib
 import json
 import platform
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
 from corpora.recipe import Loaded
 from corpora.schema import CorpusManifest, Dropped, SourceSummary
-from dataset_builder.release import canonical, file_digest
+from dataset_builder import jsonl
+from dataset_builder.release import file_digest
 
-GROUP = 10_000  # rows in memory at once
+GROUP = 10_000  # rows of a parquet file's group
 TOOLS = ("rensa", "py3langid", "phonenumbers", "pyarrow", "helmbench")
 CORPUS, VALIDATION, TEST, DROPPED = (
     "data/corpus.parquet",
@@ -28,7 +30,6 @@ CORPUS, VALIDATION, TEST, DROPPED = (
     "data/test.parquet",
     "dropped.parquet",
 )
-Drawn = tuple[list[dict[str, Any]], list[dict[str, Any]]]  # the rows of validation and test
 CARD = """---
 {front}---
 # {m.corpus}, {m.date}
@@ -54,7 +55,7 @@ It may hold what people wrote about harming themselves or others. Not for traini
 
 Changed: {changed}.
 """
-_DROPPED = pa.schema(
+DROPPED_COLUMNS = pa.schema(
     [
         (name, pa.int64() if name == "line" else pa.float64() if name == "jaccard" else pa.string())
         for name in Dropped._fields
@@ -70,6 +71,13 @@ class Finished(NamedTuple):
     dropped: dict[str, dict[str, int]]
     changed: dict[str, int]
     samples: tuple[set[str], set[str]]
+
+
+class Piece(NamedTuple):
+    """Rows that follow each other, as a table and as their canonical lines, which the corpus's hash is of."""
+
+    table: pa.Table
+    lines: bytes
 
 
 def is_corpus(folder: Path) -> bool:
@@ -91,33 +99,47 @@ def schema(kept: Iterable[str]) -> pa.Schema:
     return pa.schema([*own.items(), *((name, pa.string()) for name in kept)])
 
 
+def pieces(lines: Iterable[bytes], columns: pa.Schema) -> Iterator[Piece]:
+    """Canonical lines in pieces of `GROUP`."""
+    stream = iter(lines)
+    while own := list(islice(stream, GROUP)):
+        yield Piece(pa.Table.from_pylist([jsonl.loads(line) for line in own], schema=columns), b"".join(own))
+
+
+def dropped_table(dropped: Iterable[Dropped]) -> pa.Table:
+    return pa.Table.from_pylist([d._asdict() for d in dropped], schema=DROPPED_COLUMNS)
+
+
 def write_folder(
-    out: Path, finished: Finished, rows: Iterable[dict[str, Any]], dropped: list[Dropped], tell: Callable[[int], None]
+    out: Path, finished: Finished, rows: Iterable[Piece], dropped: Iterable[pa.Table], tell: Callable[[int], None]
 ) -> CorpusManifest:
-    """Writes everything into `out` and returns the manifest that now stands there."""
+    """Writes everything into `out` and returns the manifest that now stands there.
+
+    How `rows` and `dropped` are cut into pieces and tables shows in no byte.
+    """
     columns = schema(finished.loaded.recipe.kept)
     (out / "data").mkdir()
     corpus_hash, count, drawn = _write_rows(out, rows, columns, finished.samples, tell)
     files = [CORPUS, DROPPED, "README.md", "mapping.yaml"]
     if finished.loaded.recipe.samples:
         for name, own in zip((VALIDATION, TEST), drawn, strict=True):
-            pq.write_table(pa.Table.from_pylist(own, schema=columns), out / name, compression="zstd")
+            pq.write_table(own, out / name, compression="zstd")
         files += [VALIDATION, TEST]
-    pq.write_table(
-        pa.Table.from_pylist([d._asdict() for d in dropped], schema=_DROPPED), out / DROPPED, compression="zstd"
-    )
+    with pq.ParquetWriter(out / DROPPED, DROPPED_COLUMNS, compression="zstd") as writer:
+        for group in _groups(dropped):
+            writer.write_table(group)
     (out / "mapping.yaml").write_bytes(finished.loaded.path.read_bytes())
     if not all(s.redistributable for s in finished.sources):
         (out / ".gitignore").write_text("# Not redistributable, see README.md\n*\n", encoding="utf-8")
         files.append(".gitignore")
-    manifest = _manifest(finished, corpus_hash, count, drawn)
+    manifest = _manifest(finished, corpus_hash, count, (len(drawn[0]), len(drawn[1])))
     (out / "README.md").write_text(_card(manifest), encoding="utf-8")
     manifest = manifest.model_copy(update={"files": {name: file_digest(out / name) for name in sorted(files)}})
     (out / "MANIFEST.json").write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
 
 
-def _manifest(finished: Finished, corpus_hash: str, rows: int, drawn: Drawn) -> CorpusManifest:
+def _manifest(finished: Finished, corpus_hash: str, rows: int, drawn: tuple[int, int]) -> CorpusManifest:
     """All but the hashes of the files."""
     recipe = finished.loaded.recipe
     return CorpusManifest(
@@ -128,7 +150,7 @@ def _manifest(finished: Finished, corpus_hash: str, rows: int, drawn: Drawn) -> 
         recipe_sha256=finished.loaded.sha256,
         redistributable=all(s.redistributable for s in finished.sources),
         rows=rows,
-        samples={"validation": len(drawn[0]), "test": len(drawn[1])} if recipe.samples else {},
+        samples={"validation": drawn[0], "test": drawn[1]} if recipe.samples else {},
         sources=finished.sources,
         dropped=finished.dropped,
         changed=finished.changed,
@@ -142,26 +164,42 @@ def _manifest(finished: Finished, corpus_hash: str, rows: int, drawn: Drawn) -> 
 
 def _write_rows(
     out: Path,
-    rows: Iterable[dict[str, Any]],
+    rows: Iterable[Piece],
     columns: pa.Schema,
     samples: tuple[set[str], set[str]],
     tell: Callable[[int], None],
-) -> tuple[str, int, Drawn]:
+) -> tuple[str, int, tuple[pa.Table, pa.Table]]:
     """The rows' sha256 and number, and those of the two samples."""
     hasher, count = hashlib.sha256(), 0
-    drawn: Drawn = ([], [])
-    stream = iter(rows)
+    ids = [pa.array(sorted(own), pa.string()) for own in samples]
+    drawn: list[list[pa.Table]] = [[columns.empty_table()] for _ in ids]
+
+    def hashed() -> Iterator[pa.Table]:
+        for piece in rows:
+            hasher.update(piece.lines)
+            yield piece.table
+
     with pq.ParquetWriter(out / CORPUS, columns, compression="zstd") as writer:
-        while group := list(islice(stream, GROUP)):
-            for row in group:
-                hasher.update(canonical(row).encode() + b"\n")
-                for ids, own in zip(samples, drawn, strict=True):
-                    if row["id"] in ids:
-                        own.append(row)
-            writer.write_table(pa.Table.from_pylist(group, schema=columns))
-            count += len(group)
-            tell(count)
-    return hasher.hexdigest(), count, drawn
+        for group in _groups(hashed()):
+            for own, found in zip(ids, drawn, strict=True):
+                found.append(group.filter(pc.is_in(group["id"], own)))
+            writer.write_table(group)
+            tell(count := count + group.num_rows)
+    validation, test = (pa.concat_tables(found).combine_chunks() for found in drawn)
+    return hasher.hexdigest(), count, (validation, test)
+
+
+def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of `GROUP`, the last one shorter."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        waiting.append(table)
+        while sum(t.num_rows for t in waiting) >= GROUP:
+            whole = pa.concat_tables(waiting)
+            yield whole.slice(0, GROUP).combine_chunks()
+            waiting = [whole.slice(GROUP)]
+    if any(t.num_rows for t in waiting):
+        yield pa.concat_tables(waiting).combine_chunks()
 
 
 def _card(manifest: CorpusManifest) -> str:

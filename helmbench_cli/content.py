@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from corpora.schema import CorpusManifest
 from dataset_builder.prompts import CONTENT
 from helmbench_cli import common
 from helmbench_cli.common import Dataset, Json, Quiet, figures, say
@@ -249,20 +250,40 @@ def corpus(
     jobs: Annotated[
         int, typer.Option(metavar="N", show_default="one per core, at most 8", help="Processes that clean.")
     ] = min(8, os.cpu_count() or 1),
+    shards: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="For millions: work in parts, kept here until the end, so that a killed run goes on. They hold what "
+            "people wrote, some of it unmasked. Needs the extra datatrove; the corpus is the same.",
+        ),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Clean messages of your own into a dated, hashed corpus folder (docs/corpora.md).
 
     Example: helmbench corpus mapping.yaml --out corpus
     """
-    from corpora.build import build as build_corpus
-    from corpora.build import summary
+    from corpora import build
 
     started = time.perf_counter()
     with refusing():
         with _bar(quiet) as tell:
-            manifest = build_corpus(mapping, out, max(1, jobs), tell)
-        say(summary(out, manifest, time.perf_counter() - started), quiet)
+            if shards:
+                manifest = _sharded()(mapping, out, shards, max(1, jobs), tell)
+            else:
+                manifest = build.build(mapping, out, max(1, jobs), tell)
+        say(build.summary(out, manifest, time.perf_counter() - started), quiet)
+
+
+def _sharded() -> Callable[[Path, Path, Path, int, Callable[[str, int], None]], CorpusManifest]:
+    try:
+        from corpora.sharded.local import build
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "datatrove":
+            raise
+        raise typer.BadParameter("needs datatrove; pip install '.[datatrove]'", param_hint="--shards") from None
+    return build
 
 
 @contextmanager

@@ -100,6 +100,12 @@ def test_every_document_is_kept_or_dropped_for_a_reason(home: Path) -> None:
     assert kept[5]["messages"][1] == {"role": "assistant", "content": "turn number 1 of a long talk"}
 
 
+def test_what_was_dropped_stands_in_the_order_of_reading(home: Path) -> None:
+    """Source after source, line after line, whatever step a document was dropped at."""
+    build(home / "mapping.yaml", home / "out")
+    assert [d["line"] for d in rows(home / "out", "dropped.parquet")] == [2, 3, 4, 5, 7]
+
+
 def test_licences_decide_who_may_see_it(home: Path) -> None:
     """One non-commercial source makes the folder not redistributable, and the folder says so, row by row and to git."""
     manifest = build(home / "mapping.yaml", home / "out")

@@ -9,7 +9,7 @@ import pytest
 
 from corpora import dedupe
 from corpora.dedupe import grams, jaccard, near_duplicates, sign
-from corpora.sample import Member, allocate, draw
+from corpora.sample import Member, allocate, draw, gather, joined
 from corpora.schema import CorpusError, Samples
 
 PAGE = (
@@ -150,7 +150,7 @@ def members(n: int) -> list[Member]:
 def test_samples_are_disjoint_stratified_and_of_the_asked_size() -> None:
     """Three in four rows are of stratum a, in each sample."""
     samples = Samples(validation=20, test=40, seed=1)
-    validation, test = draw(members(400), samples)
+    validation, test = draw(gather(members(400), samples), samples)
     assert (len(validation), len(test), validation & test) == (20, 40, set())
     strata = dict(members(400))
     assert [sum(strata[i] == ("a",) for i in own) for own in (validation, test)] == [15, 30]
@@ -159,11 +159,23 @@ def test_samples_are_disjoint_stratified_and_of_the_asked_size() -> None:
 def test_a_sample_depends_on_the_seed_and_not_on_the_order() -> None:
     """Rows in reverse give the same sample, another seed another one."""
     samples = Samples(validation=20, test=40, seed=1)
-    assert draw(members(400), samples) == draw(members(400)[::-1], samples)
-    assert draw(members(400), samples) != draw(members(400), samples.model_copy(update={"seed": 2}))
+    other = samples.model_copy(update={"seed": 2})
+    drawn = draw(gather(members(400), samples), samples)
+    assert drawn == draw(gather(members(400)[::-1], samples), samples)
+    assert drawn != draw(gather(members(400), other), other)
+
+
+def test_a_sample_of_parts_is_the_sample_of_the_whole() -> None:
+    """Strata gathered from 400 rows in parts of 1, 30 and 369, of which most can't be drawn."""
+    samples = Samples(validation=5, test=7, seed=1)
+    parts = [members(400)[:1], members(400)[1:31], members(400)[31:]]
+    whole = gather(members(400), samples)
+    assert joined((gather(part, samples) for part in parts), samples) == whole
+    assert max(len(stratum.first) for stratum in whole.values()) == 12
 
 
 def test_a_sample_larger_than_the_corpus_is_an_error() -> None:
     """A smaller one in silence would be another sample than was asked."""
+    too_many = Samples(validation=20, test=40, seed=1)
     with pytest.raises(CorpusError, match=r"the corpus has 50 rows, the samples ask for 20 \+ 40; ask for fewer"):
-        draw(members(50), Samples(validation=20, test=40, seed=1))
+        draw(gather(members(50), too_many), too_many)

@@ -153,13 +153,7 @@ def plant(path: Path, size: int) -> dict[str, int]:
     return counts
 
 
-def library(folder: Path, jobs: int) -> dict[str, Any]:
-    """One corpus, and which kinds of message it dropped as duplicates."""
-    import pyarrow.parquet as pq
-
-    from corpora.build import build
-
-    size = len(_texts(folder))
+def write_mapping(folder: Path, size: int) -> None:
     (folder / "mapping.yaml").write_text(
         "name: planted\ndate: 2026-11-01\nsources:\n  - name: made\n    path: made.jsonl\n    licence: "
         "cc0-1.0\n    fields: {text: text, keep: [kind]}\n"
@@ -167,6 +161,15 @@ def library(folder: Path, jobs: int) -> dict[str, Any]:
         f"samples: {{validation: {min(206, size // 50)}, test: {min(2046, size // 5)}, seed: 1, by: [length]}}\n",
         encoding="utf-8",
     )
+
+
+def library(folder: Path, jobs: int) -> dict[str, Any]:
+    """One corpus, and which kinds of message it dropped as duplicates."""
+    import pyarrow.parquet as pq
+
+    from corpora.build import build
+
+    write_mapping(folder, len(_texts(folder)))
     build(folder / "mapping.yaml", folder / "out", jobs)
     drops = pq.read_table(folder / "out" / "dropped.parquet").to_pylist()
     return {step: [d["line"] for d in drops if d["step"] == step] for step in {d["step"] for d in drops}}
