@@ -185,7 +185,7 @@ def score(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Judge a run's replies and score them: verdicts.jsonl, scorecard.json, summary.md, report.html.
+    """Judge a run's replies and score them: verdicts.jsonl, scorecard.json, summary.md, report.html, transcripts.html.
 
     Example: helmbench score runs/NAME --judge JUDGE-SNAPSHOT
     """
@@ -224,7 +224,7 @@ def report(
     dataset: Dataset = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write summary.md and report.html of a scored run anew, from the verdicts that stand there; nothing is judged.
+    """Write a scored run's summary.md, report.html and transcripts.html anew, from its verdicts; nothing is judged.
 
     Example: helmbench report runs/NAME --show-withheld --out private
     """

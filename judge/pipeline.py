@@ -20,7 +20,7 @@ from judge.llm.budget import Terms
 from judge.llm.errors import BudgetError
 from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
-from judge.report.page import SAMPLES, report
+from judge.report.page import TRANSCRIPTS, report
 from judge.report.summary import summary
 from judge.schema import Scorecard
 from judge.score import Scored, score
@@ -108,7 +108,8 @@ def judge_and_score(
 
 
 def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:
-    """Writes verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md and report.html into `out`; returns the summary.
+    """Writes verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md, report.html and
+    transcripts.html into `out`; returns the summary.
 
     `show_withheld`: harmful and unscored replies stand in the report too, which is then nobody else's to read.
     """
@@ -119,8 +120,7 @@ def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool 
     write_whole(out / SCORECARD, scored.scorecard.model_dump_json(indent=2) + "\n")
     text = summary(scored.scorecard)
     write_whole(out / "summary.md", text)
-    write_report(scored, run, release, out, show_withheld)
-    return f"{text}\nreport: {out / 'report.html'}"
+    return f"{text}\n{write_report(scored, run, release, out, show_withheld)}"
 
 
 def unanswered(card: Scorecard, opened: Opened) -> list[str]:
@@ -135,7 +135,8 @@ def unanswered(card: Scorecard, opened: Opened) -> list[str]:
 
 
 def report_again(opened: Opened, out: Path, show_withheld: bool = False) -> str:
-    """Writes summary.md and report.html of a scored run anew, from its scorecard and verdicts; returns the summary.
+    """Writes summary.md, report.html and transcripts.html of a scored run anew, from its scorecard and verdicts;
+    returns the summary.
 
     Raises:
         RunError: the run's home holds no scores, or another run's.
@@ -147,12 +148,11 @@ def report_again(opened: Opened, out: Path, show_withheld: bool = False) -> str:
         raise RunError(f"{home}: was scored on other replies, such as {min(unknown)}; score the run again")
     text = summary(scored.scorecard)
     write_whole(out / "summary.md", text)
-    write_report(scored, run, release, out, show_withheld)
-    return f"{text}\nreport: {out / 'report.html'}"
+    return f"{text}\n{write_report(scored, run, release, out, show_withheld)}"
 
 
-def write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool = False) -> None:
-    """Writes report.html, and beside it the samples that would make it too large."""
+def write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool = False) -> str:
+    """Writes report.html, and transcripts.html beside it; returns where they stand, in words."""
     samples = {**release.rows, **(release.messages if run.messages else {})}
     made = report(
         scored.scorecard,
@@ -163,10 +163,8 @@ def write_report(scored: Scored, run: Run, release: Release, out: Path, show_wit
         criteria=release.criteria,
     )
     write_whole(out / "report.html", made.page)
-    if made.samples is None:
-        (out / SAMPLES).unlink(missing_ok=True)  # an earlier report's; this page holds everything
-    else:
-        write_whole(out / SAMPLES, made.samples)
+    write_whole(out / TRANSCRIPTS, made.transcripts)
+    return f"report: {out / 'report.html'}\ntranscripts: {out / TRANSCRIPTS}"
 
 
 def _questions(opened: Opened, model: str, how: Questioning) -> Iterator[JudgeRequest]:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 from test_annotate import MARK, rows, write
-from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, browser
+from test_report_browser import browser
 
 from dataset_builder.release import Release
 from judge.people.annotate import page, restore

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import test_report_browser as report_page
+from browsers import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 from test_comparison import as_run, other_reply
 from test_report import HOSTILE, policy_reply, run
-from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 
 from dataset_builder.release import Release, open_release
 from judge.report.comparison import Said, page

@@ -1,132 +1,37 @@
 """The report in a real browser: headless Chromium, driven over WebDriver by the standard library.
 
-Skipped where there is no Chromium with its chromedriver. The accessibility check also needs axe-core, which isn't kept
-here: npm install --prefix DIR axe-core; HELMBENCH_AXE=DIR/node_modules/axe-core/axe.min.js python -m pytest
-tests/test_report_browser.py
+Skipped where there is no Chromium with its chromedriver; `browsers` says what the accessibility check needs.
 """
 
 from __future__ import annotations
 
 import base64
-import json
-import os
 import re
-import shutil
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.request import Request, urlopen
 
 import pytest
+from browsers import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, opened
 from test_first import people
 from test_report import HOSTILE, SMALL, Scored, ladder, plain_reply, policy_reply, run
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.report.page import SAMPLES
+from judge.report.page import PAGE_BYTES
 from judge.schema import Figure, FloorState, Pairing
 
-CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-)
-DRIVER = shutil.which("chromedriver")
-AXE = os.environ.get("HELMBENCH_AXE", "")
-VIEWS = {"light": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light"), "dark phone": (390, "dark")}
 OPEN = "document.querySelectorAll('details').forEach((d, n) => d.open = !d.matches('.failure') || n % 8 == 0)"
-RUN_AXE = (
-    "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(r => "
-    "done(r.violations.map(v => [v.impact, v.id, v.nodes[0].html])))"
-)
-# Nothing listens on port 9 of this machine: whatever the page might fetch fails, and is seen to.
-FLAGS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--proxy-server=127.0.0.1:9",
-    "--proxy-bypass-list=<-loopback>",
-]
 
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
 )
 
 
-class Browser(NamedTuple):
-    """One WebDriver session."""
-
-    url: str
-
-    def call(self, path: str, body: dict[str, Any] | None = None, method: str = "POST") -> Any:
-        request = Request(
-            self.url + path,
-            json.dumps(body or {}).encode() if method == "POST" else None,
-            {"Content-Type": "application/json"},
-            method=method,
-        )
-        with urlopen(request, timeout=120) as answer:
-            return json.load(answer)["value"]
-
-    def script(self, source: str) -> Any:
-        return self.call("/execute/sync", {"script": source, "args": []})
-
-    def later(self, source: str) -> Any:
-        """What the script hands to its last argument."""
-        return self.call("/execute/async", {"script": source, "args": []})
-
-    def devtools(self, command: str, **parameters: Any) -> Any:
-        return self.call("/goog/cdp/execute", {"cmd": command, "params": parameters})
-
-    def show(self, path: Path, view: str = "light") -> None:
-        width, scheme = VIEWS[view]
-        self.devtools(
-            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
-        )
-        self.devtools(
-            "Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": scheme}]
-        )
-        self.call("/url", {"url": path.as_uri()})
-
-    def choose(self, selector: str, path: Path) -> None:
-        element = self.call("/element", {"using": "css selector", "value": selector})
-        self.call(f"/element/{next(iter(element.values()))}/value", {"text": str(path)})
-
-    def console(self) -> list[str]:
-        return [entry["message"] for entry in self.call("/se/log", {"type": "browser"})]
-
-    def requested(self) -> set[str]:
-        """Every address that was asked for since the last call."""
-        events = [json.loads(entry["message"])["message"] for entry in self.call("/se/log", {"type": "performance"})]
-        return {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """One browser for all tests; what it logged before a test is thrown away by `console` and `requested`."""
-    assert CHROMIUM
-    assert DRIVER
-    profile = tmp_path_factory.mktemp("profile")
-    with subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as driver:
-        try:
-            assert driver.stdout
-            port = next(
-                line.split("port ")[-1].strip(" .\n") for line in driver.stdout if "started successfully" in line
-            )
-            root = Browser(f"http://127.0.0.1:{port}")
-            options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={profile}"]}
-            wanted = {
-                "browserName": "chrome",
-                "goog:chromeOptions": options,
-                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
-            }
-            session = root.call("/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
-            one = Browser(f"{root.url}/session/{session}")
-            yield one
-            one.call("", method="DELETE")
-        finally:
-            driver.terminate()
+    with opened(tmp_path_factory.mktemp("profile")) as one:
+        yield one
 
 
 def everything(release: Release, said: Callable[[Row], str] = plain_reply) -> Scored:
@@ -144,19 +49,8 @@ def everything(release: Release, said: Callable[[Row], str] = plain_reply) -> Sc
 
 
 def written(folder: Path, scored: Scored, page_bytes: int = SMALL) -> Path:
-    made = scored.report("all", page_bytes)
-    (folder / "report.html").write_text(made.page, encoding="utf-8")
-    if made.samples:
-        (folder / SAMPLES).write_text(made.samples, encoding="utf-8")
+    (folder / "report.html").write_text(scored.report("all", page_bytes).page, encoding="utf-8")
     return folder / "report.html"
-
-
-def until(ready: Callable[[], bool]) -> None:
-    """Waits for the page; a file is read in its own time."""
-    deadline = time.monotonic() + 20
-    while not ready():
-        assert time.monotonic() < deadline, "the page didn't answer in 20 seconds"
-        time.sleep(0.05)
 
 
 def count(browser: Browser) -> list[int]:
@@ -167,17 +61,12 @@ def count(browser: Browser) -> list[int]:
 
 @pytest.mark.parametrize("said", [plain_reply, lambda _: HOSTILE], ids=["plain", "hostile"])
 def test_page_is_quiet(browser: Browser, release: Release, tmp_path: Path, said: Callable[[Row], str]) -> None:
-    """No console message, no policy violation, and no request but for the page itself; everything opens, the file
-    beside it too.
-    """
+    """No console message, no policy violation, and no request but for the page itself; everything opens."""
     path = written(tmp_path, everything(release, said))
     browser.console()
     browser.requested()
     browser.show(path)
     browser.script(OPEN)
-    before = count(browser)
-    browser.choose("#samples input", tmp_path / SAMPLES)
-    until(lambda: count(browser) > before)
     browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.console() == []
     assert {url for url in browser.requested() if not url.startswith("data:,")} == {path.as_uri()}
@@ -186,38 +75,10 @@ def test_page_is_quiet(browser: Browser, release: Release, tmp_path: Path, said:
     assert browser.script("return document.getElementById('failures').dataset.filter") == "ready"
 
 
-def test_file_beside_the_page_reads_like_the_page(browser: Browser, release: Release, tmp_path: Path) -> None:
-    """Entries from report.samples.json are, element for element, what a page that holds everything shows."""
-    scored = run(release, lambda row: "" if row.id.endswith("U1") else HOSTILE)
-    entries = """
-        const clean = e => {
-            const c = e.cloneNode(true); c.open = false; c.hidden = false;
-            c.querySelectorAll('[data-behavior]').forEach(
-                li => Object.keys(li.dataset).forEach(k => delete li.dataset[k]));
-            c.querySelectorAll('.system').forEach(s => s.remove());
-            return c.outerHTML.replace(/>\\s+</g, '><').replace(/ (open|hidden)=""/g, ''); };
-        document.querySelectorAll('.failure').forEach(e => e.open = true);
-        const all = () => Object.fromEntries([...document.querySelectorAll('.failure')].map(e => [e.id, clean(e)]));
-        return new Promise(done => setTimeout(() => done(all()), 300));
-    """
-    (tmp_path / "whole").mkdir()
-    browser.show(written(tmp_path / "whole", scored, 9_000_000))
-    whole = browser.script(entries)
-    browser.show(written(tmp_path, scored))
-    before = count(browser)
-    browser.choose("#samples input", tmp_path / SAMPLES)
-    until(lambda: count(browser) > before)
-    assert before[1] < count(browser)[1] == len(whole)
-    assert browser.script(entries) == whole
-    assert browser.script("return document.querySelectorAll('#samples input, [data-anchor]').length") == 0
-
-
-def test_filter_reaches_the_file_beside_the_page(browser: Browser, release: Release, tmp_path: Path) -> None:
-    """Words and choices find entries that were loaded as they find those of the page."""
+def test_filter_finds_entries_by_choices_and_words(browser: Browser, release: Release, tmp_path: Path) -> None:
+    """As many as have a verdict of the chosen behavior that failed, and none for words that nobody said."""
     scored = run(release, policy_reply)
-    browser.show(written(tmp_path, scored))
-    browser.choose("#samples input", tmp_path / SAMPLES)
-    until(lambda: count(browser)[0] > 0 and browser.script("return document.querySelector('#samples input') === null"))
+    browser.show(written(tmp_path, scored, PAGE_BYTES))
     browser.script(
         "const f = document.getElementById('filter'); f.elements.behavior.value = 'P3-B1'; "
         "f.dispatchEvent(new Event('input'))"
@@ -232,13 +93,9 @@ def test_filter_reaches_the_file_beside_the_page(browser: Browser, release: Rele
 
 
 def test_the_switch_shows_passing_replies(browser: Browser, release: Release, tmp_path: Path) -> None:
-    """Failures alone are shown until all are asked for; a filter then finds passing findings too, from the file beside
-    the page as well.
-    """
+    """Failures alone are shown until all are asked for; a filter then finds passing findings too."""
     scored = run(release, policy_reply)
-    browser.show(written(tmp_path, scored))
-    browser.choose("#samples input", tmp_path / SAMPLES)
-    until(lambda: bool(browser.script("return document.querySelector('#samples input') === null")))
+    browser.show(written(tmp_path, scored, PAGE_BYTES))
     failed = {(v.id, v.repeat) for v in scored.verdicts if v.label == "FAIL" or v.incident}
     everything = {(v.id, v.repeat) for v in scored.verdicts}
     assert count(browser) == [len(failed), len(everything)]
@@ -312,25 +169,6 @@ def test_a_phone_hides_no_column(browser: Browser, release: Release, tmp_path: P
     assert lost[1:] == [[], [], []]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["{", "[]", '{"format": "helmbench-report-samples-1", "hash": "of another run", "entries": []}'],
-    ids=["broken", "other", "another run"],
-)
-def test_wrong_file_changes_nothing(browser: Browser, release: Release, tmp_path: Path, text: str) -> None:
-    """A file that isn't this page's own is named as such, and the list stays as it was."""
-    browser.show(written(tmp_path, run(release)))
-    before = count(browser)
-    (tmp_path / "other.json").write_text(text, encoding="utf-8")
-    browser.choose("#samples input", tmp_path / "other.json")
-    until(
-        lambda: str(browser.script("return document.querySelector('#samples [role=status]').textContent")).startswith(
-            "That file"
-        )
-    )
-    assert count(browser) == before
-
-
 @pytest.mark.parametrize("view", VIEWS)
 def test_nothing_runs_off_the_page(browser: Browser, release: Release, tmp_path: Path, view: str) -> None:
     """With everything open, the page never scrolls sideways; wide tables do so within themselves."""
@@ -342,11 +180,8 @@ def test_nothing_runs_off_the_page(browser: Browser, release: Release, tmp_path:
 @pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_serious(browser: Browser, release: Release, tmp_path: Path, view: str) -> None:
-    """No serious or critical issue with everything open, entries from the file beside the page among it."""
-    path = written(tmp_path, everything(release))
-    browser.show(path, view)
-    browser.choose("#samples input", tmp_path / SAMPLES)
-    until(lambda: bool(browser.script("return document.querySelector('#samples input') === null")))
+    """No serious or critical issue with everything open."""
+    browser.show(written(tmp_path, everything(release)), view)
     browser.script(OPEN)
     browser.script(Path(AXE).read_text(encoding="utf-8"))
     assert [found for found in browser.later(RUN_AXE) if found[0] in ("serious", "critical")] == []

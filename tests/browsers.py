@@ -1,0 +1,121 @@
+"""A real browser for tests and benchmarks: headless Chromium, driven over WebDriver by the standard library.
+
+There may be none: then `CHROMIUM` or `DRIVER` is None. The accessibility check also needs axe-core, which isn't kept
+here: npm install --prefix DIR axe-core; HELMBENCH_AXE=DIR/node_modules/axe-core/axe.min.js pytest -k browser
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.request import Request, urlopen
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
+DRIVER = shutil.which("chromedriver")
+AXE = os.environ.get("HELMBENCH_AXE", "")
+VIEWS = {"light": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light"), "dark phone": (390, "dark")}
+RUN_AXE = (
+    "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(r => "
+    "done(r.violations.map(v => [v.impact, v.id, v.nodes[0].html])))"
+)
+# Nothing listens on port 9 of this machine: whatever the page might fetch fails, and is seen to.
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--proxy-server=127.0.0.1:9",
+    "--proxy-bypass-list=<-loopback>",
+]
+
+
+class Browser(NamedTuple):
+    """One WebDriver session. `driver`: the process that all of the browser's descend from."""
+
+    url: str
+    driver: int
+
+    def call(self, path: str, body: dict[str, Any] | None = None, method: str = "POST") -> Any:
+        request = Request(
+            self.url + path,
+            json.dumps(body or {}).encode() if method == "POST" else None,
+            {"Content-Type": "application/json"},
+            method=method,
+        )
+        with urlopen(request, timeout=120) as answer:
+            return json.load(answer)["value"]
+
+    def script(self, source: str) -> Any:
+        return self.call("/execute/sync", {"script": source, "args": []})
+
+    def later(self, source: str) -> Any:
+        """What the script hands to its last argument."""
+        return self.call("/execute/async", {"script": source, "args": []})
+
+    def devtools(self, command: str, **parameters: Any) -> Any:
+        return self.call("/goog/cdp/execute", {"cmd": command, "params": parameters})
+
+    def show(self, path: Path, view: str = "light") -> None:
+        width, scheme = VIEWS[view]
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500
+        )
+        self.devtools(
+            "Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": scheme}]
+        )
+        self.call("/url", {"url": path.as_uri()})
+
+    def choose(self, selector: str, path: Path) -> None:
+        element = self.call("/element", {"using": "css selector", "value": selector})
+        self.call(f"/element/{next(iter(element.values()))}/value", {"text": str(path)})
+
+    def console(self) -> list[str]:
+        return [entry["message"] for entry in self.call("/se/log", {"type": "browser"})]
+
+    def requested(self) -> set[str]:
+        """Every address that was asked for since the last call."""
+        events = [json.loads(entry["message"])["message"] for entry in self.call("/se/log", {"type": "performance"})]
+        return {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
+
+
+@contextmanager
+def opened(profile: Path) -> Iterator[Browser]:
+    """A browser with a profile of its own, and all that it says and asks for in its logs."""
+    assert CHROMIUM
+    assert DRIVER
+    with subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as driver:
+        try:
+            assert driver.stdout
+            port = next(
+                line.split("port ")[-1].strip(" .\n") for line in driver.stdout if "started successfully" in line
+            )
+            root = Browser(f"http://127.0.0.1:{port}", driver.pid)
+            options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={profile}"]}
+            wanted = {
+                "browserName": "chrome",
+                "goog:chromeOptions": options,
+                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+            }
+            session = root.call("/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+            one = Browser(f"{root.url}/session/{session}", driver.pid)
+            yield one
+            one.call("", method="DELETE")
+        finally:
+            driver.terminate()
+
+
+def until(ready: Callable[[], bool]) -> None:
+    """Waits for the page; a file is read in its own time."""
+    deadline = time.monotonic() + 20
+    while not ready():
+        assert time.monotonic() < deadline, "the page didn't answer in 20 seconds"
+        time.sleep(0.05)
