@@ -85,6 +85,7 @@ NAMES: dict[str, Any] = {
     "by_rule": first.BY_RULE,
     "sides": SIDES,
     "geometry": scatter,
+    "transcripts_file": TRANSCRIPTS,
 }
 
 
@@ -173,7 +174,6 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
         "measured": wording.measured_criteria(judge),
         "share_read": wording.share_read(judge),
         "titles": COLUMNS,
-        "transcripts_file": TRANSCRIPTS,
         "style": Markup(read_template("report.css")),
         "script": Markup(script),
         "script_hash": script_hash(script),

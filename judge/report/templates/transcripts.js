@@ -292,13 +292,13 @@
     const span = (name, children) => make("span", { class: name }, children);
     const summary = make("summary", {}, [span("what", [what]), span("where", [parts.join(", ")]), span("opening", [make("bdi", {}, [opening])])]);
     const made = make("details", { class: "failure" + (types(e).some(t => t.failed) ? "" : " passed"), "data-anchor": anchor(e) }, [summary]);
-    made.addEventListener("toggle", () => { if (made.open) fill(made, e).catch(tell); });
+    let filled;
+    made.fill = () => filled || (filled = fill(made, e));
+    made.addEventListener("toggle", () => { if (made.open) made.fill().catch(tell); });
     return made;
   }
 
   async function fill(element, e) {
-    if (element.dataset.filled) return;
-    element.dataset.filled = "yes";
     const s = data.sample[e], parts = [facts(e)];
     if (data.system[s]) parts.push(folded("system", "System prompt", await text(data.system[s])));
     const evidence = [];
@@ -402,6 +402,7 @@
     const ready = await seek(sought, ticket).finally(() => clearTimeout(slow));
     if (!ready) return false;
     progress.hidden = true;
+    await breathe();
     const worded = fits(sought);
     await breathe();
     filter(worded);
@@ -417,7 +418,7 @@
     if (ticket !== latest) return false;
     list.replaceChildren(...lines);
     draw_pages(pages);
-    count.textContent = grouped(found.length) + " of " + grouped(data.sample.length) + (data.sample.length === 1 ? " reply" : " replies");
+    count.textContent = grouped(found.length) + " of " + grouped(data.sample.length) + (data.sample.length === 1 ? " reply" : " replies") + (asked.words && ", words: " + asked.words);
     by("results-title").textContent = found.length ? "Replies " + grouped(first + 1) + " to " + grouped(first + lines.length) : "No reply fits";
     by("chosen").textContent = asked.values.size ? Array.from(asked.values, ([f, code]) => f.title.toLowerCase() + ": " + f.values[code][1]).join("; ") : "none chosen";
     by("unfold").hidden = !lines.length;
@@ -433,7 +434,8 @@
 
   // The reply that an address names: on the page that is shown, or else where it stands among all of them.
   async function reveal(name) {
-    const there = () => Array.from(list.children).find(one => one.dataset.anchor === name); // no id: a browser would go there by itself, and take the focus away
+    // Lines have no id: a browser would go to one by itself, and take the focus away.
+    const there = () => Array.from(list.children).find(line => line.dataset.anchor === name);
     if (!there()) {
       const e = data.sample.findIndex((_, n) => anchor(n) === name);
       if (e < 0) { count.textContent = "This file holds no reply of that address."; return; }
@@ -442,8 +444,10 @@
       asked.page = Math.floor(e / PAGE) + 1;
       if (!await show()) return;
     }
-    there().open = true;
-    go_to(there().firstChild);
+    const one = there();
+    one.open = true;
+    await one.fill(); // what isn't there yet has no height
+    go_to(one.firstChild);
   }
 
   function address() {
