@@ -39,7 +39,7 @@
     const parts = [];
     for (let part = await reader.read(); !part.done; part = await reader.read()) parts.push(part.value);
     const size = parts.reduce((sum, part) => sum + part.length, 0);
-    if (name.startsWith("texts-") && size <= room) {
+    if (name.startsWith("texts-") && size <= room && !inflated.has(name)) {
       room -= size;
       inflated.set(name, parts);
     }
@@ -202,10 +202,10 @@
   let found = [], latest = 0;
 
   function filter(worded) {
-    const lacks = { true: new Uint32Array(data.ids.length), false: new Uint32Array(head.types.length) };
+    const samples = new Uint32Array(data.ids.length), verdicts = new Uint32Array(head.types.length); // a bit for each choice against it
     const counts = facets.map(f => new Uint32Array(f.values.length)), last = facets.map(f => new Int32Array(f.values.length).fill(-1));
     asked.values.forEach((code, facet) => {
-      const marks = lacks[facet.of_sample], bit = 1 << facets.indexOf(facet);
+      const marks = facet.of_sample ? samples : verdicts, bit = 1 << facets.indexOf(facet);
       facet.codes.forEach((own, n) => { if (own !== code) marks[n] |= bit; });
     });
     found = [];
@@ -214,7 +214,7 @@
       const s = data.sample[e];
       let whole = false;
       for (let n = data.judged[e]; n < data.judged[e + 1]; n++) {
-        const type = data.findings[n], lack = lacks.true[s] | lacks.false[type];
+        const type = data.findings[n], lack = samples[s] | verdicts[type];
         if (lack & (lack - 1)) continue; // two choices or more are against it
         whole = whole || lack === 0;
         for (let f = 0; f < facets.length; f++) {
@@ -320,7 +320,7 @@
     parts.push(make("ul", { class: "findings" }, own.map((t, v) => finding(t, evidence[v]))));
     parts.push(make("p", { class: "facts" }, [make("a", { href: "#" + encodeURIComponent(anchor(e)) }, ["Link to this reply"])]));
     element.append(...parts);
-    light();
+    light(element.querySelectorAll(".turn .quote, q"));
   }
 
   function facts(e) {
@@ -375,17 +375,20 @@
     return make("li", {}, [make("b", {}, [type.label]), " " + type.where, details]);
   }
 
-  // The words that were searched, where the browser can colour them without touching the text.
-  function light() {
-    if (!window.Highlight || !CSS.highlights) return;
-    const ranges = [], sought = terms().map(term => new RegExp(pattern(term).source, "giu"));
-    list.querySelectorAll(".opening, .turn .quote, q").forEach(place => {
+  const lit = window.Highlight && CSS.highlights ? new Highlight() : null;
+  if (lit) CSS.highlights.set("words", lit);
+
+  // Colours the words that were searched, where the browser can do so without touching the text.
+  function light(places) {
+    const sought = lit ? terms().map(term => new RegExp(pattern(term).source, "giu")) : [];
+    for (const place of sought.length ? places : []) {
       const walker = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
       for (let node = walker.nextNode(); node; node = walker.nextNode()) {
-        for (const one of sought) for (const match of node.data.matchAll(one)) ranges.push(new StaticRange({ startContainer: node, startOffset: match.index, endContainer: node, endOffset: match.index + match[0].length }));
+        for (const one of sought) for (const match of node.data.matchAll(one)) {
+          lit.add(new StaticRange({ startContainer: node, startOffset: match.index, endContainer: node, endOffset: match.index + match[0].length }));
+        }
       }
-    });
-    CSS.highlights.set("words", new Highlight(...ranges));
+    }
   }
 
   function draw_pages(pages) {
@@ -402,11 +405,12 @@
     const ready = await seek(sought, ticket).finally(() => clearTimeout(slow));
     if (!ready) return false;
     progress.hidden = true;
-    await breathe();
-    const worded = fits(sought);
-    await breathe();
-    filter(worded);
-    await breathe();
+    let worded;
+    for (const step of [() => { worded = fits(sought); }, () => filter(worded)]) {
+      await breathe();
+      if (ticket !== latest) return false;
+      step();
+    }
     return draw(ticket);
   }
 
@@ -423,7 +427,8 @@
     by("chosen").textContent = asked.values.size ? Array.from(asked.values, ([f, code]) => f.title.toLowerCase() + ": " + f.values[code][1]).join("; ") : "none chosen";
     by("unfold").hidden = !lines.length;
     by("unfold").textContent = OPEN;
-    light();
+    if (lit) lit.clear();
+    light(list.querySelectorAll(".opening"));
     return true;
   }
 
