@@ -3,11 +3,11 @@
 Usage: python tests/benchmarks/transcripts.py [--entries 100000] [--plain 5000] [--keep FOLDER]. Needs a built dataset,
 and Chromium with its chromedriver for the second half; without one, that is said and only writing is measured.
 
-Rows are the real ones of the full tier, repeated as often as is needed; replies are 40 to 260 words drawn by how often
-the messages have them, so that they pack worse than a model's would. Verdicts have every label and a quote each.
-`transcripts` is the page that `helmbench score` writes. `plain` is one list of the same replies with nothing packed,
-paged or sliced: what the report would be if it held all of them. It is made of `--plain` replies, since a browser
-doesn't live through a hundred thousand; the page itself is opened at that size too.
+Rows are the real ones of the full tier, repeated as often as is needed; replies are 40 to 260 words of the criteria,
+drawn by how often these have them and in no order, so that little in them packs well. Verdicts have every label and a
+quote each. `transcripts` is the page that `helmbench score` writes. `plain` is one list of the same replies with no
+packing, pages or slices: what the report would be if it held all of them. It is made of `--plain` replies, a size at
+which it still answers; the page itself is opened at that size too.
 
 Writing: a process of its own from replies and verdicts in memory to the file; "before" is what these take by
 themselves. Opening, from disk and with nothing cached: the first paint, and when the list can be used; then a choice in
@@ -94,7 +94,8 @@ def synthetic(release: Release, entries: int) -> tuple[list[Reply], list[Verdict
     """Replies to the release's rows, and their verdicts."""
     draw = random.Random(0)
     rows = sorted(release.rows.values(), key=lambda r: draw.random())  # few of them are of all kinds too
-    words = Counter(w for r in rows for m in r.messages if m.role == "user" for w in (m.content or "").split())
+    prose = [c.text for c in release.criteria.values()] + [t for p in release.protocols.values() for t in p.levels]
+    words = Counter(w for text in prose for w in text.split() if w.isalpha())
     known, often = list(words), list(words.values())
     replies: list[Reply] = []
     verdicts: list[Verdict] = []
