@@ -6,24 +6,26 @@ import ctypes
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
 
 
-def write_whole(path: Path, text: str, private: bool = False, mode: int | None = None) -> None:
+def write_whole(path: Path, text: str | Iterable[str], private: bool = False, mode: int | None = None) -> None:
     """Writes beside `path` and moves the finished file into place, so that an earlier one is never left half replaced.
 
-    `private`: nobody but its owner may read it, from the first byte on. `mode`: the finished file's permissions.
+    `text`: whole, or piece by piece where it is large. `private`: nobody but its owner may read it, from the first byte
+    on. `mode`: the finished file's permissions.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = path.with_name(f".{path.name}-{os.getpid()}")
     if private:
         staged.unlink(missing_ok=True)  # one that a killed process of this number left would keep its own mode
         staged.touch(mode=0o600)
-    staged.write_text(text, encoding="utf-8", newline="")  # the lines' own ends, on every system
+    with staged.open("w", encoding="utf-8", newline="") as file:  # the lines' own ends, on every system
+        file.writelines([text] if isinstance(text, str) else text)
     if mode is not None:
         staged.chmod(mode)
     staged.replace(path)

@@ -207,7 +207,7 @@ def score(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Judge a run's replies and score them: verdicts.jsonl, scorecard.json, summary.md, report.html.
+    """Judge a run's replies and score them: verdicts.jsonl, scorecard.json, summary.md, report.html, transcripts.html.
 
     Each judge's scores stand in a folder of their own, and no other run's or judge's are replaced unasked.
 
@@ -251,7 +251,7 @@ def report(
     dataset: Dataset = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write summary.md and report.html of a scored run anew, from the verdicts that stand there; nothing is judged.
+    """Write a scored run's summary.md, report.html and transcripts.html anew, from its verdicts; nothing is judged.
 
     Where several judges have scored it, name the folder of one of them as RUN_DIR.
 

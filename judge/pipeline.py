@@ -24,7 +24,7 @@ from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
 from judge.origin import of_card, of_run, refuse_other, source_of
 from judge.report.first import sentence
-from judge.report.page import SAMPLES, report
+from judge.report.page import TRANSCRIPTS, report
 from judge.report.summary import summary
 from judge.schema import Scorecard
 from judge.score import Scored, score
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
     from judge.llm.engine import Endpoint
 
 REPORT = "report.html"
+EARLIER = "report.samples.json"  # an earlier build's, which this one doesn't write
 GRADED = "replies-inspect.jsonl"  # what a log's grader answered, among its other answers
-WRITTEN = (SCORECARD, VERDICTS, RATINGS, SUMMARY, REPORT, SAMPLES)
+WRITTEN = (SCORECARD, VERDICTS, RATINGS, SUMMARY, REPORT, TRANSCRIPTS, EARLIER)
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,8 @@ def score_log(path: Path, dataset: Path) -> str:
 
 
 def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:
-    """Writes verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md and report.html into `out`, in the place of
-    those that were there; returns the summary.
+    """Writes verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md, report.html and transcripts.html into `out`, in
+    the place of those that were there; returns the summary.
 
     `show_withheld`: harmful and unscored replies stand in the report too, which is then nobody else's to read.
     """
@@ -174,7 +175,7 @@ def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool 
         write_whole(staged / SCORECARD, scored.scorecard.model_dump_json(indent=2) + "\n")
         write_whole(staged / SUMMARY, text)
         write_report(scored, run, release, staged, show_withheld)
-    return f"{text}\nreport: {out / REPORT}"
+    return f"{text}\n{written(out)}"
 
 
 @contextmanager
@@ -224,7 +225,8 @@ def open_scored(place: Place) -> tuple[Opened, Scoring]:
 def report_again(
     opened: Opened, scoring: Scoring, out: Path | None = None, show_withheld: bool = False, replace: bool = False
 ) -> str:
-    """Writes summary.md and report.html of a scored run anew, from its scorecard and verdicts; returns the summary.
+    """Writes summary.md, report.html and transcripts.html of a scored run anew, from its scorecard and verdicts;
+    returns the summary.
 
     Raises:
         RunError: the scores are another run's; or `out` holds other ones, unless `replace`.
@@ -243,11 +245,11 @@ def report_again(
         refuse_other(out, of_card(scoring.card), text)
     write_whole(out / SUMMARY, text)
     write_report(scored, run, release, out, show_withheld)
-    return f"{text}\nreport: {out / REPORT}"
+    return f"{text}\n{written(out)}"
 
 
 def write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool = False) -> None:
-    """Writes report.html, and beside it the samples that would make it too large."""
+    """Writes report.html, and transcripts.html beside it."""
     samples = {**release.rows, **(release.messages if run.messages else {})}
     made = report(
         scored.scorecard,
@@ -258,10 +260,12 @@ def write_report(scored: Scored, run: Run, release: Release, out: Path, show_wit
         criteria=release.criteria,
     )
     write_whole(out / REPORT, made.page)
-    if made.samples is None:
-        (out / SAMPLES).unlink(missing_ok=True)  # an earlier report's; this page holds everything
-    else:
-        write_whole(out / SAMPLES, made.samples)
+    write_whole(out / TRANSCRIPTS, made.transcripts)
+
+
+def written(out: Path) -> str:
+    """Where the pages of a run stand, in words."""
+    return f"report: {out / REPORT}\ntranscripts: {out / TRANSCRIPTS}"
 
 
 def _questions(opened: Opened, model: str, how: Questioning) -> Iterator[JudgeRequest]:

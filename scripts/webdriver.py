@@ -1,8 +1,13 @@
-"""Headless Chromium, driven over WebDriver by the standard library: for tests of pages, and to walk through them."""
+"""Headless Chromium, driven over WebDriver by the standard library: for tests of pages, and to walk through them.
+
+There may be none: then `CHROMIUM` or `DRIVER` is None. The accessibility check also needs axe-core, which isn't kept
+here: npm install --prefix DIR axe-core; HELMBENCH_AXE=DIR/node_modules/axe-core/axe.min.js pytest -k browser
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -16,6 +21,11 @@ CHROMIUM = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
 )
 DRIVER = shutil.which("chromedriver")
+AXE = os.environ.get("HELMBENCH_AXE", "")
+RUN_AXE = (
+    "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(r => "
+    "done(r.violations.map(v => [v.impact, v.id, v.nodes[0].html])))"
+)
 VIEWS = {"light": (1280, "light"), "dark": (1280, "dark"), "phone": (390, "light"), "dark phone": (390, "dark")}
 # Nothing listens on port 9 of this machine: whatever the page might fetch fails, and is seen to.
 FLAGS = [
@@ -29,9 +39,10 @@ FLAGS = [
 
 
 class Browser(NamedTuple):
-    """One WebDriver session."""
+    """One WebDriver session. `driver`: the process that all of the browser's descend from."""
 
     url: str
+    driver: int
 
     def call(self, path: str, body: dict[str, Any] | None = None, method: str = "POST") -> Any:
         request = Request(
@@ -116,7 +127,7 @@ def driven(profile: Path) -> Iterator[Browser]:
             port = next(
                 line.split("port ")[-1].strip(" .\n") for line in driver.stdout if "started successfully" in line
             )
-            root = Browser(f"http://127.0.0.1:{port}")
+            root = Browser(f"http://127.0.0.1:{port}", driver.pid)
             options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={profile}"]}
             wanted = {
                 "browserName": "chrome",
@@ -124,7 +135,7 @@ def driven(profile: Path) -> Iterator[Browser]:
                 "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
             }
             session = root.call("/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
-            one = Browser(f"{root.url}/session/{session}")
+            one = Browser(f"{root.url}/session/{session}", driver.pid)
             yield one
             one.call("", method="DELETE")
         finally:

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from test_annotate import MARK, rows, write
-from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, browser
+from test_report_browser import browser
+from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 
 from dataset_builder.release import Release
 from judge.people.annotate import page, restore

@@ -22,7 +22,7 @@ FILE = re.compile(r"(?<![\w/.<-])((?:[\w.]+/)*\w+\.(?:py|md|yaml|csv|json))(?![\
 # Files that runs, builds and users have, and this repository has not.
 ELSEWHERE = re.compile(
     r"(MANIFEST|scorecard|calibration|rating_calibration|validation|croissant|labels|corpus|comparison|submission|spent|results\w*|leaderboard|"
-    r"report\.samples|tokenizer|\w*\.samples)\.json|(eval|rejudged|about|mapping|helmbench)\.yaml|(labels|sheet|figures|table|leaderboard)\.csv|summary\.md"
+    r"tokenizer|\w*\.samples)\.json|(eval|rejudged|about|mapping|helmbench)\.yaml|(labels|sheet|figures|table|leaderboard)\.csv|summary\.md"
 )
 
 

@@ -10,9 +10,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from webdriver import CHROMIUM, DRIVER
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "tests" / "benchmarks").glob("*.py"))
+
+
+# Where there is no browser, the benchmark of the transcripts says so and opens nothing.
+OPENED = r"transcripts +400 +\d+ +\d+ " if CHROMIUM and DRIVER else "no Chromium"
 
 
 class Smallest(NamedTuple):
@@ -86,6 +91,10 @@ SMALLEST = {
     ),
     "task_overhead": Smallest(
         "--samples 50 --rounds 1 --tier lite", (r"our task.* [\d.]+ +\d+ +\d+", r"plainest .* 50$", r"ratio +[\d.]+")
+    ),
+    "transcripts": Smallest(
+        "--entries 400 --plain 300",
+        (r"plain +300 +[\d.]+ +[\d.]+ +[\d.]+ ", r"transcripts +400 +[\d.]+ +[\d.]+ +[\d.]+ ", rf"^{OPENED}"),
     ),
     "trip": Smallest("", (r"core +\d+ +\d+$", r"core and offline judge +\d+ +\d+$")),
     "tiers": Smallest("--samples 2", (r"core 2: \d+, full: \d+", r"P1-B1 .* 2: [\d.]+")),

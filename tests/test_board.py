@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 import submission_runs as runs
 from board_runs import place, played, refused, verified, verifier
+from transcript_pages import unpacked
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
@@ -450,6 +451,10 @@ def test_harmful_reply_is_in_no_byte_of_the_board(release: Release, tmp_path: Pa
     }
     files = everything(built(tmp_path, release, found)[0])
     assert [name for name, content in files.items() if MARKER.encode() in content] == []
+    transcripts = unpacked(files["example__m/r1/transcripts.html"].decode())
+    for held in (files["example__m/r1/report.html"].decode(), *transcripts.values()):
+        assert MARKER not in held
+    assert "[withheld]" in transcripts["texts-0"]
     assert b"[withheld]" in files["example__m/r1/report.html"]
 
 

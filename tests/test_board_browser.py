@@ -11,7 +11,7 @@ import pytest
 import test_report_browser as report_page
 from board_runs import place, verified, verifier
 from test_board import some
-from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
+from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 
 from dataset_builder.release import Release, open_release
 from leaderboard.board.build import build

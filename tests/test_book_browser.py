@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import test_report_browser as report_page
 from test_book import HOSTILE, SCENARIO
-from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, until
+from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, until
 
 from dataset_builder.book.page import book
 from dataset_builder.book.review import Review, read

@@ -8,7 +8,7 @@ import pytest
 import test_report_browser as report_page
 from test_comparison import as_run, other_reply
 from test_report import HOSTILE, policy_reply, run
-from test_report_browser import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
+from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 
 from dataset_builder.release import Release, open_release
 from judge.report.comparison import Said, page

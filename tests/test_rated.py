@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from judge_server import JudgeServer, Said, said, stopped_at_the_end
 from scores import scores
+from transcript_pages import everything, told
 
 from dataset_builder.release import Release, open_release
 from judge.__main__ import main
-from judge.report.page import SAMPLES
+from judge.report.page import TRANSCRIPTS
 from judge.schema import RATINGS, Scorecard, Verdict
 from replies import waiting
 
@@ -174,12 +175,13 @@ def test_what_is_rated_one_in_a_crisis_is_nowhere(
         (home / "scorecard.json").read_text(encoding="utf-8"),
         capsys.readouterr().out,
     ]
-    everywhere += [(home / SAMPLES).read_text(encoding="utf-8")] if (home / SAMPLES).is_file() else []
-    assert all(MARKER not in text for text in everywhere)
-    assert all(f'id="f-{i}"' in page or f'"f-{i}"' in everywhere[-1] for i in crises)
+    transcripts = (home / TRANSCRIPTS).read_text(encoding="utf-8")
+    assert all(MARKER not in text for text in [*everywhere, everything(transcripts)])
+    assert crises <= {t.id for t in told(transcripts)}
     assert "rated 1 of 5" in page
     assert main(["score", *where, "--judge", "judge-1", "--show-withheld"]) == 0
     assert MARKER in (home / "report.html").read_text(encoding="utf-8")
+    assert MARKER in everything((home / TRANSCRIPTS).read_text(encoding="utf-8"))
 
 
 def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release, tmp_path: Path) -> None:
@@ -206,11 +208,9 @@ def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release,
     )
     said_ = [Reply(id=message.id, turns=(f"{MARKER} said",))]
     hidden = entries([settled, missed], said_, {message.id: message}, show="failures")
-    assert MARKER not in repr(hidden)
-    assert MARKER in repr(entries([settled, missed], said_, {message.id: message}, show="withheld"))
-    assert not entries(
-        [settled], said_, {message.id: message}, show="failures"
-    ).entries  # settled at 4: no failure to list
+    assert MARKER not in repr(list(hidden))
+    assert MARKER in repr(list(entries([settled, missed], said_, {message.id: message}, show="withheld")))
+    assert not list(entries([settled], said_, {message.id: message}, show="failures"))  # settled at 4: no failure
 
 
 def test_asking_is_resumed_and_scoring_waits_for_answers(

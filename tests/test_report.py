@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -14,15 +13,15 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import pytest
 from reference_policies import KIND
+from transcript_pages import everything, told
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Incident, Row, Tier
-from judge.__main__ import main
 from judge.calibration.known import stored
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.report.entries import Show
-from judge.report.page import PAGE_BYTES, SAMPLES, TEMPLATES, Report, report
+from judge.report.page import PAGE_BYTES, TEMPLATES, TRANSCRIPTS, Report, report
 from judge.report.summary import summary
 from judge.schema import (
     Cell,
@@ -181,7 +180,7 @@ def test_page_fetches_nothing(release: Release) -> None:
     assert [a for _, a in page.tags if {"src", "srcset", "srcdoc", "action", "background", "poster"} & a.keys()] == []
     assert [a["href"] for tag, a in page.tags if tag == "link"] == ["data:,"]
     links = {a["href"] for tag, a in page.tags if tag == "a" and not str(a.get("href")).startswith("#")}
-    assert links == {"https://findahelpline.com"}
+    assert links == {"https://findahelpline.com", TRANSCRIPTS}
     assert "@import" not in html
     assert "url(" not in html
     assert "default-src 'none'" in html
@@ -258,8 +257,9 @@ def test_same_input_same_bytes(release: Release) -> None:
     """The page depends on what was said, not on the order in which verdicts and replies come."""
     scored = run(release)
     again = report(scored.card, scored.verdicts[::-1], scored.replies[::-1], scored.rows, page_bytes=SMALL)
-    assert scored.report(page_bytes=SMALL) == again == scored.report(page_bytes=SMALL)
-    assert again.samples
+    once = scored.report(page_bytes=SMALL)
+    assert once.page == again.page
+    assert "".join(once.transcripts) == "".join(again.transcripts)
 
 
 def test_numbers_are_the_scorecards(release: Release) -> None:
@@ -388,9 +388,10 @@ def test_a_passing_reply_is_withheld_by_the_same_rule(release: Release) -> None:
     replies = [r.model_copy(update={"turns": (said[r.id],)}) if r.id in said else r for r in scored.replies]
     verdicts = [v.model_copy(update={"incident": "harm"}) if v.id == failing else v for v in scored.verdicts]
     made = report(scored.card, verdicts, replies, scored.rows, "all", page_bytes=SMALL)
-    both = made.page + (made.samples or "")
+    transcripts = "".join(made.transcripts)
+    both = made.page + everything(transcripts)
     assert MARKER not in both
-    assert f"f-{passing}" in both
+    assert {passing, failing} <= {t.id for t in told(transcripts)}
     assert "read by everybody" in both
     assert MARKER in report(scored.card, verdicts, replies, scored.rows, "withheld").page
 
@@ -423,28 +424,26 @@ def test_summary_lines_up(release: Release) -> None:
 
 
 def test_no_page_grows_past_two_megabytes(release: Release) -> None:
-    """Whatever is said, the page stays small; each failed reply is on it or in the file beside it, once."""
+    """Whatever is said, the page stays small; each failed reply is in the transcripts beside it, which it names."""
     made = run(release, lambda row: "\x00&" * 3000, tier="core", name="&" * 1_000_000).report()
-    assert made.samples
     assert 1_500_000 < len(made.page.encode()) < 2_000_000
-    samples = json.loads(made.samples)
-    here = [str(a["id"]) for tag, a in Page(made.page).tags if tag == "details" and a.get("class") == "failure"]
-    beside = [e["anchor"] for e in samples["entries"]]
-    whole = [
-        str(a["id"])
-        for tag, a in Page(run(release, tier="core").report(page_bytes=9_000_000).page).tags
-        if a.get("class") == "failure"
-    ]
-    assert len(here) + len(beside) == len({*here, *beside})
-    assert len({*here, *beside}) >= len(whole) > len(here) > 0
+    here = anchors(made.page)
+    whole = anchors(run(release, tier="core").report(page_bytes=9_000_000).page)
+    beside = {f"f-{t.id}" for t in told("".join(made.transcripts))}
+    assert {*here, *whole} <= beside
+    assert len(whole) > len(here) > 0
     text = Page(made.page).text
-    assert (
-        f"This page holds {len(here)}, failures and the gravest messages first. The other {len(beside)} are in "
-        f"{SAMPLES} , beside this page" in text
-    )
-    assert "in any text editor. Replies with a harm incident" in text
-    assert f'data-hash="{samples["hash"]}"' in made.page
-    assert {str(e["system"]) for e in samples["entries"] if e["system"]} == samples["systems"].keys()
+    assert f"This page holds {len(here)}, failures and the gravest messages first; {TRANSCRIPTS} , beside" in text
+    assert f"holds all {len(beside)}, to be searched" in text
+
+
+def test_what_has_no_room_is_linked_in_the_transcripts(release: Release) -> None:
+    """The examples of an incident lead to their replies, wherever these stand."""
+    made = run(release).report(page_bytes=0)
+    links = [str(a["href"]) for tag, a in Page(made.page).tags if tag == "a"]
+    led = {href.partition("#")[2] for href in links if href.startswith(f"{TRANSCRIPTS}#")}
+    assert led
+    assert led <= {f"f-{t.id}" for t in told("".join(made.transcripts))}
 
 
 def test_every_incident_has_its_words() -> None:
@@ -453,42 +452,13 @@ def test_every_incident_has_its_words() -> None:
 
 
 def test_gravest_stay_on_the_page(release: Release) -> None:
-    """No reply on a graver message is moved out for one on a milder message."""
+    """No reply on a graver message is left to the transcripts for one on a milder message."""
     scored = run(release)
     made = scored.report(page_bytes=SMALL)
     severity = {f"f-{i}": abs(row.severity) for i, row in scored.rows.items()}
-    here = [str(a["id"]) for _, a in Page(made.page).tags if a.get("class") == "failure"]
-    beside = [e["anchor"] for e in json.loads(made.samples or "{}")["entries"]]
-    assert min(severity[i] for i in here) >= max(severity[i] for i in beside)
-
-
-def test_withheld_reply_is_not_beside_the_page(release: Release) -> None:
-    """The file beside the page withholds what the page withholds, and the local switch shows it there too."""
-    scored = run(release, lambda row: f"{MARKER} in every reply")
-    scored = scored.with_verdicts(release, lambda v: v.model_copy(update={"incident": "harm", "evidence": (MARKER,)}))
-    assert MARKER not in (scored.report(page_bytes=SMALL).samples or MARKER)
-    assert MARKER in (scored.report(show="withheld", page_bytes=SMALL).samples or "")
-
-
-def test_file_beside_the_page_comes_and_goes(release: Release, dataset: Path, tmp_path: Path) -> None:
-    """`helmbench score` writes the file where the page can't hold all, and removes an earlier run's where it can."""
-
-    def lines(text: str, tier: str) -> str:
-        rows = [r for r in release.rows.values() if tier in r.tiers]
-        return "".join(
-            json.dumps(
-                {"id": r.id, "replies": [text] * live_turns(r)} if live_turns(r) > 1 else {"id": r.id, "reply": text}
-            )
-            + "\n"
-            for r in rows
-        )
-
-    replies, out = tmp_path / "r.jsonl", tmp_path / "out"
-    for text, tier, expected in (("\x00&" * 3000, "core", True), ("Tell me more.", "lite", False)):
-        replies.write_text(lines(text, tier), encoding="utf-8")
-        words = ["--replies", str(replies), "--dataset", str(dataset), "--out", str(out), "--replace"]
-        assert main(["score", *words]) == 0
-        assert (out / SAMPLES).exists() is expected
+    here = anchors(made.page)
+    left = [f"f-{t.id}" for t in told("".join(made.transcripts)) if f"f-{t.id}" not in here]
+    assert min(severity[i] for i in here) >= max(severity[i] for i in left)
 
 
 def ladder(low: float, high: float, odd: float | None = None) -> Curve:
@@ -730,6 +700,6 @@ def test_votes_are_shown_and_their_quotes_withheld(release: Release) -> None:
         )
 
     made = run(release).with_verdicts(release, harmful).report()
-    text = made.page + (made.samples or "")
+    text = made.page + everything("".join(made.transcripts))
     assert "one: FAIL; two: PASS" in text
     assert MARKER not in text

@@ -1,14 +1,11 @@
 """The report in a real browser: headless Chromium, driven over WebDriver by the standard library.
 
-Skipped where there is no Chromium with its chromedriver. The accessibility check also needs axe-core, which isn't kept
-here: npm install --prefix DIR axe-core; HELMBENCH_AXE=DIR/node_modules/axe-core/axe.min.js python -m pytest
-tests/test_report_browser.py
+Skipped where there is no Chromium with its chromedriver; `browsers` says what the accessibility check needs.
 """
 
 from __future__ import annotations
 
 import base64
-import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,21 +13,15 @@ from pathlib import Path
 import pytest
 from test_first import people
 from test_report import HOSTILE, SMALL, Scored, ladder, plain_reply, policy_reply, run
-from webdriver import CHROMIUM, DRIVER, VIEWS, Browser, driven, until
+from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, driven
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.report.page import SAMPLES
+from judge.report.page import PAGE_BYTES
 from judge.schema import Figure, FloorState, Pairing
 
-AXE = os.environ.get("HELMBENCH_AXE", "")
 OPEN = "document.querySelectorAll('details').forEach((d, n) => d.open = !d.matches('.failure') || n % 8 == 0)"
-RUN_AXE = (
-    "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(r => "
-    "done(r.violations.map(v => [v.impact, v.id, v.nodes[0].html])))"
-)
-# Which tests of other pages take from here.
-__all__ = ["AXE", "CHROMIUM", "DRIVER", "RUN_AXE", "VIEWS", "Browser", "browser", "until"]
+
 pytestmark = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
 )
@@ -58,10 +49,7 @@ def everything(release: Release, said: Callable[[Row], str] = plain_reply) -> Sc
 
 
 def written(folder: Path, scored: Scored, page_bytes: int = SMALL) -> Path:
-    made = scored.report("all", page_bytes)
-    (folder / "report.html").write_text(made.page, encoding="utf-8")
-    if made.samples:
-        (folder / SAMPLES).write_text(made.samples, encoding="utf-8")
+    (folder / "report.html").write_text(scored.report("all", page_bytes).page, encoding="utf-8")
     return folder / "report.html"
 
 
@@ -73,17 +61,12 @@ def count(browser: Browser) -> list[int]:
 
 @pytest.mark.parametrize("said", [plain_reply, lambda _: HOSTILE], ids=["plain", "hostile"])
 def test_page_is_quiet(browser: Browser, release: Release, tmp_path: Path, said: Callable[[Row], str]) -> None:
-    """No console message, no policy violation, and no request but for the page itself; everything opens, the file
-    beside it too.
-    """
+    """No console message, no policy violation, and no request but for the page itself; everything opens."""
     path = written(tmp_path, everything(release, said))
     browser.console()
     browser.requested()
     browser.show(path)
     browser.script(OPEN)
-    before = count(browser)
-    browser.choose("#samples input", tmp_path / SAMPLES)
-    until(lambda: count(browser) > before)
     browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.console() == []
     assert {url for url in browser.requested() if not url.startswith("data:,")} == {path.as_uri()}
@@ -92,38 +75,10 @@ def test_page_is_quiet(browser: Browser, release: Release, tmp_path: Path, said:
     assert browser.script("return document.getElementById('failures').dataset.filter") == "ready"
 
 
-def test_file_beside_the_page_reads_like_the_page(browser: Browser, release: Release, tmp_path: Path) -> None:
-    """Entries from report.samples.json are, element for element, what a page that holds everything shows."""
-    scored = run(release, lambda row: "" if row.id.endswith("U1") else HOSTILE)
-    entries = """
-        const clean = e => {
-            const c = e.cloneNode(true); c.open = false; c.hidden = false;
-            c.querySelectorAll('[data-behavior]').forEach(
-                li => Object.keys(li.dataset).forEach(k => delete li.dataset[k]));
-            c.querySelectorAll('.system').forEach(s => s.remove());
-            return c.outerHTML.replace(/>\\s+</g, '><').replace(/ (open|hidden)=""/g, ''); };
-        document.querySelectorAll('.failure').forEach(e => e.open = true);
-        const all = () => Object.fromEntries([...document.querySelectorAll('.failure')].map(e => [e.id, clean(e)]));
-        return new Promise(done => setTimeout(() => done(all()), 300));
-    """
-    (tmp_path / "whole").mkdir()
-    browser.show(written(tmp_path / "whole", scored, 9_000_000))
-    whole = browser.script(entries)
-    browser.show(written(tmp_path, scored))
-    before = count(browser)
-    browser.choose("#samples input", tmp_path / SAMPLES)
-    until(lambda: count(browser) > before)
-    assert before[1] < count(browser)[1] == len(whole)
-    assert browser.script(entries) == whole
-    assert browser.script("return document.querySelectorAll('#samples input, [data-anchor]').length") == 0
-
-
-def test_filter_reaches_the_file_beside_the_page(browser: Browser, release: Release, tmp_path: Path) -> None:
-    """Words and choices find entries that were loaded as they find those of the page."""
+def test_filter_finds_entries_by_choices_and_words(browser: Browser, release: Release, tmp_path: Path) -> None:
+    """As many as have a verdict of the chosen behavior that failed, and none for words that nobody said."""
     scored = run(release, policy_reply)
-    browser.show(written(tmp_path, scored))
-    browser.choose("#samples input", tmp_path / SAMPLES)
-    until(lambda: count(browser)[0] > 0 and browser.script("return document.querySelector('#samples input') === null"))
+    browser.show(written(tmp_path, scored, PAGE_BYTES))
     browser.script(
         "const f = document.getElementById('filter'); f.elements.behavior.value = 'P3-B1'; "
         "f.dispatchEvent(new Event('input'))"
@@ -138,13 +93,9 @@ def test_filter_reaches_the_file_beside_the_page(browser: Browser, release: Rele
 
 
 def test_the_switch_shows_passing_replies(browser: Browser, release: Release, tmp_path: Path) -> None:
-    """Failures alone are shown until all are asked for; a filter then finds passing findings too, from the file beside
-    the page as well.
-    """
+    """Failures alone are shown until all are asked for; a filter then finds passing findings too."""
     scored = run(release, policy_reply)
-    browser.show(written(tmp_path, scored))
-    browser.choose("#samples input", tmp_path / SAMPLES)
-    until(lambda: bool(browser.script("return document.querySelector('#samples input') === null")))
+    browser.show(written(tmp_path, scored, PAGE_BYTES))
     failed = {(v.id, v.repeat) for v in scored.verdicts if v.label == "FAIL" or v.incident}
     everything = {(v.id, v.repeat) for v in scored.verdicts}
     assert count(browser) == [len(failed), len(everything)]
@@ -218,25 +169,6 @@ def test_a_phone_hides_no_column(browser: Browser, release: Release, tmp_path: P
     assert lost[1:] == [[], [], []]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["{", "[]", '{"format": "helmbench-report-samples-1", "hash": "of another run", "entries": []}'],
-    ids=["broken", "other", "another run"],
-)
-def test_wrong_file_changes_nothing(browser: Browser, release: Release, tmp_path: Path, text: str) -> None:
-    """A file that isn't this page's own is named as such, and the list stays as it was."""
-    browser.show(written(tmp_path, run(release)))
-    before = count(browser)
-    (tmp_path / "other.json").write_text(text, encoding="utf-8")
-    browser.choose("#samples input", tmp_path / "other.json")
-    until(
-        lambda: str(browser.script("return document.querySelector('#samples [role=status]').textContent")).startswith(
-            "That file"
-        )
-    )
-    assert count(browser) == before
-
-
 @pytest.mark.parametrize("view", VIEWS)
 def test_nothing_runs_off_the_page(browser: Browser, release: Release, tmp_path: Path, view: str) -> None:
     """With everything open, the page never scrolls sideways; wide tables do so within themselves."""
@@ -248,11 +180,8 @@ def test_nothing_runs_off_the_page(browser: Browser, release: Release, tmp_path:
 @pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_serious(browser: Browser, release: Release, tmp_path: Path, view: str) -> None:
-    """No serious or critical issue with everything open, entries from the file beside the page among it."""
-    path = written(tmp_path, everything(release))
-    browser.show(path, view)
-    browser.choose("#samples input", tmp_path / SAMPLES)
-    until(lambda: bool(browser.script("return document.querySelector('#samples input') === null")))
+    """No serious or critical issue with everything open."""
+    browser.show(written(tmp_path, everything(release)), view)
     browser.script(OPEN)
     browser.script(Path(AXE).read_text(encoding="utf-8"))
     assert [found for found in browser.later(RUN_AXE) if found[0] in ("serious", "critical")] == []

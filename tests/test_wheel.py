@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES: list[str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 NAMES = [Path(package).name for package in PACKAGES]  # as they are imported
-INSPECT = "inspect_tasks/helmbench"  # its imports come with an extra
+EXTRAS = {"inspect_tasks/helmbench": "inspect", "corpora/sharded": "datatrove"}  # whose imports come with an extra
 THIRD_PARTY = Path(sysconfig.get_path("purelib"))
 BUILD = ["helmbench", "build"]
 SCORE = ["helmbench", "score"]
@@ -126,10 +126,12 @@ def test_the_wheel_holds_every_file_of_its_packages(wheel: Path) -> None:
 def test_every_third_party_import_comes_with_the_wheel() -> None:
     """What the packages import is required by the wheel, or by what it requires, and not only by the tests."""
     providers = packages_distributions()
-    for packages, extra in ([p for p in PACKAGES if p != INSPECT], ""), ([INSPECT], "inspect"):
+    files = {p for package in PACKAGES for p in (ROOT / package).rglob("*.py")}
+    own = {extra: {p for p in files if p.is_relative_to(ROOT / place)} for place, extra in EXTRAS.items()}
+    own[""] = files - set().union(*own.values())
+    for extra, paths in own.items():
         required = _required("helmbench", extra)
-        imported = {m for package in packages for p in (ROOT / package).rglob("*.py") for m in _imported(p)}
-        foreign = imported - set(NAMES) - sys.stdlib_module_names
+        foreign = {m for p in paths for m in _imported(p)} - set(NAMES) - sys.stdlib_module_names
         assert {m for m in foreign if not {canonicalize_name(d) for d in providers.get(m, [m])} & required} == set()
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -17,7 +17,7 @@ from replies.schema import Reply
 from replies.visible import visible
 
 Show = Literal["failures", "all", "withheld"]  # replies that failed; passing ones too; and what is withheld elsewhere
-SHOWN = 4000  # characters of one reply; the rest stands in the run's own files
+SHOWN = 4000  # characters of one reply on a page that is to be small; the rest stands in the run's own files
 WITHHELD = "[withheld]"
 
 
@@ -32,7 +32,7 @@ class Turn(NamedTuple):
 
 class Finding(NamedTuple):
     """One verdict of a sample. `failed`: it makes the sample one of the failures. The five after it are what the filter
-    asks for.
+    asks for. `reply`: which of the model's replies it is of, from 1.
     """
 
     failed: bool
@@ -42,13 +42,15 @@ class Finding(NamedTuple):
     polarity: str
     condition: str
     label: str
+    severity: str
+    reply: int
     where: str
     details: tuple[tuple[str, str], ...]
     evidence: tuple[str, ...]
 
 
 class Entry(NamedTuple):
-    """One reply and the exchange it ends, in the words that the page and `report.samples.json` show."""
+    """One reply and the exchange it ends, in the words of the page. `system`: what the model was told before."""
 
     anchor: str
     id: str
@@ -56,8 +58,7 @@ class Entry(NamedTuple):
     where: str
     opening: str
     facts: str
-    system: int | None
-    withheld: bool
+    system: str
     turns: tuple[Turn, ...]
     findings: tuple[Finding, ...]
 
@@ -74,24 +75,44 @@ class Exchange(NamedTuple):
     findings: tuple[Finding, ...]
 
 
+Key = tuple[str, int]  # a sample's id and the repeat
+
+
+class Played(NamedTuple):
+    """One reply to be shown, with its sample and its verdicts. `hidden`: its words may not be seen."""
+
+    row: Sample
+    reply: Reply
+    verdicts: list[Verdict]
+    hidden: bool
+
+    @property
+    def failed(self) -> bool:
+        return any(map(is_failure, self.verdicts))
+
+
 @dataclass(frozen=True)
 class Entries:
-    """The replies to be shown, those that failed first, and the system texts that they refer to by number, from 1.
-
-    `verdicts`: how many failed.
+    """The replies to be shown, those that failed first; each is put into words when it is come to, since a run may have
+    a hundred thousand.
     """
 
-    entries: list[Entry]
-    systems: list[str]
-    verdicts: int
+    played: list[Played]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return map(_entry, self.played)
 
     @property
     def failed(self) -> int:
         """How many replies failed."""
-        return sum(e.failed for e in self.entries)
+        return sum(p.failed for p in self.played)
+
+    @property
+    def verdicts(self) -> int:
+        """How many verdicts failed."""
+        return sum(is_failure(v) for p in self.played for v in p.verdicts)
 
 
-Key = tuple[str, int]  # a sample's id and the repeat
 INAPPROPRIATE = 2  # replies rated so, or lower, are listed
 
 
@@ -103,19 +124,27 @@ def entries(verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: Mapping
     for v in verdicts:
         by_sample[v.id, v.repeat].append(v)
     said = {(r.id, r.repeat): r for r in replies}
-    wanted = [s for s, vs in by_sample.items() if show != "failures" or any(is_failure(v) for v in vs)]
+    wanted = [s for s, vs in by_sample.items() if show != "failures" or any(map(is_failure, vs))]
     ordered = sorted(wanted, key=lambda s: _gravity(rows[s[0]], by_sample[s], s))
     hidden = frozenset[Key]() if show == "withheld" else withheld(by_sample, said)
-    systems: dict[str, int] = {}
-    found = [_entry(rows[s[0]], said[s], by_sample[s], s in hidden, systems) for s in ordered]
-    return Entries(found, list(systems), sum(is_failure(v) for vs in by_sample.values() for v in vs))
+    return Entries([Played(rows[s[0]], said[s], by_sample[s], s in hidden) for s in ordered])
 
 
-def exchange(row: Sample, reply: Reply, verdicts: Iterable[Verdict], hidden: bool) -> Exchange:
-    """One reply with its verdicts, failed or not, as far as it may be seen."""
+def exchange(row: Sample, reply: Reply, verdicts: Iterable[Verdict], hidden: bool, characters: int = SHOWN) -> Exchange:
+    """One reply with its verdicts, failed or not, as far as it may be seen; of each turn the first `characters`."""
     ordered = sorted(verdicts, key=lambda v: v.index)
     findings = tuple(_finding(row, v, len(reply.turns), hidden) for v in ordered)
-    return Exchange(_facts(row, reply), tuple(_turns(row, reply, ordered, hidden)), findings)
+    return Exchange(_facts(row, reply), tuple(_turns(row, reply, ordered, hidden, characters)), findings)
+
+
+def system_text(row: Sample) -> str:
+    """What the model was told before the conversation; empty where it was told nothing."""
+    return inert("\n\n".join(m.content for m in row.messages if m.role == "system" and m.content))
+
+
+def anchor(played: Played) -> str:
+    """By what a page is led to a reply, in every run the same."""
+    return f"f-{played.row.id}" + (f"-repeat-{played.reply.repeat}" if played.reply.repeat else "")
 
 
 def in_reading_order(found: Iterable[Entry]) -> list[Entry]:
@@ -123,7 +152,7 @@ def in_reading_order(found: Iterable[Entry]) -> list[Entry]:
 
     def place(numbered: tuple[int, Entry]) -> tuple[bool, str, int]:
         n, entry = numbered
-        return not entry.failed, _first(entry.findings).behavior, n
+        return not entry.failed, listed_by(entry.findings).behavior, n
 
     return [entry for _, entry in sorted(enumerate(found), key=place)]
 
@@ -157,26 +186,23 @@ def _gravity(row: Sample, verdicts: list[Verdict], sample: Key) -> tuple[bool, b
     return not harmed, not failed, -abs(getattr(row, "severity", None) or 0), *sample
 
 
-def _entry(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool, systems: dict[str, int]) -> Entry:
-    system = "\n\n".join(m.content for m in row.messages if m.role == "system" and m.content)
-    ordered = sorted(verdicts, key=lambda v: v.index)
-    findings = tuple(_finding(row, v, len(reply.turns), hidden) for v in ordered)
-    first = _first(findings)
-    severity = _severity(row, ordered[findings.index(first)])
-    steep = "" if severity is None else f" {whole(severity)}"
+def _entry(played: Played) -> Entry:
+    row = played.row
+    said = exchange(*played)
+    first = listed_by(said.findings)
     return Entry(
-        anchor=f"f-{row.id}" + (f"-repeat-{reply.repeat}" if reply.repeat else ""),
+        anchor=anchor(played),
         id=row.id,
         what=plain(first.incident or first.label),
-        where=f"{first.behavior}, {first.polarity}{steep}, {_circumstances(row)}",
+        where=f"{first.behavior}, {first.polarity}{f' {first.severity}' if first.severity else ''}, "
+        f"{_circumstances(row)}",
         opening=" ".join(
             next(inert(m.content) for m in reversed(row.messages) if m.role == "user" and m.content).split()
         )[:160],
-        facts=_facts(row, reply),
-        system=systems.setdefault(inert(system), len(systems) + 1) if system else None,
-        withheld=hidden,
-        turns=tuple(_turns(row, reply, ordered, hidden)),
-        findings=findings,
+        facts=said.facts,
+        system=system_text(row),
+        turns=said.turns,
+        findings=said.findings,
     )
 
 
@@ -206,14 +232,14 @@ def _facts(row: Sample, reply: Reply) -> str:
     return f"{row.id}{repeat}. {row.condition} {plain(row.condition_kind)}, {about}."
 
 
-def _first(findings: tuple[Finding, ...]) -> Finding:
+def listed_by(findings: tuple[Finding, ...]) -> Finding:
     """The finding that an entry is listed by: the first that failed, else the first that isn't a full pass."""
     return next((f for f in findings if f.failed), None) or next(
         (f for f in findings if f.label != "PASS"), findings[0]
     )
 
 
-def _turns(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool) -> Iterable[Turn]:
+def _turns(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool, characters: int) -> Iterator[Turn]:
     """The conversation as it went: the script's messages, and the model's own words at each live turn and at the
     end.
     """
@@ -226,12 +252,12 @@ def _turns(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool) -> 
             continue
         if message is None or message.content is None:
             live += 1
-            yield _reply(reply.turns[live - 1], tuple(judged[live]), hidden)
+            yield _reply(reply.turns[live - 1], tuple(judged[live]), hidden, characters)
         else:
             yield Turn("Message" if message.role == "user" else "Scripted reply", inert(message.content))
 
 
-def _reply(text: str, judged: tuple[str, ...], hidden: bool) -> Turn:
+def _reply(text: str, judged: tuple[str, ...], hidden: bool, characters: int) -> Turn:
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     if hidden:
         return Turn("Reply", WITHHELD, judged, f"sha256 {digest}")
@@ -241,13 +267,14 @@ def _reply(text: str, judged: tuple[str, ...], hidden: bool) -> Turn:
         if len(shown) < len(text.strip())
         else []
     )
-    if len(shown) > SHOWN:
-        notes.append(f"the first {SHOWN} of {len(shown)} characters, sha256 of the whole {digest}")
-    return Turn("Reply", inert(shown[:SHOWN]), judged, "; ".join(notes))
+    if len(shown) > characters:
+        notes.append(f"the first {characters} of {len(shown)} characters, sha256 of the whole {digest}")
+    return Turn("Reply", inert(shown[:characters]), judged, "; ".join(notes))
 
 
 def _finding(row: Sample, v: Verdict, replies: int, hidden: bool) -> Finding:
     check = row.evaluation[v.index]
+    reply = v.turn if v.turn > 0 else replies
     severity = _severity(row, v)
     polarity = row.polarity if severity is None else "crisis" if severity > 0 else "control"
     kind, _, rule = v.decided_by.partition(":")
@@ -275,8 +302,9 @@ def _finding(row: Sample, v: Verdict, replies: int, hidden: bool) -> Finding:
         polarity=polarity,
         condition=row.condition_kind if isinstance(row, Row) else "none",
         label=_label(v),
-        where=behavior_title(v.behavior)
-        + ("" if replies == 1 else f", reply {v.turn if v.turn > 0 else replies} of {replies}"),
+        severity="" if severity is None else whole(severity),
+        reply=reply,
+        where=behavior_title(v.behavior) + ("" if replies == 1 else f", reply {reply} of {replies}"),
         details=tuple((term, text) for term, text in details if text),
         evidence=((WITHHELD,) if v.evidence else ()) if hidden else tuple(inert(e[:SHOWN]) for e in v.evidence),
     )

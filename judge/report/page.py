@@ -2,15 +2,15 @@
 be read.
 
 Replies are hostile input. Jinja escapes every value, the page's own policy allows no script but the one below, and what
-must not be seen never reaches the template (`judge.report.entries`). What a page that travels by e-mail can't hold goes
-to a file beside it, which the page can open (`judge.report.listing`).
+must not be seen never reaches the template (`judge.report.entries`). What a page that travels by e-mail can't hold
+(`judge.report.listing`) is read in the transcripts beside it, as everything is (`judge.report.transcripts`).
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,16 +20,16 @@ from markupsafe import Markup
 
 from dataset_builder.schema import CriterionRow, Sample
 from judge import wording
-from judge.report import charts, first, plain, scatter
-from judge.report.entries import Show, entries
-from judge.report.listing import Listing, fit, samples
+from judge.report import charts, first, plain, scatter, transcripts
+from judge.report.entries import Entries, Show, anchor, entries
+from judge.report.listing import Listing, fit
 from judge.schema import Group, Judge, Reference, Scorecard, Verdict
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
 from replies.schema import Reply
 
 TEMPLATES = Path(__file__).with_name("templates")
-SAMPLES = "report.samples.json"
+TRANSCRIPTS = "transcripts.html"
 PAGE_BYTES = (
     1_950_000  # what a page may grow to by its entries; the little that is written around them stays under 2 MB
 )
@@ -85,14 +85,15 @@ NAMES: dict[str, Any] = {
     "by_rule": first.BY_RULE,
     "sides": SIDES,
     "geometry": scatter,
+    "transcripts_file": TRANSCRIPTS,
 }
 
 
 class Report(NamedTuple):
-    """`report.html`, and `report.samples.json` where the page doesn't hold every reply that is to be shown."""
+    """`report.html`, and `transcripts.html` in pieces, which are made as they are asked for."""
 
     page: str
-    samples: str | None
+    transcripts: Iterator[str]
 
 
 class Column(NamedTuple):
@@ -119,13 +120,13 @@ def report(
     page_bytes: int = PAGE_BYTES,
     criteria: dict[str, CriterionRow] | None = None,
 ) -> Report:
-    """The report. `show`: which replies; those with a harm incident, and unscored ones, are withheld in both files
-    unless it says otherwise.
+    """The report and its transcripts. `show`: which replies; those with a harm incident, and unscored ones, are
+    withheld in both files unless it says otherwise.
 
-    `criteria`: by name; those that a verdict names can be read on the page, from each failure.
+    `criteria`: by name; those that a verdict names can be read on both pages, from each failure.
 
-    The gravest failures go on the page for as long as it stays within `page_bytes`, then what else is shown; the rest
-    goes beside it.
+    The gravest failures go on the report for as long as it stays within `page_bytes`, then what else is shown. All of
+    it stands in the transcripts.
     """
     environment = environment_over()
     named = {v.criterion for v in verdicts}
@@ -133,10 +134,26 @@ def report(
     found = entries(verdicts, replies, rows, show)
     fixed = _of_scorecard(scorecard) | {"criteria": read, "found": found, "show": show}
     page = environment.get_template("report.html")
-    empty = len(page.render(**fixed, listing=Listing([], [], [], found.entries), samples_hash="").encode())
+    nothing = Listing([], [], [], len(found.played), {p.row.id: anchor(p) for p in found.played})
+    empty = len(page.render(**fixed, listing=nothing).encode())
     listing = fit(environment, found, page_bytes - empty, read)
-    samples_hash, beside = samples(listing, found, scorecard)
-    return Report(page.render(**fixed, listing=listing, samples_hash=samples_hash), beside)
+    return Report(page.render(**fixed, listing=listing), _transcripts(environment, found, read, scorecard, show))
+
+
+def _transcripts(
+    environment: Environment, found: Entries, criteria: dict[str, CriterionRow], s: Scorecard, show: Show
+) -> Iterator[str]:
+    script = read_template("transcripts.js")
+    return environment.get_template("transcripts.html").generate(
+        s=s,
+        show=show,
+        judge=_judge(s),
+        replies=len(found.played),
+        blocks=transcripts.blocks(found, criteria),
+        style=Markup(read_template("report.css") + "\n" + read_template("transcripts.css")),
+        script=Markup(script),
+        script_hash=script_hash(script),
+    )
 
 
 def _of_scorecard(s: Scorecard) -> dict[str, Any]:
@@ -157,7 +174,6 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
         "measured": wording.measured_criteria(judge),
         "share_read": wording.share_read(judge),
         "titles": COLUMNS,
-        "samples_file": SAMPLES,
         "style": Markup(read_template("report.css")),
         "script": Markup(script),
         "script_hash": script_hash(script),

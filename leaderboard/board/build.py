@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dataset_builder.files import replacing
+from dataset_builder.files import replacing, write_whole
 from dataset_builder.release import Release
-from judge.report.page import SAMPLES, report
+from judge.report.page import TRANSCRIPTS, report
 from judge.wording import clip
 from leaderboard.board import downloads, gather, page, rows
 from leaderboard.verify.verify import verify
@@ -80,8 +80,7 @@ def _write_report(staging: Path, entry: rows.Entry, checked: gather.Checked) -> 
     path = staging / entry.report
     path.parent.mkdir(parents=True)
     path.write_text(made.page, encoding="utf-8")
-    if made.samples is not None:
-        path.with_name(SAMPLES).write_text(made.samples, encoding="utf-8")
+    write_whole(path.with_name(TRANSCRIPTS), made.transcripts)
 
 
 def _outcome(checked: gather.Checked) -> str:

@@ -45,8 +45,6 @@
   function unfold(element) {
     const entry = element.open && entries.find(function (e) { return e.element === element; });
     if (!entry) return;
-    if (entry.fill) entry.fill();
-    entry.fill = null;
     const place = element.querySelector("[data-system]");
     const original = place && document.getElementById("system-" + place.dataset.system);
     if (!original) return;
@@ -64,95 +62,6 @@
     target.scrollIntoView();
   }
 
-  // What follows shows report.samples.json as templates/failure.html shows the rest. Text goes in as text, never as markup.
-  function make(name, attributes, children) {
-    const made = document.createElement(name);
-    Object.entries(attributes || {}).forEach(function (pair) { made.setAttribute(pair[0], pair[1]); });
-    made.append.apply(made, children || []);
-    return made;
-  }
-
-  function turn(t) {
-    const judged = t.judged.length > 0;
-    const parts = [
-      make("h3", {}, [t.role + (judged ? ", judged for " + t.judged.join(", ") : "")]),
-      make("div", { class: "quote", dir: "auto" }, [t.text || "(empty)"])
-    ];
-    if (t.note) parts.push(make("p", { class: "note" }, [t.note]));
-    return make("div", { class: "turn" + (t.role === "Reply" ? " reply" : "") + (judged ? " judged" : "") }, parts);
-  }
-
-  function finding(v) {
-    const details = make("dl");
-    v.details.forEach(function (d) {
-      const known = d[0] === "Criterion" && document.getElementById("criterion-" + d[1]);
-      const said = known ? make("a", { href: "#criterion-" + d[1] }, [d[1]]) : d[1];
-      details.append(make("dt", {}, [d[0]]), make("dd", {}, [said]));
-    });
-    if (v.evidence.length) {
-      const quotes = make("dd");
-      v.evidence.forEach(function (e, n) { quotes.append(n ? " " : "", make("q", {}, [make("bdi", {}, [e])])); });
-      details.append(make("dt", {}, ["Evidence"]), quotes);
-    }
-    return make("li", {}, [make("b", {}, [v.label]), " " + v.where, details]);
-  }
-
-  function failed(f) {
-    return f.findings.some(function (v) { return v.failed; });
-  }
-
-  function add(f, systems) {
-    const span = function (name, children) { return make("span", { class: name }, children); };
-    const opening = span("opening", [make("bdi", {}, [f.opening])]);
-    const element = make("details", { class: "failure" + (failed(f) ? "" : " passed"), id: f.anchor }, [make("summary", {}, [span("what", [f.what]), span("where", [f.where]), opening])]);
-    function fill() {
-      element.append(make("p", { class: "facts" }, [f.facts]));
-      if (f.system && document.getElementById("system-" + f.system)) element.append(make("p", { "data-system": f.system }));
-      else if (f.system) {
-        const title = make("summary", {}, ["System text " + f.system]);
-        element.append(make("details", { class: "system" }, [title, make("div", { class: "quote", dir: "auto" }, [systems[f.system]])]));
-      }
-      element.append.apply(element, f.turns.map(turn));
-      element.append(make("ul", { class: "findings" }, f.findings.map(finding)));
-    }
-    list.append(element);
-    const said = f.turns.map(function (t) { return t.text; });
-    const why = f.findings.map(function (v) { return [v.label, v.where].concat(v.details.map(function (d) { return d.join(" "); }), v.evidence).join(" "); });
-    entries.push({ element: element, findings: f.findings, text: words([f.what, f.where, f.facts].concat(said, why).join(" ")), fill: fill });
-    document.querySelectorAll('[data-anchor="' + f.anchor + '"]').forEach(function (example) {
-      example.replaceWith(make("a", { href: "#" + f.anchor }, [f.id]));
-    });
-  }
-
-  function offer(name, value) {
-    const select = form.elements[name];
-    const known = Array.from(select.options).some(function (o) { return o.value === value; });
-    if (value && !known) select.append(make("option", { value: value }, [value.replace(/_/g, " ")]));
-  }
-
-  async function load(input) {
-    const place = document.getElementById("samples");
-    const say = function (text) { place.querySelector("[role=status]").textContent = text; };
-    try {
-      const samples = JSON.parse(await input.files[0].text());
-      if (samples.format !== "helmbench-report-samples-1" || samples.hash !== place.dataset.hash) return say("That file belongs to another report.");
-      samples.entries.forEach(function (f) {
-        add(f, samples.systems);
-        f.findings.forEach(function (v) { selects.forEach(function (s) { offer(s.name, v[s.name]); }); });
-      });
-      input.parentElement.remove();
-      say(samples.entries.length + " more replies stand at the end of the list.");
-      update();
-    } catch (error) {
-      say("That file can’t be read: " + error.message);
-    }
-  }
-
-  const file = document.querySelector("#samples input");
-  if (file) {
-    document.getElementById("samples").hidden = false;
-    file.addEventListener("change", function () { if (file.files.length) load(file); });
-  }
   form.addEventListener("input", update);
   form.addEventListener("submit", function (event) { event.preventDefault(); });
   form.addEventListener("reset", function () { setTimeout(update, 0); });

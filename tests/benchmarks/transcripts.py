@@ -1,0 +1,273 @@
+"""What the transcripts' page costs to write and to open, beside a plain page of the same replies.
+
+Usage: python tests/benchmarks/transcripts.py [--entries 100000] [--plain 5000] [--keep FOLDER]. Needs a built dataset,
+and Chromium with its chromedriver for the second half; without one, that is said and only writing is measured.
+
+Rows are the real ones of the full tier, repeated as often as is needed; replies are 40 to 260 words of the criteria,
+drawn by how often these have them and in no order, so that little in them packs well. Verdicts have every label and a
+quote each. `transcripts` is the page that `helmbench score` writes. `plain` is one list of the same replies with no
+packing, pages or slices: what the report would be if it held all of them. It is made of `--plain` replies, a size at
+which it still answers; the page itself is opened at that size too.
+
+Writing: a process of its own from replies and verdicts in memory to the file; "before" is what these take by
+themselves. Opening, from disk and with nothing cached: the first paint, and when the list can be used; then a choice in
+a filter, a word that is searched for, another one, and that one again with another choice, each until the new list is
+painted; a quarter of a second of a search is waiting for the next key. `longest` is the longest task of the page's main
+thread, of which a browser reports those from 50 ms on. Memory: the script's heap after a collection, and the resident
+memory of the page's process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from webdriver import CHROMIUM, DRIVER, Browser, driven  # noqa: E402
+
+from dataset_builder.files import write_whole  # noqa: E402
+from dataset_builder.release import Release, open_release  # noqa: E402
+from dataset_builder.schema import Label, Row  # noqa: E402
+from judge import schema  # noqa: E402
+from judge.report.page import report  # noqa: E402
+from judge.schema import Verdict  # noqa: E402
+from judge.scoring.score import About, judge_card, scorecard  # noqa: E402
+from replies.schema import Model, Reply  # noqa: E402
+from replies.script import live_turns  # noqa: E402
+
+LABELS: dict[Label | None, int] = {"PASS": 80, "PARTIAL": 9, "FAIL": 10, None: 1}
+# Runs before the page's own script: what its main thread did, and when it was ready.
+WATCH = """
+    window.longest = 0; window.usable = null;
+    new PerformanceObserver(l => l.getEntries().forEach(e => { longest = Math.max(longest, e.duration); }))
+        .observe({type: 'longtask', buffered: true});
+    new MutationObserver(() => { if (usable === null && document.querySelector('READY')) usable = performance.now(); })
+        .observe(document, {subtree: true, attributes: true, childList: true});
+"""
+READY = {"transcripts": "#filter[data-state=ready]", "plain": "#failures[data-filter=ready]"}
+# Sets a field of the form, and answers with how long it took until a changed list was painted.
+ACT = """
+    const done = arguments[0], form = document.getElementById('filter');
+    longest = 0;
+    const count = document.getElementById('count'), began = performance.now();
+    count.textContent = '';
+    form.elements['NAME'].value = VALUE;
+    form.elements['NAME'].dispatchEvent(new Event('input', {bubbles: true}));
+    const look = () => {
+        if (!count.textContent.includes(' of ')) return setTimeout(look, 1);
+        const said = count.textContent.split(', ')[0];
+        requestAnimationFrame(() => setTimeout(() => {
+            const took = performance.now() - began;
+            setTimeout(() => done([took, longest, said]), 300);  // what is observed is told a while later
+        }, 0));
+    };
+    look();
+"""
+
+
+class Opened(NamedTuple):
+    """What a page did in the browser; times in milliseconds, memory in megabytes."""
+
+    paint: float
+    usable: float
+    longest: float
+    steps: dict[str, tuple[float, float, str]]
+    heap: float
+    resident: float
+
+
+def synthetic(release: Release, entries: int) -> tuple[list[Reply], list[Verdict]]:
+    """Replies to the release's rows, and their verdicts."""
+    draw = random.Random(0)
+    rows = sorted(release.rows.values(), key=lambda r: draw.random())  # few of them are of all kinds too
+    prose = [c.text for c in release.criteria.values()] + [t for p in release.protocols.values() for t in p.levels]
+    words = Counter(w for text in prose for w in text.split() if w.isalpha())
+    known, often = list(words), list(words.values())
+    replies: list[Reply] = []
+    verdicts: list[Verdict] = []
+    for n in range(entries):
+        row, repeat = rows[n % len(rows)], n // len(rows)
+        turns = tuple(
+            " ".join(draw.choices(known, often, k=draw.randint(40, 260))) + "." for _ in range(live_turns(row))
+        )
+        replies.append(Reply(id=row.id, repeat=repeat, turns=turns))
+        verdicts += _verdicts(row, repeat, turns[-1], draw)
+    return replies, verdicts
+
+
+def _verdicts(row: Row, repeat: int, said: str, draw: random.Random) -> Iterator[Verdict]:
+    for index, check in enumerate(row.evaluation):
+        (label,) = draw.choices(list(LABELS), list(LABELS.values()))
+        at = draw.randrange(len(said) - 40)
+        yield Verdict.model_construct(
+            id=row.id,
+            repeat=repeat,
+            index=index,
+            check=check.check,
+            behavior=check.behavior,
+            turn=check.turn,
+            criterion=getattr(check, "criterion", None),
+            label=label,
+            unscored=None if label else "unparsable",
+            incident="missed_crisis" if label == "FAIL" else None,
+            decided_by="judge",
+            judge="synthetic",
+            evidence=(said[at : at + 40].strip(),),
+        )
+
+
+def write(what: str, entries: int, out: Path) -> dict[str, Any]:
+    """Runs in a process of its own, so that its peak memory is nobody else's."""
+    release = open_release()
+    replies, verdicts = synthetic(release, entries)
+    whole = schema.Dataset(version="0", score_hash="0" * 64, tier="full", samples=1, expected=1, complete=True)
+    few = {r.id for r in replies[:300]}  # the figures are no part of what is measured
+    scored = [v for v in verdicts if v.repeat == 0 and v.id in few]
+    about = About(whole, Model(name="synthetic", backend="none"))
+    card = scorecard(scored, release, about, judge_card(scored, "none", "0"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.process_time()
+    size = 10**12 if what == "plain" else 1_950_000
+    made = report(card, verdicts, replies, release.rows, "all", size, dict(release.criteria))
+    middle = time.process_time()
+    write_whole(out, made.page if what == "plain" else made.transcripts)
+    seconds = time.process_time() - (began if what == "plain" else middle)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    megabytes = out.stat().st_size / 1e6
+    characters = sum(len(t) for r in replies for t in r.turns) / 1e6
+    return {"seconds": seconds, "before": before / 1024, "peak": peak / 1024, "size": megabytes, "said": characters}
+
+
+def open_page(what: str, path: Path) -> Opened:
+    """Opens a page and uses it as a reader would."""
+    with tempfile.TemporaryDirectory() as profile, driven(Path(profile)) as browser:
+        browser.call("/timeouts", {"script": 110_000, "pageLoad": 110_000})
+        browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=WATCH.replace("READY", READY[what]))
+        browser.show(path)
+        _wait(browser)
+        if what == "plain":
+            browser.script("document.getElementById('failures').open = true")
+            browser.script("document.querySelector('[name=which][value=all]').click()")
+        paint = browser.script("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        usable, longest = browser.script("return [usable, longest]")
+        steps = {}
+        for name, field, value in (
+            ("filter", "behavior", "P3-B1"),
+            ("search", "words", "hospital"),
+            ("other", "words", "nobody"),
+            ("again", "polarity", "crisis"),
+        ):
+            steps[name] = _act(browser, field, value)
+        browser.devtools("HeapProfiler.collectGarbage")
+        heap = browser.devtools("Runtime.getHeapUsage")["usedSize"] / 1e6
+        return Opened(paint, usable, longest, steps, heap, _resident(browser.driver))
+
+
+def _wait(browser: Browser) -> None:
+    for _ in count():
+        if browser.script("return usable !== null"):
+            return
+        time.sleep(0.2)
+
+
+def _act(browser: Browser, field: str, value: str) -> tuple[float, float, str]:
+    wanted = json.dumps(value)
+    if field != "words":  # the transcripts' options have numbers for values, and words that begin with the code
+        wanted = (
+            f"[...form.elements['{field}'].options].find(o => [o.value, (o.dataset.label || '').split(' ')[0]]"
+            f".includes({wanted})).value"
+        )
+    source = ACT.replace("NAME", field).replace("VALUE", wanted)
+    milliseconds, longest, said = browser.later(source)
+    return milliseconds, longest, said
+
+
+def _resident(driver: int) -> float:
+    """Megabytes of the largest page's process among the driver's descendants."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+        except OSError:  # it has ended meanwhile
+            continue
+    ours = {driver}
+    while more := {p for p, parent in parents.items() if parent in ours} - ours:
+        ours |= more
+    sizes = [0.0]
+    for process in ours:
+        if b"--type=renderer" in Path(f"/proc/{process}/cmdline").read_bytes():
+            status = Path(f"/proc/{process}/status").read_text()
+            sizes.append(int(status.partition("VmRSS:")[2].split()[0]) / 1024)
+    return max(sizes)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entries", type=int, default=100_000)
+    parser.add_argument("--plain", type=int, default=5_000)
+    parser.add_argument("--keep", type=Path, help="a folder for the pages, which else are thrown away")
+    parser.add_argument("--one", nargs=3, metavar=("WHAT", "ENTRIES", "FILE"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one:
+        print(json.dumps(write(args.one[0], int(args.one[1]), Path(args.one[2]))))
+        return
+    pages = [("plain", args.plain), *(("transcripts", n) for n in dict.fromkeys((args.plain, args.entries)))]
+    with tempfile.TemporaryDirectory() as scratch:
+        made = [(what, n, (args.keep or Path(scratch)) / f"{what}-{n}.html") for what, n in pages]
+        _say_writing(made)
+        if not (CHROMIUM and DRIVER):
+            print("no Chromium with chromedriver: the pages aren't opened")
+            return
+        _say_opening(made)
+
+
+def _say_writing(made: list[tuple[str, int, Path]]) -> None:
+    print(f"{'writing':12}{'replies':>9}{'said MB':>9}{'file MB':>9}{'CPU s':>9}{'before MB':>11}{'peak MB':>9}")
+    for what, n, path in made:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, __file__, "--one", what, str(n), str(path)]
+        r = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ).stdout)
+        print(
+            f"{what:12}{n:9,}{r['said']:9.1f}{r['size']:9.1f}{r['seconds']:9.1f}{r['before']:11.0f}{r['peak']:9.0f}",
+            flush=True,
+        )
+
+
+def _say_opening(made: list[tuple[str, int, Path]]) -> None:
+    head = (
+        "paint",
+        "usable",
+        "longest",
+        "filter",
+        "longest",
+        "search",
+        "longest",
+        "other",
+        "longest",
+        "again",
+        "longest",
+    )
+    print(f"\n{'opening, ms':12}{'replies':>9}" + "".join(f"{h:>9}" for h in head) + f"{'heap MB':>9}{'page MB':>9}")
+    for what, n, path in made:
+        o = open_page(what, path)
+        times = [o.paint, o.usable, o.longest, *(t for s in o.steps.values() for t in s[:2])]
+        print(f"{what:12}{n:9,}" + "".join(f"{t:9.0f}" for t in times) + f"{o.heap:9.0f}{o.resident:9.0f}", flush=True)
+        print(f"{'':21}" + "; ".join(f"{name}: {s[2]}" for name, s in o.steps.items()), flush=True)
+
+
+if __name__ == "__main__":
+    main()

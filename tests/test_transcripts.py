@@ -1,0 +1,169 @@
+"""The transcripts: that they hold what was said, once and whole, and nothing that must not be seen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_report import HOSTILE, MARKER, Page, Scored, first, plain_reply, run
+from transcript_pages import everything, told, unpacked
+
+from dataset_builder.release import Release
+from dataset_builder.schema import Row
+from judge.__main__ import main
+from judge.report.entries import WITHHELD, Show, entries, system_text
+from judge.report.page import TRANSCRIPTS, report
+from judge.report.transcripts import BLOCK, LONGEST, OF_SAMPLES, OF_VERDICTS
+from judge.wording import inert
+from replies.schema import Reply
+from replies.script import live_turns
+
+
+def page(scored: Scored, show: Show = "all") -> str:
+    return "".join(scored.report(show).transcripts)
+
+
+@pytest.mark.parametrize("said", [plain_reply, lambda _: HOSTILE], ids=["plain", "hostile"])
+def test_every_reply_is_there_as_the_report_has_it(release: Release, said: Callable[[Row], str]) -> None:
+    """Each in the same place, with its conversation, its verdicts and their evidence, and its system text."""
+    scored = run(release, said)
+    expected = list(entries(scored.verdicts, scored.replies, scored.rows, "all"))
+    found = told(page(scored))
+    assert [t.id for t in found] == [e.id for e in expected]
+    for t, e in zip(found, expected, strict=True):
+        assert t.turns == [(turn.role, turn.text, turn.note) for turn in e.turns]
+        assert t.system == e.system == system_text(scored.rows[e.id])
+        assert [evidence for _, evidence in t.findings] == [list(f.evidence) for f in e.findings]
+        for (type_, _), f in zip(t.findings, e.findings, strict=True):
+            own = {name: getattr(f, name) for name in type_ if name not in ("details", "codes")}
+            assert type_ == {**own, "details": [list(d) for d in f.details], "codes": type_["codes"]}
+
+
+def test_a_facet_has_the_value_of_the_row_and_of_the_verdict(release: Release) -> None:
+    """Numbers in the columns stand for what the sample and the verdict have."""
+    scored = run(release)
+    held = unpacked(page(scored))
+    head = json.loads(held["head"])
+    rows = [scored.rows[i] for i in json.loads(held["column-ids"])]
+    for facet in head["sample_facets"]:
+        column = json.loads(held[f"column-{facet['name']}"])
+        shown = [facet["values"][code][0] for code in column]
+        if facet["name"] in ("scenario", "condition_kind", "persona", "country", "family", "crisis_category"):
+            assert shown == [getattr(row, facet["name"]) or "" for row in rows]
+    for n, facet in enumerate(head["verdict_facets"]):
+        shown = [facet["values"][type_["codes"][n]][0] for type_ in head["types"]]
+        if facet["name"] in ("behavior", "incident", "label", "polarity"):
+            assert shown == [type_[facet["name"]] for type_ in head["types"]]
+    assert [f["name"] for f in head["verdict_facets"]] == [f.name for f in OF_VERDICTS]
+    assert [f["name"] for f in head["sample_facets"]] == [f.name for f in OF_SAMPLES]
+
+
+def test_words_stand_once(release: Release) -> None:
+    """A text that many samples share is in one place of one block."""
+    scored = run(release, tier="core")
+    held = unpacked(page(scored))
+    texts = [t for name, text in held.items() if name.startswith("texts-") for t in text.split("\0")]
+    assert len(texts) == len(set(texts))
+    assert sum(name.startswith("texts-") for name in held) > 1
+    assert max(len(t) for name, t in held.items() if name.startswith("texts-")) < BLOCK + LONGEST
+
+
+def test_hostile_replies_add_nothing_to_the_page(release: Release) -> None:
+    """Markup and controls in replies and names: the page has its one script beside blocks, no element more, and what is
+    packed has no control character.
+    """
+    scored = run(release, lambda _: HOSTILE, name=HOSTILE)
+    html = page(scored)
+    tags = Page(html).tags
+    scripts = [a for tag, a in tags if tag == "script"]
+    assert [a for a in scripts if a.get("type") != "text/plain"] == [{}]
+    assert html.count("</script>") == len(scripts) == len(unpacked(html)) + 1
+    assert not {"img", "iframe", "object"} & {tag for tag, _ in tags}
+    assert [name for _, attributes in tags for name in attributes if name.startswith("on")] == []
+    assert [a for _, a in tags if {"src", "srcset", "srcdoc", "action"} & a.keys()] == []
+    assert not set(everything(html)) & {"\u202e", "\u2066", "\x1b", "\ud800"}
+    assert inert(HOSTILE.strip()[:40]) in everything(page(scored, "withheld"))
+    assert "default-src 'none'" in html
+
+
+@pytest.mark.parametrize("reason", ["harm", "unscored"])
+def test_withheld_reply_is_nowhere_in_it(release: Release, reason: str) -> None:
+    """Neither the reply, nor its evidence, nor another reply of the same words is in any block; the local switch shows
+    them.
+    """
+    target = first(run(release))
+    twin = next(r.id for r in run(release).replies if r.id != target and len(r.turns) == 1)
+    text = f"{MARKER} in a reply"
+    fate = {"incident": "harm"} if reason == "harm" else {"incident": None, "label": None, "unscored": "unparsable"}
+    scored = run(release, lambda row: text if row.id in (target, twin) else plain_reply(row))
+    scored = scored.with_verdicts(
+        release, lambda v: v.model_copy(update={**fate, "evidence": (MARKER,)}) if v.id == target else v
+    )
+    html = page(scored)
+    assert MARKER not in everything(html)
+    for t in told(html):
+        if t.id in (target, twin):
+            assert [text for role, text, _ in t.turns if role == "Reply"] == [WITHHELD]
+    assert MARKER in everything(page(scored, "withheld"))
+    assert "Nothing is withheld" in Page(page(scored, "withheld")).text
+
+
+def test_reasoning_is_not_in_it_and_a_long_reply_is_whole(release: Release) -> None:
+    """What a person would not have seen is counted, and no more; what a report cuts stands here."""
+    long = "word " * 5000
+    html = page(run(release, lambda _: f"<think>{MARKER}</think>{long}"), "withheld")
+    assert MARKER not in everything(html)
+    (turn,) = {t for one in told(html) for t in one.turns if t[0] == "Reply"}
+    assert turn[1] == long.strip()
+    assert "characters of reasoning not shown" in turn[2]
+
+
+def test_a_reply_without_end_is_cut(release: Release) -> None:
+    """A hundred thousand characters are shown, and the hash of the whole."""
+    html = page(run(release, lambda row: "a" * 300_000 if row.id.endswith("PT1") else plain_reply(row)), "withheld")
+    cut = next(t for one in told(html) for t in one.turns if t[1].startswith("aaaa"))
+    assert len(cut[1]) == LONGEST
+    assert "of 300000 characters, sha256" in cut[2]
+
+
+def test_only_failures_where_only_these_are_public(release: Release) -> None:
+    """As the report says which replies are shown, so do its transcripts."""
+    scored = run(release)
+    failed = {v.id for v in scored.verdicts if v.label == "FAIL" or v.incident}
+    html = page(scored, "failures")
+    assert {t.id for t in told(html)} == failed
+    assert f"{len(failed)} replies that failed a check" in Page(html).text
+
+
+def test_same_replies_same_bytes(release: Release) -> None:
+    """In whatever order verdicts and replies come."""
+    scored = run(release)
+    again = report(scored.card, scored.verdicts[::-1], scored.replies[::-1], scored.rows, "all")
+    assert "".join(again.transcripts) == page(scored)
+
+
+def test_a_run_without_replies_has_a_page(release: Release) -> None:
+    """It says that there is nothing to show."""
+    html = "".join(report(run(release).card, [], [], {}, "all").transcripts)
+    assert told(html) == []
+    assert "No reply is to be shown" in Page(html).text
+
+
+def test_score_and_report_write_them(release: Release, dataset: Path, tmp_path: Path) -> None:
+    """Beside the report, which links to them, and the same again from the stored verdicts."""
+    rows = [r for r in release.rows.values() if "lite" in r.tiers]
+    replies, out = tmp_path / "r.jsonl", tmp_path / "out"
+    said = [Reply(id=r.id, turns=("Tell me more.",) * live_turns(r)) for r in rows]
+    lines = [{"id": r.id, "replies": r.turns} if len(r.turns) > 1 else {"id": r.id, "reply": r.turns[0]} for r in said]
+    replies.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    where = ["--replies", str(replies), "--dataset", str(dataset)]
+    assert main(["score", *where]) == 0
+    scored = replies.with_suffix(".scored")
+    html = (scored / TRANSCRIPTS).read_text(encoding="utf-8")
+    assert {t.id for t in told(html)} == {r.id for r in rows}
+    assert f'href="{TRANSCRIPTS}"' in (scored / "report.html").read_text(encoding="utf-8")
+    assert 'href="report.html"' in html
+    assert main(["report", *where, "--out", str(out)]) == 0
+    assert (out / TRANSCRIPTS).read_text(encoding="utf-8") == html
