@@ -10,7 +10,7 @@ from corpora.licences import normal
 from corpora.read import Opened
 from corpora.recipe import Loaded
 from corpora.rows import licence_reading
-from corpora.schema import CorpusError, Dropped, SourceSummary
+from corpora.schema import STEPS, CorpusError, Dropped, SourceSummary
 from corpora.write import Finished
 
 
@@ -18,7 +18,7 @@ from corpora.write import Finished
 class Counts:
     """Documents by source (`read`, `kept`), by what was changed, and by the step and reason for which they went.
 
-    `licences`: every licence of a source's cleaned documents. `dropped` is in the order in which reasons first came.
+    `licences`: every licence of a source's cleaned documents.
     """
 
     read: Counter[str] = field(default_factory=Counter[str])
@@ -38,17 +38,19 @@ def finished(loaded: Loaded, opened: list[Opened], hashes: dict[str, str], count
     Raises:
         CorpusError: nothing is left.
     """
+    # In one order, whichever came first: a manifest is the same however the work was cut.
+    dropped: dict[str, dict[str, int]] = {
+        step: dict(sorted(counts.dropped[step].items())) for step in STEPS if step in counts.dropped
+    }
     if not counts.kept.total():
         raise CorpusError(
-            f"{loaded.path}:1: nothing is left of {counts.read.total()} documents: "
-            f"{_reasons(counts.dropped)}; see `limits`"
+            f"{loaded.path}:1: nothing is left of {counts.read.total()} documents: {_reasons(dropped)}; see `limits`"
         )
     summaries = [_summary(source, hashes[source.source.name], counts) for source in opened]
-    dropped = {step: dict(reasons) for step, reasons in counts.dropped.items()}
     return Finished(loaded, summaries, dropped, dict(sorted(counts.changed.items())), (set(), set()))
 
 
-def _reasons(dropped: dict[str, Counter[str]]) -> str:
+def _reasons(dropped: dict[str, dict[str, int]]) -> str:
     by_reason = Counter({(step, reason): n for step, reasons in dropped.items() for reason, n in reasons.items()})
     most = (f"{n} {step} ({reason})" for (step, reason), n in by_reason.most_common(5))
     return ", ".join(most) or "the sources are empty"

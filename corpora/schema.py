@@ -4,7 +4,7 @@ validation.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -165,12 +165,16 @@ class Document(NamedTuple):
         return "\n".join(t.text for t in self.turns if t.role == "user")
 
 
+Step = Literal["read", "conversation", "length", "language", "exact_duplicate", "near_duplicate"]
+STEPS: tuple[Step, ...] = get_args(Step)
+
+
 class Dropped(NamedTuple):
     """Why a document is not in the corpus. `jaccard` and `duplicate_of` stand on duplicates only."""
 
     source: str
     line: int
-    step: Literal["read", "conversation", "length", "language", "exact_duplicate", "near_duplicate"]
+    step: Step
     reason: str
     duplicate_of: str | None = None
     jaccard: float | None = None

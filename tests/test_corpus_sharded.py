@@ -28,6 +28,11 @@ PAGE = (
     "blanket candle the and of my with under slow before never green"
 )
 WORDS = PAGE.split()
+FOREIGN = (
+    "Die Katze geht jedes Mal aus dem Zimmer, bevor das Wasser warm ist.",
+    "Le chat quitte la pièce chaque fois avant que l'eau ne soit chaude.",
+    "El gato sale de la habitación cada vez antes de que el agua esté caliente.",
+)
 STAGES = ("read", "clean", "exact", "meetings", "families", "near", "keep")
 
 
@@ -65,10 +70,10 @@ class Home:
                 made.append(
                     self.edited(made[-1] if self.chance.random() < 0.7 else self.chance.choice(self.made + made))
                 )
-            elif size > 200:
+            elif size > 200 and kind < 0.95:
                 made.append(self.edited(large))
             else:
-                made.append(self.chance.choice(["", "hm", "Write to jo@example.org. " + self.own()]))
+                made.append(self.chance.choice(["", "hm", *FOREIGN, "Write to jo@example.org. " + self.own()]))
         self.made += made
         return list(enumerate(made))
 
@@ -149,7 +154,7 @@ def test_the_made_corpora_hold_what_is_hard(tmp_path: Path) -> None:
             found[f"{name}, elsewhere"] += sum(source(messages, a) != source(messages, b) for a, b in pairs)
     assert found["ranges"] == 4
     assert min(found["several stay"], found["large"]) > 3
-    assert min(found["exact"], found["near"]) > 100
+    assert min(found["exact"], found["near"]) > 50
     assert min(found["exact, elsewhere"], found["near, elsewhere"]) > 1
 
 

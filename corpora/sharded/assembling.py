@@ -43,7 +43,7 @@ def keep(work: Work, names: list[str]) -> None:
             counts = Counts()
             counts.drop(dropped)
             strata = _strata(work, _rows(work, name).filter(pa.array(stays)))
-            noted = {"kept": int(stays.sum()), "dropped": list(map(list, counts.dropped.items())), "strata": strata}
+            noted = {"kept": int(stays.sum()), "dropped": counts.dropped, "strata": strata}
             write_whole(staging / "counts.json", canonical(noted))
 
 
@@ -95,7 +95,7 @@ def _noted(strata: list[Any]) -> Strata:
 
 
 def _counts(work: Work) -> Counts:
-    """What all shards counted; reasons in the order in which they first came."""
+    """What all shards counted."""
     counts = Counts()
     for n, opened in enumerate(work.opened):
         counts.read[opened.source.name] = note(work.folder / "read" / f"{n:04d}.json")["documents"]
@@ -106,7 +106,7 @@ def _counts(work: Work) -> Counts:
         if cleaned["licences"]:
             counts.licences.setdefault(source, set()).update(cleaned["licences"])
         counts.kept[source] += kept["kept"]
-        for step, reasons in kept["dropped"]:
+        for step, reasons in kept["dropped"].items():
             counts.dropped.setdefault(step, Counter()).update(reasons)
     return counts
 
