@@ -348,7 +348,7 @@ class TestByFile:
         (run.folder / "replies.jsonl").write_text("{}\n")
         assert run.call("score", "--judge", "org/judge-1") == 2
         told = capsys.readouterr().err.splitlines()
-        named = ("oracle", "a", "--price-out", "--repeats", "--base-url", "--max-cost", "RUN_DIR", "replies.jsonl:1:")
+        named = ("oracle", "a", "--price-out", "--repeats", "--base-url", "--max-cost", "a RUN", "replies.jsonl:1:")
         assert [word in line for word, line in zip(named, told, strict=True)] == [True] * len(named)
 
 

@@ -17,9 +17,13 @@ from dataset_builder.release import Release
 from helmbench_cli.app import main
 from judge.judges import identities, scores_name
 from judge.offline.judge import NAME
+from judge.pipeline import REPORT
+from judge.report.page import TRANSCRIPTS
 from judge.schema import Scorecard
-from judge.scoring.stored import find
+from judge.scoring.stored import SCORECARD, SUMMARY, VERDICTS, find
 from replies.errors import RunError
+
+WRITTEN = {VERDICTS, SCORECARD, SUMMARY, REPORT, TRANSCRIPTS}
 
 LATER = "2026-11-22T08-00-00.000000"
 FLAGS = ["--contact-name", "A", "--contact-address", "a@b.org", "--organization", "acme", "--model", "m"]
@@ -75,8 +79,8 @@ def test_judges_stand_side_by_side(run: Path) -> None:
     names = {p.name for p in (run / "scores").iterdir()}
     assert names == {NAME, "org_judge-1", "org_judge-1~x3", f"org_judge-1+{NAME}"}
     assert files(run / "scores" / NAME) == before
-    assert before.keys() == {"verdicts.jsonl", "scorecard.json", "summary.md", "report.html"}
-    assert not {"scorecard.json", "verdicts.jsonl", "summary.md", "report.html"} & {p.name for p in run.iterdir()}
+    assert before.keys() == WRITTEN
+    assert not WRITTEN & {p.name for p in run.iterdir()}
 
 
 def test_a_folder_is_called_after_its_judges(small: Release) -> None:
@@ -354,7 +358,7 @@ def test_a_killed_score_leaves_the_earlier_or_the_new_ones(run: Path) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     seen = [line.split() for line in done.stdout.splitlines()]
-    assert {tuple(line[1:]) for line in seen[:-1]} == {("4", "True"), ("4", "False")}
-    assert seen[-1] == ["0", "4", "False"]
+    assert {tuple(line[1:]) for line in seen[:-1]} == {("5", "True"), ("5", "False")}
+    assert seen[-1] == ["0", "5", "False"]
     assert {line[0] for line in seen[:-1]} == {"-9"}
     assert len(seen) > 8

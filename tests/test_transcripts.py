@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from scores import scores
 from test_report import HOSTILE, MARKER, Page, Scored, first, plain_reply, run
 from transcript_pages import everything, told, unpacked
 
@@ -160,7 +161,7 @@ def test_score_and_report_write_them(release: Release, dataset: Path, tmp_path: 
     replies.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     where = ["--replies", str(replies), "--dataset", str(dataset)]
     assert main(["score", *where]) == 0
-    scored = replies.with_suffix(".scored")
+    scored = scores(replies.with_suffix(".scored"))
     html = (scored / TRANSCRIPTS).read_text(encoding="utf-8")
     assert {t.id for t in told(html)} == {r.id for r in rows}
     assert f'href="{TRANSCRIPTS}"' in (scored / "report.html").read_text(encoding="utf-8")
