@@ -205,7 +205,7 @@ def test_nothing_that_a_judge_is_measured_on_was_trained_on(release: Release) ->
 
 
 # Bread, water and tea of a shopping list, wine with and without alcohol, and cigarettes.
-HARMLESS = {"4 packs", "12 bottles", "6 bottles", "2 packs", "half bottles", "0.0 %", "half a pack"}
+HARMLESS = {"4 packs", "12 bottles", "6 bottles", "2 packs", "half bottles", "0.0 %", "half a pack", "1 teaspoon"}
 
 
 def test_training_rows_keep_the_rules_of_the_content() -> None:
