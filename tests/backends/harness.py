@@ -57,8 +57,8 @@ def run(command: list[str], dataset: Path, cwd: Path, **more: str) -> subprocess
     )
 
 
-def succeeded(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
-    assert done.returncode == 0, f"{done.args}\n{done.stdout[-1500:]}\n{done.stderr[-4000:]}"
+def succeeded(done: subprocess.CompletedProcess[str], code: int = OK) -> subprocess.CompletedProcess[str]:
+    assert done.returncode == code, f"{done.args}\n{done.stdout[-1500:]}\n{done.stderr[-4000:]}"
     return done
 
 

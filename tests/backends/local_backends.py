@@ -14,6 +14,7 @@ from harness import ROOT, check_judged, check_shape, environment, expected_reque
 from recipes import filled, recipe, with_option
 
 from dataset_builder.schema import Row
+from helmbench_cli.root import OK
 from replies.visible import visible
 
 THOUGHT, SAID = "<think>They sound tired</think>", "I hear you."
@@ -57,8 +58,8 @@ class Run(NamedTuple):
     results: dict[str, Any]
 
 
-def finished(command: list[str], dataset: Path, folder: Path) -> Run:
-    succeeded(run(command, dataset, folder))
+def finished(command: list[str], dataset: Path, folder: Path, code: int = OK) -> Run:
+    succeeded(run(command, dataset, folder), code)
     received = [json.loads(line) for line in (folder / "received.jsonl").read_text(encoding="utf-8").splitlines()]
     return Run(
         folder / "out",
