@@ -63,12 +63,12 @@ def succeeded(done: subprocess.CompletedProcess[str], code: int = OK) -> subproc
 
 
 def judge(folder: Path, dataset: Path, *more: str, code: int = OK) -> dict[str, Any]:
-    """The page's command for scoring, which ends with this exit code, and the scorecard that it wrote."""
+    """The page's command for scoring, which ends with this exit code, and the scorecard that it made."""
     program = str(Path(sys.executable).with_name(SCORE[0]))
-    command = [program, *SCORE[1:], str(folder), "--dataset", str(dataset), *more]
-    done = subprocess.run(command, cwd=ROOT, timeout=TIMEOUT, stdout=subprocess.DEVNULL)
+    command = [program, *SCORE[1:], str(folder), "--dataset", str(dataset), *more, "--json"]
+    done = subprocess.run(command, cwd=ROOT, timeout=TIMEOUT, stdout=subprocess.PIPE, text=True)
     assert done.returncode == code
-    card: dict[str, Any] = json.loads(next(folder.rglob("scorecard.json")).read_text(encoding="utf-8"))
+    card: dict[str, Any] = json.loads(done.stdout)
     return card
 
 
