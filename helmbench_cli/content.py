@@ -9,16 +9,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from corpora.schema import CorpusManifest
 from dataset_builder.prompts import CONTENT
 from helmbench_cli import common
 from helmbench_cli.common import Dataset, Json, Quiet, figures, say
 from helmbench_cli.endings import ending, refusing
 from helmbench_cli.root import SHUT, app, exits
+
+if TYPE_CHECKING:
+    from corpora.schema import CorpusManifest
 
 Content = Annotated[
     Path,
