@@ -4,6 +4,7 @@ Left to right, each room imports only what stands before it:
 
     content/      the authored files, and what a judge is asked (content/README.md says how they are written)
     schema.py     the shapes of rows, checks, criteria and the manifest: a leaf
+    formats/      files that somebody wrote, read with limits: one reader for each format
     errors.py     the exception that holds all that is wrong with what somebody wrote: a leaf
     jsonl.py      JSON lines, read and written: a leaf
     files.py      files and folders that are there whole or not at all: a leaf

@@ -1,0 +1,7 @@
+"""Files that somebody wrote, read with limits: one reader for each format, and one way to say what is wrong.
+
+Whatever the file, a reader ends soon: with what the file holds, or with a `FormatError`.
+
+refused.py     the error of all of them: `path:line: what is wrong; what was expected`; a name as a terminal may show it
+plain_file.py  a regular file's bytes and text, up to a size: no device, pipe or folder is read or waited for
+"""

@@ -1,0 +1,81 @@
+"""A regular file's bytes and text. What a name stands for is looked at before anything is read: a pipe would wait for
+its writer, and a device has no end.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from dataset_builder.formats.refused import FormatError
+
+MOST = 64 * 2**20  # bytes of a file that is read whole: no text by people comes near
+KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def open_plain(path: Path, expected: str) -> BinaryIO:
+    """A regular file, opened for reading bytes; a link to one counts as one. `expected`: what it should be, in words,
+    such as `a mapping file`.
+
+    Raises:
+        FormatError: it is missing, shut, or no regular file.
+    """
+    try:
+        # Without O_NONBLOCK opening a pipe waits for somebody to write into it.
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise FormatError(path, None, f"can't be read ({reason}); expected {expected}") from None
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        kind = next((name for is_kind, name in KINDS if is_kind(mode)), "no regular file")
+        raise FormatError(path, None, f"is {kind}; expected {expected}")
+    return os.fdopen(handle, "rb")
+
+
+def read_bytes(path: Path, expected: str, most: int = MOST) -> bytes:
+    """All bytes of a regular file.
+
+    Raises:
+        FormatError: as `open_plain`, or it is longer than `most` bytes, or the disk fails.
+    """
+    with open_plain(path, expected) as file:
+        try:
+            raw = file.read(most + 1)
+        except OSError as error:
+            raise FormatError(path, None, f"can't be read ({error.strerror}); expected {expected}") from None
+    if len(raw) > most:
+        raise FormatError(path, None, f"is longer than {most:,} bytes; expected {expected}")
+    return raw
+
+
+def read_text(path: Path, expected: str, most: int = MOST) -> str:
+    """A regular file's text; a byte order mark at its beginning is left out, and line ends stay as they are.
+
+    Raises:
+        FormatError: as `read_bytes`, or it is no UTF-8, at the line of the first byte that is none.
+    """
+    return decoded(read_bytes(path, expected, most), path)
+
+
+def decoded(raw: bytes, path: Path | str) -> str:
+    """UTF-8 bytes as text, without a byte order mark.
+
+    Raises:
+        FormatError: they are none, at the line of the first that is none.
+    """
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        said = f"is not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8"
+        raise FormatError(path, line, said) from None
