@@ -6,7 +6,7 @@ Inspect's own reader reads it; it is imported when a log is opened, since whoeve
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,12 +43,11 @@ def read_log(path: Path, release: Release) -> Run:
     measures, tier = measured_on(path, header.eval.task, recorded, release)
     rows: Any = release.rows if measures == BENCHMARK else release.messages
     tested = recorded.get("condition") or recorded.get("system_instruction")
-    replies = [
-        reply
-        for sample in _samples(path, HEAVY)
-        for reply in [_reply(path, sample, rows)]
-        if tested or measures != BENCHMARK or _same_input(path, sample, rows[reply.id])
-    ]
+    replies: list[Reply] = []
+    for sample in _samples(path, HEAVY):
+        replies.append(_reply(path, sample, rows))
+        if measures == BENCHMARK and not tested:
+            _refuse_other_input(path, sample, rows[replies[-1].id])
     if not replies:
         raise RunError(f"{path}: holds no sample; the run was stopped before the first was done")
     config = header.eval.config
@@ -71,6 +70,8 @@ def graded(path: Path) -> tuple[str | None, list[dict[str, Any]]]:
     """
     grader: str | None = None
     lines: list[dict[str, Any]] = []
+    if GRADER not in (_header(path).eval.model_roles or {}):
+        return None, lines  # the samples, which may be large, needn't be read
     for sample in _samples(path, HEAVY | {"store"}):
         for score in (sample.scores or {}).values():
             found = score.metadata or {}
@@ -157,11 +158,18 @@ def _reply(path: Path, sample: Any, rows: Any) -> Reply:
     given, ends = _said(sample)
     if not all(isinstance(t, str) for t in given) or len(given) != len(ends) or len(given) > wanted:
         raise RunError(f"{path}: sample {row.id} has {len(given)} replies; expected {wanted}, one per live turn")
-    lacking = wanted - len(given)
     why = f"error: {_line(sample.error.message)}" if sample.error else "error: the run did not finish it"
+    return played(row, sample.epoch, given, ends, why)
+
+
+def played(row: Sample, epoch: int, given: Sequence[str], ends: Sequence[str | None], why: str) -> Reply:
+    """What was said on a sample, and how each turn ended; `why`: the end of turns that it never came to. Inspect counts
+    epochs from 1.
+    """
+    lacking = live_turns(row) - len(given)
     return Reply(
         id=row.id,
-        repeat=sample.epoch - 1,
+        repeat=epoch - 1,
         turns=tuple(map(jsonl.plain, [*given, *[""] * lacking])),
         finish=tuple(e if e is None else jsonl.plain(e) for e in [*ends, *[why] * lacking]),
     )
@@ -183,18 +191,15 @@ def _line(text: str) -> str:
     return " ".join(text.split())[:200]
 
 
-def _same_input(path: Path, sample: Any, row: Sample) -> bool:
-    """Whether a sample's first request is the dataset's.
-
-    Raises:
-        RunError: it isn't; the log was edited, or comes from another build.
+def _refuse_other_input(path: Path, sample: Any, row: Sample) -> None:
+    """Raises:
+    RunError: a sample's first request isn't the dataset's; the log was edited, or comes from another build.
     """
     asked = [{"role": m.role, "content": m.text} for m in sample.input] if isinstance(sample.input, list) else []
     if asked != first_request(row.model_dump(by_alias=True)):
         raise RunError(
             f"{path}: sample {row.id} differs from the dataset's; the log was edited or comes from another build"
         )
-    return True
 
 
 def _model(header: Any, recorded: dict[str, Any]) -> Model:
