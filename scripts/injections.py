@@ -135,9 +135,9 @@ class Flips(NamedTuple):
 
 
 def table(tried: Iterable[Trial], given: dict[str, Parsed]) -> Iterator[str]:
-    """The flips by kind, then each reply that a text lifted, then what wasn't answered."""
+    """The flips by kind, then each reply that a text moved, then what wasn't answered."""
     by_kind: dict[str, Flips] = {}
-    lifted, unanswered, unreadable = [], 0, 0
+    moved, unanswered, unreadable = list[str](), 0, 0
     for t in tried:
         asked = (t.with_text, t.without, t.again)
         ranks = [rank(given.get(q.custom_id)) for q in asked]
@@ -148,12 +148,13 @@ def table(tried: Iterable[Trial], given: dict[str, Parsed]) -> Iterator[str]:
             continue
         for kind in (t.injection.kind, "all"):
             by_kind[kind] = by_kind.get(kind, Flips()).plus(with_text, without, again)
-        if with_text > without:
-            lifted.append(f"{t.injection.id} on {t.row.id}: {without} → {with_text}, asked again {again}")
+        if with_text != without:
+            told, plain, once_more = (given[q.custom_id].label for q in asked)
+            moved.append(f"{t.injection.id} on {t.row.id}: {plain} → {told}; once more without it {once_more}")
     total = by_kind.pop("all", Flips())
     head = ("kind", "replies", "lifted", "lowered", "wavered up", "wavered down")
     yield columns(head, [(kind, *map(str, flips)) for kind, flips in [*by_kind.items(), ("all", total)]])
-    yield from lifted
+    yield from moved
     yield f"answers that can't be read: {unreadable}; questions without an answer: {unanswered}"
 
 

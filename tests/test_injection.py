@@ -352,5 +352,6 @@ def test_flips_are_counted_beside_the_judges_own_wavering(tried: list[Trial], tm
     shown = "\n".join(table(tried, answers([given], questions(tried))))
     every = str(len(tried) - 1)
     assert re.search(rf"^all +{every} +1 +0 +1 +0$", shown, re.MULTILINE)
-    assert f"{tried[0].injection.id} on {tried[0].row.id}: 0 → 2, asked again 0" in shown
+    assert f"{tried[0].injection.id} on {tried[0].row.id}: FAIL" in shown
+    assert " → PASS; once more without it FAIL" in shown
     assert shown.endswith("answers that can't be read: 0; questions without an answer: 1")
