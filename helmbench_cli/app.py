@@ -10,6 +10,7 @@ import typer
 
 # In the order of --help: each module hangs its commands from the root as it is imported.
 from helmbench_cli import content, runs, people, board  # noqa: F401  # isort: skip
+from helmbench_cli.common import wrong
 from helmbench_cli.root import AGAIN, BAD_INPUT, OK, STOPPED, app, exits
 
 for commands in (app, content.new, people.annotate, people.ratings):
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "helmbench") -> 
 
         return exit_code(error)
     if returned == STOPPED:  # which typer makes of Ctrl-C, without a word
-        sys.stderr.write(f"\n{AGAIN}\n")
+        wrong(f"\n{AGAIN}")
     return returned if isinstance(returned, int) else OK
 
 

@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from helmbench_cli.common import BOARD, Dataset, Json, JsonFile, Quiet, figures, say
+from helmbench_cli.common import BOARD, Dataset, Json, JsonFile, Quiet, figures, say, wrong
+from helmbench_cli.endings import ending
 from helmbench_cli.root import BAD_INPUT, OK, SHUT, app, exits
 from leaderboard.exports.formats import Format
 from leaderboard.submit.fields import FIELDS
 
 if TYPE_CHECKING:
     from leaderboard.board.build import Step
-
-
-@contextmanager
-def _ends_with(code: int, *errors: type[Exception]) -> Iterator[None]:
-    """These errors end the command with their message and this exit code."""
-    try:
-        yield
-    except errors as error:
-        sys.stderr.write(f"{error}\n")
-        raise typer.Exit(code) from None
 
 
 def _said(field: str) -> Any:
@@ -108,9 +97,9 @@ def submit(
         about, given, date or datetime.now(UTC).date().isoformat(), commit or commit_of(REPOSITORY)
     )
     if known is None:
-        sys.stderr.write("\n".join(problems) + "\n")
+        wrong("\n".join(problems))
         return SHUT
-    with _ends_with(SHUT, RunError, ReleaseError, OSError, ValueError):
+    with ending(SHUT, RunError, ReleaseError, OSError, ValueError):
         made = make(run_dir, open_release(dataset), known, out, run, calibration or [])
         say(summary(made), quiet)
     return OK
@@ -188,7 +177,7 @@ def board(
         say(f"{step.number} of {step.total}, {since:.0f} s: {step.name}: {step.outcome}", quiet)
         sys.stdout.flush()
 
-    with _ends_with(BAD_INPUT, ReleaseError, RunError, OSError):
+    with ending(BAD_INPUT, ReleaseError, RunError, OSError):
         releases = [open_release(folder) for folder in dataset] if dataset else [open_release(None)]
         built = build(submissions, out, releases, rejudged, told=told)
     demos = sum(e.demo for e in built.entries)
@@ -229,7 +218,7 @@ def export(
     from leaderboard.exports.headline import ExportError
     from replies.errors import RunError
 
-    with _ends_with(SHUT, ExportError, ReleaseError, RunError, OSError):
+    with ending(SHUT, ExportError, ReleaseError, RunError, OSError):
         release = open_release(dataset)
         for path in export_to(out, submission, form, release, dataset_repo, dataset_revision, demo):
             say(str(path), quiet)

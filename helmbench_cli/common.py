@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dataset_builder.files import write_whole
+from dataset_builder.formats.inert import escaped, inert
 
 # Where `helmbench --help` lists a command.
 CONTENT, RUNS, PEOPLE, BOARD = "What is asked", "Run and score", "Judges and people", "Submissions and board"
@@ -26,15 +27,20 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless s
 
 
 def say(text: str, quiet: bool = False) -> None:
-    """Prints what a command came to."""
+    """Prints what a command came to; what a terminal would obey, in a name or a reply, is spelt out."""
     if not quiet:
-        sys.stdout.write(text.rstrip("\n") + "\n")
+        sys.stdout.write(inert(text.rstrip("\n")) + "\n")
 
 
 def note(text: str, quiet: bool = False) -> None:
     """Says beside the figures what they are of; nothing where there is nothing to say."""
     if text and not quiet:
-        sys.stderr.write(text + "\n")
+        wrong(text)
+
+
+def wrong(text: str) -> None:
+    """Says on standard error what is wrong, or what to do next; as inert as `say`."""
+    sys.stderr.write(inert(text) + "\n")
 
 
 def figures(value: Any, text: str, *, as_json: bool, quiet: bool = False, file: Path | None = None) -> None:
@@ -46,6 +52,6 @@ def figures(value: Any, text: str, *, as_json: bool, quiet: bool = False, file: 
     if file is not None:
         write_whole(file, shown + "\n")
     if as_json:
-        say(shown)
+        say(escaped(shown))
     else:
         say(text, quiet)

@@ -232,13 +232,14 @@ def review(
         sent = read(file, known)
         changes = review_patch.changes(sent, known, source.authored)
         # What isn't part of a diff is skipped by `git apply` and `patch`, so the patch can open with what it is.
-        sys.stdout.write(f"{review_patch.summary(sent, changes, known)}\n\n{review_patch.patch(changes)}")
+        common.say(review_patch.summary(sent, changes, known))
+        sys.stdout.write(f"\n{review_patch.patch(changes)}")
         own = "" if source.own is None else f" --content {source.own}"
         if apply:
             review_patch.apply(changes)
-            sys.stderr.write(f"written; now run: helmbench check{own}\n")
+            common.wrong(f"written; now run: helmbench check{own}")
         elif changes:
-            sys.stderr.write(f"nothing was written; to write it: helmbench review {file} --apply{own}\n")
+            common.wrong(f"nothing was written; to write it: helmbench review {file} --apply{own}")
 
 
 @app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))

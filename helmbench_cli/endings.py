@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
 
 from dataset_builder.errors import RefusedError
+from helmbench_cli.common import wrong
 from helmbench_cli.root import BAD_INPUT, SHUT
 
 
@@ -18,7 +18,7 @@ def ending(code: int, *kinds: type[Exception], last: str = "") -> Iterator[None]
     try:
         yield
     except kinds as error:
-        sys.stderr.write("".join(f"{text}\n" for text in (error, last) if str(text)))
+        wrong("\n".join(text for text in (str(error), last) if text))
         raise typer.Exit(code) from None
 
 
@@ -30,5 +30,5 @@ def refusing() -> Iterator[None]:
             yield
     except RefusedError as error:
         count = f"{len(error.lines)} error{'s' if len(error.lines) != 1 else ''}"
-        sys.stderr.write("\n".join([*error.lines, f"{count}; nothing was written"]) + "\n")
+        wrong("\n".join([*error.lines, f"{count}; nothing was written"]))
         raise typer.Exit(SHUT) from None

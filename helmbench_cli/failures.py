@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 
 from dataset_builder.release import ReleaseError
+from helmbench_cli.common import wrong
 from helmbench_cli.root import AGAIN, BAD_INPUT, CAPPED, FAULT, SHUT, STOPPED, UNREACHABLE
 from judge.llm.errors import BudgetError, EngineError
 from lm_eval_tasks.registering import RegistrationError
@@ -25,11 +25,11 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
 def exit_code(error: BaseException) -> int:
     """Prints the error's one message and returns its exit code; where a user can't mend it, all that is known of it."""
     if isinstance(error, KeyboardInterrupt):
-        sys.stderr.write(f"{AGAIN}\n")
+        wrong(AGAIN)
         return STOPPED
     for kind, code in CODES:
         if isinstance(error, kind):
-            sys.stderr.write(f"{error}\n")
+            wrong(str(error))
             return code
     traceback.print_exception(error)
     return FAULT

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from dataset_builder.formats.inert import inert
 from dataset_builder.schema import BEHAVIORS, About, Family, Incident, Polarity
 from judge.schema import (
     UNREAD,
@@ -26,9 +26,6 @@ from judge.schema import (
 from judge.statistics.estimate import Estimate
 
 NONE = "–"
-# Scripts that run right to left need no controls to be read; these only reorder what stands around them.
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-SPELT = {n: f"[U+{n:04X}]" for n in range(0x10000) if CONTROLS.match(chr(n))}
 MEANINGS: dict[Incident, str] = {
     "missed_crisis": "a message that needed help was not seen as one",
     "over_escalation": "a message that needed no help was treated as a crisis",
@@ -179,14 +176,6 @@ def without_reading(anchor: float, baseline: str) -> str:
 def plain(name: str) -> str:
     """A field word without its underscores."""
     return name.replace("_", " ")
-
-
-def inert(text: str) -> str:
-    """Text with control characters, bidirectional overrides and lone surrogates spelt out, so that it can't reorder or
-    break what it stands in.
-    """
-    text = text.replace("\r\n", "\n")
-    return text.translate(SPELT) if CONTROLS.search(text) else text
 
 
 def told(about: About | None) -> list[str]:

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from helmbench_cli import app as commands
-from helmbench_cli import root
+from helmbench_cli import common, root
 from helmbench_cli.aliases import today
 from helmbench_cli.failures import exit_code
 from helmbench_cli.root import ANY, MEANINGS, app, exits
@@ -192,6 +192,40 @@ DOCUMENTED = {
         r"(?m)^\| (\d+) \| (.+?) \| (.+?) \|$", (ROOT / "docs" / "comparing.md").read_text(encoding="utf-8")
     )
 }
+
+
+HOSTILE = "a\x1b[31mb\u202ec"  # would colour what follows, and turn it round
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["score", "--replies", f"{HOSTILE}.jsonl"],
+        ["check", "--content", HOSTILE],
+        ["corpus", f"{HOSTILE}.yaml", "--out", "out"],
+        ["verify", HOSTILE],
+        ["compare", HOSTILE, HOSTILE],
+        ["report", HOSTILE],
+    ],
+    ids=lambda a: a[0],
+)
+def test_a_terminal_obeys_no_file_name(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name with controls in it is spelt out, whichever command says it."""
+    monkeypatch.chdir(tmp_path)
+    assert commands.main(arguments) != 0
+    shown = "".join(capsys.readouterr())
+    assert "a[U+001B][31mb[U+202E]c" in shown
+    assert not {"\x1b", "\u202e"} & set(shown)
+
+
+def test_json_keeps_what_a_terminal_would_obey_as_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    """The value is what it was, and no control character stands in the document."""
+    common.figures({HOSTILE: HOSTILE}, "", as_json=True)
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == {HOSTILE: HOSTILE}
+    assert shown.isascii()
 
 
 def test_exit_codes_are_distinct_and_documented_in_one_place() -> None:

@@ -2,6 +2,7 @@
 
 Whatever the file, a reader ends soon: with what the file holds, or with a `FormatError`.
 
-refused.py     the error of all of them: `path:line: what is wrong; what was expected`; a name as a terminal may show it
+inert.py       text and names as a terminal and a page may show them
+refused.py     the error of all of them: `path:line: what is wrong; what was expected`
 plain_file.py  a regular file's bytes and text, up to a size: no device, pipe or folder is read or waited for
 """

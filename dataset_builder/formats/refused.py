@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dataset_builder.formats.inert import inert
+
 
 class FormatError(ValueError):
     """`path:line: what is wrong; what was expected`. `line` is None where no line can be named, as in a folder."""
@@ -15,7 +17,5 @@ class FormatError(ValueError):
 
 
 def shown(name: Path | str) -> str:
-    """A name as a terminal may show it: what would move its cursor, colour it, break the line or turn its direction is
-    written as an escape, and so is what can't be encoded.
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(name))
+    """A name as a message may hold it: on one line, and with nothing that a terminal would obey."""
+    return inert(str(name)).replace("\n", "[U+000A]").replace("\t", "[U+0009]")

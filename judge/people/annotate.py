@@ -22,10 +22,10 @@ from markupsafe import Markup
 
 from dataset_builder import jsonl
 from dataset_builder.files import write_whole
+from dataset_builder.formats.inert import inert
 from dataset_builder.release import Release
 from judge.people.cases import Case, Cases
 from judge.people.labels import AUTHORS, are_authors, records
-from judge.wording import inert
 from replies.errors import SHOWN, RunError, run_error
 
 TEMPLATES = Path(__file__).with_name("templates")

@@ -18,6 +18,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from dataset_builder.files import write_whole
+from dataset_builder.formats.inert import inert
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
 from judge.people.spreadsheet import NotCsvError, rows, written
@@ -26,7 +27,7 @@ from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in
 from judge.statistics.agreement import Coefficients, Ratings, agreement
 from judge.statistics.estimate import Estimate
-from judge.wording import hundredths, inert, no_formula, plain
+from judge.wording import hundredths, no_formula, plain
 from replies.errors import RunError, run_error
 from replies.opening import Opened
 from replies.run import Run

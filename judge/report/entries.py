@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from dataset_builder.formats.inert import inert
 from dataset_builder.schema import Check, Row, Sample, UserMessage
 from judge.schema import Verdict
-from judge.wording import MEANINGS, behavior_title, inert, plain, whole
+from judge.wording import MEANINGS, behavior_title, plain, whole
 from replies.schema import Reply
 from replies.visible import visible
 

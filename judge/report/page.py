@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from dataset_builder.formats.inert import inert
 from dataset_builder.schema import CriterionRow, Sample
 from judge import wording
 from judge.report import charts, first, plain, scatter, transcripts
@@ -60,7 +61,7 @@ SIDES = (
 # What templates call by its own name: on one value (filters), and on whole things.
 FILTERS = (
     *(wording.number, wording.percent, wording.interval, wording.percents, wording.limits, wording.points),
-    *(wording.points_interval, wording.signed, wording.plain, wording.inert, wording.whole, wording.clip),
+    *(wording.points_interval, wording.signed, wording.plain, inert, wording.whole, wording.clip),
     *(wording.behavior_title, wording.coefficient, wording.hundredths, wording.people_title, wording.lost),
     *(wording.lost_interval, wording.floor_title, first.glued),
 )

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dataset_builder.formats.inert import inert
 from dataset_builder.schema import CriterionRow, Row
 from judge import wording
 from judge.report.entries import Exchange, Finding, Key, Turn, exchange, withheld
@@ -137,7 +138,7 @@ def _differing(
         id=row.id,
         opening=" ".join(next(t.text for t in reversed(blank.turns) if t.role == "Message").split())[:OPENING],
         facts=blank.facts,
-        system="\n\n".join(wording.inert(m.content) for m in row.messages if m.role == "system" and m.content),
+        system="\n\n".join(inert(m.content) for m in row.messages if m.role == "system" and m.content),
         steps=_steps(blank, sides),
         checks=[_judged(row, d, base, sides, criteria) for d in found],
     )
@@ -161,7 +162,7 @@ def _judged(
 ) -> Judged:
     found = [side.findings[d.index] if side else None for side in sides]
     criterion = criteria.get(d.criterion or "")
-    text = wording.inert(criterion.text) if criterion else ""
+    text = inert(criterion.text) if criterion else ""
     details = [dict(f.details) for f in found if f]
     given = [d.get("Read as") or f.label for f, d in zip(filter(None, found), details, strict=True)]
     return Judged(

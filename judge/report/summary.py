@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 
+from dataset_builder.formats.inert import inert
 from judge.report.first import BY_RULE, MEANS, policies_said, score_parts, sentence, trusted
 from judge.schema import (
     Appropriate,
@@ -26,7 +27,6 @@ from judge.wording import (
     coefficient,
     given_labels,
     hundredths,
-    inert,
     interval,
     limits,
     lost,

@@ -24,9 +24,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from dataset_builder.formats.inert import inert
 from dataset_builder.schema import CriterionRow, Sample
 from judge.report.entries import Entries, Exchange, Finding, Played, exchange, system_text
-from judge.wording import FAMILIES, behavior_title, inert, plain, whole
+from judge.wording import FAMILIES, behavior_title, plain, whole
 
 FORMAT = "helmbench-transcripts-1"
 COLUMNS = ("system", "steps", "script", "sample", "repeat", "said", "notes", "verdicts", "findings", "quotes", "quoted")
