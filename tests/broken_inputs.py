@@ -63,10 +63,24 @@ def place(small: Path, root: Path) -> Place:
     """A folder that holds the content, file by file as links to one copy, and an earlier build."""
     shutil.copytree(small, root / "content", copy_function=os.link)
     made = Place(root)
-    # Hashes of words take a third of the time that reading a small content takes.
-    made.put("content/refused_terms.yaml", "salt: of no account\nbegins: []\nterms: {}\n")
     made.put("built/MANIFEST.json", '{"name": "helmbench"}')
     return made
+
+
+def smaller(content: Path, root: Path) -> Path:
+    """What is left of a content where a scenario and a conversation are to be read, and nothing is checked."""
+    shutil.copytree(content, root, ignore=shutil.ignore_patterns("rating_calibration", "language-model-*.jsonl"))
+    for folder, kept in (
+        ("scenarios", (Path(SCENARIO).name,)),
+        ("personas", ("jason.md", "michel.md", "suki.md", "harold.md", Path(PERSONA).name)),
+        ("calibration", (Path(ROWS).name, "readings")),
+    ):
+        for path in (root / folder).iterdir():
+            if path.name not in kept:
+                path.unlink()
+    (root / "refused_terms.yaml").write_text("salt: of no account\nbegins: []\nterms: {}\n", encoding="utf-8")
+    (root / "allowed_amounts.yaml").write_text("", encoding="utf-8")
+    return root
 
 
 def state(root: Path) -> dict[str, tuple[int, bytes | str]]:
