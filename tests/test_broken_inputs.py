@@ -5,13 +5,19 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from broken_inputs import ALL, Broken, place, smaller, state
 
+from dataset_builder.checking.safe_messaging import unsafe
 from dataset_builder.composing.compose import compose
+from dataset_builder.figures.alarm_words import ALARM, matches
+from dataset_builder.figures.surface import distribution
 from dataset_builder.reading.load import load
+from dataset_builder.reading.markdown import Errors, parse_attributes
 from dataset_builder.writing.write import write
 from helmbench_cli.app import main
 
@@ -33,6 +39,20 @@ def tiny_content(small_content: Path, tmp_path_factory: pytest.TempPathFactory) 
     content, errors = load(root)
     assert content, errors.lines()
     return root
+
+
+@pytest.fixture(autouse=True)
+def _no_hang() -> Iterator[None]:
+    """What hangs fails after a minute: each of these takes a fraction of a second."""
+
+    def stop(*_: object) -> None:
+        raise AssertionError("did not end within a minute")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def test_there_are_many_of_every_kind() -> None:
@@ -70,3 +90,37 @@ def test_a_broken_input_ends_its_command(
     assert not [c for c in said if not (c.isprintable() or c == "\n")], ascii(said[:2_000])
     assert len(said) < 50_000
     assert state(made.root) == before
+
+
+FILLS = (
+    "1",
+    "1,",
+    "A'",
+    "A ",
+    "full ",
+    "half a ",
+    "2 of ",
+    "box of ",
+    ". ",
+    ".",
+    "\n",
+    " ",
+    "-",
+    "'",
+    "(",
+    "a",
+    "2 pills ",
+)
+
+
+@pytest.mark.parametrize("fill", FILLS, ids=repr)
+def test_patterns_on_what_people_write_take_linear_time(fill: str, small_content: Path) -> None:
+    """50,000 characters of the same: what took the square of that took hours."""
+    content, _ = load(small_content)
+    assert content
+    text = (fill * 50_000)[:50_000] + "x"
+    assert isinstance([*unsafe(text, content.refused, "scenarios/P1-B1-S1.md")], list)
+    assert distribution([text])["messages"] == 1
+    assert matches(ALARM, [text]) == set()
+    line = text.replace("\n", " ")
+    assert parse_attributes(f"severity {line}", Path("x.md"), 1, Errors())["severity"] == line.strip()
