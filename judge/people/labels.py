@@ -107,8 +107,10 @@ def scale(used: set[str], order: tuple[str, ...] | None = None) -> tuple[tuple[s
 
 
 def are_authors(path: Path) -> bool:
-    """Whether this is the word `calibration` and no file or folder of that name."""
-    return str(path) == AUTHORS and not path.exists()
+    """Whether this is the word `calibration`, and no file or folder of rows of that name. `helmbench calibrate` keeps
+    its answers in a folder of that name, which holds none.
+    """
+    return str(path) == AUTHORS and not path.is_file() and not any(path.glob("*.jsonl"))
 
 
 def read_labels(
