@@ -244,7 +244,7 @@ def test_a_file_says_who_submits_and_flags_go_before_it(
         ("model: {name: [a, b]}", "model.name: expected a text"),
         ("model: {name: ../up}", "model.name is '../up'"),
         ("contact: {name: A, address: nowhere}", "contact.address is 'nowhere'"),
-        ("- a list", "expected the parts contact, model, declaration"),
+        ("- a list", "the parts contact, model, declaration"),
         ("a: [", "can't be read"),
     ],
 )
