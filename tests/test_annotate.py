@@ -352,6 +352,19 @@ def test_a_rater_is_told_of_the_user_what_the_judge_is_told(release: Release, tm
     assert any(own.values())
 
 
+def test_the_word_calibration_outlives_a_folder_of_answers(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`helmbench calibrate` leaves one where it ran; a folder of rows of that name comes first."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "calibration" / "offline").mkdir(parents=True)
+    write(tmp_path / "calibration" / "offline" / "labels.jsonl", [{}])
+    known = {r.id for r in release.calibration}
+    assert {c.id for c in read_cases(Path("calibration"), release).cases} == known
+    write(tmp_path / "calibration" / "own.jsonl", rows())
+    assert {c.id for c in read_cases(Path("calibration"), release).cases} == {r["id"] for r in rows()}
+
+
 def _judged(row: Row) -> bool:
     return any(c.check in ("graded", "criterion") for c in row.evaluation)
 

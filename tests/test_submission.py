@@ -244,8 +244,8 @@ def test_a_file_says_who_submits_and_flags_go_before_it(
         ("model: {name: [a, b]}", "model.name: expected a text"),
         ("model: {name: ../up}", "model.name is '../up'"),
         ("contact: {name: A, address: nowhere}", "contact.address is 'nowhere'"),
-        ("- a list", "expected the parts contact, model, declaration"),
-        ("a: [", "can't be read"),
+        ("- a list", "the parts contact, model, declaration"),
+        ("a: [", "is not YAML"),
     ],
 )
 def test_a_wrong_file_is_named(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

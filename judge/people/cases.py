@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from dataset_builder import jsonl
 from dataset_builder.release import Release, canonical
 from dataset_builder.schema import About, Row
-from judge.people.labels import records, reply_key
+from judge.people.labels import are_authors, records, reply_key
 from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.wording import told
@@ -103,7 +103,7 @@ def read_cases(source: Path, release: Release, criteria: Iterable[str] = ()) -> 
 
 
 def _read(source: Path, release: Release) -> Cases:
-    if str(source) == "calibration" and not source.exists():
+    if are_authors(source):
         rows = [Case(r.id, r.criterion, tuple(r.said), r.reply, r.country, r.about) for r in release.calibration]
         return Cases(rows, of_a_model=False)
     if source.suffix == SUFFIX or (
