@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from dataset_builder.formats.plain_file import decoded, read_bytes
+from dataset_builder.formats.plain_file import DIGITS, decoded, read_bytes
 from dataset_builder.formats.refused import FormatError
 
 BYTES = 2**20
 NODES = 20_000  # keys and values; as many take about 3 s
 DEPTH = 32
-DIGITS = 18  # of a whole number: what fits 64 bits
 NUMBER = 40  # characters of a number with a point
 NAMES: dict[type, str] = {dict: "a mapping (key: value)", list: "a list (- …)", str: "a text"}
 Node = yaml.Node
