@@ -105,7 +105,7 @@ def _withheld(text: str) -> set[str]:
     found: set[str] = set()
     place = text.find(WITHHELD)
     while place >= 0:
-        start = max(text.rfind(c, 0, place) for c in ".!?:;\n") + 1
+        start = max(text.rfind(c, max(0, place - BEFORE), place) for c in ".!?:;\n") + 1
         refused = REFUSING.search(text[max(start, place - BEFORE) : place])
         found.add(":withheld refused" if refused else ":withheld offered")
         place = text.find(WITHHELD, place + 1)

@@ -2,8 +2,8 @@
 
 Each function that a reply, a message, a label file or a submission's words reach is given one unit again and again, up
 to a quarter of the largest size and up to all of it. `ratio` is the second time over the first: 4 where the time grows
-as the text does, 16 where it grows with its square. More than 6 is superlinear, and so is what is given up at a smaller
-size because it would take minutes; times under 50 ms are noise and have no ratio.
+as the text does, 16 where it grows with its square. More than 6, and again more than 6 for four times the largest, is
+superlinear, and so is what is given up at a smaller size because it would take minutes; times under 50 ms are noise and have no ratio.
 
 Usage: python tests/benchmarks/linear.py [--size 1000000] [--only NAME ...] [--all]. Needs a built dataset.
 
@@ -248,8 +248,10 @@ def measure(case: Case, name: str, size: int) -> Measured:
                 found.seconds[now] = max(timed(case, f"{before}{run}{after}") for before, after in FRAMES)
         except TooLongError:
             found.seconds[now] = PATIENCE
-        if now < size and (found.ratio or 0) > SUPERLINEAR and found.seconds[now] * 16 > GIVEN_UP:
+        if (found.ratio or 0) > SUPERLINEAR and found.seconds[now] * 16 > GIVEN_UP:
             return found._replace(given_up=True)
+        if (found.ratio or 0) > SUPERLINEAR and now == size:
+            sizes.append(4 * size)  # where memory first runs short of a cache, one step is larger than the next
     return found
 
 
