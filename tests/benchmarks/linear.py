@@ -3,7 +3,8 @@
 Each function that a reply, a message, a label file or a submission's words reach is given one unit again and again, up
 to a quarter of the largest size and up to all of it. `ratio` is the second time over the first: 4 where the time grows
 as the text does, 16 where it grows with its square. More than 6, and again more than 6 for four times the largest, is
-superlinear, and so is what is given up at a smaller size because it would take minutes; times under 50 ms are noise and have no ratio.
+superlinear, and so is what is given up at a smaller size because it would take minutes; times under 50 ms are noise
+and have no ratio.
 
 Usage: python tests/benchmarks/linear.py [--size 1000000] [--only NAME ...] [--all]. Needs a built dataset.
 
