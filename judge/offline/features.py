@@ -14,7 +14,7 @@ import re2
 WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d{3,}")
 # A full stop inside a number or an address ends no sentence.
 SENTENCE = re.compile(r"(?:[^.!?\n]|\.(?=\w))+[.!?]*")
-ITEM = re.compile(r"(?m)^\s*(?:[-*•]|\d+[.)])\s")
+ITEM = re.compile(r"(?m)^[^\S\n]*(?:[-*•]|\d+[.)])\s")
 SUGGESTS = re2.compile(
     r"(?i)\b(?:could|can|would|will|might) (?:you|she|he|they|somebody|someone) (?:please |also |perhaps |maybe )?"
     r"(?:call|ring|phone|text|go|wake|put|give|leave|move|hand|sit|come|stay|keep|take|step)\b"
@@ -105,7 +105,7 @@ def _withheld(text: str) -> set[str]:
     found: set[str] = set()
     place = text.find(WITHHELD)
     while place >= 0:
-        start = max(text.rfind(c, 0, place) for c in ".!?:;\n") + 1
+        start = max(text.rfind(c, max(0, place - BEFORE), place) for c in ".!?:;\n") + 1
         refused = REFUSING.search(text[max(start, place - BEFORE) : place])
         found.add(":withheld refused" if refused else ":withheld offered")
         place = text.find(WITHHELD, place + 1)
