@@ -8,6 +8,7 @@ import hashlib
 import json
 import random
 import socket
+import struct
 import threading
 import time
 from collections import defaultdict
@@ -23,7 +24,7 @@ FAULTS = ("429", "500", "slow", "truncated", "duplicate", "garbage", "page")
 class Said(NamedTuple):
     """What goes over the wire. `cut`: the connection ends after half of the body. `copies`: how often the answer is
     sent, `apart` seconds. `raw`: pieces that go out instead, status line and headers included, for as long as they are
-    taken.
+    taken. `reset`: the connection is thrown away instead.
     """
 
     status: int
@@ -34,6 +35,7 @@ class Said(NamedTuple):
     apart: float = 0.0
     wait: float = 0.0
     raw: Callable[[], Iterable[bytes]] | None = None
+    reset: bool = False
 
 
 def said(content: str | None, finish: str = "stop", usage: tuple[int, int] | None = (100, 10), **message: Any) -> Said:
@@ -154,11 +156,18 @@ class JudgeHandler(BaseHTTPRequestHandler):
         answer = self.server.reply(body, key)
         time.sleep(answer.wait)
         with suppress(ConnectionError):
+            if answer.reset:
+                return self._reset()
             if answer.raw:
                 return self._pour(answer.raw())
             for copy in range(answer.copies):
                 time.sleep(answer.apart if copy else 0)
                 self._send(answer)
+
+    def _reset(self) -> None:
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
 
     def _pour(self, pieces: Iterable[bytes]) -> None:
         assert isinstance(self.server, JudgeServer)

@@ -58,11 +58,11 @@ Client = Callable[[str, str, Path], Told]
 
 def judging(prompts: str, url: str, where: Path, timeout: float = 2.0) -> Told:
     """The judge's engine; what it raises is among its words."""
-    spent = None
+    spent, words = None, ""
     try:
-        terms = Terms(PRICES, 1e12)
-        spent = collect(lambda: iter(questions(prompts)), where, Endpoint(url, 2, timeout, max_retries=2), terms).spent
-        words = ""
+        endpoint = Endpoint(url, 2, timeout, max_retries=2)
+        used = collect(lambda: iter(questions(prompts)), where, endpoint, Terms(PRICES, 1e12)).spent
+        spent = used.prompt + used.completion
     except (EngineError, ValueError) as error:
         words = "".join(traceback.format_exception(error))
     found: dict[str, str | None] = {}
@@ -70,7 +70,7 @@ def judging(prompts: str, url: str, where: Path, timeout: float = 2.0) -> Told:
     for question in questions(prompts):
         lines = [line for line in replies.of(question.custom_id) if line["response"] and line["response"]["body"]]
         found[question.custom_id] = lines[-1]["response"]["body"]["choices"][0]["message"]["content"] if lines else None
-    return Told(found, words, spent and spent.prompt + spent.completion)
+    return Told(found, words, spent)
 
 
 def running(prompts: str, url: str, where: Path, timeout: float = 2.0) -> Told:
@@ -223,6 +223,7 @@ def test_a_long_key_is_taken_out_of_an_error_and_the_rest_is_told() -> None:
     assert not keys.repeated("my id is id")
 
 
+@pytest.mark.usefixtures("serve")
 @pytest.mark.parametrize(
     "url",
     [
@@ -235,16 +236,10 @@ def test_a_long_key_is_taken_out_of_an_error_and_the_rest_is_told() -> None:
     ],
 )
 def test_a_key_in_the_address_is_shown_nowhere(
-    asking: Client,
-    serve: Callable[..., JudgeServer],
-    tmp_path: Path,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-    url: str,
+    asking: Client, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, url: str
 ) -> None:
     """The runner refuses it, since lm-eval would write it; the judge sends it, and says where it asked without it."""
     caplog.set_level(logging.DEBUG, "helmbench")
-    assert serve
     try:
         told = asking("a", url.format("sk-in-the-address-0123456789"), tmp_path)
     except ValueError as error:
@@ -540,17 +535,12 @@ def test_an_http_address_is_asked_directly(
     assert server.total == 1
 
 
+@pytest.mark.usefixtures("serve")
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
 def test_of_an_https_address_a_proxy_sees_the_host(
-    asking: Client,
-    serve: Callable[..., JudgeServer],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    name: str,
+    asking: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
 ) -> None:
     """CONNECT and no word more; that it refuses is said in one line, without its own password."""
-    assert serve
     with listening() as (port, heard):
         monkeypatch.setenv(name, f"http://me:proxy-password-0123456789@127.0.0.1:{port}")
         told = asking("a", "https://judge.example/v1", tmp_path)

@@ -114,7 +114,7 @@ class _Drive:
     ) -> None:
         self.asked, self.log, self.endpoint, self.budget, self.total = asked, log, endpoint, budget, total
         self.outcome = Outcome()
-        self.lines: asyncio.Queue[tuple[str, bool] | None] = asyncio.Queue(QUEUE)
+        self.lines: asyncio.Queue[tuple[str, bool, asyncio.Future[None]] | None] = asyncio.Queue(QUEUE)
         self.resume = 0.0  # by the loop's clock: nobody sends before, where a server said Retry-After
         self.failed_in_a_row = 0
         self.key = os.environ.get("OPENAI_API_KEY", "").strip()
@@ -177,7 +177,9 @@ class _Drive:
             found = batch.read([record], request)
             asks += found.asks
             done = not found.missing or found.asks == 0 or asks >= ASKS
-            await self.lines.put((jsonl.line(record), done))
+            written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            await self.lines.put((jsonl.line(record), done, written))
+            await written  # a kill costs no more answers than are asked for at once
             if done:
                 return self._count(found, record)
 
@@ -292,9 +294,11 @@ class _Drive:
                 lines.append(self.lines.get_nowait())
             ended = None in lines
             whole = [line for line in lines if line is not None]
-            text = "".join(line for line, _ in whole)
-            await asyncio.to_thread(self.log.write, text)
-            progress.update(sum(done for _, done in whole))
+            await asyncio.to_thread(self.log.write, "".join(line for line, _, _ in whole))
+            for _, _, written in whole:
+                if not written.done():  # its asker was stopped meanwhile
+                    written.set_result(None)
+            progress.update(sum(done for _, done, _ in whole))
             if self.budget.cost is not None:
                 progress.set_postfix_str(f"spent {self.budget.cost:.2f}", refresh=False)
 
