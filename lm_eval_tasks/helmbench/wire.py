@@ -172,7 +172,7 @@ class Wire:
         if self._seen is not None:
             return
         seen = await look(session, self._model)
-        self._seen = seen._replace(names=tuple(n for n in seen.names if self._keys.quoted(n) == n))
+        self._seen = Seen(seen.doubt, tuple(n for n in seen.names if self._keys.quoted(n) == n))
         if not self._seen.doubt:
             return
         if why := await self._refusal(session, *first):

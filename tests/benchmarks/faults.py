@@ -28,6 +28,7 @@ import random
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -35,7 +36,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,11 +46,14 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 
 from judge_server import JudgeServer, Said, failed, said  # noqa: E402
 from killing import SECRET, Starter, asked, replies_file  # noqa: E402
-from test_resume import AT_ONCE, RUN, finished  # noqa: E402
+from lm_eval.api.model import hash_args  # noqa: E402
+from lm_eval.models.api_models import JsonChatStr  # noqa: E402
+from test_resume import AT_ONCE, RUN, SETTINGS  # noqa: E402
 
 from dataset_builder.release import Release, open_release  # noqa: E402
 from judge.llm import batch  # noqa: E402
 from judge.llm.batch import Replies  # noqa: E402
+from lm_eval_tasks.helmbench.survive import FAILED  # noqa: E402
 from replies.lm_eval_log import read_run  # noqa: E402
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -165,6 +169,18 @@ def answered_on_disk(log: Path, wanted: dict[str, Any]) -> set[str]:
     return {said for said, r in wanted.items() if not batch.read(replies.of(r.custom_id), r).missing}
 
 
+def replied_on_disk(folder: Path, requests: Iterable[str]) -> set[str]:
+    """The conversations that have their reply in lm-eval's cache. It keeps an empty text for those that failed, too."""
+    path = folder / "cache_rank0.db"
+    if not path.is_file():
+        return set()
+    with closing(sqlite3.connect(path)) as db, suppress(sqlite3.OperationalError):  # killed before its first table
+        keys = {row[0] for row in db.execute("SELECT key FROM unnamed")}
+        kept = keys - {key.removeprefix(FAILED) for key in keys if key.startswith(FAILED)}
+        return {r for r in requests if hash_args("generate_until", (JsonChatStr(r), SETTINGS)) in kept}
+    return set()
+
+
 def kill_judge(folder: Path, dataset: Path, kills: int, questions: int) -> Figures:
     """`helmbench run`, killed and gone on with."""
     release = open_release(dataset)
@@ -230,7 +246,7 @@ def kill_runner(folder: Path, dataset: Path, kills: int, samples: int) -> Figure
                 done_kills += process.poll() is None
                 process.kill()
             code = process.wait(timeout=600)
-            lost += len(done - (now := finished(folder, set(server.requests))))
+            lost += len(done - (now := replied_on_disk(folder, server.requests)))
             twice += _asked_again(server, before, done)
             under_way = len(server.answered - now) if killing else 0
             most, twice = max(most, under_way), twice + max(0, under_way - AT_ONCE)
@@ -306,7 +322,7 @@ class Client:
     def done(self) -> set[str]:
         """The conversations that have their answer on the disk."""
         if self.name == "runner":
-            return finished(self.folder, set(self.server.requests))
+            return replied_on_disk(self.folder, self.server.requests)
         wanted = {json.dumps(r.body["messages"], ensure_ascii=False): r for r in self.wanted}
         return answered_on_disk(self.folder / "r.scored" / "judge" / "judge-1" / "replies.jsonl", wanted)
 
