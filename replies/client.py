@@ -29,8 +29,8 @@ def session(
     )
 
 
-async def body(response: aiohttp.ClientResponse) -> bytes | None:
-    """An answer's bytes, unpacked; None where they are more than MOST, and the rest is not taken from the wire.
+async def body(response: aiohttp.ClientResponse, most: int = MOST) -> bytes | None:
+    """An answer's bytes, unpacked; None where they are more than `most`, and the rest is not taken from the wire.
 
     Raises:
         aiohttp.ClientError: it breaks off, or isn't packed as its header says. TimeoutError: it takes too long.
@@ -38,7 +38,7 @@ async def body(response: aiohttp.ClientResponse) -> bytes | None:
     pieces, size = [], 0
     async for piece in response.content.iter_any():
         size += len(piece)
-        if size > MOST:
+        if size > most:
             response.close()
             return None
         pieces.append(piece)

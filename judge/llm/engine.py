@@ -42,6 +42,7 @@ from replies.waiting import (
 )
 
 UNKNOWN_BILL = {408, 504, 524}  # somebody in between gave up; the model may have answered
+LONGEST = 2 * 2**20  # bytes of an answer, with whatever reasoning; each is kept on the disk
 CONNECT = 30.0  # seconds
 QUEUE = 1024  # answers waiting for the disk, at most
 IN_A_ROW = (
@@ -224,9 +225,9 @@ class _Drive:
         bill = worst  # until the server says what it used
         try:
             async with self.session.post(self.endpoint.url, data=payload, allow_redirects=False) as response:
-                raw = await client.body(response)
+                raw = await client.body(response, LONGEST)
             if raw is None:
-                return Trouble(f"an answer of more than {client.MOST:,} bytes", paid=True)
+                return Trouble(f"an answer of more than {LONGEST:,} bytes", paid=True)
             outcome, bill = self._outcome(request, response, _json(raw), worst)
             if isinstance(outcome, EngineError):
                 raise outcome
