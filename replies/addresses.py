@@ -34,7 +34,7 @@ def usable(url: str) -> bool:
     """Whether it is a whole http or https address."""
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in parts.path
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 
@@ -59,7 +59,9 @@ def elsewhere(location: str | None) -> str:
         host = urlsplit(location or "").hostname or "the same host"
     except ValueError:
         host = "no address"
-    return f"sends elsewhere ({ascii(host)[1:-1][:LONGEST_HOST]}), which isn't followed"
+    # Whole or not at all: of a key that stands in it, no part must be left.
+    told = ascii(host)[1:-1] if len(host) <= LONGEST_HOST else "another host"
+    return f"sends elsewhere ({told}), which isn't followed"
 
 
 def proxy(url: str) -> str | None:
