@@ -14,5 +14,9 @@
 - `visible`: what a person would see of a reply.
 - `fence`: foreign text as data inside a prompt, and the form in which a quote is looked for.
 - `waiting`: which failures of a server are worth another try, and after how long; the runner's and the judge's.
+- `client`: the connections of both, and an answer's bytes up to a size.
+- `keys`: a server's words without the key.
+- `addresses`: how a server's address is shown, what of it is secret, and by which proxy it is reached.
+- `usage`: the tokens that a server reports, as far as they can be true.
 - `errors`: a run that can't be read.
 """

@@ -11,7 +11,7 @@ from typing import Any
 
 from dataset_builder.prompts import Prompts
 from dataset_builder.schema import Category, CrisisCategory
-from replies.fence import fence
+from replies.fence import conversation, fence
 from replies.schema import TriagePrompt
 
 
@@ -27,11 +27,11 @@ def question(
     `bare` shows the names of the categories; `guided` their definitions, borderline notes and examples, too.
     """
     turns = [(str(m["role"]), str(m["content"] or "")) for m in said if m["role"] != "system"]
-    text = turns[0][1] if len(turns) == 1 else "\n\n".join(f"{role.capitalize()}: {words}" for role, words in turns)
+    message = fence(turns[0][1]) if len(turns) == 1 else conversation(turns)
     shown = [c for c in taxonomy.values() if c.in_triage]
     categories = "\n".join(f"- {c.category}" for c in shown) if prompt == "bare" else "\n\n".join(map(_guide, shown))
     names = ", ".join(c.category for c in shown)
-    return prompts.fill(f"triage-{prompt}", categories=categories, names=names, message=fence(text)).strip()
+    return prompts.fill(f"triage-{prompt}", categories=categories, names=names, message=message).strip()
 
 
 def _guide(category: Category) -> str:

@@ -26,7 +26,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})  # never followed: key and prom
 WRONG_ADDRESS = REDIRECTS | {401, 404, 405}  # of no question: the key, the model's name or the path is wrong
 HOPELESS = WRONG_ADDRESS | {402, 403, 407}  # where nobody filters by status, these are of no question either
 NO_QUOTA = "insufficient_quota"  # comes with 429, and waiting doesn't help
-NUMBER = re.compile(r"\d{1,15}(?:\.\d{0,15})?|\.\d{1,15}")
+NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15}")
 
 
 class Trouble(NamedTuple):
@@ -109,5 +109,5 @@ def retry_after(header: str | None) -> float:
         if NUMBER.fullmatch((header or "").strip()):
             return float(header or 0)
         return max(0.0, email.utils.parsedate_to_datetime(header or "").timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
+    except (ArithmeticError, LookupError, OSError, TypeError, ValueError):  # all that Python's reader of dates raises
         return 0.0

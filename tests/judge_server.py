@@ -8,10 +8,11 @@ import hashlib
 import json
 import random
 import socket
+import struct
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
@@ -22,7 +23,8 @@ FAULTS = ("429", "500", "slow", "truncated", "duplicate", "garbage", "page")
 
 class Said(NamedTuple):
     """What goes over the wire. `cut`: the connection ends after half of the body. `copies`: how often the answer is
-    sent, `apart` seconds.
+    sent, `apart` seconds. `raw`: pieces that go out instead, status line and headers included, for as long as they are
+    taken. `reset`: the connection is thrown away instead.
     """
 
     status: int
@@ -32,6 +34,8 @@ class Said(NamedTuple):
     copies: int = 1
     apart: float = 0.0
     wait: float = 0.0
+    raw: Callable[[], Iterable[bytes]] | None = None
+    reset: bool = False
 
 
 def said(content: str | None, finish: str = "stop", usage: tuple[int, int] | None = (100, 10), **message: Any) -> Said:
@@ -107,6 +111,7 @@ class JudgeServer(ThreadingHTTPServer):
         self.times: list[float] = []
         self.keys: set[str | None] = set()
         self.total = self.now = self.peak = 0
+        self.poured = 0  # bytes of raw answers that were taken
         self.change = threading.Condition()
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
@@ -151,9 +156,25 @@ class JudgeHandler(BaseHTTPRequestHandler):
         answer = self.server.reply(body, key)
         time.sleep(answer.wait)
         with suppress(ConnectionError):
+            if answer.reset:
+                return self._reset()
+            if answer.raw:
+                return self._pour(answer.raw())
             for copy in range(answer.copies):
                 time.sleep(answer.apart if copy else 0)
                 self._send(answer)
+
+    def _reset(self) -> None:
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+
+    def _pour(self, pieces: Iterable[bytes]) -> None:
+        assert isinstance(self.server, JudgeServer)
+        self.close_connection = True
+        for piece in pieces:
+            self.connection.sendall(piece)
+            self.server.poured += len(piece)
 
     def _send(self, answer: Said) -> None:
         self.send_response(answer.status)

@@ -268,9 +268,7 @@ def test_an_endpoint_that_turns_everybody_away_is_an_error_without_the_key(
 
 
 def test_the_key_is_in_no_file(serve: Serve, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Headers and messages are not kept, and a key that a judge repeats in its answer or its error's code is taken
-    out.
-    """
+    """Headers and messages are not kept, a key is taken out of an error's code, and an answer that holds it is none."""
     server = serve(
         a=[said(GOOD)],
         b=[failed(400, f"key {SECRET}", code=SECRET)],
@@ -279,7 +277,8 @@ def test_the_key_is_in_no_file(serve: Serve, tmp_path: Path, capfd: pytest.Captu
     )
     ask("abcd", tmp_path, server.url, concurrency=3)
     written = "".join(p.read_text() for p in tmp_path.rglob("*") if p.is_file())
-    assert len((tmp_path / "replies.jsonl").read_text().splitlines()) == 6
+    assert len((tmp_path / "replies.jsonl").read_text().splitlines()) == 4
+    assert answers("abcd", tmp_path) == {"a": PASSED, "b": "error", "c": "judge_refused", "d": "error"}
     assert SECRET not in written + "".join(capfd.readouterr())
 
 

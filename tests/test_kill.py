@@ -9,8 +9,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,83 +17,16 @@ from typing import Any
 
 import pytest
 from judge_server import JudgeServer, by_hash
+from killing import SECRET, Starter, asked, replies_file
 from scores import scores
 
-from dataset_builder.prompts import installed
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import open_release
 from helmbench_cli.root import UNANSWERED
 from judge.llm import batch
 from judge.llm.batch import ASKS, Replies
-from judge.llm.questions import JudgeRequest, prompt_hash
-from judge.llm.reader import questions
-from judge.verdicts import JudgeIdentity
-from replies.collected import read_replies
+from judge.llm.questions import JudgeRequest
 
 KILLS, QUESTIONS = 50, 1_000
-SECRET = "sk-killed-secret-0123456789"
-# Forks the real command from one process that has imported it and read the dataset, so that 50 starts don't cost that
-# 50 times.
-STARTER = """
-import json, os, signal, sys
-from dataset_builder.release import open_release
-from judge import pipeline
-from replies import opening
-from judge.__main__ import main
-from replies import waiting
-waiting.BACKOFF = 0.001
-release = open_release(sys.argv[1])
-release.rows, release.criteria, release.helplines
-opening.open_release = lambda folder: release
-for line in sys.stdin:
-    pid = os.fork()
-    if pid == 0:
-        # A test run in the background of a shell inherits that Ctrl-C is ignored; a person at a terminal doesn't.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        os._exit(main(json.loads(line)))
-    print(pid, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-"""
-
-
-class Starter:
-    """Runs `python -m judge …` in a process of its own each time."""
-
-    def __init__(self, log: Path, dataset: Path) -> None:
-        self.log = log.open("wb")
-        environment = os.environ | {"OPENAI_API_KEY": SECRET, "PYTHONPATH": os.pathsep.join(sys.path)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", STARTER, str(dataset)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            text=True,
-            env=environment,
-        )
-
-    def start(self, *arguments: str | Path) -> int:
-        assert self.process.stdin
-        self.process.stdin.write(json.dumps([str(a) for a in arguments]) + "\n")
-        self.process.stdin.flush()
-        return self._number()
-
-    def wait(self) -> int:
-        """The exit code; -9 for a process that was killed."""
-        return self._number()
-
-    def _number(self) -> int:
-        assert self.process.stdout
-        for line in self.process.stdout:
-            if line.strip().lstrip("-").isdecimal():
-                return int(line)
-        raise AssertionError(self.log)
-
-    def close(self) -> None:
-        assert self.process.stdin
-        assert self.process.stdout
-        self.process.stdin.close()
-        self.process.wait()
-        self.process.stdout.close()
-        self.log.close()
 
 
 @pytest.fixture
@@ -103,36 +34,6 @@ def starter(tmp_path: Path, dataset: Path) -> Iterator[Starter]:
     started = Starter(tmp_path / "stderr.log", dataset)
     yield started
     started.close()
-
-
-def replies_file(release: Release, path: Path) -> Path:
-    """Replies collected elsewhere that no rule decides, enough for QUESTIONS different questions."""
-    lines, checks = list[str](), 0
-    for row in release.rows.values():
-        read = [
-            c for c in row.evaluation if c.check == "graded" or (c.check == "criterion" and c.decided_by == "judge")
-        ]
-        if len(read) == len(row.evaluation) and all(m.content is not None for m in row.messages):
-            lines.append(
-                json.dumps(
-                    {
-                        "id": row.id,
-                        "reply": f"Thank you for telling me, number {len(lines)}. Shall we look at this together?",
-                    }
-                )
-            )
-            checks += len(read)
-        if checks >= QUESTIONS:
-            path.write_text("\n".join(lines) + "\n")
-            return path
-    raise AssertionError(f"{checks} questions")
-
-
-def asked(path: Path, release: Release) -> list[JudgeRequest]:
-    run = read_replies(path, release)
-    return list(
-        {r.custom_id: r for r in questions(run, release, JudgeIdentity("judge-1", prompt_hash(installed())))}.values()
-    )
 
 
 def decided(path: Path) -> list[dict[str, Any]]:
@@ -150,7 +51,7 @@ def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(
     undisturbed run's.
     """
     release = open_release(dataset)
-    path = replies_file(release, tmp_path / "killed.jsonl")
+    path = replies_file(release, tmp_path / "killed.jsonl", QUESTIONS)
     calm = Path(shutil.copy(path, tmp_path / "calm.jsonl"))
     log = tmp_path / "killed.scored" / "judge" / "judge-1" / "replies.jsonl"
     drawn = random.Random(50)
@@ -218,7 +119,7 @@ def _answers(replies: Replies, request: JudgeRequest) -> tuple[int, int]:
 
 def test_ctrl_c_keeps_what_was_answered(dataset: Path, tmp_path: Path, starter: Starter) -> None:
     """One line instead of a traceback, exit code 130, whole lines on the disk, and the same command goes on."""
-    path, server = replies_file(open_release(dataset), tmp_path / "stopped.jsonl"), JudgeServer(by_hash)
+    path, server = replies_file(open_release(dataset), tmp_path / "stopped.jsonl", QUESTIONS), JudgeServer(by_hash)
     command: list[str | Path] = [
         "run",
         "--replies",

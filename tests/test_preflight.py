@@ -11,10 +11,11 @@ from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from lm_eval.models.openai_completions import LocalCompletionsAPI, OpenAIChatCompletion
 from test_survival import free_port, model_at, request
 
-from lm_eval_tasks.helmbench.preflight import list_address, plain_address
+from lm_eval_tasks.helmbench.preflight import list_address
 from lm_eval_tasks.helmbench.survive import survivor
 from lm_eval_tasks.helmbench.wire import GREETING, GREETINGS, IN_A_ROW
 from replies import waiting
+from replies.addresses import shown
 
 HOSTS = "http://127.0.0.1"
 
@@ -216,4 +217,4 @@ def test_where_the_list_is() -> None:
     for end in ("chat/completions", "completions", "messages", "chat/completions/"):
         assert list_address(f"https://h/v1/{end}?api-version=3") == "https://h/v1/models?api-version=3"
     assert list_address("https://h/generate") == "https://h/generate"
-    assert plain_address("https://me:secret@h/v1/completions?key=secret") == "https://h/v1/completions"
+    assert shown("https://me:secret@h/v1/completions?key=secret") == "https://h/v1/completions"

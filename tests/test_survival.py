@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -354,6 +356,24 @@ def cached(path: Path, model: LocalChatCompletion) -> Iterator[CachingLM]:
     caching = CachingLM(model, str(path))
     survivor(model)
     yield caching
+    caching.dbdict.close()
+
+
+def test_a_cache_that_another_run_writes_is_refused(tmp_path: Path) -> None:
+    """Two runs side by side would both pay for every reply; the second ends before it asks anything."""
+    holding = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, fcntl.LOCK_EX); print(1, flush=True); input()"
+    model = model_at("http://127.0.0.1:1/v1")
+    caching = CachingLM(model, str(tmp_path / "c.db"))
+    caching.dbdict["a"] = "b"
+    caching.dbdict.commit(blocking=True)
+    command = [sys.executable, "-c", holding, str(tmp_path / "c.db")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout
+        assert other.stdout.readline() == "1\n"
+        with pytest.raises(SystemExit, match=r"another run is writing the cache .*wait for it"):
+            survivor(model)
+        other.communicate("\n")
+    survivor(model)
     caching.dbdict.close()
 
 

@@ -24,6 +24,7 @@ from judge.llm.budget import NOTHING, Tokens
 from judge.llm.errors import EngineError
 from judge.llm.questions import JudgeRequest
 from replies.errors import RunError
+from replies.usage import counted
 
 ASKS = 3  # one question and two re-asks; then the verdict is unscored
 LIVE = "replies.jsonl"  # what our engine appends to; other engines' files stand beside it
@@ -88,15 +89,13 @@ def trim(body: Any) -> dict[str, Any] | None:
         return None
     message = {k: v and jsonl.plain(v) for k, v in message.items()}  # half a character is in no file, and in no reply
     finish = choice.get("finish_reason")
-    counted = {
-        k: v
-        for k in ("prompt_tokens", "completion_tokens", "total_tokens")
-        if isinstance(v := usage.get(k) if isinstance(usage, dict) else None, int)
+    kept = {
+        k: v for k in ("prompt_tokens", "completion_tokens", "total_tokens") if (v := counted(usage, k)) is not None
     }
     return {
         "model": jsonl.plain(str(body.get("model"))),
         "choices": [{"message": message, "finish_reason": jsonl.plain(finish) if isinstance(finish, str) else None}],
-        "usage": counted or None,
+        "usage": kept or None,
     }
 
 
@@ -110,9 +109,8 @@ def error_code(body: Any) -> str | None:
 def used(record: dict[str, Any]) -> Tokens:
     """The tokens that a line's answer reports."""
     body = (record.get("response") or {}).get("body")
-    usage = (body.get("usage") if isinstance(body, dict) else None) or {}
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    return Tokens(prompt if isinstance(prompt, int) else 0, completion if isinstance(completion, int) else 0)
+    usage = body.get("usage") if isinstance(body, dict) else None
+    return Tokens(counted(usage, "prompt_tokens") or 0, counted(usage, "completion_tokens") or 0)
 
 
 def answered_by(record: dict[str, Any]) -> str | None:

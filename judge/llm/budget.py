@@ -11,13 +11,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dataset_builder.formats.plain_file import read_text
 from judge.llm.errors import CapReachedError
 
 LEDGER = "spent.json"
+LEDGER_BYTES, MOST_TOKENS = 4096, 10**15  # what a ledger can hold, however long a judge is asked
 AHEAD = 32  # reservations that the ledger is ahead by, so that it isn't written for each
 BYTES_PER_TOKEN = 4  # of English prose; an estimate only, no cap rests on it
 ANSWER_TOKENS = 80
@@ -85,6 +88,12 @@ def terms(price_in: float | None, price_out: float | None, max_cost: float | Non
 def worst_case(body: dict[str, Any], payload: bytes) -> Tokens:
     """The most that one attempt can use."""
     return Tokens(len(payload), int(body.get("max_tokens") or body.get("max_completion_tokens") or 0))
+
+
+def billed(usage: Mapping[str, int] | None, worst: Tokens) -> Tokens:
+    """What one attempt counts as: the server's figures where they can be true, the worst case where there is none."""
+    known = usage or {}
+    return Tokens(known.get("prompt_tokens", worst.prompt), known.get("completion_tokens", worst.completion))
 
 
 @dataclass
@@ -187,13 +196,16 @@ class Budget:
 
 
 def _ledger(path: Path) -> Tokens:
-    if not path.is_file():
+    if not path.exists():
         return NOTHING
     try:
-        written = json.loads(path.read_text(encoding="utf-8"))
-        return Tokens(int(written["prompt_tokens"]), int(written["completion_tokens"]))
-    except (ValueError, KeyError, TypeError):
+        written = json.loads(read_text(path, "the ledger of `helmbench run`", LEDGER_BYTES))
+        counts = [written[k] for k in ("prompt_tokens", "completion_tokens")]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        counts = []
+    if not counts or not all(type(n) is int and 0 <= n <= MOST_TOKENS for n in counts):
         raise ValueError(
             f"{path}: is not what `helmbench run` wrote; expected prompt_tokens and completion_tokens. Delete it "
             "to count from the replies"
-        ) from None
+        )
+    return Tokens(*counts)

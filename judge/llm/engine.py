@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,13 +24,17 @@ from tqdm import tqdm
 from dataset_builder import jsonl
 from judge.llm import batch
 from judge.llm.batch import ASKS, Log
-from judge.llm.budget import NOTHING, Budget, Tokens, worst_case
+from judge.llm.budget import NOTHING, Budget, Tokens, billed, worst_case
 from judge.llm.errors import CapReachedError, EngineError
 from judge.llm.questions import JudgeRequest
+from replies import client
+from replies.addresses import elsewhere, proxy, secrets, shown, usable
+from replies.keys import Keys
 from replies.waiting import (
     HOPELESS,
     NO_QUOTA,
     PATIENCE,
+    REDIRECTS,
     Trouble,
     asked_to_wait,
     retrying,
@@ -40,6 +42,7 @@ from replies.waiting import (
 )
 
 UNKNOWN_BILL = {408, 504, 524}  # somebody in between gave up; the model may have answered
+LONGEST = 2 * 2**20  # bytes of an answer, with whatever reasoning; each is kept on the disk
 CONNECT = 30.0  # seconds
 QUEUE = 1024  # answers waiting for the disk, at most
 IN_A_ROW = (
@@ -63,8 +66,8 @@ class Endpoint:
             raise ValueError(
                 "--concurrency: expected 1 or more; --timeout: more than 0 seconds; --max-retries: 0 or more"
             )
-        if urlsplit(self.base_url).scheme not in ("http", "https"):
-            raise ValueError(f"--base-url {self.shown}: expected http://… or https://…")
+        if not usable(self.base_url) or not {"?", "#"}.isdisjoint(self.base_url):
+            raise ValueError(f"--base-url {self.shown}: expected http://… or https://…, without a query")
 
     @property
     def url(self) -> str:
@@ -73,7 +76,7 @@ class Endpoint:
     @property
     def shown(self) -> str:
         """The address without a user and password."""
-        return re.sub(r"//[^/@]*@", "//", self.base_url)
+        return shown(self.base_url)
 
 
 @dataclass
@@ -106,41 +109,31 @@ def drive(
     return asyncio.run(_Drive(asked, log, endpoint, budget, total).run())
 
 
-class _Connections(aiohttp.TCPConnector):
-    """Uses a connection again only where nothing came over it unasked: a late second copy of an answer would be the
-    next question's.
-    """
-
-    async def _get(self, key: Any, traces: Any) -> Any:
-        while (found := await super()._get(key, traces)) is not None:
-            if found.protocol is None or not found.protocol.should_close:
-                return found
-            found.close()
-        return None
-
-
 class _Drive:
     def __init__(
         self, asked: Iterator[tuple[JudgeRequest, int]], log: Log, endpoint: Endpoint, budget: Budget, total: int | None
     ) -> None:
         self.asked, self.log, self.endpoint, self.budget, self.total = asked, log, endpoint, budget, total
         self.outcome = Outcome()
-        self.lines: asyncio.Queue[tuple[str, bool] | None] = asyncio.Queue(QUEUE)
+        self.lines: asyncio.Queue[tuple[str, bool, asyncio.Future[None]] | None] = asyncio.Queue(QUEUE)
         self.resume = 0.0  # by the loop's clock: nobody sends before, where a server said Retry-After
         self.failed_in_a_row = 0
         self.key = os.environ.get("OPENAI_API_KEY", "").strip()
         if not self.key.isascii() or not self.key.isprintable():
             raise EngineError("OPENAI_API_KEY holds characters that no key has")
-        self.proxy = _proxy(endpoint.url)
+        try:
+            self.proxy = proxy(endpoint.url)
+        except ValueError as problem:
+            raise EngineError(str(problem)) from None
+        self.keys = Keys([self.key, *secrets(endpoint.url), *secrets(self.proxy or "")])
 
     async def run(self) -> Outcome:
         headers = {"Content-Type": "application/json"}
         if self.key and not urlsplit(self.endpoint.url).username:  # else the address itself says who asks
             headers["Authorization"] = f"Bearer {self.key}"
         timeout = aiohttp.ClientTimeout(total=self.endpoint.timeout, sock_connect=min(CONNECT, self.endpoint.timeout))
-        connector = _Connections(limit=self.endpoint.concurrency)
         with tqdm(total=self.total, desc="judging", unit="reply", mininterval=1.0) as progress:
-            async with aiohttp.ClientSession(connector=connector, headers=headers, timeout=timeout) as self.session:
+            async with client.session(self.endpoint.concurrency, timeout, self.proxy, headers) as self.session:
                 writing = asyncio.create_task(self._write(progress))
                 working = asyncio.create_task(self._work())
                 try:
@@ -185,7 +178,9 @@ class _Drive:
             found = batch.read([record], request)
             asks += found.asks
             done = not found.missing or found.asks == 0 or asks >= ASKS
-            await self.lines.put((jsonl.line(record), done))
+            written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            await self.lines.put((jsonl.line(record), done, written))
+            await written  # a kill costs no more answers than are asked for at once
             if done:
                 return self._count(found, record)
 
@@ -229,10 +224,10 @@ class _Drive:
         await self.budget.reserve(worst)
         bill = worst  # until the server says what it used
         try:
-            async with self.session.post(
-                self.endpoint.url, data=payload, proxy=self.proxy, allow_redirects=False
-            ) as response:
-                raw = await response.read()
+            async with self.session.post(self.endpoint.url, data=payload, allow_redirects=False) as response:
+                raw = await client.body(response, LONGEST)
+            if raw is None:
+                return Trouble(f"an answer of more than {LONGEST:,} bytes", paid=True)
             outcome, bill = self._outcome(request, response, _json(raw), worst)
             if isinstance(outcome, EngineError):
                 raise outcome
@@ -245,6 +240,9 @@ class _Drive:
         except aiohttp.ClientConnectorError as error:
             bill = NOTHING
             return Trouble(f"can't connect ({type(error.os_error).__name__})", connected=False)
+        except aiohttp.ClientHttpProxyError as error:
+            bill = NOTHING
+            return Trouble(f"can't connect (the proxy answers HTTP {error.status})", connected=False)
         except (aiohttp.ClientError, OSError) as error:
             return Trouble(f"connection broken ({type(error).__name__})", paid=True)
         finally:
@@ -255,25 +253,33 @@ class _Drive:
     ) -> tuple[dict[str, Any] | Trouble | EngineError, Tokens]:
         """What an answer comes to, and what it may cost: a line, another try, or the end of all asking."""
         status, headers = response.status, response.headers
-        if status == 200 and (completion := batch.trim(body)) is not None:
-            record = batch.result(request.custom_id, headers.get("x-request-id"), completion)
-            return record, batch.used(record) if completion["usage"] else worst
+        completion = batch.trim(body) if status == 200 else None
+        if completion is not None and not self._repeats_key(completion):
+            request_id = headers.get("x-request-id")
+            kept = None if self.keys.repeated(request_id) else request_id
+            return batch.result(request.custom_id, kept, completion), billed(completion["usage"], worst)
         bill = worst if status == 200 or status in UNKNOWN_BILL else NOTHING
         code = batch.error_code(body)
-        problem = (
-            f"HTTP {status}" + (f" {code}" if code else "") if status != 200 else "no chat completion in the answer"
-        )
-        if status in HOPELESS or code == NO_QUOTA:
-            return self._useless(problem), bill
+        problem = self._problem(status, headers, code, completion is not None)
+        wait = asked_to_wait(headers)
+        if status in HOPELESS or code == NO_QUOTA or wait > PATIENCE:
+            return self._useless(problem + (f", and wants to be left alone for {wait:.0f} s" if wait else "")), bill
         if status != 200 and not worth_another(status):
-            return batch.failure(request.custom_id, problem, status, code), bill
-        return Trouble(problem, bill != NOTHING, self._held_back(headers), status), bill
+            return batch.failure(request.custom_id, problem, status, code and self.keys.quoted(code)), bill
+        self.resume = max(self.resume, time.monotonic() + wait)  # a limit is the key's: nobody sends before
+        return Trouble(problem, bill != NOTHING, wait, status), bill
 
-    def _held_back(self, headers: Any) -> float:
-        """The seconds that a server asked for, at most PATIENCE; nobody sends before they are over."""
-        wait = min(asked_to_wait(headers), PATIENCE)
-        self.resume = max(self.resume, time.monotonic() + wait)
-        return wait
+    def _problem(self, status: int, headers: Any, code: str | None, repeats: bool) -> str:
+        """What is wrong with an answer, in our words."""
+        if status == 200:
+            return "an answer that repeats the key" if repeats else "no chat completion in the answer"
+        if status in REDIRECTS:
+            return self.keys.quoted(f"HTTP {status} {elsewhere(headers.get('Location'))}")
+        return f"HTTP {status}" + (f" {self.keys.quoted(code)}" if code else "")
+
+    def _repeats_key(self, completion: dict[str, Any]) -> bool:
+        choice = completion["choices"][0]
+        return self.keys.repeated(completion["model"], choice["finish_reason"], *choice["message"].values())
 
     def _useless(self, problem: str) -> EngineError:
         return EngineError(f"judge at {self.endpoint.shown}: {problem}; nothing already answered is lost")
@@ -289,9 +295,11 @@ class _Drive:
                 lines.append(self.lines.get_nowait())
             ended = None in lines
             whole = [line for line in lines if line is not None]
-            text = "".join(line for line, _ in whole)
-            await asyncio.to_thread(self.log.write, text.replace(self.key, "[key]") if self.key else text)
-            progress.update(sum(done for _, done in whole))
+            await asyncio.to_thread(self.log.write, "".join(line for line, _, _ in whole))
+            for _, _, written in whole:
+                if not written.done():  # its asker was stopped meanwhile
+                    written.set_result(None)
+            progress.update(sum(done for _, done, _ in whole))
             if self.budget.cost is not None:
                 progress.set_postfix_str(f"spent {self.budget.cost:.2f}", refresh=False)
 
@@ -301,11 +309,3 @@ def _json(raw: bytes) -> Any:
         return json.loads(raw)
     except (ValueError, RecursionError):
         return None
-
-
-def _proxy(url: str) -> str | None:
-    """The proxy that the environment names for `url`. (aiohttp's own trust_env would also read ~/.netrc, for every
-    request.)
-    """
-    parts = urlsplit(url)
-    return None if urllib.request.proxy_bypass(parts.netloc) else urllib.request.getproxies().get(parts.scheme)

@@ -30,7 +30,7 @@ from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.schema import RATINGS
 from judge.wording import told
-from replies.fence import fence
+from replies.fence import conversation, fence
 from replies.visible import visible
 
 MAX_TOKENS = 600
@@ -183,11 +183,10 @@ def _shown(case: Case, resources: str, prompts: Prompts) -> str:
     known = told(case.about)
     # A profile is somebody's text too: a corpus's, or a team's own.
     about = prompts.fill("about", about=fence("\n\n".join(known))) if known else ""
-    conversation = "\n\n".join(f"{role.capitalize()}: {text}" for role, text in case.said)
     return prompts.fill(
         "case",
         facts="\n".join(filter(None, (resources, about))),
-        conversation=fence(conversation),
+        conversation=conversation(case.said),
         reply=fence(visible(case.reply)),
     )
 

@@ -10,20 +10,22 @@ from __future__ import annotations
 import difflib
 import errno
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 
 from dataset_builder import jsonl
+from dataset_builder.formats.refused import shown as printable
+from replies import client
+from replies.addresses import secrets, shown
 
 SECONDS = 5.0  # for a connection, and for the list
 ENDS = ("/chat/completions", "/completions", "/messages")  # of the addresses whose sibling is the list
 GUARDED = frozenset({401, 402, 403, 407})
 NO_ROUTE = 501  # the one status of the 500s that says so
-SHOWN = 5  # names of a list that are told
+SHOWN, LONGEST = 5, 200  # names of a list that are told; characters of one
 
 
 class UnusableError(Exception):
@@ -39,30 +41,52 @@ class Seen(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-async def look(session: aiohttp.ClientSession, model: Any) -> Seen:
-    """One GET, of `SECONDS` at most; `model` is one of lm-eval's API models.
+def refuse_keys(model: Any) -> tuple[str, Mapping[str, str]]:
+    """The address and headers of one of lm-eval's API models.
 
     Raises:
-        UnusableError: no address, no key where the model's kind insists on one, or nothing that takes a connection.
+        UnusableError: no address, no key where the model's kind insists on one, or a key in the address, which lm-eval
+            writes into the results and every user of the machine sees among its processes.
     """
     if not model.base_url:
         raise UnusableError(
             "base_url is missing in --model_args; expected such as http://HOST:8000/v1/chat/completions"
         )
     try:
-        header = model.header
+        held = any(secrets(model.base_url))
+    except ValueError:
+        raise UnusableError("base_url in --model_args is no address") from None
+    if held:
+        raise UnusableError(
+            f"base_url {shown(model.base_url)} holds a password or a key, which would stand in the results and in the "
+            "list of processes; give it by the environment: OPENAI_API_KEY"
+        )
+    try:
+        return model.base_url, model.header
     except ValueError as problem:  # lm-eval's word for a key that isn't set
         raise UnusableError(" ".join(str(problem).split())) from None
+
+
+async def look(session: aiohttp.ClientSession, model: Any) -> Seen:
+    """One GET, of `SECONDS` at most; `model` is one of lm-eval's API models.
+
+    Raises:
+        UnusableError: nothing that takes a connection.
+    """
     limits = aiohttp.ClientTimeout(total=SECONDS, sock_connect=SECONDS)
     try:
         async with session.get(
-            list_address(model.base_url), headers=header, allow_redirects=False, timeout=limits
+            list_address(model.base_url), headers=model.header, allow_redirects=False, timeout=limits
         ) as response:
-            return _read(response.status, await response.read(), str(model.model))
+            return _read(response.status, await client.body(response) or b"", str(model.model))
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL) as error:
-        raise UnusableError(f"nothing answers at {plain_address(model.base_url)}: {_why(error)}") from None
+        raise UnusableError(f"nothing answers at {shown(model.base_url)}: {_why(error)}") from None
     except TimeoutError:
         return Seen()  # it is there, and slow
+    except aiohttp.ClientHttpProxyError as error:
+        raise UnusableError(
+            f"nothing answers at {shown(model.base_url)}: the proxy of the environment says HTTP {error.status}"
+        ) from None
     except aiohttp.ClientError as error:
         return Seen(f"it breaks off ({type(error).__name__})")
 
@@ -78,7 +102,7 @@ def _names(raw: bytes) -> tuple[str, ...]:
     """The ids of a list in OpenAI's or Anthropic's form; none where it is no such list."""
     try:
         listed = json.loads(raw)["data"]
-        return tuple(jsonl.plain(str(entry["id"])) for entry in listed)
+        return tuple(printable(jsonl.plain(str(entry["id"]))[:LONGEST]) for entry in listed)
     except (ValueError, RecursionError, KeyError, TypeError):
         return ()
 
@@ -86,6 +110,8 @@ def _names(raw: bytes) -> tuple[str, ...]:
 def _why(error: Exception) -> str:
     """In words for whoever typed the address."""
     found = getattr(error, "os_error", None)
+    if isinstance(error, aiohttp.ClientProxyConnectionError):
+        return "the proxy of the environment (HTTPS_PROXY or ALL_PROXY) can't be reached"
     if isinstance(error, aiohttp.InvalidURL):
         return "this is no address"
     if isinstance(error, aiohttp.ConnectionTimeoutError):
@@ -107,11 +133,6 @@ def list_address(base_url: str) -> str:
     path = parts.path.rstrip("/")
     end = next((e for e in ENDS if path.endswith(e)), None)
     return urlunsplit((*parts[:2], path.removesuffix(end) + "/models", *parts[3:])) if end else base_url
-
-
-def plain_address(base_url: str) -> str:
-    """The address without what may be a secret in it: a user's name and password, or a query."""
-    return re.sub(r"//[^/@\s]*@", "//", base_url.partition("?")[0])
 
 
 def hint(reason: str, model: Any, names: Sequence[str]) -> str:

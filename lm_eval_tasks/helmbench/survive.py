@@ -9,9 +9,12 @@ reason, looks vLLM's replies up under other keys than it writes, and stores noth
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
+import os
 import re
+import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,11 +31,13 @@ from replies.waiting import PATIENCE
 
 log = logging.getLogger("lm_eval.helmbench")
 SLICE = 1024  # requests that a local model gets at once when there is a cache: a killed vLLM run loses no more
+STOPPED = 130  # the exit code of Ctrl-C, as that of `helmbench`
 NOTE, FAILED, OWNER = (
     "helmbench note ",
     "helmbench failed ",
     "helmbench model",
 )  # prefixes of our keys in lm-eval's cache
+HELD: dict[str, int] = {}  # the caches that this process holds until it ends: path, handle
 
 
 def survivor(model: Any, patience: float = PATIENCE) -> Survivor:
@@ -61,7 +66,7 @@ class Survivor:
         """One text per request, in their order; how each ended is then found with `ended`.
 
         Raises:
-            SystemExit: the server has not answered a single request, or the window can't hold one.
+            SystemExit: the server has not answered a single request, the window can't hold one, or Ctrl-C.
         """
         found: list[Ended | None] = [self._cache.get(r.args) for r in requests]
         for n, request in enumerate(requests):
@@ -87,6 +92,10 @@ class Survivor:
                 self._local(asked, done)
         except UnusableError as problem:
             raise SystemExit(f"helmbench: {problem}") from None
+        except KeyboardInterrupt:
+            more = "run the same command again to go on" if self._cache else "nothing is kept without --use_cache"
+            sys.stderr.write(f"\nhelmbench: stopped; {more}\n")
+            raise SystemExit(STOPPED) from None
         texts = []
         for request, ended in zip(requests, found, strict=True):
             assert ended is not None  # every request was kept, too long, or asked
@@ -199,6 +208,7 @@ class Cache:
         self.filled = False
         if self.db is None:
             return
+        _take(self.db.filename)
         mine, owner = identity(model), self.db.get(OWNER)
         if owner not in (None, mine):
             raise SystemExit(
@@ -238,6 +248,27 @@ class Cache:
         else:
             self.db[NOTE + key] = json.dumps(ended.note())  # before the text, without which the note means nothing
             self.db[key] = ended.text
+
+
+def _take(path: str) -> None:
+    """Holds a cache for this process until it ends, however it ends.
+
+    Raises:
+        SystemExit: another process holds it; both would ask, and pay, for the same replies.
+    """
+    if path in HELD:
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise SystemExit(
+            f"helmbench: another run is writing the cache {path}; wait for it, or give this one its own --use_cache"
+        ) from None
+    except OSError:
+        log.warning("helmbench: %s can't be locked; let no other run use it", path)
+    HELD[path] = handle
 
 
 def identity(model: Any) -> str:

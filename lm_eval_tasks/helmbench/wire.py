@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 from lm_eval.models.api_models import JsonChatStr
@@ -24,7 +23,11 @@ from tenacity import stop_after_attempt, stop_any
 from tqdm import tqdm
 
 from dataset_builder import jsonl
-from lm_eval_tasks.helmbench.preflight import Seen, UnusableError, hint, look, plain_address
+from lm_eval_tasks.helmbench.preflight import Seen, UnusableError, hint, look, refuse_keys
+from replies import client
+from replies.addresses import elsewhere, proxy, secrets, shown
+from replies.keys import Keys, in_headers
+from replies.usage import counted
 from replies.waiting import (
     AGAIN,
     HOPELESS,
@@ -42,6 +45,7 @@ from replies.waiting import (
 log = logging.getLogger("lm_eval.helmbench")
 IN_A_ROW = 25  # so many requests failing one after the other are no longer the items' fault
 OF_NO_ITEM = WRONG_ADDRESS | {402, 407}  # 403 may be: filters answer with it
+LONGEST_FINISH = 80  # characters of a finish reason: it is a word
 GREETING, GREETING_TOKENS = "Hello!", 16
 GREETINGS, GREETING_SECONDS = 3, 8.0  # attempts, and seconds for all of them
 FINISHES = {
@@ -102,6 +106,7 @@ class Wire:
         self._answered = self._in_a_row = 0
         self._stopped: str | None = None
         self._seen: Seen | None = None
+        self._keys = Keys(())
 
     def run(
         self,
@@ -136,15 +141,27 @@ class Wire:
         if secure and model.ca_cert_path:
             secure = ssl.create_default_context(cafile=model.ca_cert_path)
         at_once = min(max(model._concurrent, 1), len(asked))
-        connector = aiohttp.TCPConnector(limit=at_once, ssl=secure)
+        timeout = aiohttp.ClientTimeout(total=model.timeout)
         todo = iter(enumerate(asked))
-        async with aiohttp.ClientSession(
-            connector=connector, timeout=aiohttp.ClientTimeout(total=model.timeout)
-        ) as session:
+        async with client.session(at_once, timeout, self._guarded(), tls=secure) as session:
             await self._ready(session, asked[0])
             self._settling = asyncio.Lock()
             with tqdm(total=len(asked), desc="Requesting API") as bar:
                 await asyncio.gather(*(self._work(session, todo, done, saved, bar) for _ in range(at_once)))
+
+    def _guarded(self) -> str | None:
+        """The proxy of the model's address, and from now on no error quotes what is secret in either.
+
+        Raises:
+            UnusableError: no key where there must be one, a key in the address, or a proxy that can't be used.
+        """
+        url, header = refuse_keys(self._model)
+        try:
+            through = proxy(url)
+        except ValueError as problem:
+            raise UnusableError(str(problem)) from None
+        self._keys = Keys([*in_headers(header), *secrets(url), *secrets(through or "")])
+        return through
 
     async def _ready(self, session: aiohttp.ClientSession, first: tuple[Any, dict[str, Any]]) -> None:
         """Before the first request of all: a look that costs nothing, and a greeting only where it leaves a doubt.
@@ -154,13 +171,16 @@ class Wire:
         """
         if self._seen is not None:
             return
-        self._seen = await look(session, self._model)
+        seen = await look(session, self._model)
+        self._seen = Seen(seen.doubt, tuple(n for n in seen.names if self._keys.quoted(n) == n))
         if not self._seen.doubt:
             return
         if why := await self._refusal(session, *first):
             raise self._unusable(why)
-        where, doubt = plain_address(self._model.base_url), self._scrubbed(self._seen.doubt)
-        log.warning("helmbench: %s answers, but asked for its models: %s; is it the one that you mean?", where, doubt)
+        where = shown(self._model.base_url)
+        log.warning(
+            "helmbench: %s answers, but asked for its models: %s; is it the one that you mean?", where, self._seen.doubt
+        )
 
     async def _refusal(self, session: aiohttp.ClientSession, prompt: Any, settings: dict[str, Any]) -> str:
         """Why the server answers nobody, by what it says to a greeting; empty where it answers or this doesn't tell."""
@@ -189,9 +209,7 @@ class Wire:
 
     def _unusable(self, reason: str) -> UnusableError:
         told = hint(reason, self._model, self._seen.names if self._seen else ())
-        return UnusableError(
-            self._scrubbed(f"{plain_address(self._model.base_url)} answers no request: {reason}{told}")
-        )
+        return UnusableError(f"{shown(self._model.base_url)} answers no request: {reason}{told}")
 
     async def _work(
         self,
@@ -251,13 +269,18 @@ class Wire:
             async with session.post(
                 self._model.base_url, json=payload, headers=self._model.header, allow_redirects=False
             ) as response:
-                raw = await response.read()
+                raw = await client.body(response)
         except TimeoutError:
             return Trouble(f"timeout after {self._model.timeout} s", paid=True)
+        except aiohttp.ClientHttpProxyError as error:
+            return Trouble(f"connection: the proxy answers HTTP {error.status}")
         except aiohttp.ClientError as error:
             return Trouble(f"connection: {type(error).__name__}", paid=isinstance(error, aiohttp.ClientPayloadError))
         if 300 <= response.status < 400:
-            return Ended("", f"error: HTTP {response.status} {_elsewhere(response.headers.get('Location'))}")
+            where = self._keys.quoted(elsewhere(response.headers.get("Location")))
+            return Ended("", f"error: HTTP {response.status} {where}; give the final address as base_url")
+        if raw is None:
+            return Trouble(f"an answer of more than {client.MOST:,} bytes", paid=True)
         try:
             body = json.loads(raw)
         except (ValueError, RecursionError):
@@ -269,15 +292,21 @@ class Wire:
         if isinstance(body, dict) and isinstance(body.get("error"), dict) and not body.get("choices"):
             code = body["error"].get("code")  # some gateways answer 200 and put the status inside
             return self._refused(code if isinstance(code, int) and code >= 400 else 502, body, 0.0, "")
-        return read(body, self._model.parse_generations)
+        found = read(body, self._model.parse_generations)
+        if isinstance(found, Ended) and self._keys.repeated(found.text, found.finish):
+            return Trouble("an answer that repeats the key", paid=True)
+        return found
 
     def _refused(self, status: int, body: Any, asked: float, reason: str) -> Ended | Trouble:
-        said = self._scrubbed(_said(body) or reason)
+        said = _said(body) or reason
+        quoted = self._keys.quoted(said)
+        if NO_QUOTA in said and NO_QUOTA not in quoted:
+            quoted = NO_QUOTA
         if status < 500 and status not in AGAIN and FILTERED.search(said):
             return Ended("", "content_filter")
         if status == 413 or (status < 500 and status not in AGAIN and TOO_LONG.search(said)):
-            return Ended("", f"error: over-long: HTTP {status} {said}"[:300])
-        what = f"HTTP {status} {said}"[:200].strip()
+            return Ended("", f"error: over-long: HTTP {status} {quoted}"[:300])
+        what = f"HTTP {status} {quoted}"[:200].strip()
         if worth_another(status) and NO_QUOTA not in said:
             return Trouble(what, wait=asked)
         return Ended("", f"error: {what}")
@@ -292,12 +321,6 @@ class Wire:
         )
         return payload
 
-    def _scrubbed(self, text: str) -> str:
-        """Without the key: servers like to repeat it in what they say of it."""
-        for secret in (part for value in self._model.header.values() for part in str(value).split() if len(part) >= 8):
-            text = text.replace(secret, "…")
-        return text
-
 
 def read(body: Any, parse: Callable[..., list[str | None]]) -> Ended | Trouble:
     """A reply in OpenAI's or Anthropic's form; `parse` is the lm-eval model's own reader of its text."""
@@ -307,8 +330,11 @@ def read(body: Any, parse: Callable[..., list[str | None]]) -> Ended | Trouble:
     message = None if choice is None else choice.get("message") or {}
     if choice is None or not isinstance(message, dict):
         return Trouble(f"an answer whose {'choices' if choice is None else 'message'} can't be read", paid=True)
+    words = message.get("content") or choice.get("text")
+    if words is not None and not isinstance(words, str):
+        return Trouble("an answer that is no text", paid=True)
     said = choice.get("finish_reason") or body.get("stop_reason")
-    finish = FINISHES.get(str(said).lower(), jsonl.plain(str(said))) if said else None
+    finish = FINISHES.get(str(said).lower(), jsonl.plain(str(said))[:LONGEST_FINISH]) if said else None
     counted = _counted(body.get("usage"))
     if choice and not message.get("content") and "text" not in choice:
         refusal = message.get("refusal")
@@ -316,10 +342,11 @@ def read(body: Any, parse: Callable[..., list[str | None]]) -> Ended | Trouble:
             return Trouble("an answer without a message", paid=True)
         return Ended(jsonl.plain(str(refusal)), "refusal", *counted) if refusal else Ended("", finish, *counted)
     if not choice:  # thinking stands in blocks of its own there, and a refusal has none
-        text = "".join(str(b.get("text", "")) for b in body["content"] if isinstance(b, dict))
-        return Ended(jsonl.plain(text), finish, *counted)
+        blocks = [b.get("text") for b in body["content"] if isinstance(b, dict)]
+        return Ended(jsonl.plain("".join(b for b in blocks if isinstance(b, str))), finish, *counted)
     try:
-        text = parse(outputs=body)[0] or ""
+        # lm-eval looks for the reply under the choice's index, and takes one that has none for an empty reply.
+        text = parse(outputs=body | {"choices": [choice | {"index": 0}]})[0] or ""
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
         return Trouble(f"an answer that can't be read ({type(problem).__name__})", paid=True)
     if not isinstance(text, str):
@@ -346,20 +373,7 @@ def _first(choices: Any) -> dict[str, Any] | None:
 
 def _counted(usage: Any) -> tuple[int, int | None, int | None]:
     """One attempt, and the tokens of prompt and reply as far as the server counts them: a reply needs no usage."""
-    if not isinstance(usage, dict):
-        return 1, None, None
-    prompt = usage.get("prompt_tokens", usage.get("input_tokens"))
-    reply = usage.get("completion_tokens", usage.get("output_tokens"))
-    return 1, prompt if isinstance(prompt, int) else None, reply if isinstance(reply, int) else None
-
-
-def _elsewhere(location: str | None) -> str:
-    """What is said of a redirect. Its host is named, and nothing is sent there: neither key nor prompts are for it."""
-    try:
-        host = urlsplit(location or "").hostname or "the same host"
-    except ValueError:
-        host = "no address"
-    return f"sends elsewhere ({ascii(host)[1:-1][:80]}), which isn't followed; give the final address as base_url"
+    return 1, counted(usage, "prompt_tokens", "input_tokens"), counted(usage, "completion_tokens", "output_tokens")
 
 
 def _said(body: Any) -> str:
@@ -368,4 +382,4 @@ def _said(body: Any) -> str:
         return ""
     error = body.get("error", body)
     parts = [error.get("code"), error.get("message") or error.get("detail")] if isinstance(error, dict) else [error]
-    return jsonl.plain(" ".join(" ".join(str(p) for p in parts if p is not None).split()))
+    return " ".join(" ".join(str(p) for p in parts if p is not None).split())

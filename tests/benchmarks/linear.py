@@ -31,7 +31,6 @@ from corpora.mask import mask  # noqa: E402
 from corpora.normalise import fold, normalise  # noqa: E402
 from corpora.schema import Document, Limits, Turn  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
-from judge import wording  # noqa: E402
 from judge.llm.answers import occurs  # noqa: E402
 from judge.offline import features  # noqa: E402
 from judge.offline.addressed import addressed  # noqa: E402
@@ -195,7 +194,7 @@ def cases(release: Release) -> list[Case]:
         Case("replies.waiting", waiting.retry_after),
         Case("llm.occurs, a quote", lambda t: occurs(t, "a reply")),
         Case("llm.occurs, a reply", lambda t: occurs("a … reply", fence.compared(t))),
-        Case("wording.inert", wording.inert),
+        Case("formats.inert", inert),
         Case("report.comparison", comparison.PIECES.findall),
         Case("report.junit", lambda t: pattern.sub("", t)),
         Case("board.secrets", secrets.holds),

@@ -1,0 +1,574 @@
+"""What a server that means no good, or is broken, can do to the two clients that talk to servers: the judge's and the
+runner's. Each row is tried on both.
+"""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import logging
+import socket
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import pytest
+from judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
+from lm_eval.models.openai_completions import LocalChatCompletion
+from test_engine import questions
+from test_survival import request
+
+from judge.llm.asking import collect
+from judge.llm.batch import Replies
+from judge.llm.budget import Budget, Prices, Terms
+from judge.llm.engine import LONGEST, Endpoint
+from judge.llm.errors import EngineError
+from lm_eval_tasks.helmbench.survive import survivor
+from replies import client, waiting
+from replies.addresses import proxy, shown
+from replies.keys import Keys
+from replies.usage import MOST as MOST_TOKENS
+from replies.usage import tokens
+from replies.waiting import asked_to_wait
+
+SECRET = "sk-strangers-Secret/0123+4567="
+PRICES = Prices(1e6, 1e6)  # one unit of money per token
+ANSWERED = GOOD  # a judge's answer, and as good a text as any as a reply
+
+
+class Told(NamedTuple):
+    """What one client made of a server. `answers`: by question, None where there is none; `words`: all that it said or
+    raised; `spent`: the tokens that were counted, by whoever counts.
+    """
+
+    answers: dict[str, str | None]
+    words: str
+    spent: int | None = None
+
+
+Client = Callable[[str, str, Path], Told]
+
+
+def judging(prompts: str, url: str, where: Path, timeout: float = 2.0) -> Told:
+    """The judge's engine; what it raises is among its words."""
+    spent, words = None, ""
+    try:
+        endpoint = Endpoint(url, 2, timeout, max_retries=2)
+        used = collect(lambda: iter(questions(prompts)), where, endpoint, Terms(PRICES, 1e12)).spent
+        spent = used.prompt + used.completion
+    except (EngineError, ValueError) as error:
+        words = "".join(traceback.format_exception(error))
+    found: dict[str, str | None] = {}
+    replies = Replies(where)
+    for question in questions(prompts):
+        lines = [line for line in replies.of(question.custom_id) if line["response"] and line["response"]["body"]]
+        found[question.custom_id] = lines[-1]["response"]["body"]["choices"][0]["message"]["content"] if lines else None
+    return Told(found, words, spent)
+
+
+def running(prompts: str, url: str, where: Path, timeout: float = 2.0) -> Told:
+    """lm-eval's own model with our layer; a question `b` to which the server is kind tells one bad item from a bad
+    server.
+    """
+    model = LocalChatCompletion(model="judge-1", base_url=f"{url}/chat/completions", num_concurrent=2, timeout=timeout)
+    layer, requests = survivor(model, patience=1), [request(p) for p in prompts]
+    try:
+        layer(requests)
+    except SystemExit as error:
+        return Told(dict.fromkeys(prompts), "".join(traceback.format_exception(error)))
+    ended = [layer.ended(r) for r in requests]
+    where.mkdir(parents=True, exist_ok=True)
+    (where / "notes.json").write_text(json.dumps([e.note() for e in ended]))
+    words = "\n".join(str(e.finish) for e in ended)
+    return Told({p: None if e.failed else e.text for p, e in zip(prompts, ended, strict=True)}, words)
+
+
+@pytest.fixture(params=[judging, running], ids=["judge", "runner"])
+def asking(request: pytest.FixtureRequest) -> Client:
+    """Either client."""
+    chosen: Client = request.param
+    return chosen
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., JudgeServer]]:
+    """Servers that answer each question by its script, and every other as usual; waits between tries are cut to
+    nothing.
+    """
+    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    with stopped_at_the_end() as started:
+
+        def start(**scripts: Said) -> JudgeServer:
+            def script(body: dict[str, Any], attempt: int) -> Said:
+                return scripts.get(body["messages"][-1]["content"], said(ANSWERED))
+
+            started.append(JudgeServer(script))
+            return started[-1]
+
+        yield start
+
+
+def everything(told: Told, where: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> str:
+    """All that a client printed, logged, raised, returned or wrote."""
+    files = "".join(p.read_text(encoding="utf-8") for p in where.rglob("*") if p.is_file())
+    return f"{told} {files} {''.join(capfd.readouterr())} {caplog.text}"
+
+
+# --- the key
+# -----------------------------------------------------------------------------------------------------------------
+
+
+def holding(key: str) -> dict[str, Said]:
+    """Answers with the key in every place that a server fills."""
+    chat = json.loads(said(ANSWERED).body)
+
+    def raw(head: str, body: bytes = b"{}") -> Said:
+        text = f"{head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+        return Said(200, {}, b"", raw=lambda: [text])
+
+    def error(**fields: Any) -> Said:
+        return Said(400, {}, json.dumps({"error": {"message": "no", **fields}}).encode())
+
+    def completion(**fields: Any) -> Said:
+        return Said(200, {}, json.dumps(chat | fields).encode())
+
+    return {
+        "code": error(code=key),
+        "type": error(type=key),
+        "param": error(param=key),
+        "message": error(message=f"Incorrect API key provided: {key}."),
+        "message in capitals": error(message=key.upper()),
+        "message as it stands in an address": error(message=quote(key, safe="")),
+        "message that is a list": error(message=[key]),
+        "error that is a text": Said(400, {}, json.dumps({"error": key}).encode()),
+        "detail": Said(422, {}, json.dumps({"detail": key}).encode()),
+        "page": Said(400, {}, f"<html>{key}</html>".encode()),
+        "reason phrase": raw(f"HTTP/1.1 400 {key}"),
+        "header": failed(400, X_Echo=key, WWW_Authenticate=f"Bearer {key}"),
+        "request's id": said(ANSWERED)._replace(headers={"x-request-id": key}),
+        "cookie": said(ANSWERED)._replace(headers={"Set-Cookie": f"{key} [=\x01; Path=("}),
+        "cookie's name": failed(400, Set_Cookie=f"({key})=1; expires={key}"),
+        "location": Said(307, {"Location": f"http://{quote(key, safe='')}.example/{key}"}, b""),
+        "location's query": Said(302, {"Location": f"?key={key}"}, b""),
+        "429": failed(429, key, key, Retry_After=key),
+        "500": failed(500, key, key),
+        "filtered": failed(400, f"content_filter {key}"),
+        "too long": failed(400, f"maximum context {key}"),
+        "200 with an error": Said(200, {}, json.dumps({"error": {"message": key, "code": 429}}).encode()),
+        "200 with a word for a code": Said(200, {}, json.dumps({"error": {"message": key, "code": key}}).encode()),
+        "finish": said(ANSWERED, key),
+        "model": completion(model=key),
+        "content": said(f"Your key is {key}."),
+        "refusal": said(None, refusal=f"No, {key}."),
+        "usage": completion(usage={"prompt_tokens": key, key: 1}),
+        "broken": said(key)._replace(cut=True),
+        "status line": Said(200, {}, b"", raw=lambda: [f"HTTP/1.1 {key}\r\n\r\n".encode()]),
+        "header line": Said(200, {}, b"", raw=lambda: [f"HTTP/1.1 200 OK\r\n{key} \x00 {key}\r\n\r\n".encode()]),
+    }
+
+
+@pytest.mark.parametrize("place", holding(SECRET))
+@pytest.mark.parametrize("all_alike", [False, True], ids=["one", "all"])
+def test_the_key_is_repeated_nowhere(
+    asking: Client,
+    serve: Callable[..., JudgeServer],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    place: str,
+    all_alike: bool,
+) -> None:
+    """Wherever a server puts it, for one question or for all: no file, message, log or error holds it, in any form that
+    it was sent in.
+    """
+    caplog.set_level(logging.DEBUG)
+    server = serve(**dict.fromkeys("ab" if all_alike else "b", holding(SECRET)[place]))
+    server.models = failed(501) if not all_alike else holding(SECRET)[place]
+    told = asking("ab", server.url, tmp_path)
+    seen = everything(told, tmp_path, capfd, caplog).lower()
+    assert SECRET.lower() not in seen
+    assert quote(SECRET, safe="").lower() not in seen
+    assert server.keys == {f"Bearer {SECRET}"}
+
+
+@pytest.mark.parametrize("key", ["0", "id", "PASS", "a", "good", "content"])
+def test_a_short_key_changes_no_answer(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    """An answer in which it stands by chance is that answer; of an error the server's words are then not quoted."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    server = serve(a=said(f"{ANSWERED} {key}"), c=failed(422, f"what was sent is {key}, planned"))
+    told = asking("abc", server.url, tmp_path)
+    assert told.answers == {"a": f"{ANSWERED} {key}", "b": ANSWERED, "c": None}
+    assert "what was sent" not in told.words
+
+
+def test_a_long_key_is_taken_out_of_an_error_and_the_rest_is_told() -> None:
+    """So that whoever reads it can mend what is wrong."""
+    keys = Keys([SECRET, "id"])
+    assert keys.quoted(f"no such key:\n{SECRET}, see\x1b[31m") == "no such key: …, see\\x1b[31m"
+    assert keys.quoted("a wrong ID") == "(the server's words hold the key and aren't shown)"
+    assert keys.repeated("hello", None, f"it is {SECRET.lower()}")
+    assert not keys.repeated("my id is id")
+
+
+@pytest.mark.usefixtures("serve")
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:{}@127.0.0.1:1/v1",
+        "http://{}@127.0.0.1:1/v1",
+        "http://127.0.0.1:1/v1?api_key={}",
+        "http://me:a/{}@127.0.0.1:1/v1",
+        "ftp://me:{}@127.0.0.1/v1",
+        "http://me:{}@[127.0.0.1/v1",
+    ],
+)
+def test_a_key_in_the_address_is_shown_nowhere(
+    asking: Client, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture, url: str
+) -> None:
+    """The runner refuses it, since lm-eval would write it; the judge sends it, and says where it asked without it."""
+    caplog.set_level(logging.DEBUG, "helmbench")
+    try:
+        told = asking("a", url.format("sk-in-the-address-0123456789"), tmp_path)
+    except ValueError as error:
+        told = Told({}, "".join(traceback.format_exception(error)))
+    assert told.words
+    assert "sk-in-the-address" not in f"{told} {''.join(capfd.readouterr())} {caplog.text}"
+
+
+# --- usage
+# -----------------------------------------------------------------------------------------------------------------
+
+ABSURD = ["-5", "-1e9", "1.5", '"7"', "[1]", "{}", "1" + "0" * 400, "NaN", "Infinity", "true", "null", "10000001"]
+
+
+@pytest.mark.parametrize("value", ABSURD)
+def test_an_absurd_usage_counts_as_the_worst_case(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, value: str
+) -> None:
+    """Nobody's word lowers what is counted, or raises it without bound; the answer is what it is."""
+    one = json.loads(said(ANSWERED).body)
+    body = json.dumps(one | {"usage": "U"}).replace('"U"', f'{{"prompt_tokens": {value}, "completion_tokens": 3}}')
+    told = asking("a", serve(a=Said(200, {}, body.encode())).url, tmp_path)
+    assert told.answers == {"a": ANSWERED}
+    if asking is judging:
+        payload = len(json.dumps(questions("a")[0].body, ensure_ascii=False))
+        assert told.spent == payload + 3
+        assert judging("a", "http://127.0.0.1:1/v1", tmp_path).spent == payload + 3, "and so it is after a restart"
+
+
+@pytest.mark.parametrize("usage", ["[1, 2]", '"many"', "7", "-7", "NaN", "true", "{}", '{"prompt_tokens": -1}'])
+def test_a_usage_of_another_shape_costs_no_answer(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, usage: str
+) -> None:
+    """The answer was given and paid for."""
+    body = said(ANSWERED, usage=None).body.decode().replace('"usage": null', f'"usage": {usage}')
+    told = asking("a", serve(a=Said(200, {}, body.encode())).url, tmp_path)
+    assert told.answers == {"a": ANSWERED}
+    assert told.spent is None or told.spent >= questions("a")[0].body["max_tokens"]
+
+
+def test_counts_are_whole_numbers_that_a_request_can_use() -> None:
+    """The same for both clients, and for batch files that others wrote."""
+    assert [tokens(n) for n in (0, 7, MOST_TOKENS)] == [0, 7, MOST_TOKENS]
+    assert [tokens(n) for n in (-1, MOST_TOKENS + 1, True, 1.0, "7", None, [1], float("nan"))] == [None] * 8
+
+
+@pytest.mark.parametrize(
+    "ledger",
+    [
+        b"",
+        b"[]",
+        b"null",
+        b'"spent"',
+        b"{}",
+        b'{"prompt_tokens": -1, "completion_tokens": 1}',
+        b'{"prompt_tokens": 1e400, "completion_tokens": 1}',
+        b'{"prompt_tokens": NaN, "completion_tokens": 1}',
+        b'{"prompt_tokens": Infinity, "completion_tokens": 1}',
+        b'{"prompt_tokens": true, "completion_tokens": 1}',
+        b'{"prompt_tokens": "7", "completion_tokens": 1}',
+        b'{"prompt_tokens": 1' + b"0" * 400 + b', "completion_tokens": 1}',
+        b'{"prompt_tokens": 1' + b"0" * 5000 + b', "completion_tokens": 1}',
+        b"[" * 4000,
+        b"[" * 100_000,
+        b"\xff\xfe\x00",
+    ],
+)
+def test_a_ledger_with_rubbish_in_it_is_one_clear_error(tmp_path: Path, ledger: bytes) -> None:
+    """Nothing is asked, and the line says what to do."""
+    (tmp_path / "spent.json").write_bytes(ledger)
+    with pytest.raises(ValueError, match=r"spent\.json: is not what `helmbench run` wrote; .*Delete it") as found:
+        Budget(tmp_path)
+    assert "\n" not in str(found.value)
+
+
+def test_a_ledger_that_is_a_folder_is_the_same_error(tmp_path: Path) -> None:
+    """And not one of the disk's, after the first answer was paid for."""
+    (tmp_path / "spent.json").mkdir()
+    with pytest.raises(ValueError, match=r"spent\.json: is not what `helmbench run` wrote"):
+        Budget(tmp_path)
+
+
+# --- bodies
+# -----------------------------------------------------------------------------------------------------------------
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+PIECE = b" " * 65536
+
+
+def endless(head: bytes, piece: bytes = PIECE, chunked: bool = False) -> Said:
+    framed = b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece
+    return Said(200, {}, b"", raw=lambda: itertools.chain([head], itertools.repeat(framed)))
+
+
+def packed(body: bytes, how: str = "gzip") -> Said:
+    return Said(200, {"Content-Encoding": how}, body)
+
+
+def bomb(size: int) -> bytes:
+    return gzip.compress(b" " * size)
+
+
+BOMB = bomb(2**28)
+MONSTERS = {
+    "endless": endless(HEAD + b"\r\n"),
+    "endless in chunks": endless(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", chunked=True),
+    "of a stated terabyte": endless(HEAD + b"Content-Length: 1000000000000\r\n\r\n"),
+    "endless error": endless(HEAD.replace(b"200 OK", b"500 No") + b"\r\n"),
+    "endless header": endless(HEAD + b"X: "),
+    "endless headers": endless(HEAD, b"X: y\r\n" * 1000),
+    "endless status": endless(b"HTTP/1.1 200 "),
+    "endless informational": endless(b"", b"HTTP/1.1 102 Processing\r\n\r\n" * 1000),
+    "endless size of a chunk": endless(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0" * 65536),
+    "bomb": packed(BOMB),
+    "bomb, deflated": packed(BOMB, "deflate"),
+    "bomb of bombs": packed(gzip.compress(BOMB), "gzip, gzip"),
+    "bomb without end": endless(HEAD + b"Content-Encoding: gzip\r\n\r\n", gzip.compress(PIECE * 64)),
+    "packed as nothing that is known": packed(b"\x00" * 1000, "br"),
+    "packed otherwise than it says": packed(b'{"choices": []}', "gzip"),
+    "half a pack": packed(gzip.compress(said(ANSWERED).body)[:-12]),
+    "broken chunk": Said(200, {}, b"", raw=lambda: [HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"]),
+    "chunk that ends early": Said(200, {}, b"", raw=lambda: [HEAD + b"Transfer-Encoding: chunked\r\n\r\nff\r\n{"]),
+    "shorter than it says": Said(200, {}, b"", raw=lambda: [HEAD + b"Content-Length: 100\r\n\r\n{"]),
+    "nothing": Said(200, {}, b"", raw=lambda: []),
+    "no HTTP": Said(200, {}, b"", raw=lambda: [b"\x00\x01\x02" * 100]),
+    "two lengths": Said(200, {}, b"", raw=lambda: [HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}"]),
+    "length below zero": Said(200, {}, b"", raw=lambda: [HEAD + b"Content-Length: -1\r\n\r\n{}"]),
+    "deep": Said(200, {}, b"[" * 1_000_000),
+    "deep objects": Said(200, {}, b'{"choices":' * 200_000),
+    "digits": Said(200, {}, b'{"choices": ' + b"9" * 1_000_000 + b"}"),
+    "not UTF-8": Said(200, {}, b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
+    "an error inside": Said(200, {}, b'{"error": {"message": "no", "code": ' + b"9" * 400 + b"}}"),
+    "an error that is a text": Said(200, {}, b'{"error": "no"}'),
+    "choices as an object": Said(200, {}, b'{"choices": {"0": {"message": {"content": "hello"}}}}'),
+    "choices as a text": Said(200, {}, b'{"choices": "hello"}'),
+    "a choice that is null": Said(200, {}, b'{"choices": [null]}'),
+    "a message that is a text": Said(200, {}, b'{"choices": [{"message": "hello"}]}'),
+    "content that is an object": Said(200, {}, b'{"choices": [{"message": {"content": {"a": 1}}}]}'),
+}
+
+# aiohttp reads on and keeps nothing of these, until the attempt's time is over.
+UNTIL_TIMEOUT = {"endless header", "endless size of a chunk", "endless informational"}
+
+
+@pytest.mark.parametrize("kind", MONSTERS)
+def test_what_is_no_answer_is_given_up_and_the_next_is_read(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, kind: str
+) -> None:
+    """No traceback and no reading on: a few attempts, each of no more than an answer may have; the other questions get
+    theirs.
+    """
+    server = serve(b=MONSTERS[kind])
+    told = asking("abc", server.url, tmp_path)
+    assert told.answers == {"a": ANSWERED, "b": None, "c": ANSWERED}
+    tries = server.total - 2
+    assert 1 <= tries <= 20
+    if kind not in UNTIL_TIMEOUT:
+        room = client.MOST + 8 * 2**20  # what lies in the buffers of two sockets, and the piece under way
+        assert server.poured <= room * tries
+
+
+def test_an_answer_up_to_the_size_is_read(asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path) -> None:
+    """10 MB of a reply are strange and no reason to lose it, packed or not; a judge has less to say."""
+    most = LONGEST if asking is judging else client.MOST
+    text = "x" * (most // 2)
+    server = serve(a=said(text), b=packed(gzip.compress(said(text).body)), c=said("y" * most))
+    told = asking("abc", server.url, tmp_path)
+    assert {k: v and len(v) for k, v in told.answers.items()} == {"a": len(text), "b": len(text), "c": None}
+
+
+@pytest.mark.parametrize("first", [b"", b"HTTP/1.1 200 OK\r\n", HEAD + b"\r\n", HEAD + b"Content-Length: 9\r\n\r\n{"])
+def test_a_server_that_says_nothing_more_is_left_after_the_timeout(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, first: bytes
+) -> None:
+    """The limit is for the whole attempt: a byte now and then doesn't extend it."""
+    going = threading.Event()
+
+    def dribble() -> Iterator[bytes]:
+        yield first
+        while not going.wait(0.05):
+            yield b" " if first else b""
+
+    told = asking("ab", serve(b=Said(200, {}, b"", raw=dribble)).url, tmp_path)
+    going.set()
+    assert told.answers == {"a": ANSWERED, "b": None}
+
+
+def test_a_second_copy_is_not_the_next_questions_answer(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path
+) -> None:
+    """Two answers to one request: the second is nobody's, in the runner as in the judge."""
+    server = serve(a=said("twice")._replace(copies=2))
+    assert asking("abcd", server.url, tmp_path).answers == {"a": "twice"} | dict.fromkeys("bcd", ANSWERED)
+
+
+# --- waits
+# -----------------------------------------------------------------------------------------------------------------
+
+FAR = format_datetime(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), usegmt=True)
+PAST = format_datetime(datetime(1970, 1, 1, tzinfo=UTC), usegmt=True)
+
+
+@pytest.mark.parametrize("value", ["315360000", "999999999999999", FAR], ids=["ten years", "longest", "9999"])
+def test_a_wait_of_years_is_waited_by_nobody(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, value: str
+) -> None:
+    """The judge's run ends and says so, with what was answered on the disk; the runner's item is given up."""
+    told = asking("ab", serve(b=failed(429, Retry_After=value)).url, tmp_path)
+    assert told.answers["b"] is None
+    assert "HTTP 429" in told.words
+    assert asking is running or "wants to be left alone for" in told.words
+
+
+WAITS = ["-1", "NaN", "inf", "1" + "0" * 400, "1e400", "", "soon", PAST, "Mon, 99 Foo 0000 99:99:99 GMT", "٣", "0x10"]
+
+
+@pytest.mark.parametrize("value", WAITS)
+def test_a_wait_that_is_none_is_no_wait(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, value: str
+) -> None:
+    """Anything but seconds or a date to come is as if nothing had been said."""
+    assert asked_to_wait({"Retry-After": value}) == asked_to_wait({"Retry-After-Ms": value}) == 0
+    if value.isascii():
+        told = asking("ab", serve(b=failed(429, Retry_After=value)).url, tmp_path)
+        assert told.answers == {"a": ANSWERED, "b": None}
+
+
+# --- redirects and proxies
+# -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("where", ["port", "relative", "scheme", "nowhere", "broken"])
+def test_no_redirect_is_followed_anywhere(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, status: int, where: str
+) -> None:
+    """Not to another port of the same host, not to another path, not to http; one line says that it isn't."""
+    other = serve()
+    server = serve()
+    places = {
+        "port": f"{other.url}/chat/completions",
+        "relative": "/v1/other/completions",
+        "scheme": f"{other.url}/chat/completions".replace("http:", "https:"),
+        "broken": "http://[",
+    }
+    headers = {"Location": places[where]} if where in places else {}
+    server.script = lambda body, attempt: Said(status, headers, b"")
+    told = asking("ab", server.url, tmp_path)
+    assert told.answers == {"a": None, "b": None}
+    assert f"HTTP {status} sends elsewhere" in told.words
+    assert "isn't followed" in told.words
+    assert (other.total, other.looks) == (0, [])
+
+
+@contextmanager
+def listening() -> Iterator[tuple[int, list[bytes]]]:
+    """A proxy that writes down what it is sent and serves nobody: its port, and what came."""
+    heard: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def listen() -> None:
+            with suppress_closed():
+                while True:
+                    connection, _ = listener.accept()
+                    with connection:
+                        heard.append(connection.recv(65536))
+                        connection.sendall(b"HTTP/1.1 403 planned\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+        thread = threading.Thread(target=listen, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1], heard
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join(5)
+
+
+@contextmanager
+def suppress_closed() -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        return
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "HTTPS_PROXY"])
+def test_an_http_address_is_asked_directly(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Through a proxy it would read the key and every message."""
+    with listening() as (port, heard):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{port}")
+        server = serve()
+        assert asking("a", server.url, tmp_path).answers == {"a": ANSWERED}
+    assert heard == []
+    assert server.total == 1
+
+
+@pytest.mark.usefixtures("serve")
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_of_an_https_address_a_proxy_sees_the_host(
+    asking: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    """CONNECT and no word more; that it refuses is said in one line, without its own password."""
+    with listening() as (port, heard):
+        monkeypatch.setenv(name, f"http://me:proxy-password-0123456789@127.0.0.1:{port}")
+        told = asking("a", "https://judge.example/v1", tmp_path)
+    assert heard
+    assert all(h.startswith(b"CONNECT judge.example:443 HTTP/1.1\r\n") for h in heard)
+    assert not any(SECRET.encode() in h for h in heard)
+    assert "HTTP 403" in told.words
+    assert "proxy-password" not in told.words + "".join(capfd.readouterr())
+
+
+def test_a_host_of_no_proxy_is_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As curl and requests read it; a proxy of another kind is an error that doesn't repeat its password."""
+    for name in ("ALL_PROXY", "all_proxy", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", "judge.example,.internal")
+    assert proxy("https://api.example/v1") == "http://proxy.example:3128"
+    assert proxy("https://judge.example:8443/v1") is proxy("https://gpu.internal/v1") is None
+    assert proxy("http://api.example/v1") is None
+    for unusable in ("socks5://me:password@proxy.example:1080", "http://me:password@:1", "http://me:password@h:x"):
+        monkeypatch.setenv("HTTPS_PROXY", unusable)
+        with pytest.raises(ValueError, match=r"HTTPS_PROXY or ALL_PROXY names .*; expected http://HOST:PORT") as found:
+            proxy("https://api.example/v1")
+        assert "password" not in str(found.value)
+
+
+def test_an_address_is_shown_without_what_is_secret_in_it() -> None:
+    """Whatever its form; one that can't be read isn't shown at all."""
+    assert shown("https://me:secret@host:8000/v1?key=secret#secret") == "https://host:8000/v1"
+    assert shown("https://me:se/cret@host/v1") == shown("https://[secret") == "an address that can't be read"
