@@ -15,7 +15,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Sample
 from replies.errors import RunError
 from replies.first_request import first_request
-from replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, measured_on, publishable
+from replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, Recorded, measured_on, publishable, recorded
 from replies.run import Run
 from replies.schema import Model, Reply
 from replies.script import live_turns
@@ -37,25 +37,19 @@ def read_log(path: Path, release: Release) -> Run:
         RunError: no log of ours, one that can't be read, or a run of another dataset version.
     """
     header = _header(path)
-    recorded = (header.eval.metadata or {}).get(RECORDED)
-    if not isinstance(recorded, dict):
+    metadata = (header.eval.metadata or {}).get(RECORDED)
+    if not isinstance(metadata, dict):
         raise RunError(f"{path}: is no log of a helmbench task; expected one of `inspect eval helmbench/core`")
-    measures, tier = measured_on(path, header.eval.task, recorded, release)
-    rows: Any = release.rows if measures == BENCHMARK else release.messages
-    tested = recorded.get("condition") or recorded.get("system_instruction")
-    replies = [
-        reply
-        for sample in _samples(path, HEAVY)
-        for reply in [_reply(path, sample, rows)]
-        if tested or measures != BENCHMARK or _same_input(path, sample, rows[reply.id])
-    ]
+    own = recorded(path, header.eval.task, metadata)
+    measures, tier = own.measures, measured_on(path, header.eval.task, own, release)
+    replies = _replies(path, own, release)
     if not replies:
         raise RunError(f"{path}: holds no sample; the run was stopped before the first was done")
     config = header.eval.config
     alone = {} if measures in (BENCHMARK, APPROPRIATENESS) else {measures.removeprefix(TRIAGE): replies}
     return Run(
         path=path,
-        model=_model(header, recorded),
+        model=_model(header, own),
         tier=tier if measures == BENCHMARK else None,
         replies=replies if measures == BENCHMARK else [],
         limited=config.limit is not None or config.sample_id is not None,
@@ -65,9 +59,26 @@ def read_log(path: Path, release: Release) -> Run:
     )
 
 
+def _replies(path: Path, own: Recorded, release: Release) -> list[Reply]:
+    """The reply of each sample, in each of its epochs."""
+    rows: Any = release.rows if own.measures == BENCHMARK else release.messages
+    found: dict[tuple[str, int], Reply] = {}
+    for sample in _samples(path, HEAVY):
+        reply = _reply(path, sample, rows)
+        if own.measures == BENCHMARK and not (own.condition or own.system_instruction):
+            _refuse_other(path, sample, rows[reply.id])
+        if (reply.id, reply.repeat) in found:
+            raise RunError(f"{path}: sample {reply.id} epoch {sample.epoch} stands twice in this log; expected once")
+        found[reply.id, reply.repeat] = reply
+    return list(found.values())
+
+
 def graded(path: Path) -> tuple[str | None, list[dict[str, Any]]]:
     """The language model that judged in the run itself, and the lines of what it answered, in the batch format; None
     where rules and the offline judge did.
+
+    Raises:
+        RunError: it can't be read, or its lines are none.
     """
     grader: str | None = None
     lines: list[dict[str, Any]] = []
@@ -197,7 +208,7 @@ def _same_input(path: Path, sample: Any, row: Sample) -> bool:
     return True
 
 
-def _model(header: Any, recorded: dict[str, Any]) -> Model:
+def _model(header: Any, own: Recorded) -> Model:
     """`openai-api/local/NAME` is NAME behind `openai-api/local`; every other provider has one part."""
     parts = header.eval.model.split("/")
     provider = parts[: 2 if parts[0] == "openai-api" and len(parts) > 2 else 1]
@@ -206,6 +217,6 @@ def _model(header: Any, recorded: dict[str, Any]) -> Model:
         name="/".join(parts[len(provider) :]) or header.eval.model,
         backend=f"inspect {'/'.join(provider)}",
         arguments=publishable({**arguments, **header.eval.model_args}),
-        system_instruction=recorded.get("system_instruction"),
-        condition=recorded.get("condition"),
+        system_instruction=own.system_instruction,
+        condition=own.condition,
     )
