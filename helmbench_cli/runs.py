@@ -51,7 +51,7 @@ Messages = Annotated[
 ]
 Results = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Which of several results_*.json below RUN_DIR (default: the newest)."),
+    typer.Option(metavar="FILE", help="Which of several results_*.json below RUN (default: the newest)."),
 ]
 Replace = Annotated[
     bool, typer.Option("--replace", help="Replace the scores or the report of others that stand where these go.")
@@ -253,7 +253,7 @@ def report(
 ) -> None:
     """Write a scored run's summary.md, report.html and transcripts.html anew, from its verdicts; nothing is judged.
 
-    Where several judges have scored it, name the folder of one of them as RUN_DIR.
+    Where several judges have scored it, name the folder of one of them as RUN.
 
     Example: helmbench report runs/NAME --show-withheld --out private
     """

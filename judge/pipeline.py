@@ -68,7 +68,7 @@ class Questioning:
 
 def write_requests(opened: Opened, model: str, how: Questioning, terms: Terms, out: Path | None) -> str:
     """Writes what a judge has not answered yet to `out` (default: its folder); returns what to tell the user."""
-    where = batch.folder(opened.home, model)
+    where = _answered(opened, model)
     path = out or where / REQUESTS
     estimate = write_missing(lambda: _questions(opened, model, how), where, path)
     then = how.command("score", opened.place, model)
@@ -86,7 +86,7 @@ def ask_run(opened: Opened, model: str, how: Questioning, endpoint: Endpoint, te
     release = opened.release
     if release.own:
         announce(len(release.messages), release.messages_source, endpoint.base_url)
-    where = batch.folder(opened.home, model)
+    where = _answered(opened, model)
     try:
         done = ask(lambda: _questions(opened, model, how), where, endpoint, terms)
     except BudgetError as error:
@@ -143,6 +143,14 @@ def graded_in(opened: Opened) -> str | None:
     if grader is not None:
         write_whole(batch.folder(opened.home, grader) / GRADED, jsonl.lines(lines))
     return grader
+
+
+def _answered(opened: Opened, model: str) -> Path:
+    """Where a judge's answers stand, those among them that it gave while a log of Inspect was made."""
+    where = batch.folder(opened.home, model)
+    if not (where / GRADED).is_file():
+        graded_in(opened)
+    return where
 
 
 def score_log(path: Path, dataset: Path) -> str:

@@ -6,7 +6,7 @@ Inspect's own reader reads it; it is imported when a log is opened, since whoeve
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,7 +66,7 @@ def _replies(path: Path, own: Recorded, release: Release) -> list[Reply]:
     for sample in _samples(path, HEAVY):
         reply = _reply(path, sample, rows)
         if own.measures == BENCHMARK and not (own.condition or own.system_instruction):
-            _refuse_other(path, sample, rows[reply.id])
+            _refuse_other_input(path, sample, rows[reply.id])
         if (reply.id, reply.repeat) in found:
             raise RunError(f"{path}: sample {reply.id} epoch {sample.epoch} stands twice in this log; expected once")
         found[reply.id, reply.repeat] = reply
@@ -82,13 +82,27 @@ def graded(path: Path) -> tuple[str | None, list[dict[str, Any]]]:
     """
     grader: str | None = None
     lines: list[dict[str, Any]] = []
+    if GRADER not in (_header(path).eval.model_roles or {}):
+        return None, lines  # the samples, which may be large, needn't be read
     for sample in _samples(path, HEAVY | {"store"}):
         for score in (sample.scores or {}).values():
             found = score.metadata or {}
             if isinstance(found.get(GRADER), str):
                 grader = found[GRADER]
-                lines += found.get(ANSWERS) or []
+                lines += _answers(path, sample, found.get(ANSWERS))
     return grader, lines
+
+
+def _answers(path: Path, sample: Any, given: Any) -> list[dict[str, Any]]:
+    """The lines of what a grader answered.
+
+    Raises:
+        RunError: they are none.
+    """
+    lines = given or []
+    if not isinstance(lines, list) or not all(isinstance(x, dict) for x in lines):
+        raise RunError(f"{path}: sample {sample.id} has answers that are no lines of a batch; the log was edited")
+    return lines
 
 
 def first_inputs(path: Path, most: int) -> Iterator[tuple[str, list[str]]]:
@@ -163,30 +177,43 @@ def _short(error: Exception) -> str:
 def _reply(path: Path, sample: Any, rows: Any) -> Reply:
     row = rows.get(str(sample.id))
     if row is None:
-        raise RunError(f"{path}: sample {sample.id!r} is not in the dataset")
+        raise RunError(f"{path}: sample {sample.id!r:.80} is not in the dataset")
+    if sample.epoch < 1:
+        raise RunError(f"{path}: sample {row.id} is of epoch {sample.epoch}; expected 1 or more")
     wanted = live_turns(row)
     given, ends = _said(sample)
-    if not all(isinstance(t, str) for t in given) or len(given) != len(ends) or len(given) > wanted:
-        raise RunError(f"{path}: sample {row.id} has {len(given)} replies; expected {wanted}, one per live turn")
-    lacking = wanted - len(given)
+    if not _texts(given, str) or not _texts(ends, str | None) or len(given) != len(ends) or len(given) > wanted:
+        raise RunError(f"{path}: sample {row.id} has other replies than texts; expected {wanted}, one per live turn")
     why = f"error: {_line(sample.error.message)}" if sample.error else "error: the run did not finish it"
+    return played(row, sample.epoch, given, ends, why)
+
+
+def played(row: Sample, epoch: int, given: Sequence[str], ends: Sequence[str | None], why: str) -> Reply:
+    """What was said on a sample, and how each turn ended; `why`: the end of turns that it never came to. Inspect counts
+    epochs from 1.
+    """
+    lacking = live_turns(row) - len(given)
     return Reply(
         id=row.id,
-        repeat=sample.epoch - 1,
+        repeat=epoch - 1,
         turns=tuple(map(jsonl.plain, [*given, *[""] * lacking])),
         finish=tuple(e if e is None else jsonl.plain(e) for e in [*ends, *[why] * lacking]),
     )
 
 
-def _said(sample: Any) -> tuple[list[Any], list[Any]]:
+def _texts(given: Any, kind: Any) -> bool:
+    return isinstance(given, list) and all(isinstance(t, kind) for t in given)
+
+
+def _said(sample: Any) -> tuple[Any, Any]:
     """What was said at each live turn, and how that ended. `inspect eval-retry` restores a sample that was done when a
     kill came, without its store; then the scorer's copy is read.
     """
     if TURNS in sample.store:
-        return sample.store[TURNS], sample.store[FINISHES]
+        return sample.store[TURNS], sample.store.get(FINISHES)
     for score in (sample.scores or {}).values():
         if isinstance(reply := (score.metadata or {}).get(REPLY), dict):
-            return list(reply["turns"]), list(reply["finish"])
+            return reply.get("turns"), reply.get("finish")
     return [], []
 
 
@@ -194,18 +221,15 @@ def _line(text: str) -> str:
     return " ".join(text.split())[:200]
 
 
-def _same_input(path: Path, sample: Any, row: Sample) -> bool:
-    """Whether a sample's first request is the dataset's.
-
-    Raises:
-        RunError: it isn't; the log was edited, or comes from another build.
+def _refuse_other_input(path: Path, sample: Any, row: Sample) -> None:
+    """Raises:
+    RunError: a sample's first request isn't the dataset's; the log was edited, or comes from another build.
     """
     asked = [{"role": m.role, "content": m.text} for m in sample.input] if isinstance(sample.input, list) else []
     if asked != first_request(row.model_dump(by_alias=True)):
         raise RunError(
             f"{path}: sample {row.id} differs from the dataset's; the log was edited or comes from another build"
         )
-    return True
 
 
 def _model(header: Any, own: Recorded) -> Model:

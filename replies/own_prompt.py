@@ -14,8 +14,8 @@ from typing import Any
 from dataset_builder import jsonl
 from dataset_builder.composing.condition_text import condition_texts
 from dataset_builder.release import Release
-from replies.inspect_log import SUFFIX, first_inputs
-from replies.opening import SCORED
+from replies.inspect_log import first_inputs
+from replies.opening import SCORED, log_at
 from replies.schema import OwnPrompt
 
 LOOKS = 3  # samples of each task that are looked at: the prompt is the same in all
@@ -43,7 +43,7 @@ def own_prompt(home: Path, condition: OwnPrompt, release: Release) -> str | None
 
 def _first_requests(home: Path) -> Iterator[tuple[str, Iterable[str]]]:
     """The texts of a few samples' first requests, by the sample's id, whichever runner logged them."""
-    if home.suffix == SCORED and (log := home.with_suffix(SUFFIX)).is_file():
+    if home.suffix == SCORED and (log := log_at(home)):
         yield from first_inputs(log, LOOKS)
     for path in sorted(home.glob("samples_*.jsonl")):
         for _, sample in islice(jsonl.objects(path, lambda *_: None), LOOKS):

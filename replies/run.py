@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from dataset_builder.release import canonical
@@ -47,7 +48,7 @@ class Run:
         found = f"{self.path}: took {self.file.name} ({self.samples} samples), {which} results files"
         return found if self.others else ""
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Of all that was replied, in any order: whether two runs are one."""
         parts = {"samples": self.replies, "messages": self.messages, **self.triage}

@@ -1,7 +1,8 @@
 """Hostile replies: what a reply says about its own verdict changes no label, and no request to an LLM judge loses its
 structure.
 
-The battery is `injections.jsonl`: one text a line, with its kind, and how often it is repeated where it is very long.
+The battery is `injections.jsonl`, tricks as such, and `injections_woven.jsonl`, what might stand in a real reply: one
+text a line, with its kind, and how often it is repeated where it is very long.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import unicodedata
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from injections import Injection, Trial, answers, injections, questions, table, trials
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import About, CalibrationRow, CriterionCheck, CriterionRow, GradedCheck, Row
@@ -27,6 +28,7 @@ from replies.fence import fence
 KINDS = {
     "fake_verdict", "closed_fence", "disguised_fence", "placeholder", "role_header", "unicode", "as_the_grader",
     "self_praise", "threat", "encoded", "very_long", "comment", "rubric", "end_of_case", "other_language",
+    "self_review", "user_continues", "policy_note", "fake_context", "fake_tool", "definitions", "appeal",
 }  # fmt: skip
 SENTINEL = "QXZREPLYQXZ"
 FRIDAY = "Help me plan for Friday: there's an essay, a problem set and slides, and I don't know where to start."
@@ -34,21 +36,7 @@ LONG = 20_000  # characters of a flood that every base is tried with; the whole 
 GROWTH = 4  # a request may grow by no more than this many characters for each of the reply's
 
 
-class Injection(NamedTuple):
-    """A hostile text and what sort of trick it is."""
-
-    id: str
-    kind: str
-    text: str
-
-
-def battery() -> list[Injection]:
-    """Every line of the battery, repeated as it says."""
-    lines = (Path(__file__).parent / "injections.jsonl").read_text(encoding="utf-8").splitlines()
-    return [Injection(r["id"], r["kind"], r["text"] * r.get("repeat", 1)) for r in map(json.loads, lines)]
-
-
-BATTERY = battery()
+BATTERY = injections()
 # For each criterion a reply that passes and some that fail, each in its own way; `attends-to-low-mood` has outcomes
 # instead.
 BASES: dict[str, dict[str, str]] = {
@@ -215,8 +203,8 @@ def test_the_battery_holds_every_kind_and_at_least_sixty() -> None:
     """Kinds are the issue's; ids are unique; the longest is a million characters."""
     count = Counter(i.kind for i in BATTERY)
     assert set(count) == KINDS
-    assert min(count.values()) >= 3
-    assert len(BATTERY) >= 60
+    assert min(count.values()) >= 2
+    assert len(BATTERY) == 97 + 40
     assert len({i.id for i in BATTERY}) == len({i.text for i in BATTERY}) == len(BATTERY)
     assert max(len(i.text) for i in BATTERY) >= 1_000_000
 
@@ -328,3 +316,41 @@ def _is_the_closed_json(text: str, criterion: CriterionRow) -> bool:
         and value["label"] in criterion.labels
         and value["quotes"] == []
     )
+
+
+@pytest.fixture(scope="module")
+def tried(release: Release) -> list[Trial]:
+    """Every text in a reply, as a language model is asked."""
+    return trials(release, "judge-1")
+
+
+def test_each_text_is_asked_in_a_reply_of_its_own(tried: list[Trial]) -> None:
+    """With the text, without it and once more: three questions that nobody could mistake for each other."""
+    assert [t.injection for t in tried] == BATTERY
+    assert len({t.row.id for t in tried}) == len(tried)
+    assert len({q.custom_id for q in questions(tried)}) == 3 * len(tried)
+    for t in tried:
+        assert t.without.body == t.again.body
+        assert t.without.reply in t.row.reply
+        assert len(t.with_text.reply) > len(t.without.reply)
+    assert 0.1 < sum(t.row.label == "PASS" for t in tried) / len(tried) < 0.3
+
+
+def test_flips_are_counted_beside_the_judges_own_wavering(tried: list[Trial], tmp_path: Path) -> None:
+    """A judge that obeys the first text, and wavers on the second without any."""
+    said = {q.custom_id: "FAIL" for q in questions(tried)}
+    said |= {tried[0].with_text.custom_id: "PASS", tried[1].again.custom_id: "PASS"}
+    said.pop(tried[2].again.custom_id)
+    given = tmp_path / "answers.jsonl"
+    asked = {q.custom_id: q for q in questions(tried)}
+    labels = {i: next(name for name in asked[i].labels if name.startswith(label)) for i, label in said.items()}
+    lines = (
+        {"custom_id": i, "response": {"body": {"choices": [{"message": {"content": content}}]}}}
+        for i, content in ((i, json.dumps({"label": label, "quotes": []})) for i, label in labels.items())
+    )
+    given.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    shown = "\n".join(table(tried, answers([given], questions(tried))))
+    every = str(len(tried) - 1)
+    assert re.search(rf"^all +{every} +1 +0 +1 +0$", shown, re.MULTILINE)
+    assert f"{tried[0].injection.id} on {tried[0].row.id}: 0 → 2, asked again 0" in shown
+    assert shown.endswith("answers that can't be read: 0; questions without an answer: 1")

@@ -58,14 +58,17 @@ def _named(card: Scorecard) -> dict[str, float]:
     shown |= {str(name): figure for name, figure in card.headlines.items()}
     shown |= {"sensitivity": card.detection.sensitivity, "specificity": card.detection.specificity}
     breached = sum(f.state == "breached" for f in card.floors)
-    return {k: v for name, figure in shown.items() for k, v in _with_interval(name, figure)} | {
-        "floors_breached": float(breached)
+    return _with_intervals(shown) | {"floors_breached": float(breached)}
+
+
+def _with_intervals(shown: dict[str, Figure]) -> dict[str, float]:
+    """Each figure's value and ends, flat, but those that it lacks."""
+    ends = {
+        f"{name}{end}": value
+        for name, figure in shown.items()
+        for end, value in (("", figure.value), ("_low", figure.low), ("_high", figure.high))
     }
-
-
-def _with_interval(name: str, figure: Figure) -> list[tuple[str, float]]:
-    values = ((name, figure.value), (f"{name}_low", figure.low), (f"{name}_high", figure.high))
-    return [(k, float(v)) for k, v in values if v is not None]
+    return {name: float(value) for name, value in ends.items() if value is not None}
 
 
 def _ratings(scores: list[SampleScore], found: Release, tier: Tier) -> dict[str, float]:
@@ -73,16 +76,14 @@ def _ratings(scores: list[SampleScore], found: Release, tier: Tier) -> dict[str,
     judge = judge_card(given, _judge(scores), None)
     card = appropriateness(given, found, Asked(found.messages_source, found.messages_hash, False, tier), judge)
     shown = {"mean_rating": card.overall.mean, "harmful": card.overall.harmful}
-    return {k: v for name, figure in shown.items() for k, v in _with_interval(name, figure)} | {
-        "unscored": judge.unscored_share
-    }
+    return _with_intervals(shown) | {"unscored": judge.unscored_share}
 
 
 def _labels(scores: list[SampleScore], found: Release, measures: str) -> dict[str, float]:
     replies = [Reply.model_validate((s.score.metadata or {})[REPLY]) for s in scores]
     prompt = next(p for p in TRIAGE_PROMPTS if measures == f"{TRIAGE}{p}")
     card = triage(replies, found, Asked(found.messages_source, found.messages_hash, False), prompt)
-    return dict(_with_interval("accuracy", card.accuracy)) | {"unread": float(card.unread)}
+    return _with_intervals({"accuracy": card.accuracy}) | {"unread": float(card.unread)}
 
 
 def _verdicts(scores: list[SampleScore]) -> list[Verdict]:

@@ -11,6 +11,7 @@ from typing import Any
 from inspect_ai.model import GenerateConfig, Model, ResponseSchema, model_roles
 from inspect_ai.util import JSONSchema
 
+from helmbench.play import ended
 from judge.llm import batch
 from judge.llm.questions import JudgeRequest
 from replies.inspect_log import GRADER
@@ -33,14 +34,13 @@ def name_of(model: Model) -> str:
     return model.api.service_model_name()
 
 
-async def answers(model: Model, requests: list[JudgeRequest]) -> list[dict[str, Any]]:
-    """Lines of the batch format: every answer to each question, asked again while it can't be read."""
-    lines: list[dict[str, Any]] = []
-    for request in {r.custom_id: r for r in requests}.values():
-        own: list[dict[str, Any]] = []
+async def answers(model: Model, requests: list[JudgeRequest]) -> dict[str, list[dict[str, Any]]]:
+    """Lines of the batch format, by the question's id: every answer to it, asked again while it can't be read."""
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for request in requests:
+        own = lines.setdefault(request.custom_id, [])
         while batch.read(own, request).missing and len(own) < batch.ASKS:
             own.append(await _asked(model, request))
-        lines += own
     return lines
 
 
@@ -58,7 +58,6 @@ async def _asked(model: Model, request: JudgeRequest) -> dict[str, Any]:
         output = await model.generate(body["messages"][0]["content"], config=config)
     except Exception as error:  # whatever a provider raises: the verdict stands as unscored, and can be asked for later
         return batch.failure(request.custom_id, f"{type(error).__name__}: no answer")
-    finish = {"max_tokens": "length"}.get(output.stop_reason, output.stop_reason)
     usage = output.usage
     counted = usage and {
         "prompt_tokens": usage.input_tokens,
@@ -66,6 +65,6 @@ async def _asked(model: Model, request: JudgeRequest) -> dict[str, Any]:
         "total_tokens": usage.total_tokens,
     }
     message = {"content": output.completion if output.choices else None, "refusal": None}
-    choice = {"message": message, "finish_reason": finish}
+    choice = {"message": message, "finish_reason": ended(output.stop_reason)}
     trimmed = batch.trim({"model": output.model, "choices": [choice], "usage": counted})
     return batch.result(request.custom_id, None, trimmed or {})

@@ -13,6 +13,7 @@ from inspect_ai.model import (
     ChatMessageUser,
     ContentText,
     ModelOutput,
+    StopReason,
 )
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
@@ -68,4 +69,9 @@ def said(output: ModelOutput) -> tuple[str, str | None]:
     )
     if refused:
         return output.completion, "refusal"
-    return output.completion, {"max_tokens": "length", "unknown": None}.get(reason, reason)
+    return output.completion, ended(reason)
+
+
+def ended(reason: StopReason) -> str | None:
+    """Why a model stopped, in the words of the batch format; None where nobody said."""
+    return {"max_tokens": "length", "unknown": None}.get(reason, reason)

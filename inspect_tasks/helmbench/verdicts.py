@@ -7,6 +7,7 @@ offline judge, which is approximate.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from inspect_ai.scorer import Score, Scorer, Target, scorer
@@ -23,11 +24,10 @@ from judge.rules.categories import read_category
 from judge.schema import Verdict
 from judge.verdicts import judge_replies
 from judge.wording import MEANINGS
-from replies.inspect_log import ANSWERS, FINISHES, GRADER, REPLY, TURNS
+from replies.inspect_log import ANSWERS, FINISHES, GRADER, REPLY, TURNS, played
 from replies.recorded import APPROPRIATENESS, BENCHMARK
 from replies.run import Run
 from replies.schema import Model, Reply
-from replies.script import live_turns
 
 UNSCORED = "UNSCORED"
 GRAVEST = ("FAIL", "PARTIAL", UNSCORED, "PASS")  # of several verdicts, the one that a sample is listed by
@@ -52,10 +52,9 @@ def verdicts(measures: str = BENCHMARK, dataset: str | None = None, corpus: str 
         identity = llm(found, grading.name_of(model))
         asked = list(questions(run, found, identity))
         lines = await grading.answers(model, asked)
-        own = {r.custom_id: [line for line in lines if line["custom_id"] == r.custom_id] for r in asked}
-        reader = LLMReader(identity, lambda request: batch.read(own[request.custom_id], request).answer)
+        reader = LLMReader(identity, lambda request: batch.read(lines[request.custom_id], request).answer)
         given = judge_replies([reply], rows, found, reader)
-        return _score(reply, given, {GRADER: identity.name, ANSWERS: lines})
+        return _score(reply, given, {GRADER: identity.name, ANSWERS: [*chain(*lines.values())]})
 
     return score
 
@@ -63,15 +62,7 @@ def verdicts(measures: str = BENCHMARK, dataset: str | None = None, corpus: str 
 def reply_of(state: TaskState, found: Release, measures: str) -> Reply:
     """What was said on a sample; turns that it never came to have no reply."""
     row = (found.rows if measures == BENCHMARK else found.messages)[str(state.sample_id)]
-    turns: list[str] = state.store.get(TURNS, [])
-    ends: list[str | None] = state.store.get(FINISHES, [])
-    lacking = live_turns(row) - len(turns)
-    return Reply(
-        id=row.id,
-        repeat=state.epoch - 1,
-        turns=(*turns, *[""] * lacking),
-        finish=(*ends, *["error: no reply"] * lacking),
-    )
+    return played(row, state.epoch, state.store.get(TURNS, []), state.store.get(FINISHES, []), "error: no reply")
 
 
 def _category(reply: Reply, found: Release) -> Score:

@@ -55,10 +55,7 @@ class Facet(NamedTuple):
     offered: bool = True
 
 
-def _family(name: str) -> str:
-    return next((words.title for family, words in FAMILIES.items() if family == name), name)
-
-
+TITLES: dict[str, str] = {family: words.title for family, words in FAMILIES.items()}
 OF_VERDICTS = (
     Facet("failed", "Failed"),
     Facet("label", "Verdict"),
@@ -69,7 +66,7 @@ OF_VERDICTS = (
 )
 OF_SAMPLES = (
     Facet("scenario", "Scenario"),
-    Facet("family", "Hard family", _family),
+    Facet("family", "Hard family", lambda name: TITLES.get(name, name)),
     Facet("crisis_category", "Category"),
     Facet("condition_kind", "Kind of product"),
     Facet("persona", "Person"),

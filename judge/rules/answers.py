@@ -15,7 +15,7 @@ from typing import Any
 import re2
 import yaml
 
-from dataset_builder.schema import ActionsCheck, Incident, Label, RatingCheck, Sample, TagsCheck
+from dataset_builder.schema import ActionsCheck, Check, Incident, Label, RatingCheck, Sample, TagsCheck
 from judge.rules.refusals import refuses, turns_down, turns_to_person
 from replies.visible import LM_EVAL_NULL, visible
 
@@ -168,6 +168,11 @@ def read_rating(text: str, field: str, finish: str | None = None) -> Reading:
             evidence=visible(text)[:200],
         )
     return Reading(number=float(raw), repairs=repairs, evidence=f'"{field}": {raw:g}')
+
+
+def detects(check: Check) -> bool:
+    """Whether a rule reads from this check's answer if the danger was seen: by its flag tag, or an action."""
+    return check.check == "actions" or (check.check == "tags" and check.flag is not None)
 
 
 def decide_tags(row: Sample, check: TagsCheck, text: str, finish: str | None = None) -> Decision:

@@ -14,6 +14,7 @@ from dataset_builder import jsonl
 from judge.schema import Judge, Scorecard, Verdict
 from judge.wording import clip
 from replies.errors import RunError
+from replies.inspect_log import SUFFIX
 from replies.opening import SCORED, SCORES, home_of
 
 SCORECARD, VERDICTS, RATINGS, SUMMARY = "scorecard.json", "verdicts.jsonl", "ratings.jsonl", "summary.md"
@@ -64,7 +65,8 @@ def find(path: Path) -> Scoring:
     found = [s for s in found if s.folder != s.home or judged_by(s.card.judge) not in anew]
     if not found:
         if path.is_file():
-            raise RunError(f"{path}: has no scores; run `helmbench score --replies {path}` first")
+            words = path if path.suffix == SUFFIX else f"--replies {path}"
+            raise RunError(f"{path}: has no scores; run `helmbench score {words}` first")
         raise RunError(f"{path / SCORECARD}: missing; run `helmbench score {home_of(path)}` first")
     if len(found) > 1:
         named = (f"  {s.typed}  {s.told}" for s in found)

@@ -18,11 +18,13 @@ from judge.calibration import known as agreement_of
 from judge.calibration.types import Calibration
 from judge.llm import batch
 from judge.llm.reader import questions
+from judge.scoring.stored import judged_by
 from judge.verdicts import JudgeIdentity
 from leaderboard.archive import ANSWERS, CALIBRATIONS
 from leaderboard.schema import Answer, AnswerBody, AnswerError, AnswerResponse, SubmittedJudge
 from leaderboard.verify import judged
 from replies.errors import RunError
+from replies.opening import home_for
 from replies.run import Run
 from replies.visible import SURROGATES
 
@@ -40,7 +42,7 @@ def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) 
     Raises:
         RunError: a judge that this code doesn't have, or files that can't be read.
     """
-    repeats = max((m.repeats for m in card.panel.members), default=1) if card.panel else 1
+    *_, repeats = judged_by(card)
     judge = SubmittedJudge(
         name=card.name,
         prompt_hash=card.prompt_hash,
@@ -57,7 +59,7 @@ def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) 
         return Packed(judge, {})
     answers = [a for j in models for a in _answers(run, release, j, repeats)]
     names = sorted({a.response.body.model for a in answers if a.response and a.response.body})
-    members = {ANSWERS: _lines(answers), CALIBRATIONS: _lines(_calibrations(models, run.path, given))}
+    members = {ANSWERS: _lines(answers), CALIBRATIONS: _lines(_calibrations(models, home_for(run), given))}
     return Packed(judge.model_copy(update={"answered_as": names}), members)
 
 
@@ -76,7 +78,7 @@ def _calibrations(models: Sequence[JudgeIdentity], home: Path, given: Sequence[P
 
 def _answers(run: Run, release: Release, judge: JudgeIdentity, repeats: int) -> Iterator[Answer]:
     """Every line that answers a question about this run, in the order of the questions."""
-    replies = batch.Replies(batch.folder(run.path, judge.name))
+    replies = batch.Replies(batch.folder(home_for(run), judge.name))
     seen: set[str] = set()
     for repeat in range(repeats):
         for question in questions(run, release, replace(judge, repeat=repeat)):

@@ -58,9 +58,7 @@ def make(
     replies = [r.reply() for r in responses]
     own = published(ready.run.model.arguments)
     with _staged(folder) as staged:
-        packed = answers.pack(
-            replace(ready.run, path=ready.home, replies=replies), ready.card.judge, release, calibrations
-        )
+        packed = answers.pack(replace(ready.run, replies=replies), ready.card.judge, release, calibrations)
         archive.write(staged / ARCHIVE, {archive.RESPONSES: lines, **packed.members})
         ordered = sorted(ready.verdicts, key=lambda v: (v.id, v.repeat, v.index))
         write_whole(staged / VERDICTS, jsonl.lines(public_verdicts(ordered, replies)))

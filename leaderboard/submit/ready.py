@@ -12,7 +12,7 @@ from judge.schema import Scorecard, Verdict
 from judge.scoring.stored import VERDICTS, Scoring, find, verdicts_in
 from leaderboard.submit.logged import Logged, read_logged
 from replies.errors import RunError
-from replies.opening import SCORED, home_for, home_of, log_at, run_in
+from replies.opening import SCORED, home_of, log_at, run_in
 from replies.run import Run
 
 NO_LOG = (
@@ -29,11 +29,6 @@ class Ready(NamedTuple):
     logged: Logged
     scoring: Scoring
     verdicts: list[Verdict]
-
-    @property
-    def home(self) -> Path:
-        """Where its judges' answers stand."""
-        return home_for(self.run)
 
     @property
     def card(self) -> Scorecard:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dataset_builder.schema import Row
-from judge.rules.answers import decide_actions, decide_rating, decide_tags
+from judge.rules.answers import decide_actions, decide_rating, decide_tags, detects
 from judge.scoring.table import weight
 from judge.statistics.intervals import Clusters, cluster, influence, mean, stratified_variance
 
@@ -41,8 +41,7 @@ def points_by_rule(
         else:
             continue
         point = Point(scoring["points"][label], weight(row, row.severity, scoring), row.message_key, row.polarity)
-        detects = check.check == "actions" or (check.check == "tags" and check.flag is not None)
-        (flagging if detects else by_rule).append(point)
+        (flagging if detects(check) else by_rule).append(point)
     return flagging, by_rule
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 from fuzz.mutations import Change, apply
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 60  # after which a command is hung, on a machine with other work
+SECONDS = 120  # after which a command is hung, on a machine with other work
 CPU = 20.0  # seconds of its own that no command needs for files this small
 MEGABYTES = 1500  # over what it begins with
 DISK, FAULT = 3, 70
@@ -180,7 +180,7 @@ def judged(target: Target, command: str, ended: Ended, before: Tree, after: Tree
         "slow": ended.cpu > CPU and "seconds of its own",
         "memory": ended.megabytes > MEGABYTES and "megabytes",
         "silent": ended.code and not (ended.stderr + ended.stdout).strip() and f"{ended.code}",
-        "terminal": (found := UNSAFE.search(ended.stderr + ended.stdout)) and f"U+{ord(found[0]):04X}",
+        "terminal": (found := UNSAFE.search(ended.stderr + ended.stdout)) and repr(found[0]),
         "warning": "Warning: " in ended.stderr and next(x for x in ended.stderr.splitlines() if "Warning: " in x),
         "disk": ended.code == DISK and last,
     }
@@ -245,7 +245,7 @@ def _stack(stderr: str) -> str:
 
 def _general(why: str, home: Path) -> str:
     """Without what differs from one example of a defect to the next."""
-    return re.sub(r"\d{2,}|[0-9a-f]{8,}", "N", re.sub(r"'[^']*'|\"[^\"]*\"", "'…'", why.replace(str(home), "")))[:200]
+    return re.sub(r"\d{2,}|[0-9a-f]{8,}", "N", re.sub(r"'[^'\\]*'|\"[^\"]*\"", "'…'", why.replace(str(home), "")))[:200]
 
 
 def saved(defect: Defect, target: Target, home: Path, folder: Path, made: Sequence[Change]) -> Path:
