@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dataset_builder.formats.plain_file import opened
+
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
 
 
@@ -29,6 +31,16 @@ def write_whole(path: Path, text: str | Iterable[str], private: bool = False, mo
     if mode is not None:
         staged.chmod(mode)
     staged.replace(path)
+
+
+def holds(path: Path, text: str) -> bool:
+    """Whether a regular file holds exactly this text."""
+    written = text.encode()
+    try:
+        with opened(path) as file:
+            return file.read(len(written) + 1) == written
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -17,6 +17,9 @@ from typing import IO, Any, TypeVar
 import jsonlines
 from pydantic import BaseModel, ValidationError
 
+from dataset_builder.formats import json_file
+from dataset_builder.formats.plain_file import opened
+
 LINE = "line"  # stands in the place of a field's name where the whole line is wrong
 LONGEST = 64 * 2**20  # bytes of a line; a longer one is no record of anybody's
 SURROGATES = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs: JSON can hold one, no file can
@@ -30,16 +33,17 @@ class LineError(ValueError):
     """A line that is not what was expected: `path:line: what is wrong; what was expected`."""
 
 
-def objects(path: Path, bad: Bad | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+def objects(path: Path, bad: Bad | None = None, *, strict: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, object) for every line that isn't blank.
 
-    A line that is no JSON object is given to `bad`, after which reading goes on.
+    A line that is no JSON object is given to `bad`, after which reading goes on. `strict`: for what people wrote; so is
+    one in which a name stands twice, or a number is none.
 
     Raises:
         LineError: such a line, where there is no `bad`. OSError: the file can't be read.
     """
-    with path.open("rb") as file:
-        yield from _read(_split(file), path, loads, bad)
+    with opened(path) as file:
+        yield from _read(_split(file), path, _strict if strict else loads, bad)
 
 
 def objects_in(
@@ -49,14 +53,16 @@ def objects_in(
     return _read(lines, where, loads, bad)
 
 
-def models(path: Path, model: type[M], bad: Bad | None = None) -> Iterator[tuple[int, M]]:
+def models(path: Path, model: type[M], bad: Bad | None = None, *, strict: bool = False) -> Iterator[tuple[int, M]]:
     """(line number, model) for every line that isn't blank; what doesn't validate is given to `bad` as ValidationError.
+    `strict`: as of `objects`.
 
     Raises:
         LineError: such a line, where there is no `bad`. OSError: the file can't be read.
     """
-    with path.open("rb") as file:
-        yield from _read(_split(file), path, model.model_validate_json, bad)
+    with opened(path) as file:
+        read = model.model_validate_json
+        yield from _read(_split(file), path, (lambda line: (_strict(line), read(line))[1]) if strict else read, bad)
 
 
 def loads(line: str | bytes) -> dict[str, Any]:
@@ -65,15 +71,22 @@ def loads(line: str | bytes) -> dict[str, Any]:
     Raises:
         ValueError: it is none; the message says what it is.
     """
+    return _object(line, json_file.lenient)
+
+
+def _strict(line: str | bytes) -> dict[str, Any]:
+    return _object(line, json_file.strict)
+
+
+def _object(line: str | bytes, decode: Callable[[str], Any]) -> dict[str, Any]:
     try:
-        text = line if isinstance(line, str) else line.decode()
-        value = json.loads(text)
-    except RecursionError:
-        raise ValueError("is nested too deeply to be read; expected a JSON object") from None
+        value = decode(line if isinstance(line, str) else line.decode())
     except UnicodeDecodeError as error:
         raise ValueError(_not_utf8(error)) from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON: {error}") from None
+    except ValueError as error:  # over a limit
+        raise ValueError(f"{error}; expected a JSON object") from None
     if not isinstance(value, dict):
         raise ValueError(f"is a {type(value).__name__}; expected an object")
     return value

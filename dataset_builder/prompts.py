@@ -8,11 +8,15 @@ that its verdicts were asked for in can't drift apart.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from string import Template
+
+from dataset_builder.formats.plain_file import read_text
+from dataset_builder.formats.refused import FormatError
 
 # Each template with the fields that the code fills in; another name or another field is an error where templates are
 # read.
@@ -26,6 +30,7 @@ FIELDS: dict[str, frozenset[str]] = {
     "triage-bare": frozenset({"categories", "message"}),
     "triage-guided": frozenset({"categories", "names", "message"}),
 }
+BYTES = 2**20  # of a template
 PLAIN = "judge"
 # The prompts that a judge may be asked with: `calibrate` measures what a wording, or a reason before the label,
 # changes.
@@ -62,10 +67,15 @@ def read(folder: Path) -> tuple[Prompts, list[tuple[Path, int, str]]]:
             problems.append((path, 1, f"is no prompt that anything asks; expected one of {', '.join(FIELDS)}"))
     for name, fields in FIELDS.items():
         path = folder / f"{name}.md"
-        if not path.is_file():
+        if not os.path.lexists(path):
             problems.append((path, 1, "is missing; every content folder has this prompt"))
             continue
-        texts[name] = path.read_text(encoding="utf-8")
+        try:
+            text = read_text(path, "a prompt", BYTES)
+        except FormatError as error:
+            problems.append((path, error.line or 1, error.message))
+            continue
+        texts[name] = text.replace("\r\n", "\n").replace("\r", "\n")
         problems += [(path, line, problem) for line, problem in _misfits(texts[name], fields)]
     return Prompts(texts), problems
 

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 from pydantic import ValidationError
 
 from dataset_builder import prompts
+from dataset_builder.formats import yaml_file
+from dataset_builder.formats.refused import FormatError
 from dataset_builder.prompts import FIELDS, Prompts
 from dataset_builder.schema import (
     Baseline,
@@ -178,14 +179,20 @@ class Release:
 
     @cached_property
     def scoring(self) -> dict[str, Any]:
-        scoring: dict[str, Any] = yaml.safe_load((self.path / "scoring.yaml").read_text(encoding="utf-8"))
-        return scoring
+        return self._authored("scoring.yaml")
 
     @cached_property
     def baselines(self) -> dict[str, Baseline]:
         """What can be had without reading the message, by name."""
-        values = yaml.safe_load((self.path / "baselines.yaml").read_text(encoding="utf-8"))
+        values = self._authored("baselines.yaml")
         return {name: Baseline.model_validate(value) for name, value in values.items()}
+
+    def _authored(self, name: str) -> dict[str, Any]:
+        try:
+            values: dict[str, Any] = yaml_file.load(self.path / name, "what a build keeps as it was written").value
+        except FormatError as error:
+            raise ReleaseError(f"{error}; build again") from None
+        return values
 
     @cached_property
     def prompts(self) -> Prompts:

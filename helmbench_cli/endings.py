@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import typer
 
 from dataset_builder.errors import RefusedError
+from dataset_builder.formats.refused import printable
 from helmbench_cli.root import BAD_INPUT, SHUT
 
 
@@ -18,7 +19,7 @@ def ending(code: int, *kinds: type[Exception], last: str = "") -> Iterator[None]
     try:
         yield
     except kinds as error:
-        sys.stderr.write("".join(f"{text}\n" for text in (error, last) if str(text)))
+        sys.stderr.write("".join(f"{printable(str(text))}\n" for text in (error, last) if str(text)))
         raise typer.Exit(code) from None
 
 
@@ -30,5 +31,5 @@ def refusing() -> Iterator[None]:
             yield
     except RefusedError as error:
         count = f"{len(error.lines)} error{'s' if len(error.lines) != 1 else ''}"
-        sys.stderr.write("\n".join([*error.lines, f"{count}; nothing was written"]) + "\n")
+        sys.stderr.write("\n".join([*map(printable, error.lines), f"{count}; nothing was written"]) + "\n")
         raise typer.Exit(SHUT) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 
+from dataset_builder.formats.refused import printable
 from dataset_builder.release import ReleaseError
 from helmbench_cli.root import AGAIN, BAD_INPUT, CAPPED, FAULT, SHUT, STOPPED, UNREACHABLE
 from judge.llm.errors import BudgetError, EngineError
@@ -29,7 +30,7 @@ def exit_code(error: BaseException) -> int:
         return STOPPED
     for kind, code in CODES:
         if isinstance(error, kind):
-            sys.stderr.write(f"{error}\n")
+            sys.stderr.write(f"{printable(str(error))}\n")
             return code
     traceback.print_exception(error)
     return FAULT

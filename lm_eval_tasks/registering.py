@@ -50,9 +50,9 @@ class Registration(NamedTuple):
 
 def tasks() -> list[Task]:
     """Every group and task, groups first, by name."""
-    import yaml
+    from dataset_builder.formats import yaml_file
 
-    read = [yaml.safe_load(p.read_text(encoding="utf-8")) for p in sorted(TASKS.glob("*.yaml"))]
+    read = [yaml_file.load(p, "a task").value for p in sorted(TASKS.glob("*.yaml"))]
     groups = [Task(r["group"], r["group_alias"], tuple(r["task"])) for r in read if "group" in r]
     return groups + [Task(r["task"], r["task_alias"]) for r in read if "group" not in r]
 

@@ -5,7 +5,6 @@ hash only.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from dataset_builder import jsonl
 from dataset_builder.composing.condition_text import condition_texts
+from dataset_builder.formats import json_file
 from dataset_builder.release import Release
 from replies.inspect_log import first_inputs
 from replies.opening import SCORED, log_at
@@ -47,7 +47,8 @@ def _first_requests(home: Path) -> Iterator[tuple[str, Iterable[str]]]:
         yield from first_inputs(log, LOOKS)
     for path in sorted(home.glob("samples_*.jsonl")):
         for _, sample in islice(jsonl.objects(path, lambda *_: None), LOOKS):
-            yield str((sample.get("doc") or {}).get("id")), _requested(sample)
+            doc = sample.get("doc")
+            yield str(doc.get("id") if isinstance(doc, dict) else None), _requested(sample)
 
 
 def _requested(sample: dict[str, Any]) -> Iterator[str]:
@@ -57,7 +58,7 @@ def _requested(sample: dict[str, Any]) -> Iterator[str]:
     sent = first.get("arg_0") if isinstance(first, dict) else None
     for text in sent if isinstance(sent, list) else [sent]:
         try:
-            messages = json.loads(str(text))
+            messages = json_file.lenient(str(text))
             yield from (str(m["content"]) for m in messages)
         except (ValueError, TypeError, KeyError):  # no JSON of messages: a template's text
             yield str(text)

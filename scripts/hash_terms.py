@@ -17,8 +17,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
-
+from dataset_builder.formats import yaml_file
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.refused import LONGEST, WORD, Terms, hashed, stem
 
@@ -60,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _kept(file: Path) -> Terms:
-    return Terms.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+    return Terms.model_validate(yaml_file.load(file, "refused terms").value)
 
 
 def _none() -> Terms:

@@ -12,9 +12,8 @@ import random
 import re
 from typing import NamedTuple
 
-import yaml
-
 from dataset_builder.figures.alarm_words import ALARM, matches
+from dataset_builder.formats import yaml_file
 from dataset_builder.prompts import CONTENT
 
 POLICIES: tuple[str, ...] = ("always-escalate", "never-escalate", "random", "keyword", "context-only", "always-kind")
@@ -55,7 +54,7 @@ REGIONS = (
 )
 
 
-BASELINES: dict[str, dict[str, str]] = yaml.safe_load((CONTENT / "baselines.yaml").read_text(encoding="utf-8"))
+BASELINES: dict[str, dict[str, str]] = yaml_file.load(CONTENT / "baselines.yaml", "baselines").value
 TEXTS = {name: own["text"] for name, own in BASELINES.items() if "text" in own}  # as they are authored
 
 

@@ -30,8 +30,10 @@ BROKEN = [
     (b"null", "is a NoneType; expected an object"),
     (b'{"a": ', "is not JSON: Expecting value"),
     (b'{"a": "\xff"}', "is not UTF-8 (invalid start byte at byte 7 of the line)"),
-    (b"[" * 100_000, "is nested too deeply"),
-    (b'{"a": ' + b"9" * 5_000 + b"}", "is not JSON: Exceeds the limit (4300 digits)"),
+    (b"[" * 100_000, "is nested more than 100 deep; expected a JSON object"),
+    (b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}", "is nested more than 100 deep; expected a JSON object"),
+    (b'{"a": ' + b"9" * 5_000 + b"}", "holds a whole number of 5,000 digits, and 20 are the most"),
+    (b'{"a": ' + b"9" * 21 + b"}", "holds a whole number of 21 digits, and 20 are the most"),
 ]
 
 

@@ -243,7 +243,7 @@ def test_the_authors_labels_go_by_one_word(
         ("id,label,label\na,PASS,FAIL\n", r"a\.csv:1: column 'label' stands twice"),
         ('id,label\na,"PASS\n', r"a\.csv:\d: is not CSV"),
         ("name,label\na,PASS\n", r"a\.csv:2: has no `id`"),
-        ("", r"a\.csv: is empty"),
+        ("", r"a\.csv:1: is empty"),
     ],
 )
 def test_bad_csv_is_named(tmp_path: Path, text: str, what: str) -> None:
@@ -267,7 +267,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "latin.jsonl").write_bytes(b'{"id": "caf\xe9", "label": "PASS"}\n')
     for path, what in (
         (tmp_path / "none.jsonl", "No such file"),
-        (tmp_path, "can't be read"),
+        (tmp_path, "is a folder; expected JSONL or CSV"),
         (tmp_path / "latin.jsonl", "not UTF-8"),
     ):
         with pytest.raises(RunError, match=what):

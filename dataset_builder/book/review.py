@@ -5,6 +5,7 @@ It is somebody else's file: everything in it is checked before any of it is used
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from datetime import date
@@ -16,6 +17,9 @@ from pydantic import Field, ValidationError
 from dataset_builder.book.readable import Readable, readable
 from dataset_builder.checking.safe_messaging import unsafe
 from dataset_builder.errors import RefusedError
+from dataset_builder.formats import json_file
+from dataset_builder.formats.plain_file import decoded, opened
+from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.refused import Refused
 from dataset_builder.reading.signing import PERSON, text_hash
@@ -34,8 +38,9 @@ CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 class ReviewError(RefusedError):
     """What is wrong with a review file, one line each; nothing of it is used."""
 
-    def __init__(self, path: Path, problems: list[str]) -> None:
-        super().__init__(*(f"{path}: {problem}" for problem in problems))
+    def __init__(self, path: Path, problems: list[str], line: int | None = None) -> None:
+        where = shown(path) + (f":{line}" if line else "")
+        super().__init__(*(f"{where}: {problem}" for problem in problems))
         self.problems = problems
 
 
@@ -82,16 +87,19 @@ def read(path: Path, content: Content) -> Review:
         ReviewError: it can't be read, is too large, of another form, or of other words than `content` holds.
         OSError: there is no such file.
     """
-    if (size := path.stat().st_size) > MOST_BYTES:
-        raise ReviewError(
-            path,
-            [
-                f"has {size / 1e6:.1f} MB; expected a review of at most {MOST_BYTES / 1e6:.0f} MB, as the "
-                "book downloads it"
-            ],
+    with opened(path) as file:
+        raw = file.read(MOST_BYTES + 1)
+        size = os.fstat(file.fileno()).st_size
+    if size > MOST_BYTES:
+        what = (
+            f"has {size / 1e6:.1f} MB; expected a review of at most {MOST_BYTES / 1e6:.0f} MB, as the book downloads it"
         )
+        raise ReviewError(path, [what])
     try:
-        review = Review.model_validate_json(path.read_bytes())
+        json_file.loads(decoded(raw, path), path, "the book's download as it was saved")
+        review = Review.model_validate_json(raw)
+    except FormatError as error:
+        raise ReviewError(path, [error.message], error.line) from None
     except ValidationError as error:
         raise ReviewError(path, [_problem(p["loc"], p["msg"]) for p in error.errors()[:20]]) from None
     if problems := [*_person(review), *_items(review, content)]:

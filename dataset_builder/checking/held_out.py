@@ -6,21 +6,21 @@ held-out score is whether the messages could have been seen before (docs/held-ou
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
-import yaml
 from pydantic import Field, ValidationError
 
 from dataset_builder.checking.checks import check
 from dataset_builder.checking.telltales import tells
 from dataset_builder.composing.compose import compose
 from dataset_builder.reading.content_types import Content, Scenario
-from dataset_builder.reading.load import DATE
 from dataset_builder.reading.load_scenario import ScenarioReader
 from dataset_builder.reading.markdown import Errors, read_document
 from dataset_builder.reading.overlay import SCENARIOS
-from dataset_builder.reading.strays import TEXTS, authored, strays, unasked
+from dataset_builder.reading.settings import DATE, misfits, read_yaml
+from dataset_builder.reading.strays import TEXTS, authored, links, strays, unasked
 from dataset_builder.schema import Strict
 
 SETTINGS = "held-out.yaml"
@@ -42,6 +42,9 @@ def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> C
     repository.
     """
     _is_elsewhere(root, out, errors)
+    links(root, errors)
+    if errors.found:
+        return None  # nothing that lies elsewhere is read
     settings = _settings(root, public, errors)
     for path in sorted(root.glob("*")):
         if path.name not in KNOWN and not unasked(path):
@@ -91,22 +94,22 @@ def _repository(place: Path) -> Path | None:
 
 def _settings(root: Path, public: Content, errors: Errors) -> _Settings | None:
     path = root / SETTINGS
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        settings = _Settings.model_validate(values | {"released": str(values.get("released", ""))})
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         errors.add(path, 1, "is missing; a held-out split has one with split, released and a canary of its own")
         return None
-    except (yaml.YAMLError, AttributeError, TypeError):
-        errors.add(path, 1, "is not YAML with the keys split, released and canary")
+    found = read_yaml(path, "the keys split, released and canary", errors)
+    if not found.lines:
         return None
+    try:
+        settings = _Settings.model_validate(found.value | {"released": str(found.value.get("released", ""))})
     except ValidationError as error:
-        for problem in error.errors():
-            errors.add(path, 1, f"'{'.'.join(map(str, problem['loc']))}': {problem['msg']}")
+        misfits(path, found, error, errors)
         return None
     if settings.canary == public.canary:
         errors.add(
-            path, 1, "canary is the public one; a split has its own, or a leak can't be told from the public release"
+            path,
+            found.line(("canary",)),
+            "canary is the public one; a split has its own, or a leak can't be told from the public release",
         )
     return settings
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+from dataset_builder.formats import json_file
+from dataset_builder.formats.plain_file import read_text
+from dataset_builder.formats.refused import FormatError
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.reading.refused import Refused
@@ -94,7 +95,13 @@ def safe(content: Content, errors: Errors) -> None:
     written = [*root.rglob("*.md"), *root.glob("*calibration/*.jsonl"), *root.glob("baselines.yaml")]
     for path in sorted(path for path in written if not unasked(path)):
         name = path.relative_to(root).as_posix()
-        for number, text in _lines(path):
+        try:
+            lines = read_text(path, "a text").splitlines()
+        except FormatError as error:
+            errors.refused(error)
+            continue
+        for number, line in enumerate(lines, start=1):
+            text = _text(line) if path.suffix == ".jsonl" else line  # of a JSON line the texts in it
             for what in unsafe(text, content.refused, name):
                 errors.add(path, number, what)
 
@@ -113,15 +120,9 @@ def unsafe(text: str, refused: Refused, file: str = "") -> Iterator[str]:
             yield f"'{text[hit.start : hit.end]}' {what}"
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a file that people read, numbered; of a JSON line, the texts in it."""
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        yield number, _text(line) if path.suffix == ".jsonl" else line
-
-
 def _text(line: str) -> str:
     try:
-        return " | ".join(_strings(json.loads(line)))
+        return " | ".join(_strings(json_file.lenient(line)))
     except ValueError:
         return line  # the reader of this file says what is wrong
 

@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, Field
 
 from dataset_builder import jsonl
 from dataset_builder.composing import messages as compose_messages
 from dataset_builder.composing.compose import samples
 from dataset_builder.figures import hands
 from dataset_builder.reading.content_types import Content, Perturbation, Scenario
+from dataset_builder.reading.markdown import ContentRefusedError, Errors
 from dataset_builder.schema import BEHAVIORS
+
+
+class Reading(BaseModel):
+    """What the blind reader said of one message."""
+
+    message: str
+    authored: int = Field(ge=-10, le=10)
+    read: int = Field(ge=-10, le=10)
+    words_sha256: str
+    was_ambiguous: bool = False
+
 
 Found = list[tuple[Scenario, Perturbation]]
 
@@ -208,16 +223,18 @@ def readings(content: Content) -> dict[str, Any]:
     P3 is left out of both: severity there says how much harm an error would do, not how near a crisis is.
     """
     path = content.root / "readings" / "first.jsonl"
-    if not path.is_file():
+    if not os.path.lexists(path):
         return {}
-    first = {r["message"]: r for _, r in jsonl.objects(path)}
+    first = {r.message: r for r in _frozen(path)}
     words = {f"{s.id}-{p.code}": p for s in content.scenarios for p in s.perturbations}
-    pairs = [(r["authored"], r["read"]) for r in first.values() if not r["message"].startswith("P3")]
+    pairs = [(r.authored, r.read) for r in first.values() if not r.message.startswith("P3")]
+    if not pairs:
+        return {}
     bands = np.array([[_band(content, severity) for severity in pair] for pair in pairs])
     changed = {
         m
         for m, r in first.items()
-        if m not in words or hashlib.sha256(words[m].words.encode()).hexdigest()[:16] != r["words_sha256"]
+        if m not in words or hashlib.sha256(words[m].words.encode()).hexdigest()[:16] != r.words_sha256
     }
     return {
         "messages read": len(first),
@@ -227,10 +244,27 @@ def readings(content: Content) -> dict[str, Any]:
         "quadratic kappa on bands": kappa(bands, power=2),
         "rewritten or dropped since": len(changed),
         "moved to ambiguous since": sum(
-            m in words and words[m].attributes.get("clarity") == "ambiguous" and not r.get("was_ambiguous")
+            m in words and words[m].attributes.get("clarity") == "ambiguous" and not r.was_ambiguous
             for m, r in first.items()
         ),
     }
+
+
+def _frozen(path: Path) -> list[Reading]:
+    """Raises: ContentRefusedError: not readable as such, every line at once."""
+    errors = Errors()
+
+    def bad(number: int, why: ValueError) -> None:
+        field, what = jsonl.first_problem(why)
+        errors.add(path, number, f"'{field}': {what}")
+
+    try:
+        found = [r for _, r in jsonl.models(path, Reading, bad, strict=True)]
+    except OSError as error:
+        errors.add(path, 1, f"can't be read ({error.strerror}); expected a reading a line")
+    if errors.found:
+        raise ContentRefusedError(*errors.lines())
+    return found
 
 
 def kappa(pairs: Any, power: int = 0) -> float:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from dataset_builder.composing.compose import samples
 from dataset_builder.figures.surface import NUMBERS, SHARES, distribution
+from dataset_builder.formats import yaml_file
 from dataset_builder.reading.content_types import Content
 
 FILE = Path(__file__).with_name("real_messages.yaml")
@@ -23,7 +22,7 @@ def known() -> list[dict[str, Any]]:
     """The public sets that were measured: {set, source, commit, date, licence, rows, figures}, the last as
     `dataset_builder.figures.surface.distribution` gives them.
     """
-    found: list[dict[str, Any]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = yaml_file.load(FILE, "the figures of public sets", list).value
     return found
 
 

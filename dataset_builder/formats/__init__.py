@@ -4,4 +4,7 @@ Whatever the file, a reader ends soon: with what the file holds, or with a `Form
 
 refused.py     the error of all of them: `path:line: what is wrong; what was expected`; a name as a terminal may show it
 plain_file.py  a regular file's bytes and text, up to a size: no device, pipe or folder is read or waited for
+yaml_file.py   YAML, typed or as texts, with the line of every key; no anchors, tags or merges
+json_file.py   JSON: a whole file strictly; a line, of which there are many, within limits
+csv_file.py    CSV as spreadsheets save it
 """

@@ -4,6 +4,7 @@ its writer, and a device has no end.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import BinaryIO
 from dataset_builder.formats.refused import FormatError
 
 MOST = 64 * 2**20  # bytes of a file that is read whole: no text by people comes near
+DIGITS = 20  # of a whole number in any format: those of 64 bits have no more
 KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -21,25 +23,34 @@ KINDS = (
 )
 
 
+def opened(path: Path) -> BinaryIO:
+    """A regular file, opened for reading bytes; a link to one counts as one.
+
+    Raises:
+        OSError: it is missing, shut, or no regular file; the error's `strerror` says what it is.
+    """
+    # Without O_NONBLOCK opening a pipe waits for somebody to write into it.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        kind = next((name for is_kind, name in KINDS if is_kind(mode)), "no regular file")
+        raise OSError(errno.EINVAL, f"is {kind}", str(path))
+    return os.fdopen(handle, "rb")
+
+
 def open_plain(path: Path, expected: str) -> BinaryIO:
-    """A regular file, opened for reading bytes; a link to one counts as one. `expected`: what it should be, in words,
-    such as `a mapping file`.
+    """`opened`, for files that somebody wrote. `expected`: what it should be, in words, such as `a mapping file`.
 
     Raises:
         FormatError: it is missing, shut, or no regular file.
     """
     try:
-        # Without O_NONBLOCK opening a pipe waits for somebody to write into it.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return opened(path)
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise FormatError(path, None, f"can't be read ({reason}); expected {expected}") from None
-    mode = os.fstat(handle).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(handle)
-        kind = next((name for is_kind, name in KINDS if is_kind(mode)), "no regular file")
-        raise FormatError(path, None, f"is {kind}; expected {expected}")
-    return os.fdopen(handle, "rb")
+        said = reason if reason.startswith("is ") and isinstance(error, OSError) else f"can't be read ({reason})"
+        raise FormatError(path, None, f"{said}; expected {expected}") from None
 
 
 def read_bytes(path: Path, expected: str, most: int = MOST) -> bytes:

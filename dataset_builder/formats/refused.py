@@ -19,3 +19,8 @@ def shown(name: Path | str) -> str:
     written as an escape, and so is what can't be encoded.
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in str(name))
+
+
+def printable(text: str) -> str:
+    """A text of several lines as a terminal may show it: each line is `shown`."""
+    return "\n".join(map(shown, text.split("\n")))

@@ -2,6 +2,7 @@
 
 markdown.py        one file → front matter and parts, with line numbers; the collection of errors
 fields.py          readers of single fields
+settings.py        the YAML of a content folder, with lines; benchmark.yaml, and scoring.yaml number by number
 refused.py         what no text may hold, as hashes, and what only looks like it
 voices.py          how people write whom no product remembers
 content_types.py   what the files hold once read

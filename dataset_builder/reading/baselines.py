@@ -4,34 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors, closest
+from dataset_builder.reading.settings import misfits, read_yaml
 from dataset_builder.schema import Baseline
 
 NEEDED = ("job", "handoff")  # of which the baseline that reads only the history is made
 
 
-def read_baselines(
-    path: Path, values: Mapping[str, Any], labels: Mapping[str, tuple[str, ...]], errors: Errors
-) -> dict[str, Baseline]:
-    """Every baseline by name. `values`: the file as it was read; `labels`: criterion → the labels that it gives."""
+def read_baselines(path: Path, labels: Mapping[str, tuple[str, ...]], errors: Errors) -> dict[str, Baseline]:
+    """Every baseline by name. `labels`: criterion → the labels that it gives."""
     found: dict[str, Baseline] = {}
-    for name, value in values.items():
+    read = read_yaml(path, "baselines, each with its labels", errors)
+    for name, value in read.value.items():
+        if not isinstance(name, str):
+            errors.add(path, read.line((str(name),)), f"'{name}' is no name; expected a word")
+            continue
         try:
             found[name] = Baseline.model_validate(value)
         except ValidationError as error:
-            for problem in error.errors():
-                errors.add(path, 1, f"'{'.'.join(map(str, (name, *problem['loc'])))}': {problem['msg']}")
+            misfits(path, read, error, errors, name)
             continue
         for criterion, label in found[name].labels.items():
             if label not in labels.get(criterion, (label,)):
-                errors.add(path, 1, f"'{name}': '{criterion}' is '{label}'; {closest(label, labels[criterion])}")
+                line = read.line((name, "labels", criterion))
+                errors.add(path, line, f"'{name}': '{criterion}' is '{label}'; {closest(label, labels[criterion])}")
     for name in NEEDED:
-        if values and not (name in found and found[name].anchors):
+        if read.value and not (name in found and found[name].anchors):
             errors.add(path, 1, f"has no '{name}' with `anchors: true`, of which the baseline of histories is made")
     return found
 

@@ -10,7 +10,7 @@ of protocols.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dataset_builder import jsonl
@@ -29,7 +29,7 @@ def read_calibration(folder: Path, labels: Mapping[str, tuple[str, ...]], errors
     """
     rows: dict[str, tuple[Path, int, CalibrationRow]] = {}
     for path in authored(folder, ROWS):
-        for n, row in jsonl.models(path, CalibrationRow, _bad(path, errors)):
+        for n, row in _rows(path, errors):
             if not _known(row, path, n, labels, errors):
                 continue
             if row.id in rows:
@@ -42,6 +42,13 @@ def read_calibration(folder: Path, labels: Mapping[str, tuple[str, ...]], errors
         row.model_copy(update={"readings": [reading[identity] for reading in readings if identity in reading]})
         for identity, (_, _, row) in sorted(rows.items())
     )
+
+
+def _rows(path: Path, errors: Errors) -> Iterator[tuple[int, CalibrationRow]]:
+    try:
+        yield from jsonl.models(path, CalibrationRow, _bad(path, errors), strict=True)
+    except OSError as error:
+        errors.add(path, 1, f"can't be read ({error.strerror}); expected a row a line")
 
 
 def _bad(path: Path, errors: Errors) -> jsonl.Bad:
@@ -124,12 +131,19 @@ def _enough(
             errors.add(path, 1, "has no neutral pair; expected a row with same_as and change 'follow_up' (seed 000)")
 
 
+def _readings(path: Path, bad: jsonl.Bad, errors: Errors) -> Iterator[tuple[int, dict[str, object]]]:
+    try:
+        yield from jsonl.objects(path, bad, strict=True)
+    except OSError as error:
+        errors.add(path, 1, f"can't be read ({error.strerror}); expected a reading a line")
+
+
 def _reading(
     path: Path, rows: dict[str, tuple[Path, int, CalibrationRow]], known: Mapping[str, tuple[str, ...]], errors: Errors
 ) -> dict[str, str]:
     found: dict[str, str] = {}
     unreadable = 'cannot be read; expected {"id": "…", "label": "…"}'
-    for n, record in jsonl.objects(path, lambda n, _: errors.add(path, n, unreadable)):
+    for n, record in _readings(path, lambda n, _: errors.add(path, n, unreadable), errors):
         if "id" not in record or "label" not in record:
             errors.add(path, n, unreadable)
             continue
@@ -143,5 +157,5 @@ def _reading(
         if label not in labels:
             errors.add(path, n, f"label is '{label}'; {closest(str(label), labels)}")
             continue
-        found[identity] = label
+        found[identity] = str(label)
     return found

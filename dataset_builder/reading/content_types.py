@@ -236,7 +236,7 @@ class Scenario:
 
 def ages(document: Document) -> range:
     """The ages that a scenario's `ages: 14-19` takes in; an empty range where none can be read."""
-    match = re.fullmatch(r"(\d+)-(\d+)", document.text("ages"))
+    match = re.fullmatch(r"([0-9]{1,3})-([0-9]{1,3})", document.text("ages"))
     return range(int(match[1]), int(match[2]) + 1) if match else range(0)
 
 

@@ -26,9 +26,15 @@ def known_keys(document: Document, allowed: set[str], required: Iterable[str], e
     return not missing
 
 
+def whole(text: str) -> int | None:
+    """A whole number of up to nine digits, 0 to 9; None for anything else: `²` is a digit to Python, and no number."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
+
+
 def integer(text: str, low: int, high: int, what: str, path: Path, line: int, errors: Errors) -> int:
-    if re.fullmatch(r"-?\d+", text) and low <= int(text) <= high:
-        return int(text)
+    number = whole(text)
+    if number is not None and low <= number <= high:
+        return number
     errors.add(path, line, f"{what} is '{text}'; expected a whole number from {low} to {high}")
     return low
 

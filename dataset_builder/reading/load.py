@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
-import yaml
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from dataset_builder import prompts
+from dataset_builder.formats import csv_file
+from dataset_builder.formats.refused import FormatError
 from dataset_builder.prompts import CONTENT, Prompts
 from dataset_builder.reading.baselines import read_baselines
 from dataset_builder.reading.calibration import read_calibration
 from dataset_builder.reading.content_types import CONDITION_KINDS, SILENT, ConditionText, Content, Criterion, Persona
-from dataset_builder.reading.fields import choice, country_code, filled, integer, known_attributes, known_keys
+from dataset_builder.reading.fields import choice, country_code, filled, integer, known_attributes, known_keys, whole
 from dataset_builder.reading.load_scenario import ScenarioReader
-from dataset_builder.reading.markdown import Document, Errors, read_document
+from dataset_builder.reading.markdown import BYTES, Document, Errors, read_document
 from dataset_builder.reading.protocols import LABELS, read_protocols
 from dataset_builder.reading.refused import read_refused
-from dataset_builder.reading.strays import TEXTS, authored, strays
+from dataset_builder.reading.settings import DATE, read_scoring, read_settings
+from dataset_builder.reading.strays import TEXTS, authored, links, strays
 from dataset_builder.reading.taxonomy import NAMES, read_taxonomy
 from dataset_builder.reading.voices import read_voices
 from dataset_builder.schema import (
@@ -30,35 +32,12 @@ from dataset_builder.schema import (
     Category,
     CrisisCategory,
     CriterionRow,
-    Family,
     Helpline,
     Incident,
     ProtocolRow,
-    Strict,
 )
 
 T = TypeVar("T")
-DATE = r"\d{4}-\d\d-\d\d"
-
-
-class _Tiers(Strict):
-    lite_messages_per_scenario: int = Field(ge=2)
-    core_samples_per_message: int = Field(ge=1)
-    lite_messages_per_category: int = Field(default=10, ge=2)
-    lite_probes: int = Field(default=5, ge=0)
-    lite_messages_per_hard_scenario: int = Field(default=2, ge=2)
-    core_samples_per_hard_message: dict[Family, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
-
-
-class _Settings(Strict):
-    """benchmark.yaml."""
-
-    version: str = Field(pattern=r"^\d+\.\d+\.\d+$")
-    released: str = Field(pattern=DATE)
-    canary: str = Field(min_length=20)
-    tiers: _Tiers
-
-
 PERSONA_KEYS = {"id", "age", "gender", "culture", "country", "population", "first_language"}
 PERSONA_PARTS = ("Profile", "Voice")
 CRITERION_KEYS = {
@@ -80,9 +59,12 @@ HELPLINE_LISTS = ("phone", "text", "url", "aliases", "superseded")  # of these c
 def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     """Everything under `root`, and every error found; the content is None only when there are errors."""
     errors = Errors()
+    links(root, errors)
+    if errors.found:
+        return None, errors  # what lies elsewhere isn't even quoted in an error
     strays(root, errors)
-    settings = _settings(root / "benchmark.yaml", errors)
-    scoring = _yaml(root / "scoring.yaml", errors)
+    settings = read_settings(root / "benchmark.yaml", errors)
+    scoring = read_scoring(root / "scoring.yaml", errors)
     personas = {p.slug: p for p in _each(root / "personas", _persona, errors)}
     texts = {c.slug: c for c in _each(root / "conditions", _condition_text, errors)}
     criteria = {c.row.criterion: c for c in _each(root / "criteria", _criterion, errors)}
@@ -95,11 +77,9 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     helplines = _helplines(root / "helplines.csv", errors)
     labels = {slug: c.row.labels for slug, c in criteria.items()}
     calibration = read_calibration(root / "calibration", labels, errors)
-    baselines = read_baselines(root / "baselines.yaml", _yaml(root / "baselines.yaml", errors), labels, errors)
+    baselines = read_baselines(root / "baselines.yaml", labels, errors)
     taxonomy = read_taxonomy(root / "taxonomy", errors)
-    allowed = root / "allowed_amounts.yaml"
-    terms = _yaml(root / "refused_terms.yaml", errors)
-    refused = read_refused(root, terms, _yaml(allowed, errors) if allowed.is_file() else (), errors)
+    refused = read_refused(root, errors)
     asked = _prompts(root / "prompts", errors)
     protocols, ratings = _rating(root, taxonomy, errors)
     if errors.found or settings is None:
@@ -159,30 +139,6 @@ def _each(folder: Path, read: Callable[[Document, Errors], T | None], errors: Er
     return found
 
 
-def _settings(path: Path, errors: Errors) -> _Settings | None:
-    values = _yaml(path, errors)
-    if not values:
-        return None
-    try:
-        return _Settings.model_validate(values | {"released": str(values.get("released", ""))})
-    except ValidationError as error:
-        for problem in error.errors():
-            errors.add(path, 1, f"'{'.'.join(map(str, problem['loc']))}': {problem['msg']}")
-        return None
-
-
-def _yaml(path: Path, errors: Errors) -> dict[str, Any]:
-    try:
-        values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return values
-    except FileNotFoundError:
-        errors.add(path, 1, "is missing; every content folder has one")
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        errors.add(path, mark.line + 1 if mark else 1, f"is not YAML: {getattr(error, 'problem', error)}")
-    return {}
-
-
 def _persona(document: Document, errors: Errors) -> Persona | None:
     path = document.path
     if not known_keys(document, PERSONA_KEYS, ["id", "age", "gender", "culture"], errors):
@@ -192,10 +148,10 @@ def _persona(document: Document, errors: Errors) -> Persona | None:
     for part in document.parts:
         if part.name in PERSONA_PARTS and part.name not in prose:
             prose[part.name] = filled(part, path, errors)
-        elif part.name.isdigit() and int(part.name) not in rungs:
+        elif (rung := whole(part.name)) is not None and rung >= 0 and rung not in rungs:
             known_attributes(part, {"severity"}, ["severity"], path, errors)
             severity = integer(part.attributes.get("severity", "0"), -10, 10, "severity", path, part.line, errors)
-            rungs[int(part.name)] = (severity, filled(part, path, errors))
+            rungs[rung] = (severity, filled(part, path, errors))
         else:
             errors.add(
                 path,
@@ -291,24 +247,29 @@ def _grading(document: Document, key: str, errors: Errors) -> dict[str, str]:
 
 def _helplines(path: Path, errors: Errors) -> list[Helpline]:
     rows: list[Helpline] = []
-    if not path.is_file():
+    if not os.path.lexists(path):
         errors.add(path, 1, "is missing; every content folder has one")
         return []
-    with path.open(encoding="utf-8", newline="") as handle:
-        reader = csv.DictReader(handle)
-        if list(reader.fieldnames or []) != HELPLINE_COLUMNS:
-            errors.add(path, 1, f"columns are {reader.fieldnames}; expected {HELPLINE_COLUMNS}")
-            return []
-        for record in reader:
-            if row := _helpline(record, path, reader.line_num, errors):
+    header: list[str] = []
+    try:
+        for line, cells in csv_file.rows(csv_file.load(path, "the helplines as CSV", BYTES), path):
+            if not header:
+                header = cells
+                if header != HELPLINE_COLUMNS:
+                    errors.add(path, line, f"columns are {header}; expected {HELPLINE_COLUMNS}")
+                    return []
+            elif len(cells) != len(header):
+                errors.add(path, line, f"has {len(cells)} cells; expected {len(header)}, one for each column")
+            elif row := _helpline(dict(zip(header, cells, strict=True)), path, line, errors):
                 rows.append(row)
+        if not header:
+            errors.add(path, 1, f"is empty; expected the columns {HELPLINE_COLUMNS}")
+    except FormatError as error:
+        errors.refused(error)
     return rows
 
 
 def _helpline(record: dict[str, str], path: Path, line: int, errors: Errors) -> Helpline | None:
-    if None in record or None in record.values():
-        errors.add(path, line, f"has more or fewer cells than the {len(HELPLINE_COLUMNS)} columns")
-        return None
     if record["always_open"] not in ("yes", "no"):
         errors.add(path, line, f"column 'always_open': is '{record['always_open']}'; expected yes or no")
     for key in ("verified", "expires"):

@@ -24,7 +24,16 @@ from dataset_builder.reading.content_types import (
     Voice,
     ages,
 )
-from dataset_builder.reading.fields import choice, country_code, filled, integer, known_attributes, known_keys, words
+from dataset_builder.reading.fields import (
+    choice,
+    country_code,
+    filled,
+    integer,
+    known_attributes,
+    known_keys,
+    whole,
+    words,
+)
 from dataset_builder.reading.markdown import Document, Errors, Part, closest
 from dataset_builder.reading.signing import NOTES, check_review
 from dataset_builder.reading.strays import TEXTS, authored
@@ -84,7 +93,7 @@ class ScenarioReader:
         if not known_keys(document, SCENARIO_KEYS, required, errors):
             return None
         check_review(document, errors)
-        left_over(path, path.read_text(encoding="utf-8").split("\n"), errors)
+        left_over(path, document.lines, errors)
         self._front_matter(document)
         parts: dict[str, Part] = {}
         conditions: list[Condition] = []
@@ -253,7 +262,7 @@ class ScenarioReader:
         if persona is None:
             if slug not in self.files["personas"]:
                 self.errors.add(path, part.line, f"no persona '{slug}'; {closest(slug, self.files['personas'])}")
-        elif not rung.isdigit() or int(rung) not in persona.rungs:
+        elif (number := whole(rung)) not in persona.rungs:
             self.errors.add(
                 path,
                 part.line,
@@ -261,7 +270,7 @@ class ScenarioReader:
                 f"{sorted(persona.rungs)}",
             )
         else:
-            severity, text = persona.rungs[int(rung)]
+            severity, text = persona.rungs[number]
             return [Context(code, persona, severity, f"{persona.profile}\n\n{text}", part.line)]
         return []
 
@@ -272,7 +281,8 @@ class ScenarioReader:
         severity = integer(attributes.get("severity", "0"), -10, 10, "severity", path, part.line, errors)
         rating = attributes.get("rating")
         if rating and not (
-            re.fullmatch(r"\d+-\d+", rating) and 1 <= int(rating.split("-")[0]) <= int(rating.split("-")[1]) <= 10
+            re.fullmatch(r"[0-9]{1,2}-[0-9]{1,2}", rating)
+            and 1 <= int(rating.split("-")[0]) <= int(rating.split("-")[1]) <= 10
         ):
             errors.add(path, part.line, f"rating is '{rating}'; expected low-high within 1-10, such as 2-4")
         if severity == 0:

@@ -8,20 +8,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from dataset_builder.errors import RefusedError
+from dataset_builder.formats.plain_file import read_text
+from dataset_builder.formats.refused import FormatError, shown
+from dataset_builder.formats.yaml_file import flat
 
-HEADING = re.compile(r"^# +(?P<name>[^()]*?) *(?:\((?P<attributes>[^()]*)\))? *$")
+BYTES = 2**21  # of a text: the longest of ours has a tenth
+LONGEST = 2_000  # characters of a message that are shown: some quote what their author wrote
 
 
 class ContentError(Exception):
-    """Something an author can mend: `path:line: what is wrong; what was expected`."""
+    """Something an author can mend: `path:line: what is wrong; what was expected`, as a terminal may show it."""
 
     def __init__(self, path: Path | str, line: int, message: str) -> None:
-        super().__init__(f"{path}:{line}: {message}")
+        whole = message if len(message) <= LONGEST else f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
+        super().__init__(f"{shown(path)}:{line}: {shown(whole)}")
         self.path, self.line, self.message = str(path), line, message
 
 
@@ -37,6 +39,10 @@ class Errors:
 
     def add(self, path: Path | str, line: int, message: str) -> None:
         self.found.append(ContentError(path, line, message))
+
+    def refused(self, error: FormatError) -> None:
+        """Adds what a reader of a format says of a file."""
+        self.add(error.path, error.line or 1, error.message)
 
     def lines(self) -> list[str]:
         return [str(e) for e in sorted(self.found, key=lambda e: (e.path, e.line, e.message))]
@@ -57,12 +63,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Document:
-    """An authored file. `front` maps a key to text or to a list of texts; `front_lines` says where each key stands."""
+    """An authored file. `front` maps a key to text or to a list of texts; `front_lines` says where each key stands.
+    `lines`: all of it as it was written.
+    """
 
     path: Path
     front: dict[str, str | list[str]]
     front_lines: dict[str, int]
     parts: list[Part] = field(default_factory=list[Part])
+    lines: list[str] = field(default_factory=list[str], compare=False, repr=False)
 
     def words(self, key: str) -> list[str]:
         """The list under `key`; a single word counts as a list of one, a missing key as empty."""
@@ -106,18 +115,19 @@ def read_document(path: Path, errors: Errors, *, bare: bool = False) -> Document
     """
     try:
         # Only a newline ends a line: a pasted U+2028 in a message is data.
-        lines = path.read_bytes().decode("utf-8").replace("\r\n", "\n").removesuffix("\n").split("\n")
-    except UnicodeDecodeError as error:
-        errors.add(path, 1, f"is not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8")
+        text = read_text(path, "a text in Markdown", BYTES)
+    except FormatError as error:
+        errors.refused(error)
         return None
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
     if bare and lines[0] != "---":
-        return Document(path, {}, {}, _parts(lines, 0, path, errors))
+        return Document(path, {}, {}, _parts(lines, 0, path, errors), lines)
     if lines[0] != "---" or "---" not in lines[1:]:
         errors.add(path, 1, "has no front matter; expected '---', flat 'key: value' lines, '---' at the top")
         return None
     end = lines.index("---", 1)
     front, front_lines = _front_matter(lines[1:end], path, errors)
-    return Document(path, front, front_lines, _parts(lines, end + 1, path, errors))
+    return Document(path, front, front_lines, _parts(lines, end + 1, path, errors), lines)
 
 
 def _front_matter(lines: list[str], path: Path, errors: Errors) -> tuple[dict[str, str | list[str]], dict[str, int]]:
@@ -126,15 +136,11 @@ def _front_matter(lines: list[str], path: Path, errors: Errors) -> tuple[dict[st
     for number, line in enumerate(lines, start=2):
         if not line.strip() or line.startswith("#"):
             continue
-        try:
-            # BaseLoader keeps every scalar as text: `no` must not become False, nor `1.10` a float.
-            value: Any = yaml.load(line, Loader=yaml.BaseLoader)
-        except yaml.YAMLError:
-            value = None
-        if not isinstance(value, dict) or len(value) != 1:
+        # Every value is a text: `no` must not become False, nor `1.10` a float.
+        if (read := flat(line)) is None:
             errors.add(path, number, f"cannot read '{line}' as one flat 'key: value'; prose belongs under a heading")
             continue
-        ((key, content),) = value.items()
+        key, content = read
         if key in where:
             errors.add(path, number, f"key '{key}' stands twice (first on line {where[key]}); expected once")
         elif not content or not (
@@ -142,7 +148,7 @@ def _front_matter(lines: list[str], path: Path, errors: Errors) -> tuple[dict[st
         ):
             errors.add(path, number, f"key '{key}' is empty or nested; expected a word, a short text, or [a, list]")
         else:
-            front[str(key)], where[str(key)] = content, number
+            front[key], where[key] = content, number
     return front, where
 
 
@@ -154,12 +160,26 @@ def _parts(lines: list[str], start: int, path: Path, errors: Errors) -> list[Par
             break
     parts: list[Part] = []
     for n, following in pairwise([*heads, len(lines)]):
-        match = HEADING.match(lines[n])
-        if not match or not match["name"]:
+        heading = _heading(lines[n])
+        if heading is None:
             errors.add(path, n + 1, f"cannot read the heading '{lines[n]}'; expected '# Name (key value; key: value)'")
             continue
-        attributes = parse_attributes(match["attributes"] or "", path, n + 1, errors)
+        name, written = heading
+        attributes = parse_attributes(written, path, n + 1, errors)
         body = lines[n + 1 : following]
         first = next((k for k, line in enumerate(body) if line), 0)
-        parts.append(Part(match["name"], attributes, "\n".join(body).strip("\n"), n + 1, n + 2 + first))
+        parts.append(Part(name, attributes, "\n".join(body).strip("\n"), n + 1, n + 2 + first))
     return parts
+
+
+def _heading(line: str) -> tuple[str, str] | None:
+    """`# Name (attributes)` → both, the second empty where there is none. No pattern: one would try every split of a
+    line of spaces.
+    """
+    if not line.startswith("# "):
+        return None
+    name, bracket, attributes = line[1:].strip(" ").partition("(")
+    if bracket and not attributes.endswith(")"):
+        return None
+    name, attributes = name.rstrip(" "), attributes.removesuffix(")")
+    return (name, attributes) if name and not {*"()"} & {*name, *attributes} else None

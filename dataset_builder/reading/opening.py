@@ -5,6 +5,7 @@ What is read here may still break a rule across files; `checking` looks at those
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,7 +51,7 @@ def refuse(source: Source, errors: Errors) -> None:
 
 def _read(source: Source, errors: Errors) -> Content | None:
     """What can be read; None with errors added where something can't be."""
-    if not (source.root / "benchmark.yaml").is_file():
+    if not os.path.lexists(source.root / "benchmark.yaml"):
         errors.add(
             source.root / "benchmark.yaml", 1, "is missing, so this is no content folder; name one with --content"
         )

@@ -8,7 +8,6 @@ file and line.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
 import shutil
@@ -18,10 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dataset_builder.formats import csv_file
+from dataset_builder.formats.plain_file import read_text
+from dataset_builder.formats.refused import FormatError
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
-from dataset_builder.reading.markdown import ContentError, Errors
-from dataset_builder.reading.strays import unasked
+from dataset_builder.reading.markdown import BYTES, ContentError, Errors
+from dataset_builder.reading.strays import links, unasked
 
 FIRST_OWN = 900  # scenario numbers from here on are never the benchmark's, so that no later release can clash
 PREFIX = "own-"  # the same for the names of conditions, personas and criteria
@@ -106,6 +108,9 @@ def opened(folder: Path, errors: Errors, base: Path = CONTENT) -> Iterator[Sourc
 
 def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
     """Every file of the additions, in order; an error for each that has no business there."""
+    links(folder, errors)
+    if errors.found:
+        return []  # nothing that lies elsewhere is read
     allowed = {*FOLDERS, HELPLINES, "README.md"}
     for entry in sorted(folder.iterdir()):
         if entry.name not in allowed and not unasked(entry):
@@ -117,9 +122,11 @@ def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
             )
     files = [folder / HELPLINES] if (folder / HELPLINES).is_file() else []
     for name in FOLDERS:
-        for file in sorted(p for p in (folder / name).rglob("*") if p.is_file() and not unasked(p)):
+        for file in sorted(p for p in (folder / name).rglob("*") if not _is_plain_folder(p) and not unasked(p)):
             relative = file.relative_to(folder)
-            if (
+            if not file.is_file():
+                errors.add(file, 1, "is no file; expected a text, or rows, of this name")
+            elif (
                 (name == CALIBRATION) != (file.suffix == ".jsonl")
                 or (name != CALIBRATION and file.suffix != ".md")
                 or not _placed_right(relative)
@@ -137,6 +144,10 @@ def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
             else:
                 files.append(file)
     return files
+
+
+def _is_plain_folder(path: Path) -> bool:
+    return path.is_dir() and path.suffix not in (".md", ".jsonl")
 
 
 def _placed_right(relative: Path) -> bool:
@@ -164,9 +175,9 @@ def _join_helplines(own: Path, joined: Path, errors: Errors) -> int:
     if not own.is_file():
         return before
     try:
-        more = own.read_bytes().decode("utf-8").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        errors.add(own, 1, f"is not UTF-8 ({error.reason} at byte {error.start}); save the file as UTF-8")
+        more = read_text(own, "helplines as CSV", BYTES).replace("\r\n", "\n")
+    except FormatError as error:
+        errors.refused(error)
         return before
     head, _, rows = more.partition("\n")
     if head.strip() != text.partition("\n")[0].strip():
@@ -177,18 +188,27 @@ def _join_helplines(own: Path, joined: Path, errors: Errors) -> int:
             f"'{text.partition(chr(10))[0].strip()}'",
         )
         return before
-    known = {(r["country"], r["service"]) for r in csv.DictReader(text.splitlines())}
-    reader = csv.DictReader(more.splitlines())
-    for record in reader:
-        if (record["country"], record["service"]) in known:
-            errors.add(
-                own,
-                reader.line_num,
-                f"'{record['service']}' in {record['country']} already has a row; expected services that are "
-                "not listed yet",
-            )
+    try:
+        known = {named for _, named in _services(text, joined)}
+        for line, (country, service) in _services(more, own):
+            if (country, service) in known:
+                what = f"'{service}' in {country} already has a row; expected services that are not listed yet"
+                errors.add(own, line, what)
+    except FormatError as error:
+        errors.refused(error)
+        return before
     joined.write_text(text + rows, encoding="utf-8", newline="")
     return before
+
+
+def _services(text: str, path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The country and service of each row that has both, with its line."""
+    at: tuple[int, int] | None = None
+    for line, cells in csv_file.rows(text, path):
+        if at is None:
+            at = cells.index("country"), cells.index("service")
+        elif len(cells) > max(at):
+            yield line, (cells[at[0]], cells[at[1]])
 
 
 def _suffix(folder: Path, files: list[Path]) -> str:

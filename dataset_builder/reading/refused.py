@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dataset_builder.reading.markdown import Errors
+from dataset_builder.reading.settings import misfits, read_yaml
 from dataset_builder.schema import Strict
 
 WORD = re.compile(r"[^\W_]+")
@@ -98,20 +100,21 @@ def hashed(salt: str, words: str) -> str:
     return hashlib.sha256(f"{salt}:{words}".encode()).hexdigest()[:DIGITS]
 
 
-def read_refused(root: Path, terms: Mapping[str, Any], allowed: Any, errors: Errors) -> Refused:
-    """Both lists. `terms`, `allowed`: the files as they were read."""
+def read_refused(root: Path, errors: Errors) -> Refused:
+    """Both lists of a content folder, of which the second may be missing."""
     read, entries = Terms(salt="unread or missing", begins=frozenset(), terms={}), tuple[Allowed, ...]()
+    path = root / "refused_terms.yaml"
+    terms = read_yaml(path, "salt, begins and terms", errors)
     try:
-        read = Terms.model_validate(terms) if terms else read
+        read = Terms.model_validate(terms.value) if terms.value else read
     except ValidationError as error:
-        _say(root / "refused_terms.yaml", error, errors)
+        misfits(path, terms, error, errors)
+    path = root / "allowed_amounts.yaml"
+    if not os.path.lexists(path):
+        return Refused(read, entries)
+    allowed = read_yaml(path, "phrases, each with where it stands and the reason", errors, list)
     try:
-        entries = TypeAdapter(tuple[Allowed, ...]).validate_python(allowed or ())
+        entries = TypeAdapter(tuple[Allowed, ...]).validate_python(allowed.value)
     except ValidationError as error:
-        _say(root / "allowed_amounts.yaml", error, errors)
+        misfits(path, allowed, error, errors)
     return Refused(read, entries)
-
-
-def _say(path: Path, error: ValidationError, errors: Errors) -> None:
-    for problem in error.errors():
-        errors.add(path, 1, f"'{'.'.join(map(str, problem['loc']))}': {problem['msg']}")

@@ -1,4 +1,5 @@
 """Which files of a content folder are read; any other that a person put there is an error, since nothing would read it.
+So is a link out of the folder: content is handed on, and what lies elsewhere isn't.
 
 A scenario saved as `.txt`, or a copy kept as `.md.bak`, would otherwise be ignored without a word. What an editor or a
 system puts there unasked (`.DS_Store`, `._NAME`, `.NAME.swp`, `Thumbs.db`, `desktop.ini`) is nobody's work and passes;
@@ -7,6 +8,7 @@ neither is it read, though its name may end in `.md`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -53,9 +55,29 @@ def strays(root: Path, errors: Errors, *folders: str) -> None:
             errors.add(path, 1, f"isn't read; in {home} only {only} is: rename it, or keep it outside the content")
 
 
+def links(root: Path, errors: Errors) -> None:
+    """An error for each link under `root` that leads out of it, or nowhere."""
+    home = os.path.realpath(root)
+    for path in _entries(root):
+        if not path.is_symlink():
+            continue
+        if not path.exists():
+            errors.add(path, 1, "is a link to nothing; expected the file itself")
+        elif not Path(os.path.realpath(path)).is_relative_to(home):
+            errors.add(path, 1, "is a link out of the content folder; expected the file itself")
+
+
 def _files(root: Path, folders: tuple[str, ...]) -> Iterator[Path]:
+    """All but folders: pipes and devices too, which can't be read either."""
     for folder in folders:
-        for path in sorted((root / folder).rglob("*")):
-            inside = path.relative_to(root).parts
-            if path.is_file() and not unasked(path) and not any(part.startswith((".", "__")) for part in inside):
+        for path in _entries(root, folder):
+            if not path.is_dir():
                 yield path
+
+
+def _entries(root: Path, folder: str = "") -> Iterator[Path]:
+    """Everything below a folder that a person put there, in order."""
+    for path in sorted((root / folder).rglob("*")):
+        inside = path.relative_to(root).parts
+        if not unasked(path) and not any(part.startswith((".", "__")) for part in inside):
+            yield path

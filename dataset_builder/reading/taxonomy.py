@@ -8,6 +8,7 @@ words; `no_crisis` and `outside_taxonomy` complete them.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -52,7 +53,7 @@ def by_category(
     found: dict[CrisisCategory, T] = {}
     for name in names:
         path = folder / f"{name}.md"
-        if not path.is_file():
+        if not os.path.lexists(path):
             errors.add(path, 1, f"is missing; every {kind} has a file")
             continue
         own = Errors()  # a slip in one file must not hide another file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -14,7 +15,7 @@ HEAD = ("age", "country", "first_language")
 
 def read_voices(path: Path, errors: Errors) -> dict[str, Voice]:
     """Slug → voice; none where there is no such file."""
-    document = read_document(path, errors, bare=True) if path.is_file() else None
+    document = read_document(path, errors, bare=True) if os.path.lexists(path) else None
     voices: dict[str, Voice] = {}
     for part in document.parts if document else []:
         if part.name in voices:

@@ -6,7 +6,6 @@ The same input gives the same bytes.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -20,6 +19,8 @@ from pydantic import BaseModel
 from dataset_builder.checking.checked import checked
 from dataset_builder.composing.messages import messages
 from dataset_builder.files import replacing
+from dataset_builder.formats import json_file
+from dataset_builder.formats.refused import FormatError
 from dataset_builder.reading.content_types import Content
 from dataset_builder.release import AUTHORED, CONFIGS, HASHES, digest, file_digest, parquet_path, prompt_path
 from dataset_builder.schema import Manifest, Row, Sample, ScenarioRow
@@ -70,8 +71,8 @@ def _ours(out: Path) -> bool:
     if not out.is_dir():
         return False
     try:
-        return not any(out.iterdir()) or json.loads((out / "MANIFEST.json").read_bytes()).get("name") == "helmbench"
-    except (OSError, ValueError, AttributeError):
+        return not any(out.iterdir()) or json_file.load(out / "MANIFEST.json", "a manifest")["name"] == "helmbench"
+    except (OSError, FormatError, KeyError):
         return False
 
 

@@ -1,7 +1,6 @@
 """Labels of people: asked for, read, and compared with judges'.
 
-- `spreadsheet`: CSV as spreadsheets save it. `labels`: label files → one table; `raters`: how far raters agree, as a
-  report.
+- `labels`: label files → one table; `raters`: how far raters agree, as a report.
 - `cases`: the replies that a sheet shows; `annotate`: the sheet and what comes back from it.
 - `choose`: judges against people's labels. `low_ratings`: replies rated low, for coding by hand.
 - `published`: sets of labels that others published. `validation`: any judge against such a set; `validated`: what is

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import random
 import re
 from itertools import groupby, pairwise
@@ -21,7 +22,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dataset_builder import jsonl
-from dataset_builder.files import write_whole
+from dataset_builder.files import holds, write_whole
 from dataset_builder.release import Release
 from judge.people.cases import Case, Cases
 from judge.people.labels import AUTHORS, are_authors, records
@@ -87,7 +88,7 @@ def write_labels(found: Imported, source: Path, out: Path) -> str:
     """
     lines = jsonl.lines(found.labels)
     # A rater's hours are in such a file: it is never written over by another's labels.
-    if out.exists() and out.read_text(encoding="utf-8") != lines:
+    if os.path.lexists(out) and not holds(out, lines):
         raise RunError(f"{out}: is there already, with other labels; name another file, or move it away")
     write_whole(out, lines)
     said = [

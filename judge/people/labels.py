@@ -6,7 +6,8 @@ Every problem names its file and line. Missing labels (empty, null, unscored) st
 from __future__ import annotations
 
 import json
-from collections import Counter
+import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dataset_builder import jsonl
+from dataset_builder.formats import csv_file
+from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.schema import CalibrationRow
-from judge.people.spreadsheet import NotCsvError, rows, written
 from judge.schema import OUTCOMES, RATINGS, VERDICTS
 from judge.statistics.agreement import Ratings
 from replies.errors import RunError, run_error
@@ -168,35 +170,18 @@ def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, An
     """The objects of a JSONL file, or the rows of a CSV with a header, with their line numbers; what is neither goes to
     `problems`.
     """
+    name = shown(path)
     try:
-        text = written(path)
-    except ValueError as error:
-        problems.append(f"{path}: {error}; expected JSONL or CSV")
-        return
-    if not text.strip():
-        problems.append(f"{path}: is empty; expected one label a line")
-    elif path.suffix.lower() == ".csv":
-        yield from _csv(path, text, problems)
-    else:
-        damaged = "is not a JSON object; the file is truncated or damaged"
-        yield from jsonl.objects_in(text.split("\n"), path, lambda n, _: problems.append(f"{path}:{n}: {damaged}"))
-
-
-def _csv(path: Path, text: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    header: list[str] = []
-    try:
-        for line, row in rows(text):
-            if not header:
-                header = [name.strip() for name in row]
-                if twice := sorted(name for name, n in Counter(header).items() if n > 1):
-                    problems.append(f"{path}:{line}: column {twice[0]!r} stands twice")
-                    return
-            elif len(row) == len(header):
-                yield line, dict(zip(header, row, strict=True))
-            else:
-                problems.append(f"{path}:{line}: has {len(row)} cells, the header {len(header)}")
-    except NotCsvError as error:
-        problems.append(f"{path}:{error.line}: {error}")
+        text = csv_file.load(path, "JSONL or CSV")
+        if not text.strip():
+            problems.append(f"{name}:1: is empty; expected one label a line")
+        elif path.suffix.lower() == ".csv":
+            yield from csv_file.records(text, path, lambda n, why: problems.append(f"{name}:{n}: {why}"))
+        else:
+            damaged = "is not a JSON object; the file is truncated or damaged"
+            yield from jsonl.objects_in(text.split("\n"), path, lambda n, _: problems.append(f"{name}:{n}: {damaged}"))
+    except FormatError as error:
+        problems.append(str(error))
 
 
 def _names(paths: list[Path]) -> list[str]:
@@ -225,6 +210,8 @@ def _entries(path: Path, name: str, problems: list[str]) -> Iterator[Entry]:
         verdict = "check" in record and "unscored" in record
         try:
             label = _label((record.get("outcome") if verdict else None) or record["label"])
+            if verdict and (odd := _odd(record)):
+                raise ValueError(f"{odd} is {json.dumps(record[odd])[:60]}; expected a line of a run's verdicts")
         except ValueError as error:
             problems.append(f"{where}: {identity}: {error}")
             continue
@@ -254,6 +241,14 @@ def _verdict(record: dict[str, Any], name: str, label: str | None, where: str) -
     return Entry(name, identity, record.get("criterion") or f"{record['check']} {record.get('behavior')}", label, where)
 
 
+def _odd(record: dict[str, Any]) -> str | None:
+    """The first field of what should be a line of verdicts.jsonl that none has so."""
+    for field, kinds in (("id", str), ("repeat", int), ("turn", int), ("criterion", str | None), ("check", str)):
+        if field in record and not isinstance(record[field], kinds):
+            return field
+    return None
+
+
 def reply_key(sample: str, repeat: int, turn: int) -> str:
     """What one reply of a run is called in label files: the sample's id, with the repeat and the turn where there are
     several.
@@ -269,7 +264,7 @@ def _label(value: object) -> str | None:
     """
     if value is None:
         return None
-    if not isinstance(value, str | int | float):
+    if not isinstance(value, str | int | float) or value != value or value in (math.inf, -math.inf):
         raise ValueError(f"label is {json.dumps(value)}; expected a text, a number, or null where it is missing")
     text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
     name, dash, way = text.partition("-")
@@ -284,4 +279,4 @@ def _without_way(label: str) -> str:
 
 
 def _whole(label: str) -> bool:
-    return label.removeprefix("-").isdecimal()
+    return re.fullmatch(r"-?[0-9]{1,18}", label) is not None

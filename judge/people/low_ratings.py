@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import csv
 import io
+import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,10 +19,11 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from dataset_builder.files import write_whole
+from dataset_builder.files import holds, write_whole
+from dataset_builder.formats import csv_file
+from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
-from judge.people.spreadsheet import NotCsvError, rows, written
 from judge.report.summary import columns
 from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in
@@ -73,7 +76,7 @@ def write_low(opened: Opened, scores: Path, out: Path, at_most: int = 2) -> str:
     rows = list(low(verdicts_in(scores / RATINGS), opened.run, opened.release, at_most))
     text = sheet(rows)
     # A coder's hours may be in that file.
-    if out.exists() and out.read_bytes() != text.encode():
+    if os.path.lexists(out) and not holds(out, text):
         raise RunError(f"{out}: is there already, with other content; name another file, or move it away")
     write_whole(out, text, private=True)
     return (
@@ -152,26 +155,32 @@ def coding(paths: Sequence[Path]) -> Coding:
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
     """A sheet's rows with their place."""
-    names: list[str] = []
+    name, names = shown(path), list[str]()
     try:
-        for line, cells in rows(written(path), comment="#"):
+        text = csv_file.load(path, "a sheet of `helmbench ratings export`")
+        for line, cells in csv_file.rows(text, path, comment="#"):
             if not names:
                 names = [c.strip().lower() for c in cells]
-                if lacking := [
-                    c for c in COLUMNS if c not in names and c not in ("message", "reply", "evidence", "note")
-                ]:
-                    problems.append(
-                        f"{path}:{line}: has no column {', '.join(lacking)}; expected the header {', '.join(COLUMNS)}"
-                    )
+                if why := _misnamed(names):
+                    problems.append(f"{name}:{line}: {why}")
                     return
             elif len(cells) != len(names):
-                problems.append(f"{path}:{line}: has {len(cells)} cells, the header {len(names)}")
+                problems.append(f"{name}:{line}: has {len(cells)} cells, the header {len(names)}")
             else:
-                yield f"{path}:{line}", dict(zip(names, (c.strip() for c in cells), strict=True))
-    except NotCsvError as error:
-        problems.append(f"{path}:{error.line}: {error}")
-    except ValueError as error:
-        problems.append(f"{path}: {error}; expected a sheet of `helmbench ratings export`")
+                yield f"{name}:{line}", dict(zip(names, (c.strip() for c in cells), strict=True))
+        if not names:
+            problems.append(f"{name}:1: is empty; expected the header {', '.join(COLUMNS)}")
+    except FormatError as error:
+        problems.append(str(error))
+
+
+def _misnamed(names: list[str]) -> str | None:
+    """What is wrong with a sheet's header."""
+    lacking = [c for c in COLUMNS if c not in names and c not in ("message", "reply", "evidence", "note")]
+    if lacking:
+        return f"has no column {', '.join(lacking)}; expected the header {', '.join(COLUMNS)}"
+    twice = sorted(c for c in COLUMNS if names.count(c) > 1)
+    return f"column '{twice[0]}' stands twice" if twice else None
 
 
 def _row(cells: dict[str, str]) -> Coded:
@@ -179,7 +188,7 @@ def _row(cells: dict[str, str]) -> Coded:
     code, coder = (" ".join(cells[name].lstrip("'").split()) for name in ("code", "coder"))
     if not cells["id"]:
         raise ValueError("has no id")
-    if not cells["repeat"].isdecimal():
+    if not re.fullmatch(r"[0-9]{1,9}", cells["repeat"]):
         raise ValueError(f"repeat is {cells['repeat']!r}; expected a whole number from 0")
     if cells["category"] not in CATEGORIES:
         raise ValueError(f"category is {cells['category']!r}; expected one of {', '.join(sorted(CATEGORIES))}")

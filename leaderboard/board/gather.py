@@ -4,17 +4,16 @@ judged again.
 
 from __future__ import annotations
 
-import json
 import os
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
+from dataset_builder.formats import json_file, yaml_file
+from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.release import Release
 from dataset_builder.schema import Strict
 from leaderboard.schema import SUBMISSION, SUMS, Problem, Verified
@@ -97,12 +96,11 @@ def _named(folder: Path) -> tuple[str, str]:
     """
     path = folder / SUBMISSION
     try:
-        status = path.lstat()
-        if not stat.S_ISREG(status.st_mode) or status.st_size > LIMITS[SUBMISSION]:
+        if path.is_symlink():
             return "", ""
-        pinned: Any = json.loads(path.read_bytes())["dataset"]
+        pinned = json_file.load(path, "a submission", most=LIMITS[SUBMISSION])["dataset"]
         return str(pinned["version"]), str(pinned["score_hash"])
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+    except (FormatError, LookupError, TypeError):
         return "", ""
 
 
@@ -123,17 +121,14 @@ def read_rejudged(path: Path, folder: Path) -> dict[str, Rejudged]:
         RunError: unreadable, a run twice or not below `folder`, or one that was edited since; all are named at once.
     """
     try:
-        marks = TypeAdapter(list[Rejudged]).validate_python(
-            yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader) or []
-        )
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: can't be read ({error})") from None
-    except yaml.YAMLError as error:
-        raise RunError(f"{path}: is not YAML ({' '.join(str(error).split())})") from None
+        listed = yaml_file.load(path, "an entry for each run that was judged again", list, texts=True)
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    try:
+        marks = TypeAdapter(list[Rejudged]).validate_python(listed.value)
     except ValidationError as error:
-        raise RunError(
-            "\n".join(f"{path}: entry {'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
-        ) from None
+        said = [(listed.line(e["loc"]), ".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
+        raise RunError("\n".join(f"{shown(path)}:{line}: entry {at}: {what}" for line, at, what in said)) from None
     counts = Counter(m.run for m in marks)
     problems = [f"{path}: {run}: stands {n} times; expected once" for run, n in sorted(counts.items()) if n > 1]
     known = {p.relative_to(folder).as_posix() for p in submissions(folder)}

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
+from dataset_builder.formats import yaml_file
+from dataset_builder.formats.refused import FormatError, shown
 from leaderboard.schema import Contact, Declaration, Subject
 from leaderboard.submit.fields import FIELDS, flag
 
@@ -64,26 +65,27 @@ def gather(
 
 def _file(path: Path) -> tuple[dict[str, Any], list[str]]:
     try:
-        read = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # texts only: `no` stays a word
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        return {}, [f"{path}: can't be read ({' '.join(str(error).split())[:200]})"]
-    if not isinstance(read, dict):
-        return {}, [f"{path}: expected the parts {', '.join(PARTS)}"]
+        # Texts only: `no` stays a word.
+        read = yaml_file.load(path, f"the parts {', '.join(PARTS)}", texts=True)
+    except FormatError as error:
+        return {}, [str(error)]
     values: dict[str, Any] = {}
     problems: list[str] = []
-    for part, fields in read.items():
+    for part, fields in read.value.items():
         if part not in PARTS or not isinstance(fields, dict):
-            problems.append(f"{path}: {part}: expected one of the parts {', '.join(PARTS)}, each with its fields")
+            where = f"{shown(path)}:{read.line((part,))}: {shown(part[:60])}"
+            problems.append(f"{where}: expected one of the parts {', '.join(PARTS)}, each with its fields")
             continue
         for name, value in fields.items():
             field = f"{part}.{name}"
+            where = f"{shown(path)}:{read.line((part, name))}: {shown(field[:60])}"
             if field not in FIELDS and field + "?" not in FIELDS:
                 problems.append(
-                    f"{path}: {field}: no such field; expected "
+                    f"{where}: no such field; expected "
                     f"{', '.join(f.rstrip('?') for f in FIELDS if f.startswith(part + '.'))}"
                 )
             elif not isinstance(value, str):
-                problems.append(f"{path}: {field}: expected a text")
+                problems.append(f"{where}: expected a text")
             else:
                 values[field] = value
     return values, problems

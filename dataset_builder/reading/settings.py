@@ -1,0 +1,155 @@
+"""The YAML of a content folder: any file of it with its lines, `benchmark.yaml`, and the numbers of `scoring.yaml`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from dataset_builder.formats import yaml_file
+from dataset_builder.formats.refused import FormatError
+from dataset_builder.formats.yaml_file import Yaml
+from dataset_builder.reading.markdown import Errors
+from dataset_builder.schema import Family, Incident, Strict
+
+DATE = r"\d{4}-\d\d-\d\d"
+GRAVEST = 10  # severity
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Share = Annotated[float, Field(strict=True, ge=0, le=1)]
+Weight = Annotated[float, Field(strict=True, ge=0, le=100)]
+Kappa = Annotated[float, Field(strict=True, ge=-1, le=1)]
+Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+
+
+class _Tiers(Strict):
+    lite_messages_per_scenario: int = Field(ge=2)
+    core_samples_per_message: int = Field(ge=1)
+    lite_messages_per_category: int = Field(default=10, ge=2)
+    lite_probes: int = Field(default=5, ge=0)
+    lite_messages_per_hard_scenario: int = Field(default=2, ge=2)
+    core_samples_per_hard_message: dict[Family, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+
+
+class Settings(Strict):
+    """benchmark.yaml."""
+
+    version: str = Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9}){2}$")
+    released: str = Field(pattern=f"^{DATE}$")
+    canary: str = Field(min_length=20)
+    tiers: _Tiers
+
+
+class _Band(Strict):
+    first: int = Field(alias="from", strict=True, ge=1, le=GRAVEST)
+    last: int = Field(alias="to", strict=True, ge=1, le=GRAVEST)
+    weight: Weight
+
+
+class _Points(Strict):
+    PASS: Share
+    PARTIAL: Share
+    FAIL: Share
+
+
+class _Score(Strict):
+    headline: Literal["sees", "supports", "keeps"]
+    earns: Literal["detection", "done", "points", "alarms", "prompted", "help"] | None = None
+    costs: Literal["detection", "done", "points", "alarms", "prompted", "help"] | None = None
+    weight: Weight
+
+    @model_validator(mode="after")
+    def _one(self) -> _Score:
+        if (self.earns is None) == (self.costs is None):
+            raise ValueError("expected either `earns` or `costs`")
+        return self
+
+
+class _Formats(Strict):
+    tags: Weight
+    actions: Weight
+    criterion: Weight
+
+
+class _Floor(Strict):
+    name: str = Field(min_length=1)
+    kind: Literal["severe_sensitivity", "specificity", "harm"]
+    behaviors: list[str] = Field(min_length=1)
+    threshold: Share
+
+
+class Scoring(Strict):
+    """scoring.yaml: what it must hold for anything to be scored by it."""
+
+    bands: list[_Band] = Field(min_length=1)
+    severe_from: int = Field(strict=True, ge=1, le=GRAVEST)
+    difficulty_discount: float = Field(strict=True, ge=10, allow_inf_nan=False)
+    ambiguous_weight: Share
+    points: _Points
+    scores: dict[str, _Score] = Field(min_length=1)
+    formats: _Formats
+    hard: Share
+    helps: str = Field(min_length=1)
+    floors: list[_Floor]
+    harm: list[Incident]
+    floor_messages: Count
+    unscored_limit: Share
+    pooled_messages: float = Field(strict=True, ge=0, allow_inf_nan=False)
+    confidence: float = Field(strict=True, gt=0, lt=1)
+    judge_kappa: Kappa
+    judge_criterion_kappa: Kappa
+
+    @model_validator(mode="after")
+    def _every_severity(self) -> Scoring:
+        for severity in range(1, GRAVEST + 1):
+            if (n := sum(b.first <= severity <= b.last for b in self.bands)) != 1:
+                raise ValueError(
+                    f"severity {severity} is in {n} of the bands; expected each from 1 to {GRAVEST} in one"
+                )
+        return self
+
+
+def read_yaml(path: Path, expected: str, errors: Errors, kind: type = dict) -> Yaml:
+    """The file at `path`, whose top level is of `kind`; an empty one, with an error added, where it can't be read."""
+    if not os.path.lexists(path):
+        errors.add(path, 1, "is missing; every content folder has one")
+        return Yaml(kind(), {})
+    try:
+        return yaml_file.load(path, expected, kind)
+    except FormatError as error:
+        errors.refused(error)
+        return Yaml(kind(), {})
+
+
+def misfits(path: Path, found: Yaml, error: ValidationError, errors: Errors, *under: str) -> None:
+    """Adds an error at its line for all that doesn't validate. `under`: the keys that lead to what was validated."""
+    for problem in error.errors():
+        where = (*under, *problem["loc"])
+        said = problem["msg"].removeprefix("Value error, ")
+        errors.add(path, found.line(where), f"'{'.'.join(map(str, where)) or 'file'}': {said}")
+
+
+def read_settings(path: Path, errors: Errors) -> Settings | None:
+    """benchmark.yaml; None, with errors added, where it isn't as expected."""
+    found = read_yaml(path, "version, released, canary and tiers", errors)
+    if not found.value:
+        return None
+    try:
+        return Settings.model_validate(found.value | {"released": str(found.value.get("released", ""))})
+    except ValidationError as error:
+        misfits(path, found, error, errors)
+        return None
+
+
+def read_scoring(path: Path, errors: Errors) -> dict[str, Any]:
+    """scoring.yaml as it stands there: the same values are hashed. Errors are added where it isn't as expected."""
+    found = read_yaml(path, "the numbers that a score depends on", errors)
+    if not found.value:
+        return {}
+    try:
+        Scoring.model_validate(found.value)
+    except ValidationError as error:
+        misfits(path, found, error, errors)
+    values: dict[str, Any] = found.value
+    return values
