@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,16 +26,26 @@ JsonFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing unless something is wrong.")]
 
 
+# What moves a terminal's cursor, colours it or turns its direction, and halves of characters: a model's name may hold
+# any of them. Their escapes are what JSON writes, too.
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def safe(text: str) -> str:
+    """A text as a terminal may show it."""
+    return UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def say(text: str, quiet: bool = False) -> None:
     """Prints what a command came to."""
     if not quiet:
-        sys.stdout.write(text.rstrip("\n") + "\n")
+        sys.stdout.write(safe(text).rstrip("\n") + "\n")
 
 
 def note(text: str, quiet: bool = False) -> None:
     """Says beside the figures what they are of; nothing where there is nothing to say."""
     if text and not quiet:
-        sys.stderr.write(text + "\n")
+        sys.stderr.write(safe(text) + "\n")
 
 
 def figures(value: Any, text: str, *, as_json: bool, quiet: bool = False, file: Path | None = None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -229,7 +228,7 @@ def score(
     folder = place_scores(opened, names, how, out, replace)
     if live and base_url:
         asked = ask_run(opened, live, how, endpoint_at(base_url, concurrency, timeout, max_retries), costs)
-        typer.echo(asked, err=True)
+        note(asked)
     given = Given(calibration or (), validation or ())
     scored = judge_and_score(opened, names, how, given, allow_missing)
     text = write_scored(scored, opened, folder, show_withheld)
@@ -347,7 +346,7 @@ def compare(
     if found.unanswered:
         return _say_unanswered(found.unanswered)
     if quiet:  # of a shut gate nobody else says why
-        sys.stderr.write("".join(f"failed: {reason}\n" for reason in found.failed))
+        note("\n".join(f"failed: {reason}" for reason in found.failed))
     return SHUT if found.failed else OK
 
 
@@ -424,7 +423,7 @@ def tasks(
 def _say_unanswered(reasons: Sequence[str]) -> int:
     """Says of what too little was answered, however quiet the command is; its exit code, 0 where there is none."""
     for why in reasons:
-        sys.stderr.write(f"{why}; {ASK_AGAIN}\n")
+        note(f"{why}; {ASK_AGAIN}")
     return UNANSWERED if reasons else 0
 
 

@@ -24,19 +24,22 @@ def read_replies(path: Path, release: Release) -> Run:
     Raises:
         RunError: unreadable lines, unknown ids, repeated ids, or the wrong number of turns; all are named at once.
     """
-    if not path.is_file():
-        raise RunError(f'{path}: no such file; expected JSONL with one {{"id", "reply"}} a line')
     problems: list[str] = []
     damaged = "is not a JSON object; the file is truncated or damaged"
     replies: dict[tuple[str, int], Reply] = {}
-    for number, record in jsonl.objects(path, lambda n, _: problems.append(f"{path}:{n}: {damaged}")):
-        try:
-            reply = _reply(record, release)
-            if (reply.id, reply.repeat) in replies:
-                raise ValueError(_repeat(reply.id, reply.repeat))
-            replies[reply.id, reply.repeat] = reply
-        except ValueError as error:
-            problems.append(f"{path}:{number}: {error}")
+    try:
+        for number, record in jsonl.objects(path, lambda n, _: problems.append(f"{path}:{n}: {damaged}")):
+            try:
+                reply = _reply(record, release)
+                if (reply.id, reply.repeat) in replies:
+                    raise ValueError(_repeat(reply.id, reply.repeat))
+                replies[reply.id, reply.repeat] = reply
+            except ValueError as error:
+                problems.append(f"{path}:{number}: {error}")
+    except OSError as error:
+        raise RunError(
+            f'{path}: {str(error.strerror).lower()}; expected JSONL with one {{"id", "reply"}} a line'
+        ) from None
     if problems:
         raise run_error(problems)
     if not replies:

@@ -175,10 +175,10 @@ def _chosen(folder: Path, found: list[Path], chosen: Path) -> Path:
 
 
 def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], expected: int | None) -> Iterator[Reply]:
-    if not path.is_file():
+    if not path.exists():
         raise RunError(f"{path}: missing; run lm_eval with --log_samples")
     seen = 0
-    for number, sample in jsonl.objects(path, _damaged(path)):
+    for number, sample in _logged(path):
         doc = sample.get("doc")
         identity = doc.get("id") if isinstance(doc, dict) else None
         row = samples.get(identity) if isinstance(identity, str) else None
@@ -203,6 +203,13 @@ def _same(doc: Any, row: Sample) -> bool:
     except ValueError:
         return False
     return canonical(found) == canonical(row.model_dump(mode="json"))
+
+
+def _logged(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        yield from jsonl.objects(path, _damaged(path))
+    except OSError as error:
+        raise RunError(f"{path}: {str(error.strerror).lower()}; expected the samples that lm_eval logged") from None
 
 
 def _damaged(path: Path) -> jsonl.Bad:

@@ -67,9 +67,7 @@ def measured_on(path: Path, task: str, found: Recorded, release: Release) -> Tie
         RunError: it measures nothing that is known here, or ran on another release.
     """
     if found.measures not in KINDS:
-        raise RunError(
-            f"{path}: task {task} measures '{found.measures}'; expected one of {', '.join(KINDS)}"
-        )
+        raise RunError(f"{path}: task {task} measures '{found.measures}'; expected one of {', '.join(KINDS)}")
     _same_release(path, task, found, release, "score_hash" if found.measures == BENCHMARK else "messages_hash")
     if found.tier is None:
         raise RunError(f"{path}: task {task} records no tier; expected a run of this project's task")

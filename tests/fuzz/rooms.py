@@ -19,7 +19,7 @@ from fuzz.mutations import Change, apply
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 120  # after which a command is hung, on a machine with other work
-CPU = 20.0  # seconds of its own that no command needs for files this small
+CPU = 20.0  # seconds of a processor that no command needs for files this small
 MEGABYTES = 1500  # over what it begins with
 DISK, FAULT = 3, 70
 SECRET = "only the neighbour's"
@@ -107,6 +107,7 @@ class Worker:
             "stdout": str(home / "stdout"),
             "stderr": str(home / "stderr"),
             "seconds": SECONDS,
+            "cpu": CPU,
             "environment": {name: str(home / place) for name, place in own.items()},
         }
         assert self.process.stdin
@@ -169,7 +170,7 @@ def judged(target: Target, command: str, ended: Ended, before: Tree, after: Tree
     changed = sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k))
     own = [f"room/{name}" for name in target.outputs]
     outside = [name for name in changed if not any(f"{name}/".startswith(f"{o}/") for o in own)]
-    problems = {
+    problems: dict[str, object] = {
         "hang": ended.hung and _stack(ended.stderr),
         "killed": ended.code < 0 and f"signal {-ended.code}",
         "traceback": "Traceback (most recent" in ended.stderr and f"{last} {_raised(ended.stderr)}",
@@ -177,7 +178,6 @@ def judged(target: Target, command: str, ended: Ended, before: Tree, after: Tree
         "code": ended.code not in codes(command) and f"{ended.code}: {last}",
         "outside": outside and f"{ended.code}: {', '.join(outside[:3])}",
         "not intact": not outside and ended.code not in target.writes and changed and f"{ended.code}: {changed[:3]}",
-        "slow": ended.cpu > CPU and "seconds of its own",
         "memory": ended.megabytes > MEGABYTES and "megabytes",
         "silent": ended.code and not (ended.stderr + ended.stdout).strip() and f"{ended.code}",
         "terminal": (found := UNSAFE.search(ended.stderr + ended.stdout)) and repr(found[0]),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
+import io
 import json
 import os
 import re
@@ -43,7 +45,7 @@ MAPPING = """\
 name: kitchen
 date: 2026-11-01
 sources:
-  - {name: forum, path: forum.jsonl, licence: cc-by-4.0, language: en, country: AU, fields: {text: body, id: n, keep: [topic]}}
+  - {name: forum, path: forum.jsonl, licence: cc-by-4.0, language: en, fields: {text: body, id: n, keep: [topic]}}
   - {name: chat, path: chat.csv, licence: mit, fields: {turns: turns}}
 limits: {languages: [en], min_letters: 3}
 samples: {validation: 1, test: 2, seed: 3, by: [source]}
@@ -223,6 +225,16 @@ def _of_board(ground: Path) -> tuple[Target, ...]:
             ("submissions",),
         ),
         Target(
+            *(
+                "packing",
+                "fuzz",
+                partial(_about, ground / "scored"),
+                ("a/results_*", "a/samples_*", "a/scores/*/*.json*"),
+            ),
+            (("submit", "a", "--about", "about.yaml", "--date", "2026-11-22", "--run", "run"),),
+            ("submissions",),
+        ),
+        Target(
             *("submissions", "verifier", submitted, (f"{FIRST}/*",)),
             (("verify", FIRST), ("export", FIRST, "--format", "csv", "--demo", "--out", "results")),
             *(("results",), EITHER, _signed),
@@ -248,7 +260,8 @@ def lay(ground: Path) -> None:
         (made,) = (run / "scores").iterdir()
         made.rename(made.with_name("offline"))
     place = ground / "submitted" / FIRST
-    shutil.copytree(runs.judged_offline(ground / "packed", release), place)
+    with contextlib.redirect_stdout(io.StringIO()):  # the summary of a run
+        shutil.copytree(runs.judged_offline(ground / "packed", release), place)
     digest = hashlib.sha256((place / "SHA256SUMS").read_bytes()).hexdigest()
     entry = {"run": "1.0.0/acme__north-2/RUN", "sha256": digest, "date": "2026-11-22", "by": "Ana"}
     (ground / "submitted" / "rejudged.yaml").write_text(yaml.safe_dump([entry]))

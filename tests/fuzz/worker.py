@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 import traceback
+from pathlib import Path
 from typing import Any, NoReturn
 
 MEMORY = 6 * 2**30  # bytes of address space: what takes all is a defect, and must not take the machine with it
@@ -69,10 +70,14 @@ def serve() -> None:
 
 def _warm(main: Any, command: dict[str, Any]) -> dict[str, Any]:
     there = os.getcwd()
-    with open(command["stdout"], "w") as out, open(command["stderr"], "w") as error:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
-            os.chdir(command["cwd"])
-            code = main(command["arguments"])
+    with (
+        open(command["stdout"], "w", encoding="utf-8") as out,
+        open(command["stderr"], "w", encoding="utf-8") as error,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(error),
+    ):
+        os.chdir(command["cwd"])
+        code = main(command["arguments"])
     os.chdir(there)
     return {"code": code, "hung": False, "cpu": 0, "megabytes": 0}
 
@@ -87,10 +92,12 @@ def _run(main: Any, command: dict[str, Any]) -> dict[str, Any]:
         done, status, used = os.wait4(child, os.WNOHANG)
         if done:
             break
-        if not hung and time.monotonic() - started > command["seconds"]:
-            hung = True
-            os.killpg(child, signal.SIGKILL)
         time.sleep(0.003)
+        if not hung and (time.monotonic() - started > command["seconds"] or _used(child) > command["cpu"]):
+            hung = True
+            os.kill(child, signal.SIGUSR1)  # it says where it stands
+            time.sleep(0.5)
+            os.killpg(child, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # whom it left behind
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -100,6 +107,12 @@ def _run(main: Any, command: dict[str, Any]) -> dict[str, Any]:
         "cpu": used.ru_utime + used.ru_stime,
         "megabytes": max(0, used.ru_maxrss - own) // 1024,
     }
+
+
+def _used(child: int) -> float:
+    """Seconds of a processor that a child has used."""
+    fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _child(main: Any, command: dict[str, Any]) -> NoReturn:
@@ -114,7 +127,7 @@ def _child(main: Any, command: dict[str, Any]) -> NoReturn:
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE, FILE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     faulthandler.enable()
-    faulthandler.dump_traceback_later(command["seconds"] * 0.9)
+    faulthandler.register(signal.SIGUSR1)
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
