@@ -40,7 +40,7 @@ class Tally:
     def turn(self, number: int, home: Path, kept: Path, until: float) -> None:
         """One turn's examples, drawn by the turn's number."""
 
-        @seed(number)
+        @seed(f"{self.target.name} {number}")
         @settings(max_examples=TURN, **UNBOUND)  # type: ignore[arg-type]
         @given(changes(), st.integers(0, 999))
         def examples(made: list[Change], choice: int) -> None:

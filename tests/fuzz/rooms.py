@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self
 from fuzz.mutations import Change, apply
 
 ROOT = Path(__file__).resolve().parents[2]
-SECONDS = 120  # after which a command is hung, on a machine with other work
+SECONDS = 20  # without any work after which a command is hung, on a machine with other work
 CPU = 20.0  # seconds of a processor that no command needs for files this small
 MEGABYTES = 1500  # over what it begins with
 DISK, FAULT = 3, 70

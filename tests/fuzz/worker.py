@@ -83,17 +83,18 @@ def _warm(main: Any, command: dict[str, Any]) -> dict[str, Any]:
 
 
 def _run(main: Any, command: dict[str, Any]) -> dict[str, Any]:
-    started = time.monotonic()
     child = os.fork()
     if not child:
         _child(main, command)
-    hung = False
+    busy, before, hung = time.monotonic(), 0.0, False
     while True:
         done, status, used = os.wait4(child, os.WNOHANG)
         if done:
             break
         time.sleep(0.003)
-        if not hung and (time.monotonic() - started > command["seconds"] or _used(child) > command["cpu"]):
+        if (now := _used(child)) != before:
+            busy, before = time.monotonic(), now
+        if not hung and (time.monotonic() - busy > command["seconds"] or now > command["cpu"]):
             hung = True
             os.kill(child, signal.SIGUSR1)  # it says where it stands
             time.sleep(0.5)
