@@ -28,7 +28,7 @@ from judge.llm.questions import JudgeRequest
 from replies.errors import RunError
 
 ASKS = 3  # one question and two re-asks; then the verdict is unscored
-EXPECTED = "lines of JSON with custom_id, response and error"
+EXPECTED = "a JSON object with custom_id, response and error in each line"
 LIVE = "replies.jsonl"  # what our engine appends to; other engines' files stand beside it
 Answer = Parsed | Literal["judge_refused", "error"]
 CODE = re.compile(r"[\w.\-]{1,60}")

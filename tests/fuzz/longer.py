@@ -31,9 +31,8 @@ UNBOUND = {"deadline": None, "database": None, "suppress_health_check": list(Hea
 class Tally:
     """What came of a target so far."""
 
-    def __init__(self, target: rooms.Target, template: Path) -> None:
-        self.target, self.template = target, template
-        self.worker = rooms.Worker(*target.needs)
+    def __init__(self, target: rooms.Target, template: Path, worker: rooms.Worker) -> None:
+        self.target, self.template, self.worker = target, template, worker
         self.examples, self.seconds = 0, 0.0
         self.found: dict[tuple[str, str], tuple[rooms.Defect, int, Path]] = {}
 
@@ -67,34 +66,33 @@ class Tally:
 
 
 def fuzz(names: list[str], minutes: float, kept: Path, start: int) -> int:
-    """Turns of these targets (all: none named) until the time is up; how many defects there were."""
+    """Turns of these targets until the time is up; how many defects there were."""
     ground = Path(tempfile.mkdtemp(prefix="helmbench-fuzz-"))
     try:
-        print("laying the ground: a dataset, runs, a log, a submission, a corpus", flush=True)
-        targets.lay(ground / "ground")
-        tallies = []
-        for target in targets.targets(ground / "ground").values():
-            if not names or target.name in names:
-                rooms.furnish(target, ground / target.name)
-                tallies.append(Tally(target, ground / target.name))
-        before = rooms.tree(ground / "ground")
-        until = time.monotonic() + 60 * minutes
-        number = start
-        for tally in tallies:
-            rooms.warm(tally.target, tally.template, ground / "home", tally.worker)
-        while time.monotonic() < until:
+        print(f"laying the ground for {', '.join(names)}", flush=True)
+        targets.lay(ground / "ground", names)
+        with rooms.Worker() as worker:
+            found = targets.targets(ground / "ground")
+            tallies = [Tally(found[name], ground / name, worker) for name in names]
             for tally in tallies:
-                tally.turn(number, ground / "home", kept, until)
-            number += 1
-            done, defects = sum(t.examples for t in tallies), sum(len(t.found) for t in tallies)
-            left = max(0.0, until - time.monotonic()) / 60
-            print(f"{done} examples, {defects} defects, {left:.0f} minutes left", flush=True)
-        for tally in tallies:
-            tally.worker.close()
-        assert rooms.tree(ground / "ground") == before, "a command changed what stands outside its room"
+                rooms.furnish(tally.target, tally.template)
+                rooms.warm(tally.target, tally.template, ground / "home", worker)
+            before = rooms.tree(ground / "ground")
+            _turns(tallies, time.monotonic() + 60 * minutes, start, ground / "home", kept)
+            assert rooms.tree(ground / "ground") == before, "a command changed what stands outside its room"
     finally:
         shutil.rmtree(ground, ignore_errors=True)
     return _told(tallies)
+
+
+def _turns(tallies: list[Tally], until: float, number: int, home: Path, kept: Path) -> None:
+    while time.monotonic() < until:
+        for tally in tallies:
+            tally.turn(number, home, kept, until)
+        number += 1
+        done, defects = sum(t.examples for t in tallies), sum(len(t.found) for t in tallies)
+        left = max(0.0, until - time.monotonic()) / 60
+        print(f"{done} examples, {defects} defects, {left:.0f} minutes left", flush=True)
 
 
 def _told(tallies: list[Tally]) -> int:
@@ -124,7 +122,7 @@ def again(folder: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=30.0, help="how long (default: 30)")
-    parser.add_argument("--only", action="append", default=[], metavar="TARGET", help="this target only; repeatable")
+    parser.add_argument("--only", action="append", choices=targets.NAMES, help="this target only; repeatable")
     parser.add_argument("--kept", type=Path, default=Path("defects"), help="where defects are kept (default: defects)")
     parser.add_argument("--seed", type=int, default=0, help="which examples; equal seeds give equal ones (default: 0)")
     parser.add_argument("--again", type=Path, metavar="FOLDER", help="run a kept defect once more, and nothing else")
@@ -132,7 +130,7 @@ def main() -> int:
     if asked.again:
         again(asked.again)
         return 0
-    return 1 if fuzz(asked.only, asked.minutes, asked.kept, asked.seed) else 0
+    return 1 if fuzz(asked.only or [*targets.NAMES], asked.minutes, asked.kept, asked.seed) else 0
 
 
 if __name__ == "__main__":

@@ -42,7 +42,6 @@ class Target(NamedTuple):
     outputs: tuple[str, ...] = ()
     writes: frozenset[int] = frozenset({0})
     settle: Callable[[Path], None] = lambda room: None
-    needs: tuple[str, ...] = ()
 
 
 class Ended(NamedTuple):
@@ -68,8 +67,7 @@ class Defect(NamedTuple):
 class Worker:
     """A process that runs commands, started at the first."""
 
-    def __init__(self, *needs: str) -> None:
-        self.needs = needs
+    def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
@@ -93,7 +91,7 @@ class Worker:
             path = os.pathsep.join([str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")])
             alone = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "fuzz.worker", *self.needs],
+                [sys.executable, "-m", "fuzz.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -78,6 +78,10 @@ FIRST = "submissions/1.0.0/acme__north-2/RUN"
 LEAST = ("P1-B1-S1", "P2-B1-S1", "P4-B2-S1")  # tags, a conversation, arms with ratings
 END = frozenset({0, 5})  # the exit codes of `score` after which it has written
 EITHER = frozenset({0, 1})
+NAMES = (
+    *("runs", "inspect", "collected", "batch", "stored", "packing", "prompts", "content", "review", "labels", "sheets"),
+    *("choose", "corpora", "labelled", "validate", "about", "submissions", "board"),
+)
 
 
 def targets(ground: Path) -> dict[str, Target]:
@@ -99,7 +103,6 @@ def _of_runs(ground: Path, release: Release) -> tuple[Target, ...]:
             *("inspect", "fuzz", partial(_copied, ground / "log"), ("*.eval",)),
             (("score", "log.eval", "--replace", "-q"),),
             *(("log.scored",), END),
-            needs=("inspect_ai.log", "inspect_ai.log._recorders.eval"),
         ),
         Target(
             *("collected", "fuzz", partial(_collected, release), ("mine.jsonl",)),
@@ -247,27 +250,44 @@ def _of_board(ground: Path) -> tuple[Target, ...]:
     )
 
 
-def lay(ground: Path) -> None:
-    """Builds once what the targets share: a dataset, a log of Inspect, scored runs, a submission, a labelled corpus.
-    Sets HELMBENCH_DATASET.
-    """
+def lay(ground: Path, names: Collection[str] = NAMES) -> None:
+    """Builds once what these targets share. Sets HELMBENCH_DATASET."""
     release = runs.build(contents.small(ground / "content"), ground / "dataset")
     os.environ["HELMBENCH_DATASET"] = str(release.path)
-    contents.small(ground / "least" / "content", LEAST)
+    parts: tuple[tuple[Callable[[Release, Path], None], str, set[str]], ...] = (
+        (_least, "least", {"content", "review"}),
+        (_scored, "scored", {"stored", "prompts", "about", "packing"}),
+        (_submitted, "submitted", {"submissions", "board"}),
+        (_labelled_corpus, "corpus", {"labelled"}),
+        (_log_of_inspect, "log", {"inspect"}),
+    )
+    for build, name, whose in parts:
+        if whose & {*names}:
+            build(release, ground / name)
+
+
+def _least(release: Release, place: Path) -> None:
+    contents.small(place / "content", LEAST)
+
+
+def _scored(release: Release, place: Path) -> None:
+    """Two runs with the scores of the offline judge."""
     for name in ("a", "b"):
-        run = runs.log(ground / "scored" / name, release, messages=True)
+        run = runs.log(place / name, release, messages=True)
         _helmbench("score", run)
         (made,) = (run / "scores").iterdir()
         made.rename(made.with_name("offline"))
-    place = ground / "submitted" / FIRST
+
+
+def _submitted(release: Release, place: Path) -> None:
+    """A submission, a list that names it, and a board of it."""
     with contextlib.redirect_stdout(io.StringIO()):  # the summary of a run
-        shutil.copytree(runs.judged_offline(ground / "packed", release), place)
-    digest = hashlib.sha256((place / "SHA256SUMS").read_bytes()).hexdigest()
+        shutil.copytree(runs.judged_offline(place / "made", release), place / FIRST)
+    shutil.rmtree(place / "made")
+    digest = hashlib.sha256((place / FIRST / "SHA256SUMS").read_bytes()).hexdigest()
     entry = {"run": "1.0.0/acme__north-2/RUN", "sha256": digest, "date": "2026-11-22", "by": "Ana"}
-    (ground / "submitted" / "rejudged.yaml").write_text(yaml.safe_dump([entry]))
-    _helmbench("board", ground / "submitted" / "submissions", "--out", ground / "submitted" / "board")
-    _labelled_corpus(ground / "corpus")
-    _log_of_inspect(release, ground / "log")
+    (place / "rejudged.yaml").write_text(yaml.safe_dump([entry]))
+    _helmbench("board", place / "submissions", "--out", place / "board")
 
 
 def _helmbench(*arguments: object) -> None:
@@ -411,7 +431,7 @@ def _corpus(room: Path) -> None:
     _helmbench("corpus", room / "mapping.yaml", "--out", room / "out", "--jobs", "1")
 
 
-def _labelled_corpus(room: Path) -> None:
+def _labelled_corpus(release: Release, room: Path) -> None:
     """A corpus, a judge's categories of its messages, labels, and replies to them."""
     room.mkdir(parents=True)
     _corpus(room)

@@ -49,6 +49,7 @@ NEEDED = (
         "datasets",
         "py3langid.langid",
         "phonenumbers",
+        "inspect_ai.log",
     ),
 )
 
@@ -57,7 +58,7 @@ def serve() -> None:
     """Reads commands until there are no more."""
     from helmbench_cli.app import main
 
-    for name in (*NEEDED, *sys.argv[1:]):
+    for name in NEEDED:
         with contextlib.suppress(ModuleNotFoundError):
             importlib.import_module(name)
     for line in sys.stdin:
