@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -166,8 +167,8 @@ def _newest(folder: Path, found: list[Path]) -> Path:
 
 
 def _chosen(folder: Path, found: list[Path], chosen: Path) -> Path:
-    places = {place.resolve() for place in (chosen, folder / chosen)}
-    named = [p for p in found if p.name == str(chosen) or p.resolve() in places]
+    places = {os.path.realpath(place) for place in (chosen, folder / chosen)}  # Path.resolve fails on a ring of links
+    named = [p for p in found if p.name == str(chosen) or os.path.realpath(p) in places]
     if len(named) != 1:
         known = ", ".join(str(p.relative_to(folder)) for p in found)
         raise RunError(f"--results {chosen}: is no results file below {folder}; expected one of {known}")
