@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from helmbench_cli.common import BOARD, Dataset, Json, JsonFile, Quiet, figures, note, say
+from dataset_builder.formats.refused import printable
+from helmbench_cli.common import BOARD, Dataset, Json, JsonFile, Quiet, figures, say
 from helmbench_cli.root import BAD_INPUT, OK, SHUT, app, exits
 from leaderboard.exports.formats import Format
 from leaderboard.submit.fields import FIELDS
@@ -27,7 +28,7 @@ def _ends_with(code: int, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
-        note(str(error))
+        sys.stderr.write(f"{printable(str(error))}\n")
         raise typer.Exit(code) from None
 
 
@@ -108,7 +109,7 @@ def submit(
         about, given, date or datetime.now(UTC).date().isoformat(), commit or commit_of(REPOSITORY)
     )
     if known is None:
-        note("\n".join(problems))
+        sys.stderr.write("\n".join(map(printable, problems)) + "\n")
         return SHUT
     with _ends_with(SHUT, RunError, ReleaseError, OSError, ValueError):
         made = make(run_dir, open_release(dataset), known, out, run, calibration or [])
