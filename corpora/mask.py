@@ -148,11 +148,13 @@ def _phones(text: str, country: str | None, found: Counter[str]) -> str:
             for m in PhoneNumberMatcher(text, region, leniency=Leniency.VALID)
         ]
         spans += [(start, end) for start, end in candidates if _SAYS_PHONE.search(text[max(0, start - 40) : start])]
-    for start, end in reversed(_merged(spans)):
+    pieces, at = list[str](), 0
+    for start, end in _merged(spans):
         if not _helpline(text[start:end]):
-            text = f"{text[:start]}[phone]{text[end:]}"
+            pieces += [text[at:start], "[phone]"]
+            at = end
             found["phone"] += 1
-    return text
+    return "".join([*pieces, text[at:]])
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import hashlib
 import json
 import re
-import sys
-import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
+from reprlib import Repr
 from typing import Any, NamedTuple, NoReturn
 
+from corpora.licences import normal
 from corpora.schema import CorpusError, Document, Fields, Role, Source, Turn
 from dataset_builder import jsonl
+from dataset_builder.formats import csv_stream, json_file
+from dataset_builder.formats.plain_file import open_plain
+from dataset_builder.formats.refused import FormatError, shown
+from dataset_builder.formats.text_lines import LONGEST, text_lines
 from dataset_builder.reading.markdown import closest
 
+EXPECTED = "messages, as .jsonl or .csv (also .gz)"
+NAMES = 100  # of a row's fields that an error lists
+LICENCE = 200  # characters of a licence's name
+LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_]\w{1,40})?")
+SHORT = Repr()
+SHORT.maxstring = SHORT.maxother = 60
 Row = tuple[int, dict[str, Any]]
 
 
 class _RowError(Exception):
-    """What is wrong with one row; the reader adds its place."""
+    """What is wrong with one row. `line`: 0 where the reader adds it."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 class Opened(NamedTuple):
@@ -51,15 +63,18 @@ def open_source(source: Source, folder: Path) -> Opened:
     kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1].lower()
     if kind not in ("jsonl", "csv"):
         raise CorpusError(
-            f"{path}:1: source '{source.name}' is no .jsonl or .csv (also .gz); convert it, or name a "
+            f"{shown(path)}:1: source '{source.name}' is no .jsonl or .csv (also .gz); convert it, or name a "
             "dataset with `hub`"
         )
     try:
-        with path.open("rb") as handle:
+        with open_plain(path, EXPECTED) as handle:
             sha256 = hashlib.file_digest(handle, "sha256").hexdigest()
+    except FormatError as error:
+        raise CorpusError(f"{shown(path)}:1: source '{source.name}' {error.message}") from None
     except OSError as error:
-        raise CorpusError(f"{path}:1: source '{source.name}' can't be read ({error.strerror})") from None
-    return Opened(source, str(source.path), sha256, None, _jsonl(path) if kind == "jsonl" else _csv(path))
+        raise CorpusError(f"{shown(path)}:1: source '{source.name}' can't be read ({error.strerror})") from None
+    rows = _jsonl(path) if kind == "jsonl" else _csv(path, _named(source.fields))
+    return Opened(source, str(source.path), sha256, None, rows)
 
 
 def documents(opened: Opened, folder: Path) -> Iterator[Document]:
@@ -68,58 +83,90 @@ def documents(opened: Opened, folder: Path) -> Iterator[Document]:
     Raises:
         CorpusError: at the first row that can't be read.
     """
-    source, place = opened.source, opened.place if opened.source.hub else str(folder / opened.place)
-    seen: dict[str, int] = {}
-    previous: tuple[str | None, Document | None] = (None, None)
+    place, grouped = opened.place if opened.source.hub else shown(folder / opened.place), opened.source.fields.conversation
+    rows = _documents(opened)
+    try:
+        yield from _conversations(rows, grouped) if grouped else (document for document, _ in rows)
+    except _RowError as error:
+        raise CorpusError(f"{place}:{error.line}: {error}") from None
+    except FormatError as error:
+        raise CorpusError(str(error)) from None
+
+
+def _documents(opened: Opened) -> Iterator[tuple[Document, dict[str, Any]]]:
+    """Every row as a document, and as it was read."""
     for n, (line, row) in enumerate(opened.rows):
         try:
             if n == 0:
-                _has_fields(source.fields, row)
-            document = _document(source, line, row)
-            if not source.fields.conversation:
-                yield document
-                continue
-            key = _text(row.get(source.fields.conversation), source.fields.conversation)
-            if not key:
-                raise _RowError(f"field '{source.fields.conversation}' is empty; expected the conversation's id")
-            if key == previous[0] and previous[1]:
-                previous = (key, previous[1]._replace(turns=previous[1].turns + document.turns))
-                continue
+                _has_fields(opened.source.fields, row)
+            yield _document(opened.source, line, row), row
+        except _RowError as error:
+            error.line = error.line or line
+            raise
+
+
+def _conversations(rows: Iterator[tuple[Document, dict[str, Any]]], field: str) -> Iterator[Document]:
+    """Rows that follow each other with the same value of `field`, as one document where the first of them stands."""
+    seen: dict[str, int] = {}
+    first: Document | None = None
+    current, turns, size = "", list[Turn](), 0
+    for document, row in rows:
+        key = _conversation(row, field, document.line)
+        if not first or key != current:
+            if first:
+                yield first._replace(turns=tuple(turns))
             if key in seen:
                 raise _RowError(
-                    f"conversation '{key}' began on line {seen[key]} and another came between; expected its "
-                    "rows to follow each other"
+                    f"conversation '{_short(key)}' began on line {seen[key]} and another came between; expected its "
+                    "rows to follow each other",
+                    document.line,
                 )
-        except _RowError as error:
-            raise CorpusError(f"{place}:{line}: {error}") from None
-        if previous[1]:
-            yield previous[1]
-        seen[key], previous = line, (key, document)
-    if previous[1]:
-        yield previous[1]
+            seen[key] = document.line
+            first, current, turns, size = document, key, [], 0
+        turns += document.turns
+        size += sum(len(turn.text) for turn in document.turns)
+        if size > LONGEST:
+            raise _RowError(f"its conversation is longer than {LONGEST:,} characters; expected less", document.line)
+    if first:
+        yield first._replace(turns=tuple(turns))
+
+
+def _conversation(row: dict[str, Any], field: str, line: int) -> str:
+    value = row.get(field)
+    key = _text(value, field) if not isinstance(value, list | dict) else None
+    if not key:
+        raise _RowError(f"field '{field}' is {'empty' if value in (None, '') else _short(value)}; expected the conversation's id", line)
+    return key
+
+
+def _named(fields: Fields) -> set[str]:
+    """Every field that a row must have."""
+    flat = {fields.text, fields.conversation, fields.id, fields.language, fields.licence, fields.turns, *fields.keep}
+    return {name for name in (*flat, fields.role if fields.conversation else None) if name}
 
 
 def _has_fields(fields: Fields, row: dict[str, Any]) -> None:
     """A misspelt field would otherwise drop every row as empty."""
-    flat = {fields.text, fields.conversation, fields.id, fields.language, fields.licence, fields.turns, *fields.keep}
-    if fields.conversation:
-        flat.add(fields.role)
-    for name in sorted(name for name in flat if name and name not in row):
-        raise _RowError(f"the first row has no field '{name}', which the mapping file names; {closest(name, row)}")
+    for name in sorted(_named(fields) - {*row}):
+        known = closest(name, [_short(key) for key in sorted(row)[:NAMES]])
+        raise _RowError(f"the first row has no field '{shown(name)}', which the mapping file names; {known}")
 
 
 def _document(source: Source, line: int, row: dict[str, Any]) -> Document:
     fields = source.fields
     language = _text(row.get(fields.language), fields.language) if fields.language else source.language
-    if language and not re.fullmatch(r"[A-Za-z]{2,3}([-_]\w+)?", language):
-        raise _RowError(f"language is '{language}'; expected a code such as en")
+    if language and not LANGUAGE.fullmatch(language):
+        raise _RowError(f"language is '{_short(language)}'; expected a code such as en")
+    licence = _text(row.get(fields.licence), fields.licence) if fields.licence else None
+    if licence and (len(licence) > LICENCE or not normal(licence).isprintable()):
+        raise _RowError(f"licence is '{_short(licence)}'; expected its name, such as cc-by-4.0")
     return Document(
         source=source.name,
         line=line,
         turns=_turns(source, row),
         source_id=_text(row.get(fields.id), fields.id) if fields.id else None,
         language=language,
-        licence=_text(row.get(fields.licence), fields.licence) or source.licence if fields.licence else source.licence,
+        licence=licence or source.licence,
         kept=tuple((k, _text(row.get(k), k)) for k in fields.keep),
     )
 
@@ -132,13 +179,7 @@ def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:
         return (Turn(role, text),) if text else ()
     value = row.get(str(fields.turns))
     if isinstance(value, str) and value.strip():  # in a CSV a list can only be JSON
-        try:
-            value = json.loads(value)
-        except ValueError:
-            raise _RowError(
-                f"field '{fields.turns}' is text and no JSON; expected a list of {{{fields.role}, "
-                f"{fields.content}}} or of texts"
-            ) from None
+        value = _list(value, fields)
     turns: list[Turn] = []
     for n, turn in enumerate(value or []) if isinstance(value, list) or not value else [(0, value)]:
         if isinstance(turn, dict) and fields.content in turn:
@@ -147,20 +188,31 @@ def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:
             role, text = "user" if n % 2 == 0 else "assistant", _text(turn, fields.turns)
         else:
             raise _RowError(
-                f"turn {n + 1} of '{fields.turns}' is {str(turn)[:60]!r}; expected {{{fields.role}, "
-                f"{fields.content}}} or a text"
+                f"turn {n + 1} of '{fields.turns}' is '{_short(turn)}'; expected {{{fields.role}, {fields.content}}} or a text"
             )
         if text:
             turns.append(Turn(role, text))
     return tuple(turns)
 
 
+def _list(cell: str, fields: Fields) -> Any:
+    """What a cell says in JSON."""
+    expected = f"expected a list of {{{fields.role}, {fields.content}}} or of texts"
+    try:
+        return json_file.lenient(cell)
+    except json.JSONDecodeError:
+        raise _RowError(f"field '{fields.turns}' is text and no JSON; {expected}") from None
+    except ValueError as error:  # over a limit
+        raise _RowError(f"field '{fields.turns}' {error}; {expected}") from None
+
+
 def _role(source: Source, value: object) -> Role:
+    said = value.strip().lower() if isinstance(value, str) else _short(value).lower()
     for role, names in source.roles.items():
-        if str(value).strip().lower() in (n.lower() for n in names):
+        if said in (n.lower() for n in names):
             return role
     raise _RowError(
-        f"role is '{value}'; expected one of {sorted(n for names in source.roles.values() for n in names)}: "
+        f"role is '{_short(value)}'; expected one of {sorted(n for names in source.roles.values() for n in names)}: "
         "name it under `roles`"
     )
 
@@ -171,45 +223,28 @@ def _text(value: object, name: str | None) -> str | None:
         return (value or "").encode("utf-8", "ignore").decode() or None
     if isinstance(value, (bool, int, float)):
         return str(value)
-    raise _RowError(f"field '{name}' is {str(value)[:60]!r}; expected text")
+    raise _RowError(f"field '{name}' is '{_short(value)}'; expected text")
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Text lines with their numbers; a file that ends in the middle or is no UTF-8 is an error at its line."""
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as handle:
-            for number, raw in enumerate(handle, start=1):
-                yield number, raw.decode("utf-8-sig" if number == 1 else "utf-8")
-    except UnicodeDecodeError as error:
-        raise CorpusError(
-            f"{path}:{number}: is not UTF-8 ({error.reason} at byte {error.start} of the line); save the file as UTF-8"
-        ) from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise CorpusError(f"{path}:{number + 1}: can't be read on: {error}") from None
+def _short(value: object) -> str:
+    """A foreign value as an error may show it: a row may nest and hold whatever it likes."""
+    return shown(value if isinstance(value, str) else SHORT.repr(value))[:60]
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
     def bad(line: int, why: ValueError) -> NoReturn:
         expected = " with the fields that the mapping file names" if str(why).endswith("an object") else ""
-        raise CorpusError(f"{path}:{line}: {why}{expected}")
+        raise CorpusError(f"{shown(path)}:{line}: {why}{expected}")
 
-    return jsonl.objects_in((text for _, text in _lines(path)), path, bad)
+    return jsonl.objects_in((text for _, text in text_lines(path, EXPECTED)), path, bad)
 
 
-def _csv(path: Path) -> Iterator[Row]:
-    # A cell may hold a whole conversation; the module's own limit is 128 kB, and is the process's.
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    reader = csv.DictReader((text for _, text in _lines(path)), strict=True)
-    line = 2
-    while True:
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            raise CorpusError(f"{path}:{reader.reader.line_num}: is not CSV: {error}") from None
-        if row is None:
-            return
-        if None in row or None in row.values():
-            raise CorpusError(f"{path}:{line}: has more or fewer cells than the {len(reader.fieldnames or [])} columns")
-        yield line, row
-        line = reader.line_num + 1
+def _csv(path: Path, named: Collection[str]) -> Iterator[Row]:
+    rows = csv_stream.rows(path, EXPECTED)
+    _, header = next(rows, (1, list[str]()))
+    if said := csv_stream.twice(header, named):
+        raise FormatError(path, 1, said)
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise FormatError(path, line, f"has more or fewer cells than the {len(header)} columns")
+        yield line, dict(zip(header, cells, strict=True))

@@ -7,4 +7,7 @@ plain_file.py  a regular file's bytes and text, up to a size: no device, pipe or
 yaml_file.py   YAML, typed or as texts, with the line of every key; no anchors, tags or merges
 json_file.py   JSON: a whole file strictly; a line, of which there are many, within limits
 csv_file.py    CSV as spreadsheets save it
+text_lines.py  text lines of a file of any length, plain or gzipped
+csv_stream.py  CSV of any length, a row at a time
+parquet_file.py  a parquet file's rows, as far as its texts may expand
 """

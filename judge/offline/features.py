@@ -14,7 +14,7 @@ import re2
 WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d{3,}")
 # A full stop inside a number or an address ends no sentence.
 SENTENCE = re.compile(r"(?:[^.!?\n]|\.(?=\w))+[.!?]*")
-ITEM = re.compile(r"(?m)^\s*(?:[-*•]|\d+[.)])\s")
+ITEM = re.compile(r"(?m)^[^\S\n]*(?:[-*•]|\d+[.)])\s")
 SUGGESTS = re2.compile(
     r"(?i)\b(?:could|can|would|will|might) (?:you|she|he|they|somebody|someone) (?:please |also |perhaps |maybe )?"
     r"(?:call|ring|phone|text|go|wake|put|give|leave|move|hand|sit|come|stay|keep|take|step)\b"

@@ -18,7 +18,7 @@ from judge.schema import LabelledRows
 REPOSITORY = "izi-ano/CounselBench-Eval"
 COLUMNS = ("questionID", "questionTitle", "questionText", "responder", "response", "overall_score")
 PROTOCOL = "no_crisis"
-BREAK = re.compile(r"<\s*br\s*/?\s*>", re.IGNORECASE)
+BREAK = re.compile(r"<\s*+br\s*+(?:/\s*+)?>", re.IGNORECASE)
 NOTE = "every answer is rated by the protocol of messages that are no crisis: the set names no category"
 Line = tuple[int, dict[str, str]]
 
