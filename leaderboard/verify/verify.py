@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from dataset_builder import jsonl
 from dataset_builder.release import Release
@@ -44,8 +45,14 @@ from replies.run import Run
 from replies.schema import Model, Reply
 from replies.script import live_turns
 
-SURPLUS = 1000  # lines above what a whole run has that are still read, to say what they are
 ANSWERS_EACH = 10  # lines that may answer one question: repeated deliveries, failures, unreadable answers
+
+
+class Most(NamedTuple):
+    """How many lines of a member are read, and bytes."""
+
+    lines: int
+    size: int
 
 
 @dataclass
@@ -112,10 +119,12 @@ def _replies(folder: Path, usable: set[str], submission: Submission, release: Re
     prompts = Prompts(found.problems)
     rows = [r for r in release.rows.values() if submission.dataset.tier in r.tiers]
     repeats = submission.generation.repeats
-    held = bounds.Held(repeats * sum(live_turns(row) for row in rows))
+    turns = repeats * sum(live_turns(row) for row in rows)
+    held = bounds.Held(turns)
     seen: Counter[tuple[str, int]] = Counter()
     kept: dict[tuple[str, int], Reply] = {}
-    for where, response in _read_lines(folder, RESPONSES, Response, repeats * len(rows) + SURPLUS, found):
+    most = Most(repeats * len(rows) + bounds.SURPLUS, bounds.UNPACKED + turns * bounds.TURN_EACH)
+    for where, response in _read_lines(folder, RESPONSES, Response, most, found):
         row = release.rows.get(response.id)
         misfit = coverage.fits(response, row, where)
         if misfit or row is None:
@@ -134,9 +143,10 @@ def _replies(folder: Path, usable: set[str], submission: Submission, release: Re
     found.flags += coverage.alike(found.replies, release)
 
 
-def _read_lines(folder: Path, member: str, model: type[M], most: int, found: _Findings) -> Iterator[tuple[str, M]]:
+def _read_lines(folder: Path, member: str, model: type[M], most: Most, found: _Findings) -> Iterator[tuple[str, M]]:
     """The lines of a member that can be read, each with its place; the others are problems."""
-    return _records(archive.lines(folder / ARCHIVE, member), f"{ARCHIVE}/{member}", model, most, found)
+    lines = archive.lines(folder / ARCHIVE, member, min(most.size, archive.MEMBER_BYTES))
+    return _records(lines, f"{ARCHIVE}/{member}", model, most.lines, found)
 
 
 def _records(
@@ -169,10 +179,12 @@ def _judgement(folder: Path, usable: set[str], submission: Submission, release: 
     found.problems += problems
     checks = _checks(submission, release)
     lines = files.lines(folder / VERDICTS) if VERDICTS in usable else ()
-    given = list(_records(lines, VERDICTS, Verdict, checks + SURPLUS, found))
+    given = _records(lines, VERDICTS, Verdict, checks + bounds.SURPLUS, found)
     beyond = bounds.too_much(submission.judge, checks, found.replies)
     found.problems += beyond
     if problems or beyond or not found.replies or "stacked_marks" in found.problems.kinds:
+        for _ in given:  # what can't be compared is still read, to say what is wrong with it
+            pass
         return
     with tempfile.TemporaryDirectory() as home:
         try:
@@ -239,14 +251,17 @@ def _answers(
             what = f"holds {', '.join(sorted(surplus))}, though no language model judged"
             found.problems.append(Problem("extra_member", ARCHIVE, what))
         return Stored(home), []
-    most = _checks(submission, release) * submission.judge.repeats * models * ANSWERS_EACH
+    questions = _checks(submission, release) * submission.judge.repeats * models
+    asked = bounds.Asked(questions)
+    most = Most(questions * ANSWERS_EACH + bounds.SURPLUS, bounds.UNPACKED + questions * bounds.ANSWER_EACH)
     with (home / batch.LIVE).open("w", encoding="utf-8") as file:
         for where, answer in _read_lines(folder, ANSWERS, Answer, most, found) if ANSWERS in held else ():
-            marks = bounds.stacked(answer.texts(), where)
-            found.problems += marks
-            if not marks:
+            beyond = asked.add(answer, where)
+            found.problems += beyond
+            if not beyond:
                 file.write(jsonl.line(answer))
-    read = _read_lines(folder, CALIBRATIONS, Calibration, JUDGES, found) if CALIBRATIONS in held else ()
+    most = Most(JUDGES, JUDGES * archive.LINE_BYTES)
+    read = _read_lines(folder, CALIBRATIONS, Calibration, most, found) if CALIBRATIONS in held else ()
     return Stored(home), [c for _, c in read]
 
 
