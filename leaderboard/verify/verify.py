@@ -17,7 +17,6 @@ from dataset_builder import jsonl
 from dataset_builder.release import Release
 from judge.calibration.types import Calibration
 from judge.llm import batch
-from judge.llm.asking import Stored
 from judge.references import references
 from judge.schema import Scorecard, Verdict
 from judge.score import Known, decide, score
@@ -141,6 +140,7 @@ def _replies(folder: Path, usable: set[str], submission: Submission, release: Re
     found.problems += coverage.check(seen, submission.dataset, repeats, release)
     found.replies = [kept[key] for key in sorted(kept)]
     found.flags += coverage.alike(found.replies, release)
+    found.flags += coverage.drawn_once(found.replies, release)
 
 
 def _read_lines(folder: Path, member: str, model: type[M], most: Most, found: _Findings) -> Iterator[tuple[str, M]]:
@@ -222,6 +222,9 @@ def _again(
         )
         verdicts, found.scorecard = scored.verdicts, scored.scorecard
     found.problems += declared.answered(submission.judge, answers)
+    problems, flags = answers.told()
+    found.problems += problems
+    found.flags += flags
     if agreement:
         found.problems += judged.counted(submission.judge, agreement)
         found.problems += declared.allowed(submission.judge, agreement[0])
@@ -242,7 +245,7 @@ def _answers(
     submission: Submission,
     release: Release,
     found: _Findings,
-) -> tuple[Stored, list[Calibration]]:
+) -> tuple[judged.Replayed, list[Calibration]]:
     """What language models answered, put where the judge looks for it, and what was measured of them."""
     held = archive.names(folder / ARCHIVE)
     models = sum(not j.offline for j in judges)
@@ -250,7 +253,7 @@ def _answers(
         if surplus := held & {ANSWERS, CALIBRATIONS}:
             what = f"holds {', '.join(sorted(surplus))}, though no language model judged"
             found.problems.append(Problem("extra_member", ARCHIVE, what))
-        return Stored(home), []
+        return judged.Replayed(home), []
     questions = _checks(submission, release) * submission.judge.repeats * models
     asked = bounds.Asked(questions)
     most = Most(questions * ANSWERS_EACH + bounds.SURPLUS, bounds.UNPACKED + questions * bounds.ANSWER_EACH)
@@ -262,7 +265,7 @@ def _answers(
                 file.write(jsonl.line(answer))
     most = Most(JUDGES, JUDGES * archive.LINE_BYTES)
     read = _read_lines(folder, CALIBRATIONS, Calibration, most, found) if CALIBRATIONS in held else ()
-    return Stored(home), [c for _, c in read]
+    return judged.Replayed(home), [c for _, c in read]
 
 
 def _checks(submission: Submission, release: Release) -> int:
