@@ -490,7 +490,7 @@ SIGNED: dict[str, Case] = {
     "hint behind the user message": (hint_behind_the_user_message, "extra_message", "expected"),
     "prompt hash": (prompt_hash_of_another, "prompt_hash", "prompt_sha256"),
     "live turn not as replied": (live_turn_not_as_replied, "live_turn", "earlier reply"),
-    "requests of two kinds": (requests_of_two_kinds, "mixed_requests", "two kinds"),
+    "requests of two kinds": (requests_of_two_kinds, "mixed_requests", "several kinds"),
     "hard samples unscored": (all_hard_samples_unscored, "unscored", "unscored; at most 2%"),
     "reply called an error": (reply_called_an_error, "odd_finish", "finish reason"),
     "key in the arguments": (in_argument("extra", "sk-" + "a1b2" * 6), "secret", "key"),

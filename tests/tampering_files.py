@@ -280,12 +280,12 @@ RAW: dict[str, Case] = {
     "archive damaged": (
         rewritten(ARCHIVE, lambda raw: raw[:5000] + bytes(99) + raw[5099:]),
         "broken_archive",
-        "unpacked",
+        "its directory claims",
     ),
     "bytes before the archive": (
         rewritten(ARCHIVE, lambda raw: b"#!/bin/sh\n" + raw),
         "odd_archive",
-        "before the first",
+        "doesn't say where the list stands",
     ),
     "member above": (with_member("../answers.jsonl"), "unsafe_member", "out of the archive"),
     "member above, the other way": (with_member("a\\..\\..\\b"), "unsafe_member", "out of the archive"),
@@ -308,17 +308,23 @@ RAW: dict[str, Case] = {
         "odd_compression",
         "method 14",
     ),
-    "header says less": (
+    "header says little": (
         patched({LOCAL: {22: struct.pack("<I", 99)}, CENTRAL: {24: struct.pack("<I", 99)}}),
-        "broken_archive",
-        "claims",
+        "odd_archive",
+        "packing makes no more",
+    ),
+    "header says less": (
+        patched({LOCAL: {22: struct.pack("<I", 50_000)}, CENTRAL: {24: struct.pack("<I", 50_000)}}),
+        "zip_bomb",
+        "claims 50,000",
     ),
     "header says more": (
         patched({LOCAL: {22: struct.pack("<I", 2**24)}, CENTRAL: {24: struct.pack("<I", 2**24)}}),
         "broken_archive",
         "claims 16,777,216",
     ),
-    "header says 3.9 GB": (patched({CENTRAL: {24: struct.pack("<I", 2**32 - 2**27)}}), "zip_bomb", "times its size"),
+    "header says 1.9 GB": (patched({CENTRAL: {24: struct.pack("<I", 2**31 - 2**27)}}), "zip_bomb", "times its size"),
+    "header says 3.9 GB": (patched({CENTRAL: {24: struct.pack("<I", 2**32 - 2**27)}}), "zip_bomb", "2,147,483,648"),
     "zip bomb": (archived(zip_bomb), "zip_bomb", "times its size"),
     "10 GB in one line": (archived(ten_gigabytes_in_one_line), "zip_bomb", "10,737,418,240"),
     "long line": (archived(long_line), "long_line", "longer than"),

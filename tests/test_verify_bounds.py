@@ -121,8 +121,9 @@ def test_marks_in_a_row_are_counted(text: str, stacked: bool) -> None:
 )
 def test_dates_that_templates_write(text: str, day: date) -> None:
     """The forms of published templates, read where they stand and evened out."""
-    assert dates.evened(f"Today: {text}\n") == (f"Today: {dates.MARK}\n", [day])
-    assert dates.read(f"Today: {text}\n", 7) == (day, 7 + len(text))
+    evened, (written,) = dates.evened(f"Today: {text}\n")
+    assert (evened, written.day) == (f"Today: {dates.MARK}\n", day)
+    assert dates.read(f"Today: {text}\n", 7) == (written, 7 + len(text))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def test_dates_that_follow_the_samples_a_little_are_flagged(small: Release) -> N
     def told(late: Callable[[int, Row], bool]) -> tuple[list[str], list[str]]:
         days = dates.Days()
         for n, row in enumerate(rows):
-            days.add([date(2026, 7, 26 + late(n, row))], row)
+            days.add([dates.Written(date(2026, 7, 26 + late(n, row)), "2026-07-26")], row)
         problems, flags = days.told()
         return [p.kind for p in problems], [f.kind for f in flags]
 
