@@ -201,7 +201,7 @@ def _same(doc: Any, row: Sample) -> bool:
     """Whether a logged record is the dataset's sample, but for the columns that it has no value in."""
     try:
         found = type(row).model_validate(prune(doc)).model_dump(mode="json")
-    except ValueError:
+    except (AttributeError, KeyError, TypeError, ValueError):  # `prune` is for records of parquet
         return False
     return canonical(found) == canonical(row.model_dump(mode="json"))
 
