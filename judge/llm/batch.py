@@ -113,7 +113,8 @@ def error_code(body: Any) -> str | None:
 def used(record: dict[str, Any]) -> Tokens:
     """The tokens that a line's answer reports."""
     body = response.get("body") if isinstance(response := record.get("response"), dict) else None
-    usage = (body.get("usage") if isinstance(body, dict) else None) or {}
+    usage = body.get("usage") if isinstance(body, dict) else None
+    usage = usage if isinstance(usage, dict) else {}
     prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
     return Tokens(prompt if isinstance(prompt, int) else 0, completion if isinstance(completion, int) else 0)
 
