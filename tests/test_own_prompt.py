@@ -77,3 +77,9 @@ def test_a_log_of_another_shape_holds_no_prompt(release: Release, tmp_path: Path
 def test_a_folder_without_a_log_holds_no_prompt(release: Release, tmp_path: Path) -> None:
     """As that of scores that were written elsewhere."""
     assert own_prompt(tmp_path, condition(), release) is None
+
+
+def test_a_folder_in_the_place_of_samples_holds_no_request(release: Release, tmp_path: Path) -> None:
+    """It ended a comparison as an error of the disk; the comparison says that the replies can't be read."""
+    (tmp_path / "samples_helmbench_pillar1_lite_2026.jsonl").mkdir()
+    assert own_prompt(tmp_path, condition(), release) is None
