@@ -20,6 +20,7 @@ from corpora.normalise import fold, normalise_document
 from corpora.schema import Document, Dropped, Limits
 
 BATCH = 2000
+ROOM = 2**24  # characters in a batch, the last document's beyond it: a process holds its texts several times over
 
 
 class Task(NamedTuple):
@@ -72,6 +73,19 @@ def clean(task: Task) -> Cleaned:
     return Cleaned(kept, folded, digests, signatures, sizes, dropped, changed)
 
 
+def batches(documents: Iterable[Document], most: int) -> Iterator[list[Document]]:
+    """The documents in lists of at most `most`, shorter ones where documents are very long."""
+    own, size = list[Document](), 0
+    for document in documents:
+        own.append(document)
+        size += sum(len(turn.text) for turn in document.turns)
+        if len(own) == most or size >= ROOM:
+            yield own
+            own, size = [], 0
+    if own:
+        yield own
+
+
 def clean_all(
     documents: Iterable[Document], countries: dict[str, str | None], limits: Limits, jobs: int
 ) -> Iterator[Cleaned]:
@@ -80,8 +94,7 @@ def clean_all(
     Raises:
         ChildProcessError: a cleaning process was killed.
     """
-    stream = iter(documents)
-    tasks = (Task(batch, countries, limits) for batch in iter(lambda: list(islice(stream, BATCH)), []))
+    tasks = (Task(batch, countries, limits) for batch in batches(documents, BATCH))
     first = list(islice(tasks, 2))
     if jobs == 1 or len(first) < 2:  # starting processes takes longer than one batch
         yield from map(clean, chain(first, tasks))

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 Signatures = NDArray[np.uint32]
 GRAM = 5
+HELD = 20_000  # distinct grams of a text up to which they are held in memory; of a longer one they are made again
 VALUES = 128
 BANDS, ROWS = 25, 5
 SEED = 1
@@ -44,8 +45,10 @@ class Pair(NamedTuple):
 def grams(folded: str) -> Hashes:
     """64-bit hashes of the distinct 5-grams of a folded text, sorted; a shorter text is one gram."""
     codes = np.frombuffer(folded.ljust(GRAM).encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
-    windows = np.lib.stride_tricks.sliding_window_view(codes, GRAM)
-    mixed = (windows * _POWERS).sum(axis=1, dtype=np.uint64) * _PRIME
+    mixed = np.zeros(len(codes) - GRAM + 1, np.uint64)
+    for place, power in enumerate(_POWERS):  # not as windows, which take five times the memory
+        mixed += codes[place : place + len(mixed)] * power
+    mixed *= _PRIME
     hashes: Hashes = np.unique((mixed ^ (mixed >> np.uint64(29))) * _PRIME)
     return hashes
 
@@ -111,7 +114,11 @@ def near_duplicates(
     """
     groups = _shared_bands(signatures)
     kept: defaultdict[int, list[int]] = defaultdict(list)
-    grams_of = lru_cache(maxsize=4096)(lambda place: grams(text_of(place)))
+    recent = lru_cache(maxsize=4096)(lambda place: grams(text_of(place)))
+
+    def grams_of(place: int) -> Hashes:
+        return recent(place) if sizes[place] <= HELD else grams(text_of(place))
+
     for place in sorted(groups):
         candidates = np.array(sorted({k for group in groups[place] for k in kept[group]}), dtype=np.int64)
         pair = _nearest(place, candidates, signatures, sizes, grams_of, least)

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from corpora.schema import CorpusError, Source
+from dataset_builder.formats.refused import shown
+
+SAID = 400  # characters of what a library says
 
 
 def open_dataset(source: Source, folder: Path) -> tuple[Source, str, str, Iterator[tuple[int, dict[str, Any]]]]:
@@ -29,6 +32,8 @@ def open_dataset(source: Source, folder: Path) -> tuple[Source, str, str, Iterat
     hub = str(source.hub)
     local = folder / hub
     name = str(local) if local.is_dir() else hub
+    if local.is_dir():
+        _only_files(local, source.name)
     try:
         builder = datasets.load_dataset_builder(
             name, source.config, revision=None if local.is_dir() else source.revision
@@ -41,14 +46,21 @@ def open_dataset(source: Source, folder: Path) -> tuple[Source, str, str, Iterat
             revision=None if local.is_dir() else source.revision,
         )
     except Exception as error:  # the library raises a dozen kinds, some of them the network's
-        raise CorpusError(
-            f"{hub}:1: source '{source.name}' can't be loaded: "
-            f"{str(error).splitlines()[0] if str(error) else type(error).__name__}"
-        ) from None
+        said = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise CorpusError(f"{shown(hub)}:1: source '{source.name}' can't be loaded: {shown(said)[:SAID]}") from None
     commit = None if local.is_dir() else builder.hash or source.revision
     licence = source.licence or _card_licence(local if local.is_dir() else None, hub, commit)
     found = source.model_copy(update={"licence": licence, "revision": commit})
     return found, hub, "", _rows(stream, hub)
+
+
+def _only_files(folder: Path, name: str) -> None:
+    """Refuses a folder in which anything but files and folders lies: `datasets` would wait for a pipe, and read a
+    device without end.
+    """
+    for found in folder.rglob("*"):
+        if found.exists() and not (found.is_file() or found.is_dir()):
+            raise CorpusError(f"{shown(found)}:1: source '{name}' holds a pipe or a device; expected files")
 
 
 def _card_licence(local: Path | None, hub: str, commit: str | None) -> str | None:
@@ -75,5 +87,6 @@ def _rows(stream: Any, place: str) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         for number, row in enumerate(stream, start=1):
             yield number, row
-    except (OSError, ValueError, EOFError) as error:
-        raise CorpusError(f"{place}:{number + 1}: can't be read on: {error}") from None
+    except Exception as error:  # as above, and whatever the readers of a dozen formats raise
+        said = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise CorpusError(f"{shown(place)}:{number + 1}: can't be read on: {shown(said)[:SAID]}") from None

@@ -14,11 +14,12 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
-from corpora.folder import Corpus, open_corpus
+from corpora.folder import Corpus, digest_of, open_corpus, read_json
 from corpora.schema import CorpusError, LabelsManifest, MessageLabel
 from dataset_builder import jsonl
 from dataset_builder.composing.messages import CRITERIA, evaluation
-from dataset_builder.release import OwnMessages, Release, ReleaseError, digest, file_digest
+from dataset_builder.formats.refused import shown
+from dataset_builder.release import OwnMessages, Release, ReleaseError, digest
 from dataset_builder.schema import Message, Polarity, UserMessage
 
 LABELS, MANIFEST = "labels.jsonl", "labels.json"
@@ -78,14 +79,18 @@ def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
     for row in corpus.rows(manifest.part):
         label = labels.pop(row["id"], None)
         if label is None:
-            raise CorpusError(f"{folder / LABELS}: has no line for message {row['id']}; {_again(folder)}")
+            raise CorpusError(f"{folder / LABELS}: has no line for message {_named(row)}; {_again(folder)}")
         if label.label is None or label.label == "outside_taxonomy":
             left_out[label.label or "unlabelled"] += 1
         else:
-            messages[row["id"]] = _message(row, label, criteria)
+            try:
+                messages[row["id"]] = _message(row, label, criteria)
+            except ValidationError as error:
+                said = shown(error.errors(include_input=False)[0]["msg"])
+                raise CorpusError(f"{folder}: message {_named(row)}: {said}; build the corpus again") from None
     if labels:
         raise CorpusError(
-            f"{folder / LABELS}: {len(labels)} ids are not of the {manifest.part}, such as {min(labels)}; "
+            f"{folder / LABELS}: {len(labels)} ids are not of the {manifest.part}, such as {shown(min(labels))[:100]}; "
             f"{_again(folder)}"
         )
     if not messages:
@@ -105,20 +110,12 @@ def read_manifest(corpus: Corpus) -> LabelsManifest:
         CorpusError: there are none, they are of another build of the corpus, or `labels.jsonl` isn't what was written.
     """
     path = corpus.path / MANIFEST
-    try:
-        manifest = LabelsManifest.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+    if not path.exists():
         raise CorpusError(
             f"{corpus.path}: this corpus has no labels; make them with `helmbench label {corpus.path} "
             "--model NAME --base-url URL`"
-        ) from None
-    except OSError as error:
-        raise CorpusError(f"{path}: can't be read ({error.strerror})") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise CorpusError(
-            f"{path}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}; {_again(corpus.path)}"
-        ) from None
+        )
+    manifest = read_json(path, LabelsManifest, "what is known of the labels", _again(corpus.path))
     found, expected = manifest.corpus_hash, corpus.manifest.corpus_hash
     if found != expected:
         raise CorpusError(
@@ -126,7 +123,7 @@ def read_manifest(corpus: Corpus) -> LabelsManifest:
             f"{_again(corpus.path)}"
         )
     labels = corpus.path / LABELS
-    if not labels.is_file() or file_digest(labels) != manifest.labels_sha256:
+    if not labels.is_file() or digest_of(labels) != manifest.labels_sha256:
         raise CorpusError(
             f"{labels}: isn't the file that {MANIFEST} was written for: it was edited, or is half-written; "
             f"{_again(corpus.path)}"
@@ -138,9 +135,14 @@ def _labels(folder: Path) -> Iterator[MessageLabel]:
     path = folder / LABELS
 
     def bad(number: int, why: ValueError) -> NoReturn:
-        raise CorpusError(f"{path}:{number}: is no label ({str(why).splitlines()[0]}); {_again(folder)}")
+        said = shown(str(why).splitlines()[0])[:200]
+        raise CorpusError(f"{path}:{number}: is no label ({said}); {_again(folder)}")
 
     return (label for _, label in jsonl.models(path, MessageLabel, bad))
+
+
+def _named(row: dict[str, Any]) -> str:
+    return shown(str(row["id"]))[:100]
 
 
 def _again(folder: Path) -> str:

@@ -57,7 +57,7 @@ _HANDLE = re.compile(
 )
 # Seven digits or more, with what people put between them: only such texts are worth the slower reading.
 _DIGITS = re.compile(r"(?<![\w.])\+?\(?\d(?:[\s().\-/]{0,3}\d){6,14}(?!\w)")
-MANY = 40
+MANY, LONG = 40, 100_000  # numbers, or characters, of a text that is no message any more
 _SAYS_PHONE = re.compile(
     r"\b(?:call|text|ring|phone|tel|telephone|mobile|cell|whats ?app|signal|sms|number)(?: "
     r"is)?\W{0,3}(?:me|us|him|her)?\W{0,3}(?:is|at|on)?\W*$",
@@ -139,7 +139,7 @@ def _phones(text: str, country: str | None, found: Counter[str]) -> str:
     phone.
     """
     candidates = [m.span() for m in _DIGITS.finditer(text)]
-    if len(candidates) > MANY:  # a dump of numbers is no message: not worth minutes of reading
+    if len(candidates) > MANY or len(text) > LONG:  # a dump of numbers, or a book: not worth minutes of reading
         spans = candidates
     else:
         spans = [

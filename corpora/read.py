@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator
@@ -14,7 +13,7 @@ from corpora.licences import normal
 from corpora.schema import CorpusError, Document, Fields, Role, Source, Turn
 from dataset_builder import jsonl
 from dataset_builder.formats import csv_stream, json_file
-from dataset_builder.formats.plain_file import open_plain
+from dataset_builder.formats.plain_file import sha256
 from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.formats.text_lines import LONGEST, text_lines
 from dataset_builder.reading.markdown import closest
@@ -57,8 +56,8 @@ def open_source(source: Source, folder: Path) -> Opened:
     if source.hub:
         from corpora.hub import open_dataset
 
-        found, place, sha256, rows = open_dataset(source, folder)
-        return Opened(found, place, sha256, found.revision, rows)
+        found, place, fingerprint, rows = open_dataset(source, folder)
+        return Opened(found, place, fingerprint, found.revision, rows)
     path = folder / str(source.path)
     kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1].lower()
     if kind not in ("jsonl", "csv"):
@@ -67,14 +66,11 @@ def open_source(source: Source, folder: Path) -> Opened:
             "dataset with `hub`"
         )
     try:
-        with open_plain(path, EXPECTED) as handle:
-            sha256 = hashlib.file_digest(handle, "sha256").hexdigest()
+        fingerprint = sha256(path, EXPECTED)
     except FormatError as error:
         raise CorpusError(f"{shown(path)}:1: source '{source.name}' {error.message}") from None
-    except OSError as error:
-        raise CorpusError(f"{shown(path)}:1: source '{source.name}' can't be read ({error.strerror})") from None
     rows = _jsonl(path) if kind == "jsonl" else _csv(path, _named(source.fields))
-    return Opened(source, str(source.path), sha256, None, rows)
+    return Opened(source, str(source.path), fingerprint, None, rows)
 
 
 def documents(opened: Opened, folder: Path) -> Iterator[Document]:
@@ -83,7 +79,10 @@ def documents(opened: Opened, folder: Path) -> Iterator[Document]:
     Raises:
         CorpusError: at the first row that can't be read.
     """
-    place, grouped = opened.place if opened.source.hub else shown(folder / opened.place), opened.source.fields.conversation
+    place, grouped = (
+        opened.place if opened.source.hub else shown(folder / opened.place),
+        opened.source.fields.conversation,
+    )
     rows = _documents(opened)
     try:
         yield from _conversations(rows, grouped) if grouped else (document for document, _ in rows)
@@ -135,7 +134,10 @@ def _conversation(row: dict[str, Any], field: str, line: int) -> str:
     value = row.get(field)
     key = _text(value, field) if not isinstance(value, list | dict) else None
     if not key:
-        raise _RowError(f"field '{field}' is {'empty' if value in (None, '') else _short(value)}; expected the conversation's id", line)
+        raise _RowError(
+            f"field '{field}' is {'empty' if value in (None, '') else _short(value)}; expected the conversation's id",
+            line,
+        )
     return key
 
 
@@ -188,7 +190,8 @@ def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:
             role, text = "user" if n % 2 == 0 else "assistant", _text(turn, fields.turns)
         else:
             raise _RowError(
-                f"turn {n + 1} of '{fields.turns}' is '{_short(turn)}'; expected {{{fields.role}, {fields.content}}} or a text"
+                f"turn {n + 1} of '{fields.turns}' is {_short(turn)!r}; expected {{{fields.role}, {fields.content}}} "
+                "or a text"
             )
         if text:
             turns.append(Turn(role, text))
@@ -223,7 +226,7 @@ def _text(value: object, name: str | None) -> str | None:
         return (value or "").encode("utf-8", "ignore").decode() or None
     if isinstance(value, (bool, int, float)):
         return str(value)
-    raise _RowError(f"field '{name}' is '{_short(value)}'; expected text")
+    raise _RowError(f"field '{name}' is {_short(value)!r}; expected text")
 
 
 def _short(value: object) -> str:

@@ -6,10 +6,14 @@ import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
 from pydantic import ValidationError
 
 from corpora.schema import CorpusError, Recipe
+from dataset_builder.formats import yaml_file
+from dataset_builder.formats.plain_file import read_bytes
+from dataset_builder.formats.refused import FormatError, shown
+
+EXPECTED = "a mapping file with name, date and sources, see docs/corpora.md"
 
 
 class Loaded(NamedTuple):
@@ -27,47 +31,21 @@ def load_recipe(path: Path) -> Loaded:
         CorpusError: it is missing, is no YAML, or says something that no mapping file can; all errors at once.
     """
     try:
-        content = path.read_bytes()
-        # BaseLoader keeps every scalar as text: the language `no` must not become False, nor a date a datetime.
-        values = yaml.load(content, Loader=yaml.BaseLoader)
-        node = yaml.compose(content, Loader=yaml.BaseLoader)
-    except OSError as error:
-        raise CorpusError(
-            f"{path}:1: can't be read ({error.strerror}); name a mapping file, see docs/corpora.md"
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        raise CorpusError(
-            f"{path}:{mark.line + 1 if mark else 1}: is not YAML: {getattr(error, 'problem', error)}"
-        ) from None
-    if not isinstance(values, dict):
-        raise CorpusError(f"{path}:1: is no mapping file; expected name, date and sources, see docs/corpora.md")
+        content = read_bytes(path, EXPECTED, yaml_file.BYTES)
+        # Every scalar as text: the language `no` must not become False, nor a date a datetime.
+        found = yaml_file.loads(content, path, EXPECTED, texts=True)
+    except FormatError as error:
+        raise CorpusError(str(error)) from None
     try:
-        return Loaded(Recipe.model_validate(values), path, hashlib.sha256(content).hexdigest())
+        return Loaded(Recipe.model_validate(found.value), path, hashlib.sha256(content).hexdigest())
     except ValidationError as error:
         lines = {
-            (_line(node, p["loc"]), f"'{'.'.join(str(k) for k in p['loc']) or 'file'}': {_said(p['msg'])}")
+            (found.line(p["loc"]), f"'{shown('.'.join(map(str, p['loc'])) or 'file')}': {_said(p['msg'])}")
             for p in error.errors()
         }
-        raise CorpusError(*(f"{path}:{line}: {message}" for line, message in sorted(lines))) from None
+        raise CorpusError(*(f"{shown(path)}:{line}: {message}" for line, message in sorted(lines))) from None
 
 
 def _said(message: str) -> str:
-    message = message.removeprefix("Value error, ")
+    message = shown(message.removeprefix("Value error, "))
     return "is unknown here; see docs/corpora.md for the keys" if message.startswith("Extra inputs") else message
-
-
-def _line(node: yaml.Node | None, location: tuple[int | str, ...]) -> int:
-    """The line of the deepest part of `location` that the file has."""
-    line = 1
-    for key in location:
-        if isinstance(node, yaml.MappingNode):
-            own = next(((k, v) for k, v in node.value if k.value == key), None)
-        elif isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
-            own = (node.value[key], node.value[key])
-        else:
-            own = None
-        if own is None:
-            break
-        line, node = own[0].start_mark.line + 1, own[1]
-    return line

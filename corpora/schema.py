@@ -12,6 +12,7 @@ from dataset_builder.errors import RefusedError
 from dataset_builder.schema import CrisisCategory
 
 DATE = r"^\d{4}-\d\d-\d\d$"
+MOST = 10**9  # of anything that is counted
 ROLES = ("user", "assistant", "system")
 Role = Literal["user", "assistant", "system"]
 # What a row has anyway; a kept field may not take one of these names.
@@ -96,20 +97,20 @@ class Limits(_Model):
 
     languages: Words = []
     language_confidence: float = Field(default=0.9, ge=0, le=1)
-    min_letters: int = Field(default=5, ge=0)
-    max_characters: int = Field(default=20_000, ge=1)
-    max_messages: int = Field(default=40, ge=1)
+    min_letters: int = Field(default=5, ge=0, le=MOST)
+    max_characters: int = Field(default=20_000, ge=1, le=MOST)
+    max_messages: int = Field(default=40, ge=1, le=MOST)
     long_conversations: Literal["cut", "drop"] = "cut"
     near_jaccard: float = Field(default=0.8, ge=0.5, le=1)
-    near_min_characters: int = Field(default=40, ge=0)
+    near_min_characters: int = Field(default=40, ge=0, le=MOST)
 
 
 class Samples(_Model):
     """Two disjoint samples, stratified by `by`; `equal` gives every stratum the same number, as far as it reaches."""
 
-    validation: int = Field(ge=0)
-    test: int = Field(ge=0)
-    seed: int
+    validation: int = Field(ge=0, le=MOST)
+    test: int = Field(ge=0, le=MOST)
+    seed: int = Field(ge=-(2**63), lt=2**64)
     by: Words = ["source"]
     allocation: Literal["proportional", "equal"] = "proportional"
 

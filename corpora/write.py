@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import platform
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
@@ -20,6 +19,8 @@ import yaml
 from corpora.recipe import Loaded
 from corpora.schema import CorpusManifest, Dropped, SourceSummary
 from dataset_builder import jsonl
+from dataset_builder.formats import json_file
+from dataset_builder.formats.refused import FormatError
 from dataset_builder.release import file_digest
 
 GROUP = 10_000  # rows of a parquet file's group
@@ -85,9 +86,9 @@ def is_corpus(folder: Path) -> bool:
     try:
         return folder.is_dir() and (
             not any(folder.iterdir())
-            or json.loads((folder / "MANIFEST.json").read_bytes()).get("name") == "helmbench-corpus"
+            or json_file.load(folder / "MANIFEST.json", "a corpus's manifest").get("name") == "helmbench-corpus"
         )
-    except (OSError, ValueError, AttributeError):
+    except (OSError, FormatError):
         return False
 
 
@@ -202,6 +203,11 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
+def _in_cell(text: str) -> str:
+    """A licence's name as a source's rows state it, which ends no cell and opens no tag."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
 def _card(manifest: CorpusManifest) -> str:
     """What a reader of the folder must know first: whether it may be passed on, and that masks don't find names."""
     configs: list[dict[str, Any]] = [
@@ -214,10 +220,10 @@ def _card(manifest: CorpusManifest) -> str:
     refused = [s for s in manifest.sources if not s.redistributable]
     passing = "Every source's licence allows it to be passed on; name the sources." if not refused else (
         "**Not redistributable.** Keep this folder to "
-        "yourself: " + "; ".join(f"{s.name}: {s.why}" for s in refused) + "."
+        "yourself: " + "; ".join(f"{s.name}: {_in_cell(s.why)}" for s in refused) + "."
     )  # fmt: skip
     sources = "\n".join(
-        f"| {s.name} | {s.place} | {s.revision or s.date or '–'} | {', '.join(s.licences)} | "
+        f"| {s.name} | {s.place} | {s.revision or s.date or '–'} | {_in_cell(', '.join(s.licences))} | "
         f"{'yes' if s.redistributable else 'no'} | {s.read} | {s.kept} |"
         for s in manifest.sources
     )

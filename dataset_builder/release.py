@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from dataset_builder import prompts
-from dataset_builder.formats import yaml_file
+from dataset_builder.formats import parquet_file, yaml_file
 from dataset_builder.formats.refused import FormatError
 from dataset_builder.prompts import FIELDS, Prompts
 from dataset_builder.schema import (
@@ -63,7 +62,8 @@ def digest(value: Any) -> str:
 
 
 def file_digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def parquet_path(config: str) -> str:
@@ -266,7 +266,10 @@ def _rows(path: Path, _sha256: str) -> dict[str, Row]:
 
 
 def _table(path: Path) -> pa.Table:
-    table = pq.ParquetFile(path).read()
+    try:
+        table = parquet_file.table(path, "the rows of a built dataset")
+    except FormatError as error:
+        raise ReleaseError(f"{error}; build again") from None
     if not {"text", "messages"} <= {*table.column_names}:  # samples of builds from before it have no `text`
         return table
     for identity, text, messages in zip(*(table[c].to_pylist() for c in ("id", "text", "messages")), strict=True):

@@ -10,6 +10,8 @@ import re
 import unicodedata
 from functools import partial
 
+from corpora.normalise import stream_safe
+
 DOT = "·"
 OPENING = dict.fromkeys("<＜﹤‹〈⟨˂𝈶❮", 1) | dict.fromkeys("«≪《⟪", 2) | {"⋘": 3}
 CLOSING = dict.fromkeys(">＞﹥›〉⟩˃𝈷❯", 1) | dict.fromkeys("»≫》⟫", 2) | {"⋙": 3}
@@ -55,7 +57,7 @@ def compared(text: str) -> str:
 
     Case, characters without width and Markdown's asterisks are dropped too: judges copy words, not typography.
     """
-    folded = unicodedata.normalize("NFKC", fence(text))
+    folded = unicodedata.normalize("NFKC", stream_safe(fence(text)))
     folded = "".join(
         c for c in folded if unicodedata.category(c) != "Cf" and not "\ufe00" <= c <= "\ufe0f" and c != "*"
     )

@@ -266,7 +266,8 @@ def test_the_command_prints_what_was_done(home: Path) -> None:
         (
             ["none.yaml", "--out", "out"],
             1,
-            "none.yaml:1: can't be read (No such file or directory); name a mapping file, see docs/corpora.md",
+            "none.yaml: can't be read (No such file or directory); expected a mapping file with name, date and "
+            "sources, see docs/corpora.md",
         ),
         (
             ["mapping.yaml", "--out", "."],

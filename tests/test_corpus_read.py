@@ -72,7 +72,7 @@ def test_a_mapping_file_is_read_as_text(tmp_path: Path) -> None:
             ["8: 'limits.max_messages': Input should be a valid integer"],
         ),
         ("name: demo", "name: [", ["3: is not YAML: "]),
-        (MAPPING, "- a\n", ["1: is no mapping file; expected name, date and sources"]),
+        (MAPPING, "- a\n", ["1: is a list (- …); expected a mapping (key: value): a mapping file with name, date and"]),
     ],
     ids=["date", "field", "place", "taken", "strata", "number", "yaml", "list"],
 )

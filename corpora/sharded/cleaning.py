@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from corpora import dedupe
-from corpora.clean import BATCH, Cleaned, Task, clean
+from corpora.clean import BATCH, Cleaned, Task, batches, clean
 from corpora.finish import Counts
 from corpora.read import documents, open_source
 from corpora.rows import row
@@ -31,7 +30,7 @@ def read(work: Work, sources: list[int]) -> None:
         opened = open_source(work.opened[n].source, work.loaded.path.parent)
         hasher, count, shards = hashlib.sha256(), 0, 0
         stream = documents(opened, work.loaded.path.parent)
-        while own := list(islice(stream, work.size)):
+        for own in batches(stream, work.size):
             text = jsonl.lines(document._asdict() for document in own)
             write_whole(work.folder / "read" / f"{n:04d}-{shards:06d}.jsonl", text, private=True)
             if not opened.sha256:
@@ -71,7 +70,7 @@ def _clean(work: Work, stream: Iterator[Document], staging: Path) -> None:
         pa.OSFile(str(staging / "rows.arrow"), "wb") as file,
         pa.ipc.new_file(file, columns, options=compressed) as table,
     ):
-        while own := list(islice(stream, BATCH)):
+        for own in batches(stream, BATCH):
             batch = clean(Task(own, countries, recipe.limits))
             rows = [row(d, digest, recipe) for d, digest in zip(batch.kept, batch.digests, strict=True)]
             sizes = [lines.write(canonical(r).encode() + b"\n") for r in rows]

@@ -15,8 +15,8 @@ QUOTE = "a cell that begins in this row may lack its end quote"
 
 
 def rows(path: Path, expected: str, *, strict: bool = True) -> Iterator[tuple[int, list[str]]]:
-    """The rows with the line that each begins on, the header first; empty lines below it are left out. `strict`: a quote
-    that stands where none may is an error, not a character.
+    """The rows with the line that each begins on, the header first; empty lines below it are left out. `strict`: a
+    quote that stands where none may is an error, not a character.
 
     Raises:
         FormatError: it can't be read, is no CSV from a line on, or a row is longer than `LONGEST` characters.

@@ -1,7 +1,8 @@
 """A parquet file's rows, after its ends, its footer and its columns were looked at: what expands too far is not read.
 
-A file of a kilobyte can say that it holds a long text a billion times. So texts are taken as the file stores them, each
-once, and counted before they are copied.
+A file of a kilobyte can say that it holds a long text a billion times. So a column of texts is taken as the file stores
+it, each text once, and counted before any is copied. Of texts inside lists Arrow can't do that: these are read a few
+rows at a time, and it ends by itself at 2 GiB of them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ FOOTER = 16 * 2**20  # bytes
 COLUMNS, NESTED, GROUPS = 2_000, 50, 100_000  # a file's columns, how deep they stand, and its row groups
 # As the footer states them, of one row group: bytes of its columns, and their values.
 EXPANDED, VALUES = 2**30, 50_000_000
-BATCH, ROWS = 2**28, 1_000  # bytes and rows in memory at once
+BATCH, ROWS, FEW = 2**28, 1_000, 100  # bytes and rows in memory at once, and rows where texts stand inside lists
 LIMITS: dict[str, Any] = {
     "thrift_string_size_limit": FOOTER,
     "thrift_container_size_limit": FOOTER,
@@ -60,11 +61,14 @@ def table(path: Path, expected: str, columns: Columns | None = None) -> pa.Table
 
 
 def _read(file: pq.ParquetFile, schema: pa.Schema, path: Path, expected: str) -> Iterator[pa.RecordBatch]:
-    for batch in file.iter_batches(batch_size=ROWS):
+    rows = FEW if any(map(pa.types.is_nested, schema.types)) else ROWS
+    for batch in file.iter_batches(batch_size=rows):
         if (size := batch.nbytes + sum(map(_copied, batch.columns))) > BATCH:
             said = f"{batch.num_rows} rows expand to {size:,} bytes; expected {expected}, at most {BATCH:,} in them"
             raise FormatError(path, None, said)
-        yield batch.cast(schema)
+        decoded = batch.cast(schema)
+        decoded.validate(full=True)  # texts that are no UTF-8 would be found where somebody uses them
+        yield decoded
 
 
 @contextmanager
@@ -136,18 +140,14 @@ def _groups(footer: pq.FileMetaData, path: Path, expected: str) -> None:
 
 
 def _texts(footer: pq.FileMetaData) -> list[str]:
-    """The columns that hold bytes, which are read as the file stores them: each text once, and numbers for them."""
+    """The columns of texts by themselves, which are read as the file stores them: each text once, numbers for them."""
     columns = map(footer.schema.column, range(footer.num_columns))
-    return [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    return [c.path for c in columns if c.physical_type == "BYTE_ARRAY" and c.path == c.name]
 
 
 def _copied(array: pa.Array) -> int:
-    """The bytes of an array's texts, each as often as it occurs."""
-    if pa.types.is_dictionary(array.type):
-        lengths = pc.take(pc.binary_length(array.dictionary), array.indices)
-        return pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0
-    if pa.types.is_struct(array.type):
-        return sum(map(_copied, array.flatten()))
-    if isinstance(array, pa.ListArray | pa.LargeListArray | pa.FixedSizeListArray | pa.MapArray):
-        return _copied(array.flatten())
-    return 0
+    """The bytes of the texts of a column that is read as stored, each as often as it occurs."""
+    if not pa.types.is_dictionary(array.type):
+        return 0
+    lengths = pc.take(pc.binary_length(array.dictionary), array.indices)
+    return pc.sum(pc.cast(lengths, pa.int64())).as_py() or 0

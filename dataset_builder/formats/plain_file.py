@@ -5,6 +5,7 @@ its writer, and a device has no end.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -67,6 +68,22 @@ def read_bytes(path: Path, expected: str, most: int = MOST) -> bytes:
     if len(raw) > most:
         raise FormatError(path, None, f"is longer than {most:,} bytes; expected {expected}")
     return raw
+
+
+def sha256(path: Path, expected: str) -> str:
+    """The hash of a regular file of any size.
+
+    Raises:
+        FormatError: as `open_plain`, or the disk fails.
+    """
+    found = hashlib.sha256()
+    with open_plain(path, expected) as file:
+        try:
+            while piece := file.read(2**20):
+                found.update(piece)
+        except OSError as error:
+            raise FormatError(path, None, f"can't be read ({error.strerror}); expected {expected}") from None
+    return found.hexdigest()
 
 
 def read_text(path: Path, expected: str, most: int = MOST) -> str:

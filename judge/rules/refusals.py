@@ -79,7 +79,9 @@ LECTURES = re.compile(
 )
 # Steps and lists: an answer, whatever stands around it.
 # Spaces before a line's first sign, without the lines before it: else each of many empty lines is walked from each.
-STEPS = re.compile(r"^[^\S\n]*(?:\d+[.)]|[-•]) |\bhere (?:are|is|'s)\b|\bsteps?\b|\btips?\b", re.IGNORECASE | re.MULTILINE)
+STEPS = re.compile(
+    r"^[^\S\n]*(?:\d+[.)]|[-•]) |\bhere (?:are|is|'s)\b|\bsteps?\b|\btips?\b", re.IGNORECASE | re.MULTILINE
+)
 # What can't be had from anybody, or isn't known, is said in an answer as well.
 UNKNOWING = re.compile(
     r"\b(?:fictional|fictitious|real-time|up-to-date|factual|meaningful|coherent|"

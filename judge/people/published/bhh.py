@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dataset_builder.schema import CrisisCategory
-from judge.people.published.files import at, found, items, one_of, read_list, text
+from judge.people.published.files import amount, at, found, items, one_of, read_list, text
 from judge.people.published.types import RATING, Item, LabelledSet, Scale
 from judge.schema import LabelledRows
 from replies.errors import RunError
@@ -80,8 +80,8 @@ def ratings(folder: Path, rows: LabelledRows) -> LabelledSet:
             by=category,
             groups=(category,) if category == "no_crisis" else (category, "any crisis"),
             published={
-                name: str(float(own["evaluation"]))
-                for name, own in zip(judges, others, strict=True)
+                name: str(amount(own, "evaluation", at(path, number)))
+                for (name, path), own in zip(judges.items(), others, strict=True)
                 if _has(own, "evaluation")
             },
         )
@@ -114,11 +114,7 @@ def _category(row: Any, where: str) -> str:
 
 
 def _rating(row: Any, where: str) -> str:
-    try:
-        value = float(row["evaluation"])
-    except (TypeError, ValueError):
-        value = 0.0
-    return one_of(f"{value:g}", RATING.labels, "evaluation", where)
+    return one_of(f"{amount(row, 'evaluation', where):g}", RATING.labels, "evaluation", where)
 
 
 def _message(row: Any, where: str) -> str:

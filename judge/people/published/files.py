@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dataset_builder.formats import csv_stream, json_file
+from dataset_builder.formats.plain_file import read_text
+from dataset_builder.formats.refused import FormatError, shown
+from dataset_builder.jsonl import plain
 from judge.people.published.types import Item
 from judge.schema import LabelledRows
-from replies.errors import RunError, run_error
+from replies.errors import SHOWN, RunError, run_error
 
+MOST = 2**28  # bytes of a file: the largest set has a twentieth of that
 T = TypeVar("T")
 START = {"all": (0, 1), "even": (0, 2), "odd": (1, 2)}
 
@@ -23,11 +27,13 @@ def read_list(path: Path) -> list[Any]:
         RunError: it can't be read, or holds something else.
     """
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path}: can't be read ({_short(error)}); expected a list in JSON") from None
+        found = json_file.lenient(read_text(path, "a list in JSON", MOST))
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    except ValueError as error:
+        raise RunError(f"{shown(path)}: can't be read ({error}); expected a list in JSON") from None
     if not isinstance(found, list):
-        raise RunError(f"{path}: is a {type(found).__name__}; expected a list in JSON")
+        raise RunError(f"{shown(path)}: is a {type(found).__name__}; expected a list in JSON")
     return found
 
 
@@ -37,15 +43,19 @@ def read_table(path: Path, columns: Iterable[str]) -> list[dict[str, str]]:
     Raises:
         RunError: it can't be read, or lacks one.
     """
+    named = tuple(columns)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, restval="")
-            rows, head = list(reader), reader.fieldnames or []
-    except (OSError, ValueError, csv.Error) as error:
-        raise RunError(f"{path}: can't be read ({_short(error)}); expected CSV") from None
-    if lacking := [name for name in columns if name not in head]:
-        raise RunError(f"{path}: has no column '{lacking[0]}'; its columns are {', '.join(head) or 'none'}")
-    return rows
+        if path.is_file() and path.stat().st_size > MOST:
+            raise RunError(f"{shown(path)}: is longer than {MOST:,} bytes; expected CSV")
+        (_, head), *rows = [*csv_stream.rows(path, "CSV", strict=False)] or [(1, list[str]())]
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    if lacking := [name for name in named if name not in head]:
+        known = ", ".join(shown(name)[:40] for name in head[:SHOWN]) or "none"
+        raise RunError(f"{shown(path)}: has no column '{shown(lacking[0])}'; its columns are {known}")
+    if said := csv_stream.twice(head, named):
+        raise RunError(f"{shown(path)}:1: {said}")
+    return [dict(zip(head, [*cells, *[""] * len(head)], strict=False)) for _, cells in rows]
 
 
 def found(folder: Path, pattern: str, repository: str, least: int = 1) -> list[Path]:
@@ -85,7 +95,7 @@ def items(rows: Sequence[T], half: LabelledRows, read: Callable[[int, T], Iterab
 
 def at(path: Path, row: int) -> str:
     """How a row is called in a message."""
-    return f"{path}: row {row}"
+    return f"{shown(path)}: row {row}"
 
 
 def text(row: Any, name: str, where: str) -> str:
@@ -98,7 +108,22 @@ def text(row: Any, name: str, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         kind = "empty" if isinstance(value, str) else f"a {type(value).__name__}" if value is not None else "missing"
         raise ValueError(f"{where}: '{name}' is {kind}; expected text")
-    return value
+    return plain(value)  # JSON can hold half of a surrogate pair, which no request can
+
+
+def amount(row: Any, name: str, where: str) -> float:
+    """A field that must hold a number, or a text that is one.
+
+    Raises:
+        ValueError: it doesn't; the message starts with `where`.
+    """
+    value = row.get(name) if isinstance(row, Mapping) else None
+    try:
+        if isinstance(value, str | int | float) and math.isfinite(found := float(value)):
+            return found
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError(f"{where}: '{name}' is {str(value)[:40]!r}; expected a number")
 
 
 def one_of(value: Any, labels: Iterable[str], name: str, where: str) -> str:
@@ -111,7 +136,3 @@ def one_of(value: Any, labels: Iterable[str], name: str, where: str) -> str:
     if value not in known:
         raise ValueError(f"{where}: '{name}' is {str(value)[:40]!r}; expected one of {', '.join(known)}")
     return str(value)
-
-
-def _short(error: Exception) -> str:
-    return str(getattr(error, "strerror", None) or error).splitlines()[0][:120]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from dataset_builder import jsonl
+from dataset_builder.formats import json_file, yaml_file
+from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
-from judge.people.published.files import items, one_of, read_table, text
+from judge.people.published.files import at, items, one_of, read_table, text
 from judge.people.published.types import RATING, REFUSALS, Item, LabelledSet, Scale
 from judge.schema import LabelKind, LabelledRows, SetName
 from replies.errors import RunError, run_error
@@ -89,7 +89,7 @@ def read(mapping: Path, folder: Path, rows: LabelledRows, release: Release) -> L
         named = given.protocol_field
         protocol = one_of(fields[named], protocols, named, where) if named else given.protocol or ""
         yield Item(
-            str(fields[given.id]),
+            jsonl.plain(str(fields[given.id])),
             _said(fields, given, where),
             known,
             text(fields, given.reply, where) if given.reply else "",
@@ -105,16 +105,15 @@ def read(mapping: Path, folder: Path, rows: LabelledRows, release: Release) -> L
 
 def _mapping(path: Path) -> Mapping:
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
-        return Mapping.model_validate(value)
+        found = yaml_file.load(path, "a mapping file")
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    try:
+        return Mapping.model_validate(found.value)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise RunError(f"{path}: {'.'.join(map(str, first['loc'])) or 'mapping'}: {first['msg']}") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        raise RunError(f"{path}{f':{mark.line + 1}' if mark else ''}: is not YAML; expected a mapping file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: can't be read ({error}); expected a mapping file") from None
+        first = error.errors(include_input=False)[0]
+        where = shown(".".join(map(str, first["loc"])) or "mapping")
+        raise RunError(f"{shown(path)}:{found.line(first['loc'])}: {where}: {shown(first['msg'])}") from None
 
 
 def _scale(given: Mapping, release: Release) -> Scale:
@@ -131,15 +130,16 @@ def _scale(given: Mapping, release: Release) -> Scale:
 def _lines(path: Path, given: Mapping) -> list[Line]:
     """The rows of a file, each with the fields that the mapping names."""
     if path.suffix == ".csv":
-        return [Line(f"{path}: row {n}", dict(row)) for n, row in enumerate(read_table(path, given.fields))]
+        return [Line(at(path, n), dict(row)) for n, row in enumerate(read_table(path, given.fields))]
     problems: list[str] = []
     try:
         lines = [
-            Line(f"{path}:{number}", fields)
-            for number, fields in jsonl.objects(path, lambda n, why: problems.append(f"{path}:{n}: {why}"))
+            Line(f"{shown(path)}:{number}", fields)
+            for number, fields in jsonl.objects(path, lambda n, why: problems.append(f"{shown(path)}:{n}: {why}"))
         ]
-    except OSError as error:
-        raise RunError(f"{path}: can't be read ({error.strerror}); expected JSONL or CSV") from None
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        said = getattr(error, "strerror", None) or error
+        raise RunError(f"{shown(path)}: can't be read ({said}); expected JSONL or CSV") from None
     for where, fields in lines:
         problems += [f"{where}: has no field '{name}'" for name in given.fields if name not in fields][:1]
     if problems:
@@ -162,11 +162,11 @@ def _said(fields: dict[str, Any], given: Mapping, where: str) -> tuple[str, ...]
     value = fields[name]
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            value = json_file.lenient(value)
         except ValueError:
             value = None
     if not isinstance(value, list) or len(value) % 2 == 0 or not all(isinstance(x, str) and x for x in value):
         raise ValueError(
             f"{where}: '{name}' is no list of texts that alternates user and assistant and ends with the user"
         )
-    return tuple(value)
+    return tuple(map(jsonl.plain, value))

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from dataset_builder.formats.plain_file import read_bytes
+from dataset_builder.formats.refused import shown
 from judge.people.published.files import at, found, items, one_of, read_table
 from judge.people.published.types import Item, LabelledSet, Scale
 from judge.schema import LabelledRows
@@ -86,7 +88,9 @@ def conversations(folder: Path, rows: LabelledRows) -> LabelledSet:
 
     def read(number: int, row: Conversation) -> Iterator[Item]:
         if row.key not in texts:
-            raise ValueError(f"{at(path, row.ratings[0][0])}: no conversation '{row.key}' in {folder / DATA}")
+            raise ValueError(
+                f"{at(path, row.ratings[0][0])}: no conversation '{shown(row.key)[:40]}' in {folder / DATA}"
+            )
         said, reply = _sides(texts[row.key])
         for dimension, match in MATCHES.items():
             labels = _labels(path, row, dimension)
@@ -115,11 +119,11 @@ def _labels(path: Path, row: Conversation, dimension: str) -> dict[str, str]:
 
 def _sides(path: Path) -> tuple[str, str]:
     """What the person said, and what the chatbot said, each turn with its number."""
-    parts = TURN.split(path.read_text(encoding="utf-8", errors="replace"))
+    parts = TURN.split(read_bytes(path, "a conversation").decode("utf-8", "replace"))
     turns = list(zip(parts[1::2], parts[2::2], strict=True))
     sides = [[words.strip() for role, words in turns if role == who] for who in ("user", "chatbot")]
     if not all(sides):
-        raise ValueError(f"{path}: holds no turns 'user: …' and 'chatbot: …'")
+        raise ValueError(f"{shown(path)}: holds no turns 'user: …' and 'chatbot: …'")
     said, reply = ("\n\n".join(f"(turn {n}) {words}" for n, words in enumerate(side, start=1)) for side in sides)
     return said, reply
 

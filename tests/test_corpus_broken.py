@@ -1,0 +1,278 @@
+"""Corpora, their mapping files, and published labels that are broken on purpose: one line that says where and what."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from corpora.build import build
+from corpora.clean import ROOM, batches
+from corpora.mask import mask
+from corpora.normalise import JOINER, MARKS, fold, normalise, stream_safe
+from corpora.read import documents, open_source
+from corpora.recipe import load_recipe
+from corpora.schema import CorpusError, Document, Source, Turn
+from dataset_builder.formats.text_lines import LONGEST
+
+MAPPING = "name: demo\ndate: 2026-11-01\nsources:\n  - {name: forum, path: posts.jsonl, fields: {text: body}}\n"
+DEEP = 200_000
+
+
+def read(folder: Path, path: str, **fields: Any) -> list[Document]:
+    source = Source.model_validate({"name": "made", "path": path, "fields": fields})
+    return list(documents(open_source(source, folder), folder))
+
+
+def sparse(path: Path) -> None:
+    """A file of a gigabyte without an end of a line, which takes no room on the disk."""
+    with path.open("wb") as file:
+        file.truncate(2**30)
+
+
+def long(path: Path) -> None:
+    """As much as a line may have, and a byte."""
+    with path.open("wb") as file:
+        file.truncate(LONGEST + 1)
+
+
+def bomb(path: Path) -> None:
+    """A hundred kilobytes that would be a hundred megabytes."""
+    path.write_bytes(gzip.compress(row(body="x" * 2**20) * 100, 1))
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+def holds(content: bytes) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(content)
+
+    return write
+
+
+def row(**fields: object) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+GOOD = row(body="Good morning")
+SOURCES: dict[str, tuple[str, Callable[[Path], None], str]] = {
+    "pipe": ("a.jsonl", pipe, ":1: source 'made' is a pipe; expected messages"),
+    "device": ("a.jsonl", endless, ":1: source 'made' is a device; expected messages"),
+    "device-csv": ("a.csv.gz", endless, ":1: source 'made' is a device; expected messages"),
+    "folder": ("a.csv", folder, ":1: source 'made' is a folder; expected messages"),
+    "long-line": ("a.jsonl", sparse, f":1: is longer than {LONGEST:,} bytes; expected messages"),
+    "long-line-csv": ("a.csv", long, f":1: is longer than {LONGEST:,} bytes; expected messages"),
+    "long-line-gz": (
+        "a.jsonl.gz",
+        holds(gzip.compress(GOOD + b" " * (LONGEST + 1))),
+        f":2: is longer than {LONGEST:,} bytes",
+    ),
+    "bomb": ("a.jsonl.gz", bomb, "expands to more than"),
+    "gz-cut": ("a.jsonl.gz", holds(gzip.compress(GOOD)[:-4]), ":2: can't be read on: Compressed file ended before"),
+    "gz-rubbish": ("a.jsonl.gz", holds(gzip.compress(GOOD) + b"rubbish"), ":2: can't be read on: Not a gzipped file"),
+    "gz-checksum": (
+        "a.jsonl.gz",
+        holds(gzip.compress(GOOD)[:-8] + bytes(8)),
+        ":2: can't be read on: CRC check failed",
+    ),
+    "gz-empty": ("a.jsonl.gz", holds(b"\x1f\x8b"), ":1: can't be read on: "),
+    "deep": ("a.jsonl", holds(b'{"body": ' + b"[" * DEEP + b"]" * DEEP + b"}"), ":1: is nested more than 100 deep"),
+    "deep-objects": ("a.jsonl", holds(b'{"body":' * DEEP), ":1: is nested more than 100 deep"),
+    "digits": ("a.jsonl", holds(GOOD + b'{"body": ' + b"9" * 9000 + b"}"), ":2: holds a whole number of 9,000 digits"),
+    "utf-16": ("a.jsonl", holds(GOOD.decode().encode("utf-16")), ":1: is not UTF-8 (invalid start byte at byte 0"),
+    "surrogate-bytes": ("a.jsonl", holds(b'{"body": "\xed\xa0\x80"}'), ":1: is not UTF-8"),
+    "zero-bytes": ("a.jsonl", holds(bytes(100)), ":1: is not JSON"),
+    "nested-text": (
+        "a.jsonl",
+        holds(row(body={"a": [[[[[[[["deep"]]]]]]]], "\x1b[2J": "x" * 10_000})),
+        ":1: field 'body' is ",
+    ),
+    "role": (
+        "a.jsonl",
+        holds(row(turns=[{"role": "\x1b[2J" + "x" * 10_000, "content": "a"}])),
+        ":1: role is '\\x1b[2Jxxx",
+    ),
+    "csv-quote": (
+        "a.csv",
+        holds(b'body\n"one"\n"two, and on\n' + b"more\n" * 9),
+        ":3: is not CSV: unexpected end of data: a cell that begins in this row may lack its end quote",
+    ),
+    "csv-endless-cell": (
+        "a.csv",
+        holds(b'body\n"' + b"more\n" * (LONGEST // 5 + 9)),
+        f":2: a row is longer than {LONGEST:,} characters; a cell that begins in this row may lack its end quote",
+    ),
+    "csv-columns": ("a.csv", holds(b"body" + b"," * 20_000 + b"\na\n"), ":1: has 20,001 cells; expected at most"),
+    "csv-twice": ("a.csv", holds(b"body,body\na,b\n"), ":1: column 'body' stands twice; expected it once"),
+    "csv-deep": (
+        "a.csv",
+        holds(b'turns\n"' + b"[" * DEEP + b'"\n'),
+        ":2: field 'turns' is nested more than 100 deep; expected a list of {role, content} or of texts",
+    ),
+    "csv-digits": ("a.csv", holds(b"turns\n" + b"9" * 9000 + b"\n"), ":2: field 'turns' holds a whole number of 9,000"),
+    "csv-missing": (
+        "a.csv",
+        holds(b",".join(b"column %d" % n for n in range(5000)) + b"\n" + b"," * 4999 + b"\n"),
+        ":2: the first row has no field '",
+    ),
+    "licence": ("a.jsonl", holds(row(body="a", l="mit\x1b[2J")), ":1: licence is 'mit\\x1b[2J'; expected its name"),
+    "licence-long": ("a.jsonl", holds(row(body="a", l="x" * 9000)), ":1: licence is 'xxxx"),
+    "language": ("a.jsonl", holds(row(body="a", g="en-" + "x" * 9000)), ":1: language is 'en-xxx"),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_broken_source_names_its_line(tmp_path: Path, name: str) -> None:
+    """Whatever a stranger's file is or holds: one short line that a terminal may show."""
+    path, make, error = SOURCES[name]
+    make(tmp_path / path)
+    wanted: dict[str, str] = (
+        {"turns": "turns"} if name == "role" or name in ("csv-deep", "csv-digits") else {"text": "body"}
+    )
+    wanted |= {"licence": "l"} if name.startswith("licence") else {"language": "g"} if name == "language" else {}
+    with pytest.raises(CorpusError) as caught:
+        read(tmp_path, path, **wanted)
+    said = str(caught.value)
+    assert said.startswith(f"{tmp_path / path}:") or said.startswith(f"{tmp_path / path} ")
+    assert error in said
+    assert said.isprintable()
+    assert len(said) < len(str(tmp_path)) + (9000 if name == "csv-missing" else 600)
+
+
+def test_what_looks_broken_and_is_read(tmp_path: Path) -> None:
+    """Of a name that stands twice the last counts, as everywhere in JSON; a column that nobody named may stand twice;
+    a member of zeros behind a gzip is padding; the last line needs no end.
+    """
+    (tmp_path / "a.jsonl").write_bytes(b'{"body": "one", "body": "two"}')
+    (tmp_path / "a.csv").write_bytes(b"body,x,x\none\x00,2,3")
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(GOOD) + gzip.compress(GOOD) + bytes(512))
+    assert [d.said for d in read(tmp_path, "a.jsonl", text="body")] == ["two"]
+    assert [d.said for d in read(tmp_path, "a.csv", text="body")] == ["one\x00"]
+    assert [d.line for d in read(tmp_path, "b.jsonl.gz", text="body")] == [1, 2]
+
+
+def test_a_conversation_of_very_many_rows_is_put_together_once(tmp_path: Path) -> None:
+    """60,000 rows of one conversation, each with a row's work: all of them in one document, at its first line."""
+    rows = "".join(f"1,user,{n}\n" for n in range(60_000))
+    (tmp_path / "a.csv").write_text(f"talk,role,text\n{rows}2,user,bye\n", encoding="utf-8")
+    first, second = read(tmp_path, "a.csv", conversation="talk", text="text")
+    assert (first.line, len(first.turns), first.turns[-1].text) == (2, 60_000, "59999")
+    assert (second.line, second.said) == (60_002, "bye")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("name: demo", "name: &a [*a]", "1: '&a' is an anchor or alias; expected the value itself"),
+        ("name: demo", "name: demo\nname: other", "2: 'name' stands twice; expected each key once"),
+        ("name: demo", "name: " + "[" * 5000, "1: is nested more than 32 deep; expected a mapping file"),
+        ("name: demo", "name: demo\nlimits: {min_letters: " + "9" * 4000 + "}", "2: 'limits.min_letters': "),
+        ("name: demo", "name: demo\nlimits: {near_min_characters: 99999999999999999999}", "2: 'limits.near_min_char"),
+        ("name: demo", "name: demo\nlimits: {near_jaccard: .nan}", "2: 'limits.near_jaccard': "),
+        ("name: demo", "name: demo\nsamples: {validation: 1e9, test: 1, seed: 1}", "2: 'samples.validation': "),
+        ("name: demo", "name: demo\n\x1b: x", "2: holds the character '\\x1b', which no YAML may"),
+        ("name: demo", '"na\\u001bme": demo', "1: 'na\\x1bme': is unknown here; see docs/corpora.md for the keys"),
+        ("name: demo", "name: !!python/object/apply:os.system [true]", "1: 'tag:yaml.org,2002:python/object/apply"),
+        (MAPPING, "", "1: is empty; expected a mapping file"),
+    ],
+    ids=[
+        "alias",
+        "twice",
+        "deep",
+        "digits",
+        "overflow",
+        "nan",
+        "exponent",
+        "escape",
+        "escape-in-key",
+        "tag",
+        "empty",
+    ],
+)
+def test_a_broken_mapping_file_names_its_line(tmp_path: Path, old: str, new: str, error: str) -> None:
+    """Nothing is built of what stands for something else, is too deep or too large."""
+    path = tmp_path / "m.yaml"
+    path.write_text(MAPPING.replace(old, new), encoding="utf-8")
+    with pytest.raises(CorpusError) as caught:
+        load_recipe(path)
+    assert any(line.startswith(f"{path}:{error}") for line in str(caught.value).splitlines()), str(caught.value)
+    assert all(map(str.isprintable, str(caught.value).splitlines()))
+
+
+@pytest.mark.parametrize(("make", "what"), [(pipe, "a pipe"), (endless, "a device"), (folder, "a folder")])
+def test_a_mapping_file_is_a_file(tmp_path: Path, make: Callable[[Path], None], what: str) -> None:
+    """And a source may be one that waits for its writer, too: the command ends, and nothing is written."""
+    make(tmp_path / "m.yaml")
+    done = subprocess.run(
+        [sys.executable, "-m", "helmbench_cli", "corpus", str(tmp_path / "m.yaml"), "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=Path(__file__).resolve().parents[1],
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"m.yaml: is {what}; expected a mapping file" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_marks_beyond_what_a_letter_carries_are_parted() -> None:
+    """Unicode's Stream-Safe Text Format: a joiner behind each 30 marks that follow each other, and no other change.
+
+    So normalising, which sorts a run by pairs, has runs of 30: of 100,000 marks of two classes in turn none stays
+    unsorted, and none is moved across a joiner.
+    """
+    run = "\u0301\u0316" * 50_000
+    safe = stream_safe(run)
+    assert [len(part) for part in safe.split(JOINER)] == [MARKS] * 3333 + [10]
+    assert normalise(f"a{run}").startswith("á" + "\u0316" * 15 + "\u0301" * 14 + JOINER)
+    assert stream_safe(safe) == safe
+    assert fold(f"a{run}") == "a"
+    for text in ("Ça va?", "Việt", "é" * 40, "a" + "\u0301" * MARKS, "नमस्ते", "שָׁלוֹם", "\U0001f468\u200d\U0001f469"):
+        assert stream_safe(text) == text
+
+
+def test_numbers_are_masked_one_after_the_other() -> None:
+    """A dump of numbers: each is masked, what stands between them stays, and a helpline's number too."""
+    text = "; ".join(["5551234"] * 60 + ["116 123"] + ["5554321"] * 60) + " and no more"
+    assert mask(text) == "; ".join(["[phone]"] * 60 + ["116 123"] + ["[phone]"] * 60) + " and no more"
+
+
+def test_batches_are_cut_at_very_long_documents() -> None:
+    """So that a source of many long texts never stands in memory; of short ones each has as many as asked."""
+    short = [Document("made", n, (Turn("user", "hello"),)) for n in range(5)]
+    long = Document("made", 9, (Turn("user", "x" * ROOM),))
+    assert [[d.line for d in own] for own in batches([*short, long, *short], 4)] == [
+        [0, 1, 2, 3],
+        [4, 9],
+        [0, 1, 2, 3],
+        [4],
+    ]
+
+
+def test_a_licence_ends_no_cell_of_the_card(tmp_path: Path) -> None:
+    """A row states its licence; the card's table and its page show it as the text that it is."""
+    (tmp_path / "posts.jsonl").write_bytes(row(body="Good morning to you", licence="mit|<b>x"))
+    (tmp_path / "m.yaml").write_text(
+        MAPPING.replace("{text: body}", "{text: body, licence: licence}"), encoding="utf-8"
+    )
+    build(tmp_path / "m.yaml", tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "| mit\\|&lt;b>x |" in card
+    assert "<b>" not in card

@@ -1,0 +1,159 @@
+"""Published labels, and sets of one's own, that are broken on purpose: whatever stands in the place of any of their
+files, what is said is short, names the file, and is no traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import labelled_sets as shapes
+import pytest
+
+from dataset_builder.release import Release
+from judge.people.published.files import read_list, read_table
+from judge.people.published.sets import read_set
+from replies.errors import RunError
+
+MADE: dict[str, Callable[[Path], Path]] = {
+    "bhh-ratings": shapes.bhh,
+    "bhh-messages": shapes.bhh,
+    "xstest": shapes.xstest,
+    "psychosis": shapes.psychosis,
+    "vera-mh": shapes.vera,
+    "counselbench": shapes.counselbench,
+}
+DEEP = 100_000
+BROKEN: dict[str, bytes] = {
+    "empty": b"",
+    "zero-bytes": bytes(1000),
+    "not-utf-8": b"id,label\n\xff\xfe,a\n",
+    "mark-of-utf-16": "id,label\na,b\n".encode("utf-16"),
+    "deep-list": b"[" * DEEP + b"]" * DEEP,
+    "deep-object": b'[{"label":' * DEEP,
+    "deep-but-whole": b'[{"label": ' + b"[" * 500 + b"]" * 500 + b"}]",
+    "digits": b'[{"evaluation": ' + b"9" * 9000 + b', "label": "no_crisis"}]',
+    "large-number": b'[{"evaluation": 1e400, "label": "no_crisis", "inputs": "a", "answer": "b"}]',
+    "list-for-number": b'[{"evaluation": [5], "label": "no_crisis", "inputs": "a", "answer": "b"}]',
+    "text-for-number": b'[{"evaluation": "\\u001b[2J five", "label": "no_crisis", "inputs": "a", "answer": "b"}]',
+    "other-types": b'[1, "a", null, [], {}, {"label": {}, "inputs": 7, "evaluation": true}]',
+    "constants": b"[NaN, Infinity, -Infinity]",
+    "object": b'{"label": "no_crisis"}',
+    "half-a-pair": b'[{"label": "\\ud800", "inputs": "\\udfff", "evaluation": 5, "answer": "\\ud800"}]',
+    "no-end-quote": b'id,label\n"a,b\n' + b"more\n" * 999,
+    "long-cell": b'id,label\n"' + b"x" * 2**20 + b'",b\n',
+    "long-head": b"x" * 2**20 + b"\n1\n",
+    "columns": b",".join(b"c%d" % n for n in range(20_000)) + b"\n1\n",
+    "column-twice": b"id,id,scenarios,conversation_id,questionID\n1,2,3,4,5\n",
+    "escape": b"\x1b[2J\x1b]0;a\x07,\x1b[31mb\n1,2\n",
+}
+
+
+def said_of(name: str, root: Path, release: Release) -> str:
+    """What is said of a set; empty where it is read all the same."""
+    try:
+        read_set(name, root, "all", release)
+    except RunError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("name", MADE)
+def test_a_broken_file_of_a_published_set(release: Release, tmp_path: Path, name: str, broken: str) -> None:
+    """In the place of each of its files: read all the same, where it can be, or refused in lines that a terminal may
+    show.
+    """
+    MADE[name](tmp_path)
+    files = [path for path in sorted(tmp_path.rglob("*")) if path.is_file()]
+    assert files
+    refused = 0
+    for path in files:
+        whole = path.read_bytes()
+        path.write_bytes(BROKEN[broken])
+        lines = said_of(name, tmp_path, release).splitlines()
+        path.write_bytes(whole)
+        refused += bool(lines)
+        assert all(map(str.isprintable, lines))
+        assert all(len(line) < len(str(path)) + 900 for line in lines)
+        assert not lines or str(tmp_path) in lines[0]
+    assert refused
+    assert said_of(name, tmp_path, release) == ""
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_pipe_or_a_device_is_no_file_of_a_set(release: Release, tmp_path: Path, name: str) -> None:
+    """Nobody waits for a writer, and nothing reads without an end."""
+    MADE[name](tmp_path)
+    for path in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
+        whole = path.read_bytes()
+        path.unlink()
+        os.mkfifo(path)
+        piped = said_of(name, tmp_path, release)
+        path.unlink()
+        path.symlink_to("/dev/zero")
+        endless = said_of(name, tmp_path, release)
+        path.unlink()
+        path.write_bytes(whole)
+        for said, kind in ((piped, "a pipe"), (endless, "a device")):
+            # A judge's file that is no regular one is a judge less.
+            assert f"{path}: is {kind}; expected " in said or said == ""
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
+def test_a_broken_file_of_ones_own_set(release: Release, tmp_path: Path, suffix: str, broken: str) -> None:
+    """The labels, then the mapping file itself."""
+    mapping = shapes.own(tmp_path, path=f"labels.{suffix}")
+    path = tmp_path / f"labels.{suffix}"
+    for broken_file in (path, mapping):
+        broken_file.write_bytes(BROKEN[broken])
+        said = said_of(str(mapping), tmp_path, release)
+        assert all(map(str.isprintable, said.splitlines()))
+        assert broken_file.name in said or (broken == "empty" and "no labelled item" in said)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"ana": {"a": [1]}}, "labels.jsonl:1: 'label' is \"{'a': [1]}\"; expected one of FAIL, PARTIAL, PASS"),
+        ({"ana": 10**19}, "labels.jsonl:1: 'label' is '1e+19'; expected one of"),
+        ({"ana": "\x1b[2J"}, "labels.jsonl:1: 'label' is '\\x1b[2J'; expected one of"),
+        ({"q": ["a"]}, "labels.jsonl:1: 'q' is a list; expected text"),
+        ({"q": " "}, "labels.jsonl:1: 'q' is empty; expected text"),
+    ],
+)
+def test_a_broken_row_of_ones_own_set(release: Release, tmp_path: Path, fields: dict[str, Any], error: str) -> None:
+    """Its line, and what stands there as far as a terminal may show it."""
+    mapping = shapes.own(tmp_path)
+    row = {"case": 0, "q": "Loud?", "a": "Yes.", "ana": "fine", "ben": "fine"} | fields
+    (tmp_path / "labels.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    assert f"{tmp_path}/{error}" in said_of(str(mapping), tmp_path, release)
+
+
+def test_half_a_surrogate_pair_reaches_no_judge(release: Release, tmp_path: Path) -> None:
+    """JSON can hold one, and no request can: it is replaced wherever a text of the set goes on."""
+    mapping = shapes.own(tmp_path)
+    row = '{"case": "a\\ud800", "q": "Lo\\ud800ud?", "a": "Y\\udfffes.", "ana": "fine", "ben": null}'
+    (tmp_path / "labels.jsonl").write_text(row + "\n", encoding="utf-8")
+    (item,) = read_set(str(mapping), tmp_path, "all", release).items
+    assert (item.id, item.said, item.reply) == ("a\ufffd", ("Lo\ufffdud?",), "Y\ufffdes.")
+
+
+def test_rows_of_lists_and_tables(tmp_path: Path) -> None:
+    """What the readers of all sets give: NaN where there is no number, and cells that are missing as empty."""
+    (tmp_path / "a.json").write_text('\ufeff[{"evaluation": NaN}, 1]', encoding="utf-8")
+    (tmp_path / "a.csv").write_text('id,"label\n1",id\na,b\n\nc,"d\ne",f,g\n', encoding="utf-8")
+    first, second = read_list(tmp_path / "a.json")
+    assert (first["evaluation"] != first["evaluation"], second) == (True, 1)
+    assert read_table(tmp_path / "a.csv", ["label\n1"]) == [
+        {"id": "", "label\n1": "b"},
+        {"id": "f", "label\n1": "d\ne"},
+    ]
+    with pytest.raises(RunError, match=r"a\.csv:1: column 'id' stands twice; expected it once"):
+        read_table(tmp_path / "a.csv", ["id"])
+    with pytest.raises(RunError, match=r"a\.csv: has no column 'x'; its columns are id, label\\n1, id"):
+        read_table(tmp_path / "a.csv", ["x"])
