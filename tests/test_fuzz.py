@@ -19,7 +19,7 @@ from fuzz.mutations import Change, changes
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-EXAMPLES = 5  # of each target
+EXAMPLES = 3  # of each target
 SHORT = settings(
     max_examples=EXAMPLES,
     derandomize=True,
@@ -111,8 +111,6 @@ def test_what_takes_too_long_is_killed_and_says_where_it_stood(
 ) -> None:
     """Reading all content takes more than a twentieth of a second."""
     (tmp_path / "room").mkdir()
-    ended = worker.run(["check"], tmp_path)
-    assert (ended.code, ended.hung) == (0, False)
     monkeypatch.setattr(rooms, "CPU", 0.05)
     ended = worker.run(["check"], tmp_path)
     assert ended.hung
