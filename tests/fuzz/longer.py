@@ -24,7 +24,7 @@ from fuzz.mutations import Change, changes  # noqa: E402
 from hypothesis import HealthCheck, Phase, given, seed, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-TURN = 20  # examples of a target until the next one's turn
+TURN = 12  # examples of a target until the next one's turn
 UNBOUND = {"deadline": None, "database": None, "suppress_health_check": list(HealthCheck), "phases": [Phase.generate]}
 
 
@@ -89,6 +89,7 @@ def _turns(tallies: list[Tally], until: float, number: int, home: Path, kept: Pa
     while time.monotonic() < until:
         for tally in tallies:
             tally.turn(number, home, kept, until)
+            print(f"  {tally.target.name}: {tally.examples} examples", flush=True)
         number += 1
         done, defects = sum(t.examples for t in tallies), sum(len(t.found) for t in tallies)
         left = max(0.0, until - time.monotonic()) / 60

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 from hypothesis import strategies as st
 
+MOST = 2**24  # bytes of a file that is changed further: one that was made huge stays as it is
 SCALE = 2**16  # positions are counted in parts of the file, so that they mean something in every file
 DIGITS = "9" * 5000  # more than Python turns into a number
 TOKENS = (
@@ -178,7 +179,7 @@ def apply(change: Change, room: Path, files: list[Path]) -> None:
         _placed(path, PLACES[change.with_ % len(PLACES)], room)
     elif change.kind == "name":
         _renamed(path, NAMES[change.with_ % len(NAMES)], copied=change.deep)
-    elif path.is_file() and not path.is_symlink():
+    elif path.is_file() and not path.is_symlink() and path.stat().st_size <= MOST:
         path.write_bytes(_changed(path.read_bytes(), path.suffix, change))
 
 
@@ -352,7 +353,8 @@ def _replaced(found: Any, at: tuple[Any, ...], way: str) -> Any:
 
 def _placed(path: Path, what: str, room: Path) -> None:
     """Something else than a file under its name."""
-    old = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
+    plain = path.is_file() and not path.is_symlink() and path.stat().st_size <= MOST
+    old = path.read_bytes() if plain else b""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
