@@ -146,11 +146,11 @@ ERRORS = {
     "no settings": (lambda s: (s.folder / "held-out.yaml").unlink(), r"held-out\.yaml:1: is missing"),
     "settings that are none": (
         lambda s: (s.folder / "held-out.yaml").write_text("- a\n", encoding="utf-8"),
-        r"held-out\.yaml:1: is not YAML with the keys",
+        r"held-out\.yaml:1: is a list .*; expected a mapping .*: the keys split, released and canary",
     ),
     "an unknown setting": (
         swap("split: a", "split: a\nsize: 3", "held-out.yaml"),
-        r"held-out\.yaml:1: 'size': Extra inputs",
+        r"held-out\.yaml:2: 'size': Extra inputs",
     ),
     "a name that is none": (
         swap("split: a", "split: A/..", "held-out.yaml"),

@@ -199,7 +199,7 @@ def test_a_file_that_is_not_utf8_is_not_read(path: Path) -> None:
     path.write_bytes(b"---\nid: caf\xe9\n---\n")
     errors = Errors()
     assert read_document(path, errors) is None
-    assert errors.lines() == [f"{path}:1: is not UTF-8 (invalid continuation byte at byte 11); save the file as UTF-8"]
+    assert errors.lines() == [f"{path}:2: is not UTF-8 (invalid continuation byte at byte 11); save the file as UTF-8"]
 
 
 def test_all_slips_of_a_file_come_in_line_order(path: Path) -> None:

@@ -233,7 +233,7 @@ def test_own_helplines_are_appended_and_their_errors_placed(ours: Path, base: Pa
     ]
     path.write_text("\n".join([head, "AU,too short"]) + "\n", encoding="utf-8")
     (line,) = union(ours, base)[1]
-    assert line.startswith(f"{path}:2: has more or fewer cells")
+    assert line.startswith(f"{path}:2: has 2 cells; expected 14")
     path.write_text("country,name\nAU,x\n", encoding="utf-8")
     (line,) = union(ours, base)[1]
     assert line.startswith(f"{path}:1: columns are 'country,name'")

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-SENTENCE_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s|$)|\n+")
+# A run of marks or of empty lines is tried from its beginning only: from each of its places it would take the square.
+SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*(?=\s|$)|\n+")
 REQUEST = re.compile(
     r"\b(?:please|pls|plz|help|need|advice|advise|suggestions?|(?:can|could|would|will) (?:you|u|someone|anyone)|"
     r"how (?:do|can|could|should|would|to|long|much|many|often)|wh(?:at|ich|ere|en|o) (?:do|can|could|should|would)|"
@@ -33,7 +34,7 @@ SWEARING = re.compile(
     r"crap(?:py)?|wtf|piss(?:ed)?|bollocks|bloody hell)\b",
     re.IGNORECASE,
 )
-LIST_LINE = re.compile(r"^\s*(?:[-*•–]|\d+[.)])\s", re.MULTILINE)
+LIST_LINE = re.compile(r"^[^\S\n]*(?:[-*•–]|\d+[.)])\s", re.MULTILINE)
 CONTRACTION = re.compile(r"\w['’](?:t|s|re|ve|ll|d|m)\b", re.IGNORECASE)
 FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself)\b|\bim\b|\bive\b", re.IGNORECASE)
 LOWER_I, UPPER_I = re.compile(r"\bi\b(?!\.)"), re.compile(r"\bI\b")

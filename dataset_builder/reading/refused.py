@@ -11,9 +11,11 @@ import hashlib
 import os
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,14 +80,21 @@ class Refused:
         digest = hashed(self.terms.salt, words)
         return next((name for name, digests in self.terms.terms.items() if digest in digests), None)
 
-    def allows(self, text: str, start: int, end: int, file: str) -> bool:
-        """Whether a hit lies inside a phrase that is allowed in this file."""
-        return any(
-            match.start() <= start and end <= match.end()
+    def allowing(self, text: str, file: str) -> Callable[[int, int], bool]:
+        """Whether what stands from one place to another lies inside a phrase that is allowed in this file."""
+        spans = sorted(
+            match.span()
             for entry in self.allowed
             if fnmatchcase(file, entry.where)
             for match in re.finditer(re.escape(entry.phrase), text, re.IGNORECASE)
         )
+        starts, furthest = [start for start, _ in spans], list(accumulate((end for _, end in spans), max))
+
+        def allows(start: int, end: int) -> bool:
+            before = bisect_right(starts, start)
+            return before > 0 and furthest[before - 1] >= end
+
+        return allows
 
 
 def stem(word: str) -> str:

@@ -14,7 +14,7 @@ from dataset_builder.reading.strays import authored, unasked
 from dataset_builder.reading.template import TEMPLATE
 from dataset_builder.schema import BEHAVIORS
 
-ID = re.compile(r"(P\d+-B\d+)(?:-S(\d+))?")
+ID = re.compile(r"(P[0-9]{1,9}-B[0-9]{1,9})(?:-S([0-9]{1,9}))?")
 
 
 class Home(NamedTuple):
