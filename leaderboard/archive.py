@@ -104,7 +104,7 @@ def shown_name(name: str) -> str:
 
 
 def _member(where: str, info: zipfile.ZipInfo) -> Iterator[Problem]:
-    name = info.filename
+    name = info.orig_filename  # `filename` ends where the name has a zero byte
     shown = shown_name(name)
     if name.startswith(("/", "\\")) or ":" in name[:3] or ".." in name.replace("\\", "/").split("/"):
         yield Problem("unsafe_member", where, f"member {shown} points out of the archive")

@@ -56,15 +56,20 @@ def judge(members: int, repeats: int) -> SubmittedJudge:
 )
 def test_votes_are_bounded(members: int, repeats: int, checks: int, kinds: list[str]) -> None:
     """Members times repeats times checks, before anything is judged."""
-    assert [p.kind for p in bounds.too_much(judge(members, repeats), checks, [])] == kinds
+    assert [p.kind for p in bounds.too_much(judge(members, repeats), checks, 0)] == kinds
 
 
-def test_what_judges_read_is_bounded() -> None:
-    """Long replies that many judges would read; reasoning, which nobody reads, doesn't count."""
-    long = [Reply(id="a", turns=("x" * 2**22,))] * 20
-    assert [p.kind for p in bounds.too_much(judge(16, 1), 1, long)] == ["too_much_text"]
-    assert bounds.too_much(judge(3, 1), 1, long) == []
-    assert bounds.too_much(judge(16, 1), 1, [Reply(id="a", turns=("<think>" + "x" * 2**22,))] * 20) == []
+def test_what_judges_read_is_bounded(small: Release) -> None:
+    """Long replies that many judges would read, once for each check; reasoning, which nobody reads, doesn't count."""
+    row = max(small.rows.values(), key=lambda r: len(r.evaluation))
+    said = [Reply(id=row.id, turns=("x" * 2**20,))] * 8
+    read = bounds.letters(said, small)
+    assert read == 8 * 2**20 * len(row.evaluation)
+    assert bounds.letters([Reply(id=row.id, turns=("<think>" + "x" * 2**20,))], small) == 0
+    assert [p.kind for p in bounds.too_much(judge(16, 1), 1, 8 * 2**20)] == ["too_much_text"]
+    assert bounds.too_much(judge(3, 1), 1, 8 * 2**20) == []
+    assert bounds.too_much(judge(3, 3), 3 * 10_331, 3 * 10_331 * 4000) == []  # 4,000 characters for each check
+    assert [p.kind for p in bounds.too_much(judge(1, 1), 500_000, 2**30)] == ["too_much_text"]
 
 
 def test_the_memory_for_replies_is_bounded() -> None:

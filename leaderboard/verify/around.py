@@ -134,7 +134,7 @@ class Surroundings:
 
 def _differs(joint: Joint, piece: str, main: str, seen: dict[str, Counter[str]]) -> Problem:
     """A problem where a difference could say something of the samples, else a flag."""
-    parts = template.apart(piece, main)
+    parts = template.apart(piece.replace(dates.MARK, dates.SHOWN), main.replace(dates.MARK, dates.SHOWN))
     says = set(template.carries(parts))
     leans = abs(_crises(seen[piece]) - _crises(seen[main])) >= LEANS
     kind = "outside_text" if "words" in says or ("signs" in says and leans) else "template_differs"
@@ -151,7 +151,7 @@ def _unlike(examples: list[Example], usual: Around) -> Iterator[Problem]:
     for example in examples:
         if example.around != usual and fits(usual, example.contents, example.request) is None:
             other = next((p for p, u in zip(example.around, usual, strict=True) if p != u), "")
-            said = f"holds text beside its messages that other requests don't: {other[:200]!r}"
+            said = f"holds text beside its messages that other requests don't: {other.replace(dates.MARK, dates.SHOWN)[:200]!r}"
             yield Problem("outside_text", example.where, said)
 
 

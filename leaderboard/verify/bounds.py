@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from dataset_builder.release import Release
 from judge.llm.batch import ASKS
 from leaderboard.schema import ARCHIVE, SUBMISSION, Answer, Problem, Response, SubmittedJudge
 from replies.schema import Reply
@@ -20,7 +21,9 @@ from replies.visible import visible
 
 # Memory for replies: for any run, for each live turn that a run has (a long reasoning takes as much), and at most.
 HELD, HELD_EACH, HELD_MOST = 64 * 2**20, 128 * 2**10, 2**30
-READ = 2**30  # characters of replies that judges read, over all members and repeats: about a quarter of an hour
+# Characters of replies that are read, over all checks, members and repeats: for any run, for each verdict, and at most.
+# A second reads about a million.
+READ, READ_EACH, READ_MOST = 32 * 2**20, 32 * 2**10, 2**29
 # Bytes that a member of the archive unpacks to: for any run, for each live turn (a request that repeats what was said,
 # and a long reasoning), for each answer of a judge.
 UNPACKED, TURN_EACH, ANSWER_EACH = 64 * 2**20, 256 * 2**10, 16 * 2**10
@@ -56,16 +59,20 @@ def votes(judge: SubmittedJudge) -> int:
     return sum(1 if m.prompt_hash is None else judge.repeats for m in members)
 
 
-def too_much(judge: SubmittedJudge, checks: int, replies: Sequence[Reply]) -> list[Problem]:
-    """Why judging these replies again would take too long. `checks`: of all replies, by one judge once."""
+def letters(replies: Iterable[Reply], release: Release) -> int:
+    """How many characters deciding every check of these replies once reads; reasoning, which nobody reads, not."""
+    return sum(len(release.rows[r.id].evaluation) * len(visible(turn)) for r in replies for turn in r.turns)
+
+
+def too_much(judge: SubmittedJudge, checks: int, read: int) -> list[Problem]:
+    """Why judging again would take too long. `checks`: of all replies, by one judge once; `read`: their `letters`."""
     each = votes(judge)
     found: list[Problem] = []
     if each * checks > MADE:
         said = f"asks for {each} votes on each of {checks:,} checks; at most {MADE:,} verdicts are made again"
         found.append(Problem("too_many_votes", f"{SUBMISSION}: judge", said))
-    letters = sum(len(visible(turn)) for reply in replies for turn in reply.turns)
-    if each * letters > READ:
-        said = f"asks to read {letters:,} characters {each} times; at most {READ:,} are read"
+    if each * read > (most := min(READ_MOST, READ + each * checks * READ_EACH)):
+        said = f"asks to read {read:,} characters {each} times; at most {most:,} are read of a run of this size"
         found.append(Problem("too_much_text", ARCHIVE, said))
     return found
 

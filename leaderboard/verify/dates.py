@@ -14,6 +14,7 @@ from dataset_builder.schema import Row
 from leaderboard.schema import ARCHIVE, Problem
 
 MARK = "\ud800DATE\ud800"  # stands for a date in what is compared; half a character is in no request
+SHOWN = "[date]"  # the same in a message
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),

@@ -180,7 +180,7 @@ def _judgement(folder: Path, usable: set[str], submission: Submission, release: 
     checks = _checks(submission, release)
     lines = files.lines(folder / VERDICTS) if VERDICTS in usable else ()
     given = _records(lines, VERDICTS, Verdict, checks + bounds.SURPLUS, found)
-    beyond = bounds.too_much(submission.judge, checks, found.replies)
+    beyond = bounds.too_much(submission.judge, checks, bounds.letters(found.replies, release))
     found.problems += beyond
     if problems or beyond or not found.replies or "stacked_marks" in found.problems.kinds:
         for _ in given:  # what can't be compared is still read, to say what is wrong with it
