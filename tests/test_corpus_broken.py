@@ -5,22 +5,27 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from corpora.build import build
 from corpora.clean import ROOM, batches
+from corpora.folder import open_corpus
 from corpora.mask import mask
 from corpora.normalise import JOINER, MARKS, fold, normalise, stream_safe
 from corpora.read import documents, open_source
 from corpora.recipe import load_recipe
 from corpora.schema import CorpusError, Document, Source, Turn
+from corpora.write import is_corpus
 from dataset_builder.formats.text_lines import LONGEST
+from dataset_builder.release import file_digest
 
 MAPPING = "name: demo\ndate: 2026-11-01\nsources:\n  - {name: forum, path: posts.jsonl, fields: {text: body}}\n"
 DEEP = 200_000
@@ -32,9 +37,9 @@ def read(folder: Path, path: str, **fields: Any) -> list[Document]:
 
 
 def sparse(path: Path) -> None:
-    """A file of a gigabyte without an end of a line, which takes no room on the disk."""
+    """A quarter of a gigabyte without an end of a line, which takes no room on the disk."""
     with path.open("wb") as file:
-        file.truncate(2**30)
+        file.truncate(2**28)
 
 
 def long(path: Path) -> None:
@@ -45,7 +50,7 @@ def long(path: Path) -> None:
 
 def bomb(path: Path) -> None:
     """A hundred kilobytes that would be a hundred megabytes."""
-    path.write_bytes(gzip.compress(row(body="x" * 2**20) * 100, 1))
+    path.write_bytes(gzip.compress(row(body="x" * 2**20) * 100))
 
 
 def pipe(path: Path) -> None:
@@ -243,7 +248,7 @@ def test_marks_beyond_what_a_letter_carries_are_parted() -> None:
     assert [len(part) for part in safe.split(JOINER)] == [MARKS] * 3333 + [10]
     assert normalise(f"a{run}").startswith("á" + "\u0316" * 15 + "\u0301" * 14 + JOINER)
     assert stream_safe(safe) == safe
-    assert fold(f"a{run}") == "a"
+    assert fold(f"A{run}") == "á"
     for text in ("Ça va?", "Việt", "é" * 40, "a" + "\u0301" * MARKS, "नमस्ते", "שָׁלוֹם", "\U0001f468\u200d\U0001f469"):
         assert stream_safe(text) == text
 
@@ -276,3 +281,78 @@ def test_a_licence_ends_no_cell_of_the_card(tmp_path: Path) -> None:
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert "| mit\\|&lt;b>x |" in card
     assert "<b>" not in card
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus of one message."""
+    home = tmp_path_factory.mktemp("built")
+    (home / "posts.jsonl").write_bytes(row(body="Good morning to you"))
+    (home / "m.yaml").write_text(MAPPING, encoding="utf-8")
+    build(home / "m.yaml", home / "out")
+    return home / "out"
+
+
+def relisted(corpus: Path, name: str, sha256: str | None = None) -> None:
+    """The manifest with a file's own hash again, or with another file."""
+    path = corpus / "MANIFEST.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["files"][name] = sha256 or file_digest(corpus / name)
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def said_of(corpus: Path) -> str:
+    with pytest.raises(CorpusError) as caught:
+        list(open_corpus(corpus).rows())
+    assert str(caught.value).isprintable()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["MANIFEST.json", "data/corpus.parquet"])
+@pytest.mark.parametrize(("make", "what"), [(pipe, "pipe"), (endless, "device"), (folder, "folder"), (long, "long")])
+def test_a_corpus_of_other_things_than_files(
+    built: Path, tmp_path: Path, name: str, make: Callable[[Path], None], what: str
+) -> None:
+    """Neither waited for nor read without an end; to `helmbench corpus` such a folder is none that it may replace."""
+    corpus = shutil.copytree(built, tmp_path / "corpus")
+    (corpus / name).unlink()
+    make(corpus / name)
+    said = said_of(corpus)
+    if name == "MANIFEST.json":
+        assert f"MANIFEST.json: is a {what}; expected the manifest" in said or "file: Invalid JSON" in said
+        assert not is_corpus(corpus)
+    else:
+        assert "corpus.parquet: missing, though" in said or "corpus.parquet: sha256 is" in said
+
+
+def test_a_corpus_that_a_stranger_made_to_fit(built: Path, tmp_path: Path) -> None:
+    """Hashes that fit say nothing of what was hashed: rows of other columns, no rows, and files that lie elsewhere."""
+    corpus = shutil.copytree(built, tmp_path / "corpus")
+    path = corpus / "data" / "corpus.parquet"
+    rows = pq.read_table(path)
+    pq.write_table(rows.drop_columns("messages"), path)
+    relisted(corpus, "data/corpus.parquet")
+    assert "corpus.parquet: has no column 'messages'; expected id, source, source_id, " in said_of(corpus)
+    pq.write_table(rows.set_column(0, "id", [[7]]), path)
+    relisted(corpus, "data/corpus.parquet")
+    assert "corpus.parquet: its column 'id' is int64; expected string; build the corpus again" in said_of(corpus)
+    path.write_bytes(b"id,text\n")
+    relisted(corpus, "data/corpus.parquet")
+    assert "corpus.parquet: is no parquet file, or one that is cut off; expected the rows of a corpus" in said_of(
+        corpus
+    )
+    relisted(corpus, "../\x1b[2J", "0" * 64)
+    assert "MANIFEST.json: lists '../\\x1b[2J', which lies elsewhere; build the corpus again" in said_of(corpus)
+    (corpus / "MANIFEST.json").write_text('{"name":' * 100_000, encoding="utf-8")
+    assert "MANIFEST.json: file: Invalid JSON" in said_of(corpus)
+    assert not is_corpus(corpus)
+
+
+def test_a_datasets_folder_holds_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`datasets` would wait for a pipe, and read a device for ever."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    (tmp_path / "org" / "data").mkdir(parents=True)
+    pipe(tmp_path / "org" / "data" / "train.jsonl")
+    source = Source.model_validate({"name": "made", "hub": "org", "fields": {"text": "t"}})
+    with pytest.raises(CorpusError, match=r"train\.jsonl:1: source 'made' holds a pipe or a device; expected files"):
+        open_source(source, tmp_path)
