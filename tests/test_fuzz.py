@@ -147,6 +147,15 @@ def test_something_else_may_stand_in_a_files_place(what: int, tmp_path: Path) ->
     assert not path.is_file() or path.stat().st_size != 2
 
 
+def test_what_was_made_huge_is_not_read_for_the_next_change(tmp_path: Path) -> None:
+    """It takes no room on the disk, and would take all of the memory."""
+    path = tmp_path / "x.json"
+    path.write_text("{}")
+    for change in (Change(0, "place", 0, 0, mutations.PLACES.index("huge"), False), Change(0, "value", 0, 0, 0, False)):
+        mutations.apply(change, tmp_path, [path])
+    assert path.stat().st_size == 3 * 2**30
+
+
 def test_the_longer_run_ends_and_counts(tmp_path: Path) -> None:
     """As it is typed, at its smallest: a line for its target, one for all, exit code 0 or, with defects, 1."""
     longer = Path(__file__).parent / "fuzz" / "longer.py"
