@@ -63,33 +63,3 @@ def drop_unheard_voices(root: Path) -> None:
     heard = {slug for line in headings for slug in re.findall(r"\bvoice: ([\w-]+)", line)}
     head, *voices = re.split(r"(?m)^(?=# )", (root / "voices.md").read_text(encoding="utf-8"))
     (root / "voices.md").write_text(head + "".join(v for v in voices if v.split()[1] in heard), encoding="utf-8")
-
-
-# One file of each kind: tags, graded, criteria, arms with ratings, controls only, a conversation.
-KEPT = ("P1-B1-S1", "P1-B3-S1", "P2-B3-S1", "P3-B1-S1", "P4-B1-S1", "P4-B2-S1", "P2-B1-S1")
-
-
-def small(root: Path) -> Path:
-    """Seven scenarios of the real content with all that they use and nothing else, at `root`, which is returned."""
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
-    shutil.copytree(CONTENT, root)
-    kept = [s for s in content.scenarios if s.id in KEPT]
-    used = (
-        {c.persona.slug for s in kept for c in s.contexts}
-        | {slug for s in kept for c in s.conditions for slug in c.slug.split("+")}
-        | {*KEPT}
-    )
-    used |= {slug for s in kept for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
-    used |= {slug for slugs in CRITERIA.values() for slug in slugs}
-    used |= {getattr(c, "criterion", "") for s in kept for p in s.perturbations for t in p.turns for c in t.checks}
-    for folder in ("scenarios", "conversations", "personas", "conditions", "criteria", "calibration"):
-        for path in (root / folder).glob("*.*"):
-            if path.stem not in used:
-                path.unlink()
-    drop_unheard_voices(root)
-    calibrated = {r.id for r in content.calibration if r.criterion in used}
-    for path in (root / "calibration" / "readings").glob("*.jsonl"):
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        path.write_text("".join(line for line in lines if json.loads(line)["id"] in calibrated), encoding="utf-8")
-    return root
