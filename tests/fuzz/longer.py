@@ -112,7 +112,7 @@ def again(folder: Path) -> None:
     """Runs a kept defect's command on its input."""
     said = json.loads((folder / "defect.json").read_text())
     with tempfile.TemporaryDirectory(prefix="helmbench-fuzz-") as place, rooms.Worker() as worker:
-        targets.lay(Path(place, "ground"))
+        targets.lay(Path(place, "ground"), [said["target"]])
         home = Path(place, "home")
         shutil.copytree(folder, home, symlinks=True)
         print(f"$ {said['command']}", flush=True)

@@ -251,7 +251,12 @@ def saved(defect: Defect, target: Target, home: Path, folder: Path, made: Sequen
     place = folder / f"{name}-{hashlib.sha256(defect.why.encode()).hexdigest()[:6]}"
     if not place.exists():
         shutil.copytree(home, place, symlinks=True, ignore=_no_special)
-        said: dict[str, Any] = {"command": defect.command, "kind": defect.kind, "why": defect.why}
+        said: dict[str, Any] = {
+            "target": target.name,
+            "command": defect.command,
+            "kind": defect.kind,
+            "why": defect.why,
+        }
         said |= {"code": defect.ended.code, "cpu": defect.ended.cpu, "changes": [c._asdict() for c in made]}
         (place / "defect.json").write_text(json.dumps(said, indent=1))
     return place
