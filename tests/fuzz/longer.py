@@ -1,6 +1,6 @@
 """Fuzzes the commands for as long as you like: `python tests/fuzz/longer.py --minutes 30 [--only content]`.
 
-Targets take turns. Each defect is told once, and kept in a folder with its input, output and command (defect.json);
+Targets take turns. Each defect is told once, and kept in a folder with its input, output and command;
 exit code 1 if there is any. `--again FOLDER` runs the command of such a folder on its input once more.
 """
 
