@@ -11,7 +11,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Sample, Tier
 from replies.errors import RunError, run_error
 from replies.run import Run
-from replies.schema import Model, Reply
+from replies.schema import MOST_REPEATS, Model, Reply
 from replies.script import live_turns
 
 
@@ -68,7 +68,7 @@ def _reply(record: dict[str, Any], release: Release) -> Reply:
         raise ValueError(f'{identity}: expected "reply": text, or "replies": [text, …] for a conversation')
     if len(turns) != live_turns(row):
         raise ValueError(f"{identity}: has {len(turns)} replies, expected {live_turns(row)}, one per live turn")
-    if not isinstance(repeat, int) or repeat < 0:
+    if not isinstance(repeat, int) or not 0 <= repeat < MOST_REPEATS:
         raise ValueError(_repeat(str(identity), repeat))
     finish = _finishes(record.get("finish"), len(turns))
     if finish is None:

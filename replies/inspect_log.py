@@ -17,7 +17,7 @@ from replies.errors import RunError
 from replies.first_request import first_request
 from replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, Recorded, measured_on, publishable, recorded
 from replies.run import Run
-from replies.schema import Model, Reply
+from replies.schema import MOST_REPEATS, Model, Reply
 from replies.script import live_turns
 
 SUFFIX = ".eval"
@@ -178,8 +178,8 @@ def _reply(path: Path, sample: Any, rows: Any) -> Reply:
     row = rows.get(str(sample.id))
     if row is None:
         raise RunError(f"{path}: sample {sample.id!r:.80} is not in the dataset")
-    if sample.epoch < 1:
-        raise RunError(f"{path}: sample {row.id} is of epoch {sample.epoch}; expected 1 or more")
+    if not 1 <= sample.epoch <= MOST_REPEATS:
+        raise RunError(f"{path}: sample {row.id} is of epoch {sample.epoch}; expected 1 to {MOST_REPEATS:,}")
     wanted = live_turns(row)
     given, ends = _said(sample)
     if not _texts(given, str) or not _texts(ends, str | None) or len(given) != len(ends) or len(given) > wanted:

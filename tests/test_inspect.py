@@ -246,7 +246,11 @@ def test_an_edited_log_is_refused_in_one_line(
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"epoch": 0}, "is of epoch 0; expected 1 or more"), ({}, "epoch 1 stands twice in this log; expected once")],
+    [
+        ({"epoch": 0}, "is of epoch 0; expected 1 to 100,000"),
+        ({"epoch": 2**63}, f"is of epoch {2**63}; expected 1 to 100,000"),  # no figure's array holds it: a traceback
+        ({}, "epoch 1 stands twice in this log; expected once"),
+    ],
 )
 def test_a_sample_under_anothers_name_is_refused(
     both: Both, release: Release, tmp_path: Path, change: dict[str, Any], said: str

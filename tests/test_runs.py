@@ -548,6 +548,15 @@ def test_a_sample_of_another_shape_differs(
         read_run(tmp_path, release)
 
 
+@pytest.mark.parametrize("repeat", [-1, 100_000, 2**63, 0.5, "0", None])
+def test_a_repeat_that_no_figure_can_count_is_named(release: Release, tmp_path: Path, repeat: Any) -> None:
+    """2 to the 63rd ended in a traceback, when the figures were made."""
+    path, row = tmp_path / "mine.jsonl", rows_with(release, 1, 1)[0]
+    path.write_text(json.dumps({"id": row.id, "repeat": repeat, "reply": "Hello."}) + "\n")
+    with pytest.raises(RunError, match=r"mine\.jsonl:1: .*expected a whole number from 0"):
+        read_replies(path, release)
+
+
 def test_a_ring_of_links_is_no_run(release: Release, docs: Docs, tmp_path: Path) -> None:
     """Named or come upon."""
     row = rows_with(release, 1, 1)[0]
