@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from judge.calibration import known, validations
+from judge.schema import Verdict
 from judge.scoring.held_out import UnlikeError, read_scorecard
 from judge.scoring.stored import card_in, find, verdicts_in
 from replies.errors import RunError
@@ -51,4 +52,13 @@ def test_whatever_stands_in_the_place_of_figures_is_named(reader: str, place: st
 def test_a_damaged_verdict_names_its_line(line: str, tmp_path: Path) -> None:
     (tmp_path / "verdicts.jsonl").write_text(line + "\n")
     with pytest.raises(RunError, match=r"verdicts\.jsonl:1: .*score the run again"):
+        verdicts_in(tmp_path / "verdicts.jsonl")
+
+
+def test_a_repeat_that_no_figure_can_count_is_named(tmp_path: Path) -> None:
+    """It ended comparisons in a traceback."""
+    verdict = Verdict(id="a", repeat=0, index=0, check="tags", behavior="P1-B1", turn=-1, label="PASS", decided_by="x")
+    line = verdict.model_dump_json().replace('"repeat":0', f'"repeat":{2**63}')
+    (tmp_path / "verdicts.jsonl").write_text(line + "\n")
+    with pytest.raises(RunError, match=r"verdicts\.jsonl:1: repeat: Input should be less than 100000"):
         verdicts_in(tmp_path / "verdicts.jsonl")
