@@ -17,6 +17,12 @@ from judge.scoring.held_out import UnlikeError, read_scorecard
 from judge.scoring.stored import card_in, find, verdicts_in
 from replies.errors import RunError
 
+def _huge(path: Path) -> None:
+    """A file that takes no room on the disk."""
+    path.touch()
+    os.truncate(path, 3 * 2**30)
+
+
 READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a scorecard": (lambda path: card_in(path.parent), "scorecard.json"),
     "a scorecard's folder": (lambda path: find(path.parent), "scorecard.json"),
@@ -28,7 +34,7 @@ PLACES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a folder": (lambda path: path.mkdir(), "is a folder"),
     "a pipe": (os.mkfifo, "is a pipe"),
     "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device"),
-    "three gigabytes": (lambda path: (path.touch(), os.truncate(path, 3 * 2**30)), "is longer than"),
+    "three gigabytes": (_huge, "is longer than"),
     "depth": (lambda path: path.write_text("[" * 100_000), ""),
     "digits": (lambda path: path.write_text("9" * 5000), ""),
     "no UTF-8": (lambda path: path.write_bytes(b"\xff"), ""),
