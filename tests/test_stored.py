@@ -17,6 +17,7 @@ from judge.scoring.held_out import UnlikeError, read_scorecard
 from judge.scoring.stored import card_in, find, verdicts_in
 from replies.errors import RunError
 
+
 def _huge(path: Path) -> None:
     """A file that takes no room on the disk."""
     path.touch()
