@@ -26,11 +26,15 @@ def write_whole(path: Path, text: str | Iterable[str], private: bool = False, mo
     if private:
         staged.unlink(missing_ok=True)  # one that a killed process of this number left would keep its own mode
         staged.touch(mode=0o600)
-    with staged.open("w", encoding="utf-8", newline="") as file:  # the lines' own ends, on every system
-        file.writelines([text] if isinstance(text, str) else text)
-    if mode is not None:
-        staged.chmod(mode)
-    staged.replace(path)
+    try:
+        with staged.open("w", encoding="utf-8", newline="") as file:  # the lines' own ends, on every system
+            file.writelines([text] if isinstance(text, str) else text)
+        if mode is not None:
+            staged.chmod(mode)
+        staged.replace(path)
+    except BaseException:
+        staged.unlink(missing_ok=True)  # a full disk, a folder in the file's place, Ctrl-C
+        raise
 
 
 def holds(path: Path, text: str) -> bool:

@@ -59,7 +59,7 @@ def refuse_other(out: Path, own: Origin, summary: str = "") -> None:
     """
     if not (out / SCORECARD).is_file():
         written = out / SUMMARY
-        if written.is_file() and written.read_text(encoding="utf-8") != summary:
+        if written.is_file() and written.read_bytes() != summary.encode():
             raise RunError(f"{out}: holds another report, without its scores. {NOTHING}: {WAYS}")
         return
     try:

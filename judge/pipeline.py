@@ -4,6 +4,7 @@ reported.
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -194,8 +195,9 @@ def _rewriting(out: Path) -> Iterator[Path]:
     there are no scores, is the first to go and the last to come.
     """
     alone = not out.exists() or {p.name for p in out.iterdir()} <= {*WRITTEN}
-    if alone and out.resolve() != Path.cwd():
-        with replacing(out.resolve()) as staged:
+    whole = Path(os.path.realpath(out))  # Path.resolve fails on a ring of links
+    if alone and whole != Path.cwd():
+        with replacing(whole) as staged:
             yield staged
         return
     with tempfile.TemporaryDirectory(prefix=".scores-", dir=out) as staged:

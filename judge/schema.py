@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dataset_builder.schema import CrisisCategory, Family, Incident, Label, Outcome, Polarity, Signal, Strict, Tier
 from judge.statistics.estimate import Estimate
-from replies.schema import Model
+from replies.schema import MOST_REPEATS, Model
 
 Unscored = Literal["judge_refused", "unparsable", "error", "cannot_tell"]
 FloorState = Literal["passed", "breached", "undetermined"]
@@ -46,7 +46,7 @@ class Verdict(Strict):
     """
 
     id: str
-    repeat: int = Field(ge=0)
+    repeat: int = Field(ge=0, lt=MOST_REPEATS)
     index: int = Field(ge=0)
     check: Literal["tags", "actions", "graded", "rating", "criterion", "appropriateness"]
     behavior: str

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from leaderboard import layout
 from leaderboard.schema import Problem
 
 RESPONSES, ANSWERS, CALIBRATIONS = "responses.jsonl", "answers.jsonl", "calibrations.jsonl"
 MEMBERS = (RESPONSES, ANSWERS, CALIBRATIONS)  # the latter two only where a language model judged
-MEMBER_BYTES = 4 * 2**30  # of one member, unpacked
+MEMBER_BYTES = 2 * 2**30  # of one member, unpacked
+SPARE = 1024  # bytes that packing may add to a member that can't be made smaller
 LINE_BYTES = 4 * 2**20  # a conversation of a reasoning model takes about 1 MiB
 RATIO = 300  # unpacked to packed: replies of one policy, all alike, come to about 40
 RATIO_FROM = 16 * 2**20  # bytes below which a ratio says nothing
@@ -64,10 +67,9 @@ def inspect(path: Path) -> list[Problem]:
     try:
         with _Bounded(path) as file, zipfile.ZipFile(file) as archive:
             infos = archive.infolist()
-            comment = archive.comment
     except _TooManyError as error:
         return [Problem("too_many_members", where, str(error))]
-    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, RuntimeError) as error:
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, RuntimeError, struct.error) as error:
         return [Problem("broken_archive", where, f"is no readable zip archive ({error})")]
     found = [p for info in infos for p in _member(where, info)]
     names = Counter(info.filename for info in infos)
@@ -78,22 +80,22 @@ def inspect(path: Path) -> list[Problem]:
     ]
     if RESPONSES not in names:
         found.append(Problem("missing_member", where, f"holds no {RESPONSES}"))
-    first = min((info.header_offset for info in infos), default=0)
-    if first or comment:
-        found.append(
-            Problem(
-                "odd_archive",
-                where,
-                "holds bytes that belong to no member; expected nothing before the first and no comment",
-            )
-        )
-    return found
+    return found or _layout(path)
+
+
+def _layout(path: Path) -> list[Problem]:
+    """Bytes that belong to no member, where nothing else is wrong: they could hold anything, and nobody reads them."""
+    try:
+        layout.members(path)
+    except (layout.LayoutError, OSError) as error:
+        said = f"holds bytes that belong to no member, or two accounts of one: {error}"
+        return [Problem("odd_archive", path.name, said)]
+    return []
 
 
 def names(path: Path) -> set[str]:
     """The members of an archive in which `inspect` found nothing wrong."""
-    with zipfile.ZipFile(path) as archive:
-        return set(archive.namelist())
+    return {member.name for member in layout.members(path)}
 
 
 def shown_name(name: str) -> str:
@@ -102,7 +104,7 @@ def shown_name(name: str) -> str:
 
 
 def _member(where: str, info: zipfile.ZipInfo) -> Iterator[Problem]:
-    name = info.filename
+    name = info.orig_filename  # `filename` ends where the name has a zero byte
     shown = shown_name(name)
     if name.startswith(("/", "\\")) or ":" in name[:3] or ".." in name.replace("\\", "/").split("/"):
         yield Problem("unsafe_member", where, f"member {shown} points out of the archive")
@@ -118,6 +120,9 @@ def _member(where: str, info: zipfile.ZipInfo) -> Iterator[Problem]:
             where,
             f"member {shown} is packed by method {info.compress_type}; expected deflate or none",
         )
+    if info.compress_size > info.file_size + info.file_size // 64 + SPARE:
+        said = f"member {shown} takes {info.compress_size:,} bytes for {info.file_size:,}; packing makes no more of them"
+        yield Problem("odd_archive", where, said)
     if info.file_size > MEMBER_BYTES:
         yield Problem(
             "zip_bomb", where, f"member {shown} unpacks to {info.file_size:,} bytes; at most {MEMBER_BYTES:,} are read"
@@ -131,8 +136,9 @@ def _member(where: str, info: zipfile.ZipInfo) -> Iterator[Problem]:
         )
 
 
-def lines(path: Path, member: str) -> Iterator[tuple[int, bytes]]:
+def lines(path: Path, member: str, most: int = MEMBER_BYTES) -> Iterator[tuple[int, bytes]]:
     """The lines of a member with their numbers, unpacked piece by piece; nothing beyond a piece and a line is held.
+    `most`: bytes that it may unpack to.
 
     Raises:
         ArchiveError: a line or member over its limit, or packed bytes that don't give what the directory says.
@@ -140,7 +146,7 @@ def lines(path: Path, member: str) -> Iterator[tuple[int, bytes]]:
     where = f"{path.name}/{member}"
     parts: list[bytes] = []  # of the line that no piece has ended yet
     held, number = 0, 0
-    for chunk in _chunks(path, member, where):
+    for chunk in _chunks(path, member, where, most):
         first, *rest = chunk.split(b"\n")
         parts.append(first)
         held += len(first)
@@ -155,25 +161,64 @@ def lines(path: Path, member: str) -> Iterator[tuple[int, bytes]]:
         yield number + 1, b"".join(parts)
 
 
-def _chunks(path: Path, member: str, where: str) -> Iterator[bytes]:
+def _chunks(path: Path, name: str, where: str, most: int) -> Iterator[bytes]:
     """A member's bytes, CHUNK at a time.
 
     Raises:
         ArchiveError: as `lines`.
     """
-    total = 0
+    total = crc = 0
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(member) as file:
-            packed, claimed = archive.getinfo(member).compress_size, archive.getinfo(member).file_size
-            while chunk := file.read(CHUNK):
-                total += len(chunk)
-                if total > MEMBER_BYTES or (total > RATIO_FROM and total > RATIO * max(1, packed)):
-                    said = f"goes on after {total:,} bytes unpacked from {packed:,}"
-                    raise ArchiveError(Problem("zip_bomb", where, said))
-                yield chunk
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
+        member = layout.named(layout.members(path), name)
+        for chunk in _unpacked(path, member):
+            total, crc = total + len(chunk), zlib.crc32(chunk, crc)
+            if total > most:
+                said = f"unpacks to more than {most:,} bytes, the most for a run of this size; the rest was not read"
+                raise ArchiveError(Problem("too_much_text", where, said))
+            if total > member.size or (total > RATIO_FROM and total > RATIO * max(1, member.packed)):
+                said = f"goes on after {total:,} bytes unpacked from {member.packed:,}; its directory claims {member.size:,}"
+                raise ArchiveError(Problem("zip_bomb", where, said))
+            yield chunk
+    except (layout.LayoutError, zlib.error, OSError) as error:
         said = f"can't be unpacked to the size and checksum that the archive claims ({error})"
         raise ArchiveError(Problem("broken_archive", where, said)) from None
-    if total != claimed:
-        said = f"unpacks to {total:,} bytes; its directory claims {claimed:,}"
+    if (total, crc) != (member.size, member.crc):
+        said = f"unpacks to {total:,} bytes of checksum {crc:08x}; its directory claims {member.size:,} of {member.crc:08x}"
         raise ArchiveError(Problem("broken_archive", where, said))
+
+
+def _unpacked(path: Path, member: layout.Member) -> Iterator[bytes]:
+    """A member's bytes, CHUNK at a time at most, whatever they come to.
+
+    Raises:
+        LayoutError: its packed bytes end too early, or go on behind the end of what they hold.
+    """
+    packer = zlib.decompressobj(-zlib.MAX_WBITS) if member.method else None
+    for raw in _packed(path, member):
+        if packer is None:
+            yield raw
+        elif packer.eof:
+            raise layout.LayoutError(f"packed bytes go on behind the end of {member.name}")
+        else:
+            yield from _inflated(packer, raw)
+            if packer.unused_data:
+                raise layout.LayoutError(f"packed bytes go on behind the end of {member.name}")
+    if packer is not None and not packer.eof:
+        raise layout.LayoutError(f"the packed bytes of {member.name} have no end")
+
+
+def _packed(path: Path, member: layout.Member) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        file.seek(member.at)
+        for at in range(0, member.packed, CHUNK):
+            yield file.read(min(CHUNK, member.packed - at))
+
+
+def _inflated(packer: zlib._Decompress, raw: bytes) -> Iterator[bytes]:
+    """All that some packed bytes give, no more than CHUNK of it at once."""
+    while True:
+        chunk = packer.decompress(raw, CHUNK)
+        raw = packer.unconsumed_tail
+        yield chunk
+        if packer.eof or (not raw and len(chunk) < CHUNK):
+            return

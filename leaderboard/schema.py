@@ -24,7 +24,10 @@ SUBMISSION, ARCHIVE, VERDICTS, SUMS = (
 FORMAT: Literal["helmbench-submission-2"] = "helmbench-submission-2"
 JUDGES = 16  # that a panel may have
 PEOPLE_SETS = 24  # of people's labels, halves counted apart, that a judge may be held against
+SETTINGS, LETTERS = 200, 4000  # arguments of a run, and entries of one; characters of a name or value
 NAME_LETTERS, ANSWERERS = 500, 16  # of a judge's name; the models that may answer under one name
+Name = Annotated[str, Field(max_length=NAME_LETTERS)]
+Text = Annotated[str, Field(max_length=LETTERS)]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,95}")
 State = Literal["verified", "demo", "refused"]
 
@@ -46,10 +49,10 @@ class Subject(Strict):
 
     organization: str
     name: str
-    revision: str | None
+    revision: Name | None
     access: Literal["open_weights", "api", "private"]
     relation: Literal["developer", "paid_by_developer", "independent"]
-    family: str | None = None
+    family: Name | None = None
 
     @field_validator("organization", "name")
     @classmethod
@@ -62,8 +65,8 @@ class Subject(Strict):
 class Pinned(Strict):
     """The data that was asked: a release and tier of this repository at a commit."""
 
-    version: str
-    score_hash: str
+    version: Name
+    score_hash: Name
     tier: Tier
     samples: int = Field(ge=1)
     commit: str | None = Field(pattern=r"^[0-9a-f]{7,40}$")
@@ -74,13 +77,16 @@ class Generation(Strict):
     own measures that prompt. `lm_eval`, `inspect`: the version of the runner that made the run; the other is null.
     """
 
-    backend: str
-    arguments: dict[str, str | int | float | bool | None]
-    generation_kwargs: dict[str, str | int | float | bool | list[str] | None]
-    system_prompt_sha256: str | None
-    lm_eval: str | None = None
-    inspect: str | None = None
-    task_version: str
+    backend: Name
+    arguments: Annotated[dict[Name, Text | int | float | bool | None], Field(max_length=SETTINGS)]
+    generation_kwargs: Annotated[
+        dict[Name, Text | int | float | bool | Annotated[list[Text], Field(max_length=SETTINGS)] | None],
+        Field(max_length=SETTINGS),
+    ]
+    system_prompt_sha256: Name | None
+    lm_eval: Name | None = None
+    inspect: Name | None = None
+    task_version: Name
     repeats: int = Field(ge=1, le=100)
 
     @model_validator(mode="after")
@@ -104,8 +110,8 @@ class SubmittedJudge(Strict):
     """
 
     name: str = Field(max_length=JUDGES * NAME_LETTERS)
-    prompt_hash: str | None
-    answered_as: list[Annotated[str, Field(max_length=NAME_LETTERS)]] = Field(max_length=JUDGES * ANSWERERS)
+    prompt_hash: Name | None
+    answered_as: list[Name] = Field(max_length=JUDGES * ANSWERERS)
     agreement: list[JudgeAgreement] = Field(min_length=1, max_length=JUDGES + 1)
     people: list[PeopleAgreement] = Field(default=[], max_length=JUDGES * PEOPLE_SETS)
     repeats: int = Field(default=1, ge=1, le=100)
@@ -182,7 +188,7 @@ class AnswerChoice(Strict):
 
 
 class AnswerBody(Strict):
-    model: str = Field(max_length=NAME_LETTERS)
+    model: Name
     choices: list[AnswerChoice] = Field(min_length=1, max_length=1)
 
 
@@ -192,7 +198,7 @@ class AnswerResponse(Strict):
 
 
 class AnswerError(Strict):
-    code: str | None
+    code: Name | None
 
 
 class Answer(Strict):
@@ -200,8 +206,8 @@ class Answer(Strict):
     reads it.
     """
 
-    id: str | None
-    custom_id: str
+    id: Name | None
+    custom_id: Name
     response: AnswerResponse | None
     error: AnswerError | None
 

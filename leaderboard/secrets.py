@@ -13,10 +13,10 @@ import re2
 
 # What keys are given under, as a part of a name (`db_pass`, `Set-Cookie`); `tokenizer` and `passage` are none.
 WORD = re.compile(
-    "keys?|apikey|tokens?|secrets?|passw(?:or)?d|passwort|passphrase|pass|pwd|pw|credentials?|creds|cookies?|bearer|"
+    "keys?|apikey|tokens?|secrets?|passw(?:or)?d|passwort|passphrase|passcode|pass|pwd|psw|psk|pw|otp|dsn|credentials?|creds|cookies?|bearer|"
     "auth|authorization|authentication|oauth|jwt|pat|sig|signature|session|sessionid|headers?"
 )
-ANYWHERE = re2.compile(r"(?i)api_?key|apikey|passw|passphrase|secret|credential|cookie|bearer|authoriz")
+ANYWHERE = re2.compile(r"(?i)api_?key|apikey|passw|passphrase|secret|credential|cookie|bearer|authoriz|connection_?string|conn_?str")
 # Names of generation settings that hold such a word and no key.
 HARMLESS = re2.compile(
     r"(?i)^(?:.*(?:eos|bos|pad|unk|stop|end|special|new|max|min|image|think|forced|suppress|num|add|skip|prompt|logit)"
@@ -28,12 +28,21 @@ GIVEN = (  # `pwd=…`, `"cookie": "…"`, `Cookie: a=…`
     r"passwort|passphrase|pass|pwd|pw|credentials?|creds|cookies?|bearer|sig|signature|authorization|jwt|"
     r"session(?:[_\-]?id)?|key)"
 )
+SURELY = (  # what no sentence says of anything else, before a colon or at the end of a longer name
+    r"(?:api[_\-]?key|access[_\-]?key|account[_\-]?key|access[_\-]?token|auth[_\-]?token|client[_\-]?secret|"
+    r"secret[_\-]?key|secret[_\-]?access[_\-]?key|passw(?:or)?d|passwort|passphrase|pwd|signature)"
+)
 SECRET = re2.compile(
     r"\b(?:sk|pk|rk)-[\w\-]{16,}|\bhf_\w{16,}|\bgh[pousr]_\w{16,}|\bgithub_pat_\w{16,}|\bxox[abprs]-[\w\-]{10,}|"
     r"\bAKIA[0-9A-Z]{12,}|\bAIza[\w\-]{20,}|\bglpat-[\w\-]{16,}|\beyJ[\w\-]{10,}\.[\w\-]{10,}\.|"
+    r"\b(?:sk|pk|rk)_(?:live|test)_\w{16,}|\bgsk_\w{16,}|\b(?:xai|pplx|nvapi|xapp)-[\w\-]{16,}|\br8_\w{16,}|"
+    r"\bnpm_\w{16,}|\bpypi-[\w\-]{16,}|\bya29\.[\w\-]{16,}|\bhvs\.[\w\-]{16,}|\bSG\.[\w\-]{10,}\.[\w\-]{10,}|"
+    r"\bASIA[0-9A-Z]{12,}|\bdop_v1_\w{16,}|\bshpat_\w{16,}|"
     r"-----BEGIN [A-Z ]*PRIVATE KEY|(?i:\bbearer\s+\S{8,})|(?i:\bbasic\s+[A-Za-z0-9+/]{12,}=*)|"
     r"//[^/@\s]+@|[?&#;](?i:" + GIVEN + r")=|"
-    r"(?i:(?:^|[^A-Za-z0-9])" + GIVEN + r"=[^\s=&]{3,})|"
+    r"(?i:(?:^|[^A-Za-z0-9])" + GIVEN + r"=[^\s=&]{3,})|(?i:" + SURELY + r"\s*=\s*[^\s=&]{3,})|"
+    r"(?i:(?:^|[^A-Za-z])(?:(?:x[_\-])?" + SURELY + r"|authorization)\s*:\s*[^\s\"']{3,})|"
+    r"(?i:(?:^|\s)--?" + GIVEN + r"[ =]+[^\s\-]\S{2,})|"
     r"(?i:[\"']" + GIVEN + r"\\*[\"']\s*:\s*\\*[\"'][^\"'\s]{3,})|"
     r"(?i:\b(?:set-)?cookie:\s*\S+=)"
 )
@@ -43,6 +52,7 @@ NO_NAME = frozenset({"mailto", "acct", "sip", "xmpp", "email", "mail", "e-mail",
 ADDRESS = re2.compile(r"(?i)\bhttps?://[^\s\"'<>]+")
 BETWEEN = re.compile(r"[^A-Za-z0-9_\-]+")
 UUID = re2.compile(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+RUN, DIGITS, WILD = re2.compile(r"[A-Za-z0-9]{24,}"), re.compile("[0-9]+"), 4  # a run anywhere; places with digits
 RANDOM_FROM, TURNS = 16, 4  # letters and digits in one run, and changes among small, capital and digit
 
 
@@ -59,7 +69,13 @@ def holds(text: str) -> bool:
         return True
     if any(m[1].lower() not in NO_NAME for m in NAMED.finditer(text)):
         return True
-    return any(keyed(m[0]) for m in ADDRESS.finditer(text))
+    return any(keyed(m[0]) for m in ADDRESS.finditer(text)) or any(map(_mixed, RUN.findall(text)))
+
+
+def _mixed(run: str) -> bool:
+    """Whether a long run holds small letters, capitals and digits, these in more places than a model's name has."""
+    kinds = (any(map(str.islower, run)), any(map(str.isupper, run)), any(map(str.isdigit, run)))
+    return all(kinds) and len(DIGITS.findall(run)) >= WILD
 
 
 def keyed(address: str) -> bool:

@@ -11,7 +11,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Sample, Tier
 from replies.errors import RunError, run_error
 from replies.run import Run
-from replies.schema import Model, Reply
+from replies.schema import MOST_REPEATS, Model, Reply
 from replies.script import live_turns
 
 
@@ -24,19 +24,22 @@ def read_replies(path: Path, release: Release) -> Run:
     Raises:
         RunError: unreadable lines, unknown ids, repeated ids, or the wrong number of turns; all are named at once.
     """
-    if not path.is_file():
-        raise RunError(f'{path}: no such file; expected JSONL with one {{"id", "reply"}} a line')
     problems: list[str] = []
     damaged = "is not a JSON object; the file is truncated or damaged"
     replies: dict[tuple[str, int], Reply] = {}
-    for number, record in jsonl.objects(path, lambda n, _: problems.append(f"{path}:{n}: {damaged}")):
-        try:
-            reply = _reply(record, release)
-            if (reply.id, reply.repeat) in replies:
-                raise ValueError(_repeat(reply.id, reply.repeat))
-            replies[reply.id, reply.repeat] = reply
-        except ValueError as error:
-            problems.append(f"{path}:{number}: {error}")
+    try:
+        for number, record in jsonl.objects(path, lambda n, _: problems.append(f"{path}:{n}: {damaged}")):
+            try:
+                reply = _reply(record, release)
+                if (reply.id, reply.repeat) in replies:
+                    raise ValueError(_repeat(reply.id, reply.repeat))
+                replies[reply.id, reply.repeat] = reply
+            except ValueError as error:
+                problems.append(f"{path}:{number}: {error}")
+    except OSError as error:
+        raise RunError(
+            f'{path}: {str(error.strerror).lower()}; expected JSONL with one {{"id", "reply"}} a line'
+        ) from None
     if problems:
         raise run_error(problems)
     if not replies:
@@ -65,7 +68,7 @@ def _reply(record: dict[str, Any], release: Release) -> Reply:
         raise ValueError(f'{identity}: expected "reply": text, or "replies": [text, …] for a conversation')
     if len(turns) != live_turns(row):
         raise ValueError(f"{identity}: has {len(turns)} replies, expected {live_turns(row)}, one per live turn")
-    if not isinstance(repeat, int) or repeat < 0:
+    if not isinstance(repeat, int) or not 0 <= repeat < MOST_REPEATS:
         raise ValueError(_repeat(str(identity), repeat))
     finish = _finishes(record.get("finish"), len(turns))
     if finish is None:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dataset_builder.composing.condition_text import condition_texts
+from dataset_builder.formats.plain_file import read_text
+from dataset_builder.formats.refused import FormatError
 from dataset_builder.schema import Row
 from replies.errors import RunError
 from replies.schema import OwnPrompt
@@ -38,11 +40,9 @@ def read_prompt(file: Path, rows: Iterable[Row]) -> PromptUnderTest:
         RunError: a file that can't be read, or is empty.
     """
     try:
-        text = file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(
-            f"{file}: can't be read ({error}); expected a text file with the system prompt under test"
-        ) from None
+        text = read_text(file, "a text file with the system prompt under test").strip()
+    except FormatError as error:
+        raise RunError(str(error)) from None
     if not text:
         raise RunError(f"{file}: is empty; expected the system prompt under test")
     return PromptUnderTest(file, text, condition_texts(rows))

@@ -15,9 +15,9 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Sample
 from replies.errors import RunError
 from replies.first_request import first_request
-from replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, measured_on, publishable
+from replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, Recorded, measured_on, publishable, recorded
 from replies.run import Run
-from replies.schema import Model, Reply
+from replies.schema import MOST_REPEATS, Model, Reply
 from replies.script import live_turns
 
 SUFFIX = ".eval"
@@ -37,24 +37,19 @@ def read_log(path: Path, release: Release) -> Run:
         RunError: no log of ours, one that can't be read, or a run of another dataset version.
     """
     header = _header(path)
-    recorded = (header.eval.metadata or {}).get(RECORDED)
-    if not isinstance(recorded, dict):
+    metadata = (header.eval.metadata or {}).get(RECORDED)
+    if not isinstance(metadata, dict):
         raise RunError(f"{path}: is no log of a helmbench task; expected one of `inspect eval helmbench/core`")
-    measures, tier = measured_on(path, header.eval.task, recorded, release)
-    rows: Any = release.rows if measures == BENCHMARK else release.messages
-    tested = recorded.get("condition") or recorded.get("system_instruction")
-    replies: list[Reply] = []
-    for sample in _samples(path, HEAVY):
-        replies.append(_reply(path, sample, rows))
-        if measures == BENCHMARK and not tested:
-            _refuse_other_input(path, sample, rows[replies[-1].id])
+    own = recorded(path, header.eval.task, metadata)
+    measures, tier = own.measures, measured_on(path, header.eval.task, own, release)
+    replies = _replies(path, own, release)
     if not replies:
         raise RunError(f"{path}: holds no sample; the run was stopped before the first was done")
     config = header.eval.config
     alone = {} if measures in (BENCHMARK, APPROPRIATENESS) else {measures.removeprefix(TRIAGE): replies}
     return Run(
         path=path,
-        model=_model(header, recorded),
+        model=_model(header, own),
         tier=tier if measures == BENCHMARK else None,
         replies=replies if measures == BENCHMARK else [],
         limited=config.limit is not None or config.sample_id is not None,
@@ -64,9 +59,26 @@ def read_log(path: Path, release: Release) -> Run:
     )
 
 
+def _replies(path: Path, own: Recorded, release: Release) -> list[Reply]:
+    """The reply of each sample, in each of its epochs."""
+    rows: Any = release.rows if own.measures == BENCHMARK else release.messages
+    found: dict[tuple[str, int], Reply] = {}
+    for sample in _samples(path, HEAVY):
+        reply = _reply(path, sample, rows)
+        if own.measures == BENCHMARK and not (own.condition or own.system_instruction):
+            _refuse_other_input(path, sample, rows[reply.id])
+        if (reply.id, reply.repeat) in found:
+            raise RunError(f"{path}: sample {reply.id} epoch {sample.epoch} stands twice in this log; expected once")
+        found[reply.id, reply.repeat] = reply
+    return list(found.values())
+
+
 def graded(path: Path) -> tuple[str | None, list[dict[str, Any]]]:
     """The language model that judged in the run itself, and the lines of what it answered, in the batch format; None
     where rules and the offline judge did.
+
+    Raises:
+        RunError: it can't be read, or its lines are none.
     """
     grader: str | None = None
     lines: list[dict[str, Any]] = []
@@ -77,8 +89,20 @@ def graded(path: Path) -> tuple[str | None, list[dict[str, Any]]]:
             found = score.metadata or {}
             if isinstance(found.get(GRADER), str):
                 grader = found[GRADER]
-                lines += found.get(ANSWERS) or []
+                lines += _answers(path, sample, found.get(ANSWERS))
     return grader, lines
+
+
+def _answers(path: Path, sample: Any, given: Any) -> list[dict[str, Any]]:
+    """The lines of what a grader answered.
+
+    Raises:
+        RunError: they are none.
+    """
+    lines = given or []
+    if not isinstance(lines, list) or not all(isinstance(x, dict) for x in lines):
+        raise RunError(f"{path}: sample {sample.id} has answers that are no lines of a batch; the log was edited")
+    return lines
 
 
 def first_inputs(path: Path, most: int) -> Iterator[tuple[str, list[str]]]:
@@ -153,11 +177,13 @@ def _short(error: Exception) -> str:
 def _reply(path: Path, sample: Any, rows: Any) -> Reply:
     row = rows.get(str(sample.id))
     if row is None:
-        raise RunError(f"{path}: sample {sample.id!r} is not in the dataset")
+        raise RunError(f"{path}: sample {sample.id!r:.80} is not in the dataset")
+    if not 1 <= sample.epoch <= MOST_REPEATS:
+        raise RunError(f"{path}: sample {row.id} is of epoch {sample.epoch}; expected 1 to {MOST_REPEATS:,}")
     wanted = live_turns(row)
     given, ends = _said(sample)
-    if not all(isinstance(t, str) for t in given) or len(given) != len(ends) or len(given) > wanted:
-        raise RunError(f"{path}: sample {row.id} has {len(given)} replies; expected {wanted}, one per live turn")
+    if not _texts(given, str) or not _texts(ends, str | None) or len(given) != len(ends) or len(given) > wanted:
+        raise RunError(f"{path}: sample {row.id} has other replies than texts; expected {wanted}, one per live turn")
     why = f"error: {_line(sample.error.message)}" if sample.error else "error: the run did not finish it"
     return played(row, sample.epoch, given, ends, why)
 
@@ -175,15 +201,19 @@ def played(row: Sample, epoch: int, given: Sequence[str], ends: Sequence[str | N
     )
 
 
-def _said(sample: Any) -> tuple[list[Any], list[Any]]:
+def _texts(given: Any, kind: Any) -> bool:
+    return isinstance(given, list) and all(isinstance(t, kind) for t in given)
+
+
+def _said(sample: Any) -> tuple[Any, Any]:
     """What was said at each live turn, and how that ended. `inspect eval-retry` restores a sample that was done when a
     kill came, without its store; then the scorer's copy is read.
     """
     if TURNS in sample.store:
-        return sample.store[TURNS], sample.store[FINISHES]
+        return sample.store[TURNS], sample.store.get(FINISHES)
     for score in (sample.scores or {}).values():
         if isinstance(reply := (score.metadata or {}).get(REPLY), dict):
-            return list(reply["turns"]), list(reply["finish"])
+            return reply.get("turns"), reply.get("finish")
     return [], []
 
 
@@ -202,7 +232,7 @@ def _refuse_other_input(path: Path, sample: Any, row: Sample) -> None:
         )
 
 
-def _model(header: Any, recorded: dict[str, Any]) -> Model:
+def _model(header: Any, own: Recorded) -> Model:
     """`openai-api/local/NAME` is NAME behind `openai-api/local`; every other provider has one part."""
     parts = header.eval.model.split("/")
     provider = parts[: 2 if parts[0] == "openai-api" and len(parts) > 2 else 1]
@@ -211,6 +241,6 @@ def _model(header: Any, recorded: dict[str, Any]) -> Model:
         name="/".join(parts[len(provider) :]) or header.eval.model,
         backend=f"inspect {'/'.join(provider)}",
         arguments=publishable({**arguments, **header.eval.model_args}),
-        system_instruction=recorded.get("system_instruction"),
-        condition=recorded.get("condition"),
+        system_instruction=own.system_instruction,
+        condition=own.condition,
     )

@@ -2,22 +2,78 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pydantic import BaseModel, Field, ValidationError
+
 from dataset_builder import jsonl
+from dataset_builder.formats.plain_file import read_bytes
+from dataset_builder.formats.refused import FormatError
 from dataset_builder.release import Release, canonical, prune
 from dataset_builder.schema import Sample, Tier
 from replies.errors import RunError
-from replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, measured, measured_on, publishable
+from replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, Recorded, measured_on, publishable, recorded
 from replies.run import Run
 from replies.schema import Model, Reply
 from replies.script import live_turns
 
 TASK = re.compile(r"helmbench_")
+
+
+class Counts(BaseModel):
+    """How many samples a task has, and how many of them were asked."""
+
+    original: int
+    effective: int
+
+
+class Settings(BaseModel):
+    """How lm_eval was called."""
+
+    model: str = "unknown"
+    model_args: Any = None
+    limit: Any = None
+
+
+class Results(BaseModel):
+    """A results file of lm-eval, as far as it is read."""
+
+    configs: dict[str, dict[str, Any]] = {}
+    counts: dict[str, Counts] = Field({}, alias="n-samples")
+    versions: dict[str, Any] = {}
+    config: Settings = Settings()
+    model_name: str | None = None
+    system_instruction: str | None = None
+    lm_eval_version: Any = "unknown"
+
+    def tasks(self, path: Path) -> dict[str, Recorded]:
+        """What each task of ours recorded of itself.
+
+        Raises:
+            RunError: what none of them writes.
+        """
+        found = sorted((name, config.get("metadata")) for name, config in self.configs.items() if TASK.match(name))
+        return {name: recorded(path, name, metadata) for name, metadata in found}
+
+
+def read_results(path: Path) -> Results:
+    """A results file.
+
+    Raises:
+        RunError: it can't be read, or holds what lm-eval doesn't write.
+    """
+    try:
+        return Results.model_validate(jsonl.loads(read_bytes(path, "the results that lm_eval wrote")))
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    except ValidationError as error:
+        raise RunError(f"{path}: {': '.join(jsonl.first_problem(error))}; the file was edited") from None
+    except ValueError as error:
+        raise RunError(f"{path}: {error}; the run did not finish writing it") from None
 
 
 def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
@@ -28,17 +84,16 @@ def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
     """
     logs = _results(folder)
     path = _chosen(folder, logs, chosen) if chosen else _newest(folder, logs)
-    results = _json(path)
-    tasks = {name: config for name, config in results.get("configs", {}).items() if TASK.match(name)}
+    results = read_results(path)
+    tasks = results.tasks(path)
     if not tasks:
         raise RunError(f"{path}: holds no helmbench task; expected a run of `lm_eval --tasks helmbench`")
     tiers: dict[bool, set[Tier]] = {True: set(), False: set()}  # of benchmark tasks, and of those over messages
     replies: dict[str, dict[tuple[str, int], Reply]] = {}
-    for name, config in sorted(tasks.items()):
-        measures, tier = measured_on(path, name, config.get("metadata") or {}, release)
-        tiers[measures == BENCHMARK].add(tier)
-        expected = results.get("n-samples", {}).get(name, {}).get("effective")
-        _add_replies(replies.setdefault(measures, {}), _samples_path(path, name), measures, release, expected)
+    for name, own in tasks.items():
+        tiers[own.measures == BENCHMARK].add(measured_on(path, name, own, release))
+        expected = results.counts[name].effective if name in results.counts else None
+        _add_replies(replies.setdefault(own.measures, {}), samples_path(path, name), own.measures, release, expected)
     for found in tiers.values():
         if len(found) > 1:
             raise RunError(f"{path}: tasks of tiers {sorted(found)} in one run; score one tier at a time")
@@ -56,7 +111,8 @@ def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
     )
 
 
-def _samples_path(results: Path, task: str) -> Path:
+def samples_path(results: Path, task: str) -> Path:
+    """The samples file of a task, beside the results."""
     return results.parent / f"samples_{task}_{results.stem.removeprefix('results_')}.jsonl"
 
 
@@ -70,24 +126,21 @@ def _add_replies(
         own[reply.id, reply.repeat] = reply
 
 
-def _limited(results: dict[str, Any], tasks: dict[str, Any]) -> bool:
-    benchmark = {name for name, config in tasks.items() if measured(config.get("metadata") or {}) == BENCHMARK}
-    counts = [n for name, n in results.get("n-samples", {}).items() if name in benchmark]
+def _limited(results: Results, tasks: dict[str, Recorded]) -> bool:
+    counts = [n for name, n in results.counts.items() if name in tasks and tasks[name].measures == BENCHMARK]
     # --samples leaves samples out, too
-    return bool(results.get("config", {}).get("limit")) or any(n["effective"] < n["original"] for n in counts)
+    return bool(results.config.limit) or any(n.effective < n.original for n in counts)
 
 
-def _model(path: Path, results: dict[str, Any], tasks: dict[str, Any]) -> Model:
-    run = results.get("config", {})
-    arguments = publishable(run.get("model_args"))
-    named = results.get("model_name") or arguments.get("model") or arguments.get("pretrained")
-    conditions = [(c.get("metadata") or {}).get("condition") for c in tasks.values()]
+def _model(path: Path, results: Results, tasks: dict[str, Recorded]) -> Model:
+    arguments = publishable(results.config.model_args)
+    named = results.model_name or arguments.get("model") or arguments.get("pretrained")
     return Model(
         name=str(named or path.parent.name),
-        backend=str(run.get("model", "unknown")),
+        backend=results.config.model,
         arguments=arguments,
-        system_instruction=results.get("system_instruction"),
-        condition=next((c for c in conditions if c), None),
+        system_instruction=results.system_instruction,
+        condition=next((own.condition for own in tasks.values() if own.condition), None),
     )
 
 
@@ -114,8 +167,8 @@ def _newest(folder: Path, found: list[Path]) -> Path:
 
 
 def _chosen(folder: Path, found: list[Path], chosen: Path) -> Path:
-    places = {place.resolve() for place in (chosen, folder / chosen)}
-    named = [p for p in found if p.name == str(chosen) or p.resolve() in places]
+    places = {os.path.realpath(place) for place in (chosen, folder / chosen)}  # Path.resolve fails on a ring of links
+    named = [p for p in found if p.name == str(chosen) or os.path.realpath(p) in places]
     if len(named) != 1:
         known = ", ".join(str(p.relative_to(folder)) for p in found)
         raise RunError(f"--results {chosen}: is no results file below {folder}; expected one of {known}")
@@ -123,19 +176,17 @@ def _chosen(folder: Path, found: list[Path], chosen: Path) -> Path:
 
 
 def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], expected: int | None) -> Iterator[Reply]:
-    if not path.is_file():
+    if not path.exists():
         raise RunError(f"{path}: missing; run lm_eval with --log_samples")
     seen = 0
-    for number, sample in jsonl.objects(path, _damaged(path)):
-        doc = sample.get("doc") or {}
-        row = samples.get(str(doc.get("id")))
+    for number, sample in _logged(path):
+        doc = sample.get("doc")
+        identity = doc.get("id") if isinstance(doc, dict) else None
+        row = samples.get(identity) if isinstance(identity, str) else None
         if row is None:
-            raise RunError(
-                f"{path}:{number}: sample {doc.get('id')!r} is not in the dataset {release.manifest.version}"
-            )
-        if canonical(type(row).model_validate(prune(doc)).model_dump(mode="json")) != canonical(
-            row.model_dump(mode="json")
-        ):
+            named = f"{identity!r:.80}"
+            raise RunError(f"{path}:{number}: sample {named} is not in the dataset {release.manifest.version}")
+        if not _same(doc, row):
             raise RunError(
                 f"{path}:{number}: sample {row.id} differs from the dataset's; the log was edited or comes "
                 "from another build"
@@ -144,6 +195,22 @@ def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], e
         yield from _sample_replies(path, number, row, sample.get("resps"), sample.get("arguments"))
     if expected is not None and seen != expected:
         raise RunError(f"{path}: holds {seen} samples, the run's results say {expected}; the file is truncated")
+
+
+def _same(doc: Any, row: Sample) -> bool:
+    """Whether a logged record is the dataset's sample, but for the columns that it has no value in."""
+    try:
+        found = type(row).model_validate(prune(doc)).model_dump(mode="json")
+    except (AttributeError, KeyError, TypeError, ValueError):  # `prune` is for records of parquet
+        return False
+    return canonical(found) == canonical(row.model_dump(mode="json"))
+
+
+def _logged(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        yield from jsonl.objects(path, _damaged(path))
+    except OSError as error:
+        raise RunError(f"{path}: {str(error.strerror).lower()}; expected the samples that lm_eval logged") from None
 
 
 def _damaged(path: Path) -> jsonl.Bad:
@@ -184,11 +251,3 @@ def _finish(arguments: Any, request: int) -> str | None:
     note = given.get("arg_2") if isinstance(given, dict) else None
     finish = note.get("finish") if isinstance(note, dict) else None
     return jsonl.plain(finish) if isinstance(finish, str) else None
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        results: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise RunError(f"{path}: is not JSON ({error}); the run did not finish writing it") from None
-    return results

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,10 @@ def _first_requests(home: Path) -> Iterator[tuple[str, Iterable[str]]]:
     if home.suffix == SCORED and (log := log_at(home)):
         yield from first_inputs(log, LOOKS)
     for path in sorted(home.glob("samples_*.jsonl")):
-        for _, sample in islice(jsonl.objects(path, lambda *_: None), LOOKS):
-            doc = sample.get("doc")
-            yield str(doc.get("id") if isinstance(doc, dict) else None), _requested(sample)
+        with suppress(OSError):  # whoever reads the replies says what stands there
+            for _, sample in islice(jsonl.objects(path, lambda *_: None), LOOKS):
+                doc = sample.get("doc")
+                yield str(doc.get("id") if isinstance(doc, dict) else None), _requested(sample)
 
 
 def _requested(sample: dict[str, Any]) -> Iterator[str]:

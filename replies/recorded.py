@@ -8,10 +8,13 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import BaseModel, ValidationError
+
+from dataset_builder import jsonl
 from dataset_builder.release import Release
 from dataset_builder.schema import Tier
 from replies.errors import RunError
-from replies.schema import TRIAGE_PROMPTS
+from replies.schema import TRIAGE_PROMPTS, OwnPrompt
 
 # Of arguments that are never published.
 SECRET_NAME = re.compile(r"key|token|secret|password|auth|header", re.IGNORECASE)
@@ -31,56 +34,77 @@ def identity(release: Release, measures: str) -> dict[str, Any]:
     return found | {"measures": measures, "messages_hash": release.messages_hash} | own
 
 
-def measured(metadata: dict[str, Any]) -> str:
-    """What a task with this metadata measures: one of KINDS, where it is ours."""
-    return str(metadata.get("measures", BENCHMARK))
+class Recorded(BaseModel):
+    """What a task recorded of itself, as far as it is read here."""
+
+    measures: str = BENCHMARK
+    tier: Tier | None = None
+    dataset_version: str | None = None
+    score_hash: str | None = None
+    messages_hash: str | None = None
+    messages_source: str | None = None
+    condition: OwnPrompt | None = None
+    system_instruction: str | None = None
 
 
-def measured_on(path: Path, task: str, metadata: dict[str, Any], release: Release) -> tuple[str, Tier]:
-    """What a task measures and on which tier, once it is known to have run on this release.
+def recorded(path: Path, task: str, metadata: object) -> Recorded:
+    """A task's metadata, whose values may be anybody's.
+
+    Raises:
+        RunError: a value of another kind than the task writes.
+    """
+    try:
+        return Recorded.model_validate(metadata or {})
+    except ValidationError as error:
+        field, why = jsonl.first_problem(error)
+        raise RunError(f"{path}: task {task} records a {field} that it can't have: {why}") from None
+
+
+def measured_on(path: Path, task: str, found: Recorded, release: Release) -> Tier:
+    """The tier that a task was run on, once it is known to have run on this release.
 
     Raises:
         RunError: it measures nothing that is known here, or ran on another release.
     """
-    measures = measured(metadata)
-    if measures not in KINDS:
-        raise RunError(f"{path}: task {task} measures '{measures}'; expected one of {', '.join(KINDS)}")
-    _same_release(path, task, metadata, release, "score_hash" if measures == BENCHMARK else "messages_hash")
-    tier: Tier = metadata["tier"]
-    return measures, tier
+    if found.measures not in KINDS:
+        raise RunError(f"{path}: task {task} measures '{found.measures}'; expected one of {', '.join(KINDS)}")
+    _same_release(path, task, found, release, "score_hash" if found.measures == BENCHMARK else "messages_hash")
+    if found.tier is None:
+        raise RunError(f"{path}: task {task} records no tier; expected a run of this project's task")
+    return found.tier
 
 
 def _same_release(
-    path: Path, task: str, metadata: dict[str, Any], release: Release, name: Literal["score_hash", "messages_hash"]
+    path: Path, task: str, recorded: Recorded, release: Release, name: Literal["score_hash", "messages_hash"]
 ) -> None:
     found, expected = (
-        metadata.get(name),
-        release.messages_hash if name == "messages_hash" else release.manifest.score_hash,
+        (recorded.messages_hash, release.messages_hash)
+        if name == "messages_hash"
+        else (recorded.score_hash, release.manifest.score_hash)
     )
+    where = f"{path}: task {task}"
     if not found:
-        raise RunError(f"{path}: task {task} records no dataset {name}; expected a run of this project's task")
+        raise RunError(f"{where} records no dataset {name}; expected a run of this project's task")
     if name == "messages_hash":
-        _same_messages(path, task, metadata, release)
+        _same_messages(where, recorded, release)
     if found != expected:
         raise RunError(
-            f"{path}: task {task} ran on dataset {metadata.get('dataset_version')} ({name} {found[:12]}…), "
+            f"{where} ran on dataset {recorded.dataset_version} ({name} {found[:12]}…), "
             f"the one in {release.path} is "
             f"{release.manifest.version} ({expected[:12]}…); name that run's dataset with --dataset"
         )
 
 
-def _same_messages(path: Path, task: str, metadata: dict[str, Any], release: Release) -> None:
+def _same_messages(where: str, recorded: Recorded, release: Release) -> None:
     """A run on a corpus is judged on that corpus, and no other run is."""
-    asked, given = metadata.get("messages_source"), release.own
+    asked, given, hashed = recorded.messages_source, release.own, recorded.messages_hash or ""
     if asked and not given:
-        raise RunError(f"{path}: task {task} ran on {asked}; name its folder with --messages FOLDER")
+        raise RunError(f"{where} ran on {asked}; name its folder with --messages FOLDER")
     if given and not asked:
+        raise RunError(f"{where} ran on the dataset's own messages, not on {given.source}; leave out --messages")
+    if given and hashed != given.messages_hash:
         raise RunError(
-            f"{path}: task {task} ran on the dataset's own messages, not on {given.source}; leave out --messages"
-        )
-    if given and metadata["messages_hash"] != given.messages_hash:
-        raise RunError(
-            f"{path}: task {task} ran on {asked} (messages_hash {metadata['messages_hash'][:12]}…), "
+            f"{where} ran on {asked} (messages_hash {hashed[:12]}…), "
             f"--messages names {given.source} "
             f"({given.messages_hash[:12]}…); name that run's corpus, with the labels that it had then, and "
             "its dataset with --dataset"

@@ -9,6 +9,7 @@ from pydantic import Field
 from dataset_builder.schema import Strict
 
 TriagePrompt = Literal["bare", "guided"]
+MOST_REPEATS = 100_000  # of a sample in a run: figures count them in numbers that have a size
 TRIAGE_PROMPTS: tuple[TriagePrompt, ...] = get_args(TriagePrompt)
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from contents import drop_unheard_voices
+from contents import small
 
 from dataset_builder.composing.compose import compose
-from dataset_builder.composing.messages import CRITERIA
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
@@ -71,35 +69,10 @@ def release(dataset: Path) -> Release:
     return open_release(dataset)
 
 
-# One file of each kind: tags, graded, criteria, arms with ratings, controls only, a conversation.
-KEPT = ("P1-B1-S1", "P1-B3-S1", "P2-B3-S1", "P3-B1-S1", "P4-B1-S1", "P4-B2-S1", "P2-B1-S1")
-
-
 @pytest.fixture(scope="session")
 def small_content(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Seven scenarios of the real content with all that they use and nothing else; read-only by agreement."""
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
-    root = Path(shutil.copytree(CONTENT, tmp_path_factory.mktemp("small") / "content"))
-    kept = [s for s in content.scenarios if s.id in KEPT]
-    used = (
-        {c.persona.slug for s in kept for c in s.contexts}
-        | {slug for s in kept for c in s.conditions for slug in c.slug.split("+")}
-        | {*KEPT}
-    )
-    used |= {slug for s in kept for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
-    used |= {slug for slugs in CRITERIA.values() for slug in slugs}
-    used |= {getattr(c, "criterion", "") for s in kept for p in s.perturbations for t in p.turns for c in t.checks}
-    for folder in ("scenarios", "conversations", "personas", "conditions", "criteria", "calibration"):
-        for path in (root / folder).glob("*.*"):
-            if path.stem not in used:
-                path.unlink()
-    drop_unheard_voices(root)
-    calibrated = {r.id for r in content.calibration if r.criterion in used}
-    for path in (root / "calibration" / "readings").glob("*.jsonl"):
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        path.write_text("".join(line for line in lines if json.loads(line)["id"] in calibrated), encoding="utf-8")
-    return root
+    return small(tmp_path_factory.mktemp("small") / "content")
 
 
 @pytest.fixture

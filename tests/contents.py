@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from pathlib import Path
+
+from dataset_builder.composing.messages import CRITERIA
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load import load
 
 FRONT = """---
 id: P4-B2-S1
@@ -15,6 +21,34 @@ crisis_category: no_crisis
 control: [answers-the-need]
 ---
 """  # of a scenario as small as they come
+# One file of each kind: tags, graded, criteria, arms with ratings, controls only, a conversation.
+KEPT = ("P1-B1-S1", "P1-B3-S1", "P2-B3-S1", "P3-B1-S1", "P4-B1-S1", "P4-B2-S1", "P2-B1-S1")
+
+
+def small(root: Path, wanted: tuple[str, ...] = KEPT) -> Path:
+    """These scenarios of the real content with all that they use and nothing else, at `root`."""
+    content, errors = load(CONTENT)
+    assert content, errors.lines()
+    shutil.copytree(CONTENT, root)
+    kept = [s for s in content.scenarios if s.id in wanted]
+    used = (
+        {c.persona.slug for s in kept for c in s.contexts}
+        | {slug for s in kept for c in s.conditions for slug in c.slug.split("+")}
+        | {*wanted}
+    )
+    used |= {slug for s in kept for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
+    used |= {slug for slugs in CRITERIA.values() for slug in slugs}
+    used |= {getattr(c, "criterion", "") for s in kept for p in s.perturbations for t in p.turns for c in t.checks}
+    for folder in ("scenarios", "conversations", "personas", "conditions", "criteria", "calibration"):
+        for path in (root / folder).glob("*.*"):
+            if path.stem not in used:
+                path.unlink()
+    drop_unheard_voices(root)
+    calibrated = {r.id for r in content.calibration if r.criterion in used}
+    for path in (root / "calibration" / "readings").glob("*.jsonl"):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        path.write_text("".join(line for line in lines if json.loads(line)["id"] in calibrated), encoding="utf-8")
+    return root
 
 
 def drop_unheard_voices(root: Path) -> None:

@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from submission_runs import zipped
 
@@ -156,6 +156,84 @@ def ten_gigabytes_in_one_line(path: Path, members: dict[str, bytes]) -> None:
     path.write_bytes(raw.getvalue())
 
 
+class Packed(NamedTuple):
+    """What stands where in an archive that is made byte by byte; of the first member where one is meant."""
+
+    before: bytes = b""  # the second member
+    behind: bytes = b""  # the last member
+    end: bytes = b""  # behind the whole
+    comment: bytes = b""
+    tail: bytes = b""  # within the packed bytes
+    extra: bytes = b""
+    listed_extra: bytes = b""
+    listed_comment: bytes = b""
+    name: str = ""  # in the header, where the list has another
+    listed_name: str = ""
+    descriptor: bool = False  # sizes behind the member in place of before it
+    twice: bool = False  # the second member's header stands where the first's does
+
+
+def hidden(p: Packed) -> Callable[[Path], None]:
+    """An archive with bytes that no reader of its members comes upon."""
+
+    def change(path: Path, members: dict[str, bytes]) -> None:
+        out, listed = io.BytesIO(), list[bytes]()
+        for n, (name, data) in enumerate(members.items()):
+            packer, own = zlib.compressobj(6, zlib.DEFLATED, -15), p if not n else Packed(before=p.before)
+            packed = packer.compress(data) + packer.flush() + own.tail
+            out.write(p.before if n == 1 else b"")
+            sizes = struct.pack("<III", zlib.crc32(data), len(packed), len(data))
+            flags, at = struct.pack("<H", 8 * own.descriptor), 0 if p.twice else out.tell()
+            head = flags + struct.pack("<HHH", 8, 0, 33)
+            called, entered = (own.name or name).encode(), (own.listed_name or name).encode()
+            out.write(LOCAL + b"\x14\0" + head + (bytes(12) if own.descriptor else sizes))
+            out.write(struct.pack("<HH", len(called), len(own.extra)) + called + own.extra + packed)
+            out.write(b"PK\x07\x08" + sizes if own.descriptor else b"")
+            lengths = struct.pack("<HHHHHII", len(entered), len(own.listed_extra), len(own.listed_comment), 0, 0, 0, at)
+            listed.append(
+                CENTRAL + b"\x14\0\x14\0" + head + sizes + lengths + entered + own.listed_extra + own.listed_comment
+            )
+        out.write(p.behind)
+        start, entries = out.tell(), b"".join(listed)
+        counts = struct.pack("<HHHHIIH", 0, 0, len(listed), len(listed), len(entries), start, len(p.comment))
+        path.write_bytes(out.getvalue() + entries + b"PK\x05\x06" + counts + p.comment + p.end)
+
+    return archived(change)
+
+
+NOTE = b"what nobody is to see"
+EXTRA = struct.pack("<HH", 0x9999, len(NOTE)) + NOTE
+HIDDEN: dict[str, tuple[Packed, str, str]] = {
+    "bytes between two members": (Packed(before=NOTE), "odd_archive", "the one before ends at"),
+    "bytes behind the last member": (Packed(behind=NOTE), "odd_archive", "their list begins at"),
+    "bytes behind the archive": (Packed(end=NOTE), "odd_archive", "doesn't end with"),
+    "a comment of the archive": (Packed(comment=NOTE), "odd_archive", "no comment behind it"),
+    "a comment of a member": (Packed(listed_comment=NOTE), "odd_archive", "extra fields or a comment"),
+    "extra fields of a member": (Packed(extra=EXTRA), "odd_archive", "or something more"),
+    "extra fields in the list": (Packed(listed_extra=EXTRA), "odd_archive", "extra fields or a comment"),
+    "sizes behind a member": (Packed(descriptor=True), "odd_archive", "has flags"),
+    "bytes behind a member's end": (Packed(tail=NOTE), "broken_archive", "packed bytes go on"),
+    "a second stream in a member": (
+        Packed(tail=zlib.compress(NOTE)[2:-4]),
+        "broken_archive",
+        "packed bytes go on",
+    ),
+    "a member padded": (Packed(tail=os.urandom(10**6)), "odd_archive", "packing makes no more"),
+    "two members in one place": (Packed(twice=True), "odd_archive", "the one before ends at"),
+    "another name in a header": (Packed(name="responses.jsonX"), "odd_archive", "says something else than the list"),
+    "a name that goes on behind a zero": (
+        Packed(name="responses.jsonl\0" + NOTE.decode(), listed_name="responses.jsonl\0" + NOTE.decode()),
+        "unknown_member",
+        "x00what nobody",
+    ),
+    "sizes of 64 bits that say less": (
+        Packed(extra=struct.pack("<HHQQ", 1, 16, 1, 1)),
+        "odd_archive",
+        "or something more",
+    ),
+}
+
+
 def long_line(path: Path, members: dict[str, bytes]) -> None:
     zipped(path, {**members, "responses.jsonl": os.urandom(3 * 2**20).hex().encode()})
 
@@ -206,6 +284,7 @@ IN_JSON = {
     "deep nesting": (b"[" * 10**5 + b"]" * 10**5, "nesting", "deeply"),
 }
 RAW: dict[str, Case] = {
+    **{f"hidden: {name}": (hidden(packed), kind, word) for name, (packed, kind, word) in HIDDEN.items()},
     **{f"submission.json: {name}": (constant(raw), kind, word) for name, (raw, kind, word) in IN_JSON.items()},
     "duplicate key": (
         rewritten(SUBMISSION, lambda raw: raw.replace(b"{", b'{"format":"x",', 1)),
@@ -280,12 +359,12 @@ RAW: dict[str, Case] = {
     "archive damaged": (
         rewritten(ARCHIVE, lambda raw: raw[:5000] + bytes(99) + raw[5099:]),
         "broken_archive",
-        "unpacked",
+        "its directory claims",
     ),
     "bytes before the archive": (
         rewritten(ARCHIVE, lambda raw: b"#!/bin/sh\n" + raw),
         "odd_archive",
-        "before the first",
+        "doesn't say where the list stands",
     ),
     "member above": (with_member("../answers.jsonl"), "unsafe_member", "out of the archive"),
     "member above, the other way": (with_member("a\\..\\..\\b"), "unsafe_member", "out of the archive"),
@@ -308,17 +387,23 @@ RAW: dict[str, Case] = {
         "odd_compression",
         "method 14",
     ),
-    "header says less": (
+    "header says little": (
         patched({LOCAL: {22: struct.pack("<I", 99)}, CENTRAL: {24: struct.pack("<I", 99)}}),
-        "broken_archive",
-        "claims",
+        "odd_archive",
+        "packing makes no more",
+    ),
+    "header says less": (
+        patched({LOCAL: {22: struct.pack("<I", 50_000)}, CENTRAL: {24: struct.pack("<I", 50_000)}}),
+        "zip_bomb",
+        "claims 50,000",
     ),
     "header says more": (
         patched({LOCAL: {22: struct.pack("<I", 2**24)}, CENTRAL: {24: struct.pack("<I", 2**24)}}),
         "broken_archive",
         "claims 16,777,216",
     ),
-    "header says 3.9 GB": (patched({CENTRAL: {24: struct.pack("<I", 2**32 - 2**27)}}), "zip_bomb", "times its size"),
+    "header says 1.9 GB": (patched({CENTRAL: {24: struct.pack("<I", 2**31 - 2**27)}}), "zip_bomb", "times its size"),
+    "header says 3.9 GB": (patched({CENTRAL: {24: struct.pack("<I", 2**32 - 2**27)}}), "zip_bomb", "2,147,483,648"),
     "zip bomb": (archived(zip_bomb), "zip_bomb", "times its size"),
     "10 GB in one line": (archived(ten_gigabytes_in_one_line), "zip_bomb", "10,737,418,240"),
     "long line": (archived(long_line), "long_line", "longer than"),

@@ -5,7 +5,8 @@ twice.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import pytest
 from judge_server import GOOD, JudgeServer, by_hash, failed, said
 from scores import scores
 
+from dataset_builder.jsonl import LONGEST
 from dataset_builder.release import Release
 from judge.__main__ import main
 from judge.llm.answers import Parsed
 from judge.llm.batch import Answer, Replies, missing, read
+from judge.llm.budget import NOTHING
 from judge.llm.questions import JudgeRequest
 from replies import waiting
 from replies.errors import RunError
@@ -157,6 +160,45 @@ def test_half_a_character_in_another_engines_file_is_read_or_named(tmp_path: Pat
     str(found.answer).encode()
     path.write_text(json.dumps(openai_line("q\ud800", completion(GOOD))) + "\n")
     with pytest.raises(RunError, match=r"replies-1\.jsonl:1: is no batch result; expected a JSON object"):
+        Replies(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "response", [[], "text", 7, [1], {"body": []}, {"body": {"usage": []}}, {"body": {"usage": 7}}]
+)
+def test_a_response_of_another_shape_has_used_nothing(response: Any, tmp_path: Path) -> None:
+    """Each was a traceback, which blocked the run for as long as the line stood there."""
+    write(tmp_path / "replies.jsonl", {"id": "l1", "custom_id": "q1", "response": response, "error": None})
+    replies = Replies(tmp_path)
+    assert (replies.live, read(replies.of("q1"), question()).answer) == (NOTHING, "error")
+
+
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [
+        (lambda path: path.mkdir(), "is a folder"),
+        (os.mkfifo, "is a pipe"),
+        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+        (lambda path: path.symlink_to(path), "can't be read"),
+    ],
+    ids=["folder", "pipe", "device", "ring"],
+)
+def test_whatever_stands_in_the_place_of_answers_is_named(
+    tmp_path: Path, put: Callable[[Path], Any], said: str
+) -> None:
+    """A pipe was waited for, a device read without end."""
+    put(tmp_path / "replies-1.jsonl")
+    with pytest.raises(RunError, match=rf"replies-1\.jsonl: {said}.*; expected a JSON object"):
+        Replies(tmp_path)
+
+
+def test_a_line_longer_than_any_is_named(tmp_path: Path) -> None:
+    """A file of zero bytes that takes no room on the disk."""
+    path = tmp_path / "replies-1.jsonl"
+    write(path, openai_line("q1", completion(GOOD)))
+    with path.open("r+b") as file:
+        file.truncate(LONGEST + 1000)
+    with pytest.raises(RunError, match=r"replies-1\.jsonl:2: is no batch result"):
         Replies(tmp_path)
 
 

@@ -290,7 +290,7 @@ def test_files_of_nobody_here_are_refused(
         (path, f"validates '{JUDGE}', which doesn't judge here; expected one of {offline.NAME}"),
         (tmp_path / "empty", f"holds no validation of {offline.NAME}"),
         (tmp_path / "mine.jsonl", "can't be read as a validation"),
-        (tmp_path / "nowhere.json", "can't be read as a validation"),
+        (tmp_path / "nowhere.json", "can't be read (No such file or directory); expected what"),
     ):
         assert main(["score", *run, "--validation", str(given)]) == 2
         assert told in capsys.readouterr().err

@@ -9,8 +9,9 @@ import socket
 import subprocess
 import sys
 import time
+import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from judge.schema import Scorecard
 from judge.scoring.stored import card_in, find, verdicts_in
 from leaderboard.submit.pack import make
 from replies.errors import RunError
-from replies.inspect_log import first_inputs, read_log, requests
+from replies.inspect_log import FINISHES, TURNS, first_inputs, read_log, requests
 from replies.opening import SCORED
 from replies.script import live_turns, play
 
@@ -212,6 +213,58 @@ def test_a_file_that_is_no_log_is_refused_in_one_line(release: Release, tmp_path
         read_log(path, release)
     with pytest.raises(RunError, match="no such file"):
         read_log(tmp_path / "y.eval", release)
+
+
+def _stored(name: str, value: Any) -> Callable[[Any], Any]:
+    return lambda log: log.samples[0].store.update({name: value})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_stored(TURNS, "text"), "has other replies than texts"),
+        (_stored(TURNS, [[]]), "has other replies than texts"),
+        (_stored(FINISHES, None), "has other replies than texts"),
+        (_stored(FINISHES, [7]), "has other replies than texts"),
+        (lambda log: log.eval.metadata["helmbench"].update(tier=["lite"]), "records a tier that it can't have"),
+        (lambda log: log.eval.metadata["helmbench"].update(condition="x"), "records a condition that it can't have"),
+        (lambda log: log.eval.metadata.update(helmbench=[1]), "is no log of a helmbench task"),
+    ],
+)
+def test_an_edited_log_is_refused_in_one_line(
+    both: Both, release: Release, tmp_path: Path, change: Callable[[Any], Any], said: str
+) -> None:
+    """Its values may be anybody's; each was a traceback, or was believed."""
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    log = read_eval_log(str(both.log))
+    change(log)
+    write_eval_log(log, str(tmp_path / "edited.eval"))
+    with pytest.raises(RunError, match=rf"edited\.eval: .*{said}"):
+        read_log(tmp_path / "edited.eval", release)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"epoch": 0}, "is of epoch 0; expected 1 to 100,000"),
+        ({"epoch": 2**63}, f"is of epoch {2**63}; expected 1 to 100,000"),  # no figure's array holds it: a traceback
+        ({}, "epoch 1 stands twice in this log; expected once"),
+    ],
+)
+def test_a_sample_under_anothers_name_is_refused(
+    both: Both, release: Release, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    """A log is an archive with a file for each sample; what stands in it may be another one, or of no epoch."""
+    import inspect_ai.log  # noqa: F401  # it teaches zipfile the method of its archives
+
+    with zipfile.ZipFile(both.log) as log:
+        members = {name: log.read(name) for name in log.namelist()}
+    first, second = sorted(name for name in members if name.startswith("samples/"))[:2]
+    members[second] = json.dumps(json.loads(members[first]) | change).encode()
+    runs.zipped(tmp_path / "edited.eval", members)
+    with pytest.raises(RunError, match=rf"edited\.eval: .*{said}"):
+        read_log(tmp_path / "edited.eval", release)
 
 
 def test_a_prompt_of_ones_own_takes_every_conditions_place(small_dataset: Path, tmp_path: Path) -> None:

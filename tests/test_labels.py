@@ -335,3 +335,11 @@ def test_order_of_free_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "--order doesn't hold mid" in capsys.readouterr().err
     assert run(*paths, "--order", "low,mid,high") == 0
     assert "labels: low < mid < high" in capsys.readouterr().out
+
+
+def test_a_ring_of_links_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It was a traceback."""
+    ring = tmp_path / "ring.jsonl"
+    ring.symlink_to(ring.name)
+    assert run(ring, write(tmp_path, "ann.jsonl", label("a", "PASS"))) == 2
+    assert "ring.jsonl: can't be read" in capsys.readouterr().err

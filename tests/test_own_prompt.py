@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 from dataset_builder.composing.condition_text import condition_texts
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
+from replies.errors import RunError
+from replies.first_request import read_prompt
 from replies.own_prompt import own_prompt
 from replies.schema import OwnPrompt
 
@@ -77,3 +80,29 @@ def test_a_log_of_another_shape_holds_no_prompt(release: Release, tmp_path: Path
 def test_a_folder_without_a_log_holds_no_prompt(release: Release, tmp_path: Path) -> None:
     """As that of scores that were written elsewhere."""
     assert own_prompt(tmp_path, condition(), release) is None
+
+
+def test_a_folder_in_the_place_of_samples_holds_no_request(release: Release, tmp_path: Path) -> None:
+    """It ended a comparison as an error of the disk; the comparison says that the replies can't be read."""
+    (tmp_path / "samples_helmbench_pillar1_lite_2026.jsonl").mkdir()
+    assert own_prompt(tmp_path, condition(), release) is None
+
+
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [
+        (lambda path: path.mkdir(), "is a folder"),
+        (os.mkfifo, "is a pipe"),
+        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+        (lambda path: path.symlink_to(path), "can't be read"),
+        (lambda path: path.write_bytes(b"caf\xe9"), "is not UTF-8"),
+        (lambda path: path.write_bytes(b"\xef\xbb\xbf \n"), "is empty"),
+        (lambda path: None, "can't be read"),
+    ],
+    ids=["folder", "pipe", "device", "ring", "no UTF-8", "nothing in it", "nothing"],
+)
+def test_a_prompt_that_cannot_be_read_is_named(tmp_path: Path, put: Callable[[Path], Any], said: str) -> None:
+    """A pipe was waited for, and a device read without end."""
+    put(tmp_path / "calm.txt")
+    with pytest.raises(RunError, match=rf"calm\.txt(:\d+)?: {said}"):
+        read_prompt(tmp_path / "calm.txt", [])

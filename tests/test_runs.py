@@ -5,6 +5,9 @@ says why.
 from __future__ import annotations
 
 import json
+import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -449,3 +452,130 @@ def test_a_run_is_found_where_its_scores_stand(
     (tmp_path / "elsewhere").mkdir()
     with pytest.raises(RunError, match="holds scores and no run"):
         run_at(tmp_path / "elsewhere", release)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"configs": []}, "configs: Input should be a valid dictionary"),
+        ({"configs": {SINGLE: "x"}}, f"configs.{SINGLE}: Input should be a valid dictionary"),
+        ({"n-samples": {SINGLE: 3}}, f"n-samples.{SINGLE}: Input should be a valid dictionary"),
+        (
+            {"n-samples": {SINGLE: {"original": 2, "effective": "two"}}},
+            f"n-samples.{SINGLE}.effective: Input should be",
+        ),
+        ({"config": "x"}, "config: Input should be a valid dictionary"),
+        ({"config": {"model": ["x"]}}, "config.model: Input should be a valid string"),
+        ({"model_name": {"a": 1}}, "model_name: Input should be a valid string"),
+        ({"system_instruction": [1]}, "system_instruction: Input should be a valid string"),
+    ],
+)
+def test_results_of_another_shape_name_the_field(
+    release: Release, docs: Docs, tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    """Each was a traceback."""
+    row = rows_with(release, 1, 1)[0]
+    log(tmp_path, release, {SINGLE: [(docs[row.id], [["ok"]])]}, **change)
+    with pytest.raises(RunError, match=rf"results_{STAMP}\.json: {re.escape(said)}"):
+        read_run(tmp_path, release)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"tier": ["lite"]}, "records a tier that it can't have"),
+        ({"tier": "huge"}, "records a tier that it can't have"),
+        ({"tier": None}, "records no tier"),
+        ({"score_hash": 7}, "records a score_hash that it can't have"),
+        ({"measures": {}}, "records a measures that it can't have"),
+        ({"condition": "calm.txt"}, "records a condition that it can't have"),
+        ([1], "records a line that it can't have"),
+    ],
+)
+def test_what_no_task_records_is_named(release: Release, docs: Docs, tmp_path: Path, change: Any, said: str) -> None:
+    """Metadata of a task in the results, whose values may be anybody's."""
+    row = rows_with(release, 1, 1)[0]
+    log(tmp_path, release, {SINGLE: [(docs[row.id], [["ok"]])]})
+    path = tmp_path / f"results_{STAMP}.json"
+    results = json.loads(path.read_text())
+    metadata = results["configs"][SINGLE]["metadata"]
+    results["configs"][SINGLE]["metadata"] = metadata | change if isinstance(change, dict) else change
+    path.write_text(json.dumps(results))
+    with pytest.raises(RunError, match=f"task {SINGLE} {said}"):
+        read_run(tmp_path, release)
+
+
+@pytest.mark.parametrize("name", [f"results_{STAMP}.json", f"samples_{SINGLE}_{STAMP}.jsonl"])
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [
+        (lambda path: path.mkdir(), "is a folder"),
+        (os.mkfifo, "is a pipe"),
+        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+        (lambda path: path.write_text("[" * 100_000), ""),
+        (lambda path: path.write_text('{"a":' * 50_000), ""),
+        (lambda path: path.write_text('{"doc": ' + "9" * 5000 + "}"), ""),
+        (lambda path: path.write_bytes(b"\xff\xfe"), ""),
+    ],
+    ids=["folder", "pipe", "device", "deep list", "deep object", "digits", "no UTF-8"],
+)
+def test_whatever_stands_in_the_place_of_a_log_is_named(
+    release: Release, docs: Docs, tmp_path: Path, name: str, put: Callable[[Path], Any], said: str
+) -> None:
+    """A pipe and a device were waited for without end; a folder was an error of the disk."""
+    row = rows_with(release, 1, 1)[0]
+    log(tmp_path, release, {SINGLE: [(docs[row.id], [["ok"]])]})
+    (tmp_path / name).unlink()
+    put(tmp_path / name)
+    with pytest.raises(RunError, match=rf"{re.escape(name)}(:1)?: .*{said}"):
+        read_run(tmp_path, release)
+
+
+@pytest.mark.parametrize("doc", [[], "x", 7, {"id": ["P1"]}, {"id": None}, {"id": {}}])
+def test_a_sample_without_an_id_is_named(release: Release, tmp_path: Path, doc: Any) -> None:
+    log(tmp_path, release, {SINGLE: [(doc, [["ok"]])]})
+    with pytest.raises(RunError, match=r"\.jsonl:1: sample .* is not in the dataset"):
+        read_run(tmp_path, release)
+
+
+@pytest.mark.parametrize("change", [{"messages": "x"}, {"evaluation": [[1]]}, {"unknown": 1}, {"messages": [[], {}]}])
+def test_a_sample_of_another_shape_differs(
+    release: Release, docs: Docs, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    row = rows_with(release, 1, 1)[0]
+    log(tmp_path, release, {SINGLE: [(docs[row.id] | change, [["ok"]])]})
+    with pytest.raises(RunError, match=rf"\.jsonl:1: sample {row.id} differs"):
+        read_run(tmp_path, release)
+
+
+@pytest.mark.parametrize("repeat", [-1, 100_000, 2**63, 0.5, "0", None])
+def test_a_repeat_that_no_figure_can_count_is_named(release: Release, tmp_path: Path, repeat: Any) -> None:
+    """2 to the 63rd ended in a traceback, when the figures were made."""
+    path, row = tmp_path / "mine.jsonl", rows_with(release, 1, 1)[0]
+    path.write_text(json.dumps({"id": row.id, "repeat": repeat, "reply": "Hello."}) + "\n")
+    with pytest.raises(RunError, match=r"mine\.jsonl:1: .*expected a whole number from 0"):
+        read_replies(path, release)
+
+
+def test_a_ring_of_links_is_no_run(release: Release, docs: Docs, tmp_path: Path) -> None:
+    """Named or come upon."""
+    row = rows_with(release, 1, 1)[0]
+    log(tmp_path, release, {SINGLE: [(docs[row.id], [["ok"]])]})
+    ring = tmp_path / "results_2027.json"
+    ring.symlink_to(ring.name)
+    assert read_run(tmp_path, release, Path(f"results_{STAMP}.json")).replies
+    with pytest.raises(RunError, match=r"results_2027\.json"):
+        read_run(tmp_path, release)
+
+
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [(lambda path: path.mkdir(), "is a folder"), (os.mkfifo, "is a pipe"), (lambda path: None, "no such file")],
+    ids=["folder", "pipe", "nothing"],
+)
+def test_whatever_stands_in_the_place_of_collected_replies_is_named(
+    release: Release, tmp_path: Path, put: Callable[[Path], Any], said: str
+) -> None:
+    put(tmp_path / "mine.jsonl")
+    with pytest.raises(RunError, match=rf"mine\.jsonl: {said}.*; expected JSONL"):
+        read_replies(tmp_path / "mine.jsonl", release)

@@ -17,6 +17,7 @@ from replies.errors import RunError
 KEY = "hunter2hunter2"
 NAMES = (
     *("pwd", "passwd", "pass", "credentials", "cookie", "bearer", "sig", "password", "api_key", "apiKey", "db_pass"),
+    *("passcode", "ssh_psk", "otp", "sentry_dsn", "connection_string", "secretAccessKey", "login_cookie", "Bearer"),
     *("userPass", "X-Signature", "session_id", "jwt", "client_secret", "access_token", "OPENAI_API_KEY", "oauth"),
 )
 VALUES = (
@@ -38,6 +39,21 @@ VALUES = (
     "Cookie: sid=123",
     "authorization: bearer abcdefgh1",
     "Basic dXNlcjpwYXNzd29yZA==",
+    f"password: {KEY}",
+    f"PASSWORD={KEY}",
+    f"--api-key {KEY}",
+    f"--token={KEY}",
+    f"X-Api-Key: {KEY}",
+    f"Authorization: Token {KEY}",
+    f"AccountName=x;AccountKey={KEY}",
+    f"SharedAccessSignature={KEY}",
+    f"aws_secret_access_key = {KEY}",
+    f"mysql://root:{KEY}@host/db",
+    f"redis://:{KEY}@host",
+    f"https://host/?x=1&auth_token={KEY}",
+    "a1B2c3D4e5F6g7H8i9J0k1L2",
+    *(f"{prefix}{'a1' * 10}" for prefix in ("npm_", "gsk_", "sk_live_", "xai-", "ya29.", "hvs.", "pypi-", "r8_")),
+    "ASIA" + "A1" * 8,
     "sk-" + "a1b2" * 6,
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
 )
@@ -55,6 +71,11 @@ HONEST_VALUES = (
     "ann@example.org",
     "mailto:ann@example.org",
     "https://example.org/about#contact",
+    "The key: trust in people. Its signature moves: none; token: see the card",
+    "Qwen2VLForConditionalGeneration",
+    "NousResearch/Nous-Hermes-2-Mixtral-8x7B-DPO",
+    "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit",
+    "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "Trained on public text; it may pass: see the card.",
 )
 LONG = {
@@ -66,6 +87,10 @@ LONG = {
     "user:": 200_000,
     "cookie": 166_666,
     "Bearer ": 142_857,
+    "a1B2": 250_000,
+    "password: ": 100_000,
+    "--key ": 160_000,
+    "key = ": 160_000,
     "-----BEGIN ": 90_000,
 }
 
@@ -156,9 +181,10 @@ def test_a_megabyte_of_almost_a_key_is_read_in_seconds(piece: str) -> None:
 
 
 def test_an_argument_that_is_almost_a_key_does_not_stall(demo: Path, small: Release, tmp_path: Path) -> None:
-    """400 kB that begin like a JSON web token, a hundred thousand times."""
+    """400 kB that begin like a JSON web token, a hundred thousand times: more than a setting may have."""
     opened = Opened(copied(demo, tmp_path))
     opened.submission["generation"]["arguments"]["extra"] = "eyJ-" * 100_000
     started = time.process_time()
-    assert verify(opened.close(), small).state == "demo"
+    verified = verify(opened.close(), small)
+    assert ("schema", "at most 4000 characters" in verified.problems[0].message) == (verified.problems[0].kind, True)
     assert time.process_time() - started < 20

@@ -205,3 +205,10 @@ def test_conversations_are_in_both_bases(judged: Path, templated: Path, small: R
     """The changes to live turns change something that is there."""
     for folder in (judged, templated):
         assert any(live_turns(small.rows[r["id"]]) > 2 for r in Opened(folder).responses)
+
+
+def test_a_type_that_only_crises_have_is_refused(opened: Opened, small: Release) -> None:
+    """An API's messages may have a type, in all requests or in none: which have one could tell what a sample is."""
+    opened.polarity = {r.id: r.polarity for r in small.rows.values()}
+    tampering.typed_in_crises(opened)
+    refused(verify(opened.close(), small), "mixed_requests", "all with a type")

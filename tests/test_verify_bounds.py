@@ -56,15 +56,20 @@ def judge(members: int, repeats: int) -> SubmittedJudge:
 )
 def test_votes_are_bounded(members: int, repeats: int, checks: int, kinds: list[str]) -> None:
     """Members times repeats times checks, before anything is judged."""
-    assert [p.kind for p in bounds.too_much(judge(members, repeats), checks, [])] == kinds
+    assert [p.kind for p in bounds.too_much(judge(members, repeats), checks, 0)] == kinds
 
 
-def test_what_judges_read_is_bounded() -> None:
-    """Long replies that many judges would read; reasoning, which nobody reads, doesn't count."""
-    long = [Reply(id="a", turns=("x" * 2**22,))] * 20
-    assert [p.kind for p in bounds.too_much(judge(16, 1), 1, long)] == ["too_much_text"]
-    assert bounds.too_much(judge(3, 1), 1, long) == []
-    assert bounds.too_much(judge(16, 1), 1, [Reply(id="a", turns=("<think>" + "x" * 2**22,))] * 20) == []
+def test_what_judges_read_is_bounded(small: Release) -> None:
+    """Long replies that many judges would read, once for each check; reasoning, which nobody reads, doesn't count."""
+    row = max(small.rows.values(), key=lambda r: len(r.evaluation))
+    said = [Reply(id=row.id, turns=("x" * 2**20,))] * 8
+    read = bounds.letters(said, small)
+    assert read == 8 * 2**20 * len(row.evaluation)
+    assert bounds.letters([Reply(id=row.id, turns=("<think>" + "x" * 2**20,))], small) == 0
+    assert [p.kind for p in bounds.too_much(judge(16, 1), 1, 8 * 2**20)] == ["too_much_text"]
+    assert bounds.too_much(judge(3, 1), 1, 8 * 2**20) == []
+    assert bounds.too_much(judge(3, 3), 3 * 10_331, 3 * 10_331 * 4000) == []  # 4,000 characters for each check
+    assert [p.kind for p in bounds.too_much(judge(1, 1), 500_000, 2**30)] == ["too_much_text"]
 
 
 def test_the_memory_for_replies_is_bounded() -> None:
@@ -121,8 +126,9 @@ def test_marks_in_a_row_are_counted(text: str, stacked: bool) -> None:
 )
 def test_dates_that_templates_write(text: str, day: date) -> None:
     """The forms of published templates, read where they stand and evened out."""
-    assert dates.evened(f"Today: {text}\n") == (f"Today: {dates.MARK}\n", [day])
-    assert dates.read(f"Today: {text}\n", 7) == (day, 7 + len(text))
+    evened, (written,) = dates.evened(f"Today: {text}\n")
+    assert (evened, written.day) == (f"Today: {dates.MARK}\n", day)
+    assert dates.read(f"Today: {text}\n", 7) == (written, 7 + len(text))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +199,7 @@ def test_dates_that_follow_the_samples_a_little_are_flagged(small: Release) -> N
     def told(late: Callable[[int, Row], bool]) -> tuple[list[str], list[str]]:
         days = dates.Days()
         for n, row in enumerate(rows):
-            days.add([date(2026, 7, 26 + late(n, row))], row)
+            days.add([dates.Written(date(2026, 7, 26 + late(n, row)), "2026-07-26")], row)
         problems, flags = days.told()
         return [p.kind for p in problems], [f.kind for f in flags]
 

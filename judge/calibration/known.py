@@ -13,6 +13,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from dataset_builder.formats.plain_file import read_bytes
+from dataset_builder.formats.refused import FormatError
 from dataset_builder.release import Release
 from judge import panel
 from judge.calibration.labels import agreement_over, shut_out
@@ -45,9 +47,11 @@ def read_measured(path: Path, shape: type[M], command: str) -> M:
         RunError: it is none.
     """
     try:
-        return shape.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError) as error:
-        why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.strerror
+        return shape.model_validate_json(read_bytes(path, f"what `helmbench {command}` writes"))
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    except ValidationError as error:
+        why = error.errors()[0]["msg"]
         raise RunError(
             f"{path}: can't be read as a {shape.__name__.lower()} ({why}); expected what `helmbench {command}` writes"
         ) from None

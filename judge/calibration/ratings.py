@@ -14,6 +14,8 @@ from typing import Literal
 import numpy as np
 from pydantic import ValidationError
 
+from dataset_builder.formats.plain_file import read_bytes
+from dataset_builder.formats.refused import FormatError
 from dataset_builder.release import Release, digest
 from dataset_builder.schema import CalibrationRow, CrisisCategory, Strict
 from judge.calibration.labels import families, flips
@@ -101,7 +103,9 @@ def known(identity: JudgeIdentity, folders: Iterable[Path], release: Release) ->
         if not path.is_file():
             continue
         try:
-            found = RatingCalibration.model_validate_json(path.read_bytes())
+            found = RatingCalibration.model_validate_json(read_bytes(path, "what `helmbench calibrate` writes"))
+        except FormatError as error:
+            raise RunError(str(error)) from None
         except ValidationError as error:
             raise RunError(
                 f"{path}: can't be read ({error.errors()[0]['msg']}); expected what `helmbench calibrate` writes"

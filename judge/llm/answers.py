@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from replies.fence import compared
 
+PIECES = 16  # words left out between them, of one quote; each piece is searched for by itself
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -90,6 +91,8 @@ def occurs(quote: str, text: str) -> bool:
     at = 0
     pieces = [p.strip("' ") for p in re.split(r"\[?\.\.\.\]?", wanted)]
     pieces = [p for p in pieces if p]
+    if len(pieces) > PIECES:
+        return False
     for piece in pieces:
         # Whole words, in order: else the letters of any sentence could be found scattered over a long reply.
         found = re.compile(rf"(?<!\w){re.escape(piece)}(?!\w)").search(text, at)

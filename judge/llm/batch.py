@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from dataset_builder import jsonl
+from dataset_builder.formats.plain_file import open_plain, opened
+from dataset_builder.formats.refused import FormatError
 from judge.llm.answers import Parsed, parse, parse_category
 from judge.llm.budget import NOTHING, Tokens
 from judge.llm.errors import EngineError
@@ -27,6 +29,7 @@ from replies.errors import RunError
 from replies.usage import counted
 
 ASKS = 3  # one question and two re-asks; then the verdict is unscored
+EXPECTED = "a JSON object with custom_id, response and error in each line"
 LIVE = "replies.jsonl"  # what our engine appends to; other engines' files stand beside it
 Answer = Parsed | Literal["judge_refused", "error"]
 CODE = re.compile(r"[\w.\-]{1,60}")
@@ -108,7 +111,7 @@ def error_code(body: Any) -> str | None:
 
 def used(record: dict[str, Any]) -> Tokens:
     """The tokens that a line's answer reports."""
-    body = (record.get("response") or {}).get("body")
+    body = response.get("body") if isinstance(response := record.get("response"), dict) else None
     usage = body.get("usage") if isinstance(body, dict) else None
     return Tokens(counted(usage, "prompt_tokens") or 0, counted(usage, "completion_tokens") or 0)
 
@@ -117,7 +120,7 @@ def answered_by(record: dict[str, Any]) -> str | None:
     """The model that a line's answer names."""
     response = record.get("response")
     body = response.get("body") if isinstance(response, dict) else None
-    return str(body["model"]) if isinstance(body, dict) and "model" in body else None
+    return jsonl.plain(str(body["model"])) if isinstance(body, dict) and "model" in body else None
 
 
 def read(records: Iterable[dict[str, Any]], request: JudgeRequest) -> Read:
@@ -175,7 +178,10 @@ class Replies:
         self._index = sqlite3.connect("")  # a private file that is gone with the connection
         self._index.execute("CREATE TABLE line (id BLOB, shard INTEGER, at INTEGER)")
         for shard, path in enumerate(self.paths):
-            self._index.executemany("INSERT INTO line VALUES (?, ?, ?)", self._scan(path, shard))
+            try:
+                self._index.executemany("INSERT INTO line VALUES (?, ?, ?)", self._scan(path, shard))
+            except FormatError as error:
+                raise RunError(str(error)) from None
         self._index.execute("CREATE INDEX by_id ON line (id)")
 
     def of(self, custom_id: str) -> list[dict[str, Any]]:
@@ -184,21 +190,19 @@ class Replies:
         for shard, at in self._index.execute(
             "SELECT shard, at FROM line WHERE id = ? ORDER BY shard, at", (custom_id.encode(),)
         ).fetchall():
-            with self.paths[shard].open("rb") as file:
+            with opened(self.paths[shard]) as file:
                 file.seek(at)
                 found.append(jsonl.loads(file.readline()))
         return found
 
     def _scan(self, path: Path, shard: int) -> Iterator[tuple[bytes, int, int]]:
         at = 0
-        with path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
+        with open_plain(path, EXPECTED) as file:
+            for number, line in enumerate(iter(lambda: file.readline(jsonl.LONGEST), b""), start=1):
                 record = _decoded(line)
-                if record is None and line.strip() and line.endswith(b"\n"):
-                    raise RunError(
-                        f"{path}:{number}: is no batch result; expected a JSON object with custom_id, "
-                        "response and error"
-                    )
+                # Without its end it is the last one, cut short, or longer than any line may be.
+                if record is None and line.strip() and (line.endswith(b"\n") or len(line) == jsonl.LONGEST):
+                    raise RunError(f"{path}:{number}: is no batch result; expected {EXPECTED}")
                 if record is not None:
                     self.lines += 1
                     if path.name == LIVE:

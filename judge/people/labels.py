@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -190,9 +191,10 @@ def _names(paths: list[Path]) -> list[str]:
     """What raters are called whose file doesn't say: the file's name (of a run's verdicts its folder's), and the
     folders that tell two apart.
     """
+    real = [Path(os.path.realpath(p)) for p in paths]  # Path.resolve fails on a ring of links
     whole = [
-        (p.resolve().parent if p.name in ("verdicts.jsonl", "ratings.jsonl") else p.resolve().with_suffix("")).parts
-        for p in paths
+        (place.parent if p.name in ("verdicts.jsonl", "ratings.jsonl") else place.with_suffix("")).parts
+        for p, place in zip(paths, real, strict=True)
     ]
     for depth in range(1, 1 + max(map(len, whole), default=1)):
         names = ["/".join(parts[-depth:]) for parts in whole]

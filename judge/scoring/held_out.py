@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from dataset_builder.formats.plain_file import read_bytes
+from dataset_builder.formats.refused import FormatError
 from judge.schema import Figure, Scorecard
 
 
@@ -22,11 +24,12 @@ def read_scorecard(path: Path) -> Scorecard:
     """The scorecard in `path`.
 
     Raises:
-        UnlikeError: it is none.
-        OSError: there is no such file.
+        UnlikeError: it is none, or can't be read.
     """
     try:
-        return Scorecard.model_validate_json(path.read_bytes())
+        return Scorecard.model_validate_json(read_bytes(path, "a scorecard"))
+    except FormatError as error:
+        raise UnlikeError(str(error)) from None
     except ValidationError as error:
         first = error.errors()[0]
         raise UnlikeError(

@@ -11,6 +11,8 @@ from typing import NamedTuple, NoReturn
 from pydantic import ValidationError
 
 from dataset_builder import jsonl
+from dataset_builder.formats.plain_file import read_bytes
+from dataset_builder.formats.refused import FormatError
 from judge.schema import Judge, Scorecard, Verdict
 from judge.wording import clip
 from replies.errors import RunError
@@ -99,10 +101,12 @@ def card_in(folder: Path) -> Scorecard:
         RunError: the folder was not scored, or the file is damaged.
     """
     path = folder / SCORECARD
-    if not path.is_file():
+    if not path.exists():
         raise RunError(f"{path}: missing; run `helmbench score {home_of(folder)}` first")
     try:
-        return Scorecard.model_validate_json(path.read_bytes())
+        return Scorecard.model_validate_json(read_bytes(path, "the scores of a run"))
+    except FormatError as error:
+        raise RunError(str(error)) from None
     except ValidationError as error:
         raise RunError(f"{path}: {': '.join(jsonl.first_problem(error))}; score the run again") from None
 

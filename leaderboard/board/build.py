@@ -11,7 +11,7 @@ from dataset_builder.files import replacing, write_whole
 from dataset_builder.release import Release
 from judge.report.page import TRANSCRIPTS, report
 from judge.wording import clip
-from leaderboard.board import downloads, gather, page, rows
+from leaderboard.board import downloads, gather, page, rows, twins
 from leaderboard.verify.verify import verify
 from replies.errors import RunError
 
@@ -48,6 +48,7 @@ def build(
     marks = gather.read_rejudged(rejudged, folder) if rejudged else {}
     total = len(gather.submissions(folder))
     found: list[rows.Entry | rows.Refused] = []
+    words: dict[str, frozenset[bytes]] = {}
     taken: set[str] = set()
     with replacing(out.resolve()) as staging:
         for number, checked in enumerate(gather.check(folder, gather.newest_first(releases), verify), start=1):
@@ -55,8 +56,10 @@ def build(
             found.append(entry)
             told(Step(number, total, clip(checked.name), _outcome(checked)))
             if isinstance(entry, rows.Entry):
+                words[entry.name] = twins.own_words(checked.verified, checked.release)
                 _write_report(staging, entry, checked)
-        board = rows.board(found)
+        shown = twins.flagged([e for e in found if isinstance(e, rows.Entry)], words)
+        board = rows.board([shown.get(e.name, e) for e in found])
         _write_pages(staging, board)
     return board
 

@@ -29,6 +29,8 @@ FLAGS = {
     "same_family": "judge is of the model’s family",
     "unknown_family": "kinship with the judge unknown",
     "same_reply": "same reply to many samples",
+    "same_repeats": "same reply in several repeats",
+    "two_answers": "judge answered a question in two ways",
     "template_text": "words of its own in every request",
     "template_differs": "text beside the messages differs",
     "dates": "requests dated on several days",

@@ -10,8 +10,8 @@ from typing import Any
 from dataset_builder import jsonl
 from dataset_builder.release import Release
 from replies import inspect_log
-from replies.lm_eval_log import TASK
-from replies.recorded import BENCHMARK, measured
+from replies.lm_eval_log import read_results, samples_path
+from replies.recorded import BENCHMARK
 from replies.schema import Reply
 from replies.script import live_turns
 
@@ -36,21 +36,16 @@ def read_logged(path: Path, release: Release, replies: list[Reply]) -> Logged:
     """The benchmark's requests of a run, which was read and found whole, by its results file or its log of Inspect."""
     if path.suffix == inspect_log.SUFFIX:
         return _inspected(path, release)
-    results = json.loads(path.read_text(encoding="utf-8"))
-    tasks = sorted(
-        name
-        for name, config in results.get("configs", {}).items()
-        if TASK.match(name) and measured(config.get("metadata") or {}) == BENCHMARK
-    )
-    versions = sorted({str(results.get("versions", {}).get(name, "unknown")) for name in tasks})
-    logged = Logged(", ".join(versions), {}, {}, lm_eval=str(results.get("lm_eval_version", "unknown")))
+    results = read_results(path)
+    tasks = [name for name, own in results.tasks(path).items() if own.measures == BENCHMARK]
+    versions = sorted({str(results.versions.get(name, "unknown")) for name in tasks})
+    logged = Logged(", ".join(versions), {}, {}, lm_eval=str(results.lm_eval_version))
     repeats: dict[str, int] = {}
     for reply in replies:
         repeats[reply.id] = max(repeats.get(reply.id, 0), reply.repeat + 1)
     seen: dict[str, dict[str, Any]] = {}
     for name in tasks:
-        samples = path.parent / f"samples_{name}_{path.stem.removeprefix('results_')}.jsonl"
-        for _, sample in jsonl.objects(samples):
+        for _, sample in jsonl.objects(samples_path(path, name)):
             _sample(sample, release, repeats, logged, seen)
     if len(seen) > 1:
         logged.problems.append(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import date
 from typing import NamedTuple
 
 from dataset_builder.schema import Row
@@ -93,10 +92,10 @@ class Surroundings:
             flags += own
         return flags
 
-    def _note(self, expected: list[Part], shape: Shape, days: Sequence[date], row: Row) -> None:
+    def _note(self, expected: list[Part], shape: Shape, days: list[dates.Written], row: Row) -> None:
         self._orders[tuple(p.role for p in expected)].add(shape)
         self._polarity[shape][row.polarity] += 1
-        self._days.add(list(days), row)
+        self._days.add(days, row)
 
     def _keep(self, shape: Shape, example: Example) -> None:
         """Keeps what isn't as usual, and the first of each kind."""
@@ -135,7 +134,7 @@ class Surroundings:
 
 def _differs(joint: Joint, piece: str, main: str, seen: dict[str, Counter[str]]) -> Problem:
     """A problem where a difference could say something of the samples, else a flag."""
-    parts = template.apart(piece, main)
+    parts = template.apart(piece.replace(dates.MARK, dates.SHOWN), main.replace(dates.MARK, dates.SHOWN))
     says = set(template.carries(parts))
     leans = abs(_crises(seen[piece]) - _crises(seen[main])) >= LEANS
     kind = "outside_text" if "words" in says or ("signs" in says and leans) else "template_differs"
@@ -152,7 +151,7 @@ def _unlike(examples: list[Example], usual: Around) -> Iterator[Problem]:
     for example in examples:
         if example.around != usual and fits(usual, example.contents, example.request) is None:
             other = next((p for p, u in zip(example.around, usual, strict=True) if p != u), "")
-            said = f"holds text beside its messages that other requests don't: {other[:200]!r}"
+            said = f"holds text beside its messages that other requests don't: {other.replace(dates.MARK, dates.SHOWN)[:200]!r}"
             yield Problem("outside_text", example.where, said)
 
 
@@ -175,12 +174,12 @@ def _usual(found: Counter[Around]) -> Around:
     return max(found, key=lambda around: (found[around], around))
 
 
-def cut(request: str, contents: Sequence[str]) -> tuple[Around, list[date], int | None]:
+def cut(request: str, contents: Sequence[str]) -> tuple[Around, list[dates.Written], int | None]:
     """What stands around the messages, dates evened out, and these dates; or the place of the first message that isn't
     found.
     """
     around: list[str] = []
-    days: list[date] = []
+    days: list[dates.Written] = []
     at = 0
     for n, content in enumerate([*contents, None]):
         found = len(request) if content is None else request.find(content, at)
@@ -193,12 +192,12 @@ def cut(request: str, contents: Sequence[str]) -> tuple[Around, list[date], int 
     return tuple(around), days, None
 
 
-def fits(around: Around, contents: Sequence[str], request: str) -> list[date] | None:
+def fits(around: Around, contents: Sequence[str], request: str) -> list[dates.Written] | None:
     """The dates of a request that is exactly these messages in these surroundings, whatever its dates; None of any
     other.
     """
     at = 0
-    days: list[date] = []
+    days: list[dates.Written] = []
     for piece, content in zip(around, [*contents, ""], strict=True):
         for n, text in enumerate(piece.split(dates.MARK)):
             if n:

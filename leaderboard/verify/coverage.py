@@ -5,6 +5,7 @@ alike.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
@@ -19,6 +20,8 @@ from replies.visible import visible
 NAMED = 8  # ids that a message lists
 ALIKE_FROM = 40  # characters from which two equal replies are worth a word
 ALIKE_SHARE, ALIKE_GROUP = 0.05, 10
+REPEATED = 0.5  # of the samples whose repeats are alike
+CONDITION = re.compile(r"-C[0-9]+")  # the part of a sample's id that names its condition
 
 
 def fits(response: Response, row: Row | None, where: str) -> Problem | None:
@@ -86,27 +89,45 @@ def shown(text: str) -> str:
     return ascii(text)[1:-1][:80]
 
 
+def free(replies: Iterable[Reply], release: Release) -> Iterator[tuple[Reply, str]]:
+    """Each reply in words of its own, with the last that a person would see of it: no tags, no numbers."""
+    for reply in replies:
+        if any(c.check not in RULED for c in release.rows[reply.id].evaluation):
+            yield reply, visible(reply.turns[-1])
+
+
 def alike(replies: Iterable[Reply], release: Release) -> Iterator[Problem]:
     """A flag where many samples got the same words. Answers that are tags or numbers, and very short ones, are left
     out.
     """
     groups: dict[bytes, set[str]] = defaultdict(set)
     asked: set[str] = set()
-    for reply in replies:
-        if all(c.check in RULED for c in release.rows[reply.id].evaluation):
-            continue
+    for reply, said in free(replies, release):
         asked.add(reply.id)
-        said = visible(reply.turns[-1])
         if len(said) >= ALIKE_FROM:
             groups[hashlib.sha256(said.encode()).digest()].add(reply.id)
     shared = {i for ids in groups.values() if len(ids) > 1 for i in ids}
     largest = max(groups.values(), key=lambda ids: (len(ids), min(ids)), default=set[str]())
     if len(largest) >= ALIKE_GROUP or len(shared) >= ALIKE_SHARE * max(1, len(asked)) > 0:
         share = len(shared) / max(1, len(asked))
+        under = sum(n for ids in groups.values() for n in Counter(CONDITION.sub("", i) for i in ids).values() if n > 1)
         yield Problem(
             "same_reply",
             ARCHIVE,
-            f"{share:.0%} of {len(asked)} samples with a free reply got one that another sample got too; the "
-            f"largest group has {len(largest)}, "
-            f"such as {listed(largest)}",
+            f"{share:.0%} of {len(asked)} samples with a free reply got one that another sample got too ({under} of "
+            f"them the same message under another condition); the largest group has {len(largest)}, such as "
+            f"{listed(largest)}",
         )
+
+
+def drawn_once(replies: Iterable[Reply], release: Release) -> Iterator[Problem]:
+    """A flag where the repeats of a run hold the same words: a run that was copied looks so, and one at temperature 0."""
+    said: dict[str, list[str]] = defaultdict(list)
+    for reply, words in free(replies, release):
+        if len(words) >= ALIKE_FROM:
+            said[reply.id].append(hashlib.sha256(words.encode()).hexdigest())
+    often = [texts for texts in said.values() if len(texts) > 1]
+    same = sum(len(set(texts)) < len(texts) for texts in often)
+    if often and same >= REPEATED * len(often):
+        told = f"{same} of {len(often)} samples got the same words in several repeats, which then say nothing of chance"
+        yield Problem("same_repeats", ARCHIVE, told)

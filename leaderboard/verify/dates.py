@@ -13,7 +13,8 @@ from typing import NamedTuple
 from dataset_builder.schema import Row
 from leaderboard.schema import ARCHIVE, Problem
 
-MARK = "\0DATE\0"  # stands for a date in what is compared
+MARK = "\ud800DATE\ud800"  # stands for a date in what is compared; half a character is in no request
+SHOWN = "[date]"  # the same in a message
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -23,6 +24,8 @@ NAMES = "|".join(sorted(NUMBERS, key=len, reverse=True))
 # 2026-07-26, 26 Jul 2026, 26 July 2026, July 26, 2026: what `strftime_now` is asked for in published templates.
 YEAR, TWO, DAY, MONTH = "([0-9]{4})", "([0-9]{2})", "([0-9]{1,2})", f"({NAMES})"
 FORMS = re.compile(f"{YEAR}-{TWO}-{TWO}|{DAY} {MONTH} {YEAR}|{MONTH} {DAY}, {YEAR}")
+SHORT, TEN = 3, 10  # letters of a month's short name; the first day without a zero
+ZERO = {(2, True): "with a zero", (1, True): "without a zero"}  # by digits, and whether one is enough
 LONGEST = 20  # characters of a date, and some more
 YEARS = range(2000, 2100)
 MOST = 8  # dates in one request; more are text like any other
@@ -31,37 +34,49 @@ TELLS, SEEMS_TO_TELL = 0.5, 0.1  # share of a guesser's errors about samples tha
 DAYS = 7  # that a run may last without a word
 
 
-def _day(found: re.Match[str]) -> date | None:
-    a, b, c, day, month, year, month_us, day_us, year_us = found.groups()
+class Written(NamedTuple):
+    """A date, and how it is written: the order of its parts, the length of its month's name, whether its day has a
+    zero before it. Empty where the date doesn't tell, as `26 May 2026` tells neither of the last two.
+    """
+
+    day: date
+    order: str
+    month: str = ""
+    zero: str = ""
+
+
+def _written(found: re.Match[str]) -> Written | None:
+    a, b, c, *words = found.groups()
+    day, name, year = words[:3] if words[0] else (words[4], words[3], words[5])
     try:
-        if a:
-            value = date(int(a), int(b), int(c))
-        elif month:
-            value = date(int(year), NUMBERS[month], int(day))
-        else:
-            value = date(int(year_us), NUMBERS[month_us], int(day_us))
+        value = date(int(a), int(b), int(c)) if a else date(int(year), NUMBERS[name], int(day))
     except ValueError:
         return None
-    return value if value.year in YEARS else None
+    if value.year not in YEARS:
+        return None
+    if a:
+        return Written(value, "2026-07-26")
+    month = "" if name == MONTHS[4] else "short" if len(name) == SHORT else "long"
+    return Written(value, "26 Jul 2026" if words[0] else "Jul 26, 2026", month, ZERO.get((len(day), value.day < TEN), ""))
 
 
-def evened(text: str) -> tuple[str, list[date]]:
+def evened(text: str) -> tuple[str, list[Written]]:
     """A text with MARK in the place of its first MOST dates, and these."""
     pieces: list[str] = []
-    days: list[date] = []
+    days: list[Written] = []
     at = 0
     for found in FORMS.finditer(text):
-        if len(days) < MOST and (day := _day(found)):
+        if len(days) < MOST and (day := _written(found)):
             days.append(day)
             pieces += [text[at : found.start()], MARK]
             at = found.end()
     return "".join([*pieces, text[at:]]), days
 
 
-def read(text: str, at: int) -> tuple[date, int] | None:
+def read(text: str, at: int) -> tuple[Written, int] | None:
     """The date that stands at a place of a text, and where it ends."""
     found = FORMS.match(text[at : at + LONGEST])
-    day = _day(found) if found else None
+    day = _written(found) if found else None
     return (day, at + found.end()) if found and day else None
 
 
@@ -73,19 +88,29 @@ class _Known(NamedTuple):
 
 
 class Days:
-    """The days that stand in requests, with what their samples are."""
+    """The days that stand in requests, with what their samples are, and how they are written."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[date, ...], _Known] = defaultdict(lambda: _Known(Counter(), Counter()))
+        self._ways: dict[tuple[int, str], set[str]] = defaultdict(set)  # which date of a request, what of it
 
-    def add(self, days: list[date], row: Row) -> None:
+    def add(self, written: list[Written], row: Row) -> None:
         """One request, which may have none."""
-        if days:
-            self._seen[tuple(days)].polarity[row.polarity] += 1
-            self._seen[tuple(days)].severity[row.severity] += 1
+        if written:
+            known = self._seen[tuple(w.day for w in written)]
+            known.polarity[row.polarity] += 1
+            known.severity[row.severity] += 1
+        for n, w in enumerate(written):
+            for part in ("order", "month", "zero"):
+                self._ways[n, part] |= {getattr(w, part)} - {""}
 
     def told(self) -> tuple[list[Problem], list[Problem]]:
-        """Problems and flags: dates that tell the samples' polarity or severity, and a run of many days."""
+        """Problems and flags: dates written in several ways, dates that tell the samples' polarity or severity, and a
+        run of many days.
+        """
+        if ways := next((sorted(ways) for _, ways in sorted(self._ways.items()) if len(ways) > 1), None):
+            said = f"the same date is written in several ways in different requests: {', '.join(ways)}"
+            return [Problem("outside_text", ARCHIVE, said)], []
         known = list(self._seen.values())
         asked = sum(k.polarity.total() for k in known)
         if len(known) < 2 or asked < TOLD_FROM:

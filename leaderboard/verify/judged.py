@@ -14,15 +14,17 @@ from judge.calibration import known as agreement_of
 from judge.calibration.labels import calibrate
 from judge.calibration.ruled import by_rules
 from judge.calibration.types import Answered, Calibration, calibration_hash
+from judge.llm import batch
+from judge.llm.answers import Parsed
 from judge.llm.asking import Stored
-from judge.llm.questions import prompt_hash
+from judge.llm.questions import JudgeRequest, prompt_hash
 from judge.llm.reader import readers
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.score import Judge
 from judge.verdicts import JudgeIdentity
 from leaderboard.archive import CALIBRATIONS
-from leaderboard.schema import SUBMISSION, Problem, SubmittedJudge
+from leaderboard.schema import ARCHIVE, SUBMISSION, Problem, SubmittedJudge
 from replies.errors import RunError
 
 TOLERANCE = 1e-9
@@ -57,6 +59,40 @@ def members(judge: SubmittedJudge, release: Release) -> tuple[list[JudgeIdentity
             )
         )
     return found, problems
+
+
+class Replayed(Stored):
+    """What language models answered, as a submission has it. `twice`: questions with two readable answers that say
+    different things; `one_id`: those of them whose answers stand under one id, which no server gives.
+    """
+
+    def __init__(self, where: Path) -> None:
+        super().__init__(where)
+        self.twice: set[str] = set()
+        self.one_id: set[str] = set()
+
+    def __call__(self, request: JudgeRequest) -> batch.Answer:
+        labels: dict[str, str | None] = {}
+        for record in self._replies.of(request.custom_id):
+            found = batch.read([record], request).answer
+            if isinstance(found, Parsed) and found.label is not None:
+                identity = str(record.get("id"))
+                if record.get("id") is not None and labels.get(identity, found.label) != found.label:
+                    self.one_id.add(request.custom_id)
+                labels.setdefault(identity, found.label)
+        if len(set(labels.values())) > 1:
+            self.twice.add(request.custom_id)
+        return super().__call__(request)
+
+    def told(self) -> tuple[list[Problem], list[Problem]]:
+        """Problems and flags, to be called when every question has been put."""
+        if self.one_id:
+            said = f"{len(self.one_id)} questions have two answers under one id that say different things"
+            return [Problem("contradictory_answers", ARCHIVE, said)], []
+        if self.twice:
+            said = f"{len(self.twice)} questions were answered in two ways; the first answer that can be read counts"
+            return [], [Problem("two_answers", ARCHIVE, said)]
+        return [], []
 
 
 def seats(judges: Sequence[JudgeIdentity], repeats: int, answers: Stored) -> list[Judge]:

@@ -45,7 +45,7 @@ class Prompts:
             )
             expected = parts(row, response.turns, number)
             messages = _messages(request)
-            self._forms["a text" if messages is None else "a list of messages"] += 1
+            self._forms[_form(messages)] += 1
             problem = self._text(request, expected, row, at) if messages is None else _exact(messages, expected, at)
             if problem:
                 self._problems.append(problem)
@@ -53,8 +53,8 @@ class Prompts:
     def close(self) -> list[Problem]:
         """Adds what only all requests together can show; returns flags."""
         if len(self._forms) > 1:
-            told = ", ".join(f"{n} are {form}" for form, n in sorted(self._forms.items()))
-            self._problems.append(Problem("mixed_requests", ARCHIVE, f"has requests of two kinds: {told}"))
+            told = ", ".join(f"{n} {form}" for form, n in sorted(self._forms.items()))
+            self._problems.append(Problem("mixed_requests", ARCHIVE, f"has requests of several kinds: {told}"))
         return self._surroundings.close()
 
     def _text(self, request: str, expected: list[Part], row: Row, at: str) -> Problem | None:
@@ -94,6 +94,14 @@ def _messages(request: str) -> list[dict[str, str]] | None:
         isinstance(m, dict) and all(isinstance(v, str) for v in m.values()) and "role" in m for m in value
     )
     return value if plain and value else None
+
+
+def _form(messages: list[dict[str, str]] | None) -> str:
+    """Of which kind a request is. A run has one: which of its messages have a type could tell what a sample is."""
+    if messages is None:
+        return "texts"
+    typed = sum("type" in m for m in messages)
+    return f"lists of messages, {'all' if typed == len(messages) else 'some' if typed else 'none'} with a type"
 
 
 def _exact(messages: list[dict[str, str]], expected: list[Part], at: str) -> Problem | None:

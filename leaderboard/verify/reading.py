@@ -13,6 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 M = TypeVar("M", bound=BaseModel)
 DIGITS = 18  # of a whole number: what fits 64 bits
+VALUES = 50_000  # fields and entries in one JSON text: a panel of sixteen with all that was measured has about half
+WRONG = 200  # wrong fields in one text up to which they are looked at one by one: each takes as much as a page
 
 
 class UnreadableError(Exception):
@@ -46,22 +48,48 @@ def read(raw: bytes, model: type[M]) -> M:
     """
     text = decode(raw)
     try:
-        json.loads(text, object_pairs_hook=once, parse_constant=_no_constant, parse_float=_finite, parse_int=_short)
+        value = json.loads(
+            text, object_pairs_hook=once, parse_constant=_no_constant, parse_float=_finite, parse_int=_short
+        )
     except UnreadableError:
         raise
     except RecursionError:
         raise UnreadableError("nesting", "is nested too deeply to be read") from None
     except ValueError as error:
         raise UnreadableError("json", f"is not JSON ({error})"[:200]) from None
+    if _more_than(VALUES, value):
+        raise UnreadableError("too_many_values", f"has more than {VALUES:,} fields and entries; expected fewer")
+    del value
     try:
         return model.model_validate_json(text, strict=True)
     except ValidationError as error:
-        if error.errors()[0]["type"] == "json_invalid":
-            raise UnreadableError(
-                "encoding",
-                f"holds an escape that is no character, such as half of a surrogate pair ({error.errors()[0]['msg']})",
-            ) from None
-        raise UnreadableError("schema", "; ".join(_said(e) for e in error.errors()[:8])) from None
+        raise _refusal(error) from None
+
+
+def _refusal(error: ValidationError) -> UnreadableError:
+    if error.error_count() > WRONG:
+        return UnreadableError("schema", f"has {error.error_count():,} fields or entries that are none of {error.title}")
+    errors = error.errors(include_url=False, include_context=False)
+    if errors[0]["type"] != "json_invalid":
+        return UnreadableError("schema", "; ".join(_said(e) for e in errors[:8]))
+    if "recursion" in errors[0]["msg"]:
+        return UnreadableError("nesting", "is nested too deeply to be read")
+    said = f"holds an escape that is no character, such as half of a surrogate pair ({errors[0]['msg']})"
+    return UnreadableError("encoding", said)
+
+
+def _more_than(most: int, value: Any) -> bool:
+    """Whether a JSON value has more than `most` fields and entries, however they are nested."""
+    held: list[Any] = [value]
+    seen = 0
+    while held:
+        part = held.pop()
+        inner: Any = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        seen += len(inner)
+        if seen > most:
+            return True
+        held += [x for x in inner if isinstance(x, dict | list)]
+    return False
 
 
 def _said(error: Any) -> str:

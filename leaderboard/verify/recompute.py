@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dataset_builder.release import Release
 from judge.report.entries import WITHHELD
@@ -60,39 +59,36 @@ def compare_scores(given: Scores, own: Scores) -> list[Problem]:
     return found
 
 
-def compare_verdicts(given: Sequence[tuple[str, Verdict]], own: Sequence[Verdict], release: Release) -> list[Problem]:
+def compare_verdicts(
+    given: Iterable[tuple[str, Verdict]], own: Sequence[Verdict], release: Release
+) -> Iterator[Problem]:
     """Every verdict that isn't the recomputed one, which `own` has as they may be published. `given`: places and
-    verdicts.
+    verdicts, read once and not kept.
     """
     expected: dict[Key, Verdict] = {(v.id, v.repeat, v.index): v for v in own}
-    seen: Counter[Key] = Counter()
-    found: list[Problem] = []
+    seen: set[Key] = set()
     for where, v in given:
         key = (v.id, v.repeat, v.index)
-        seen[key] += 1
-        if seen[key] > 1:
-            found.append(
-                Problem("repeated_verdict", where, f"{shown(v.id)} repeat {v.repeat} check {v.index} stands again")
-            )
-        elif key in expected:
-            found += _differences(v, expected[key], where)
-        elif v.id not in release.rows:
-            found.append(Problem("unknown_sample", where, f"{shown(v.id)} is no sample of the release"))
-        elif v.index >= len(release.rows[v.id].evaluation):
-            found.append(
-                Problem(
-                    "unknown_check",
-                    where,
-                    f"{v.id} has {len(release.rows[v.id].evaluation)} checks, and no check {v.index}",
-                )
-            )
+        if key not in expected:
+            yield _unexpected(v, where, release)
+        elif key in seen:
+            said = f"{v.id} repeat {v.repeat} check {v.index} stands again"
+            yield Problem("repeated_verdict", where, said)
         else:
-            found.append(Problem("extra_verdict", where, f"{v.id} repeat {v.repeat} has a verdict and no reply"))
-    for key in sorted(expected.keys() - seen.keys()):
-        found.append(
-            Problem("missing_verdict", VERDICTS, f"{key[0]} repeat {key[1]} has no verdict for check {key[2]}")
-        )
-    return found
+            seen.add(key)
+            yield from _differences(v, expected[key], where)
+    for key in sorted(expected.keys() - seen):
+        said = f"{key[0]} repeat {key[1]} has no verdict for check {key[2]}"
+        yield Problem("missing_verdict", VERDICTS, said)
+
+
+def _unexpected(v: Verdict, where: str, release: Release) -> Problem:
+    """A verdict for which there is nothing to judge."""
+    if v.id not in release.rows:
+        return Problem("unknown_sample", where, f"{shown(v.id)} is no sample of the release")
+    if v.index >= (checks := len(release.rows[v.id].evaluation)):
+        return Problem("unknown_check", where, f"{v.id} has {checks} checks, and no check {v.index}")
+    return Problem("extra_verdict", where, f"{v.id} repeat {v.repeat} has a verdict and no reply")
 
 
 def _differences(given: Verdict, own: Verdict, where: str) -> list[Problem]:

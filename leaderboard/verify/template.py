@@ -7,9 +7,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from leaderboard.schema import ARCHIVE, Problem
-from leaderboard.verify.dates import MARK
+from leaderboard.verify.dates import MARK, SHOWN
 
 WORDS, MOST_WORDS = 12, 2000  # letters around the messages: more are shown, more still are refused
+MOST_SIGNS = 20_000  # characters of any kind: a template with all its marks and tools has fewer
 MARKS_EACH = 8  # marks and role names between two messages; what goes beyond are words
 # What known templates write around messages. Any other token's letters count as words: `<hand><over>` could be a
 # prompt, too.
@@ -47,8 +48,12 @@ def shown(arounds: Iterable[Iterable[str]]) -> tuple[list[Problem], list[Problem
     """
     problems: list[Problem] = []
     flags: list[Problem] = []
+    arounds = list(arounds)
+    if (longest := max((sum(len(foreign(p)) for p in around) for around in arounds), default=0)) > MOST_SIGNS:
+        said = f"every request holds {longest:,} characters beside its messages; at most {MOST_SIGNS:,} may be a template's"
+        return [Problem("outside_text", ARCHIVE, said)], []
     for pieces in sorted({tuple(p.strip() for p in around if _own(foreign(p))) for around in arounds}):
-        text = " … ".join(pieces)
+        text = " … ".join(pieces).replace(MARK, SHOWN)
         rest = [foreign(piece) for piece in pieces]
         letters = sum(len(LETTER.findall(piece)) for piece in rest)
         if letters > MOST_WORDS:

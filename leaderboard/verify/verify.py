@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from dataset_builder import jsonl
 from dataset_builder.release import Release
 from judge.calibration.types import Calibration
 from judge.llm import batch
-from judge.llm.asking import Stored
 from judge.references import references
 from judge.schema import Scorecard, Verdict
 from judge.score import Known, decide, score
@@ -44,8 +44,14 @@ from replies.run import Run
 from replies.schema import Model, Reply
 from replies.script import live_turns
 
-SURPLUS = 1000  # lines above what a whole run has that are still read, to say what they are
 ANSWERS_EACH = 10  # lines that may answer one question: repeated deliveries, failures, unreadable answers
+
+
+class Most(NamedTuple):
+    """How many lines of a member are read, and bytes."""
+
+    lines: int
+    size: int
 
 
 @dataclass
@@ -112,10 +118,12 @@ def _replies(folder: Path, usable: set[str], submission: Submission, release: Re
     prompts = Prompts(found.problems)
     rows = [r for r in release.rows.values() if submission.dataset.tier in r.tiers]
     repeats = submission.generation.repeats
-    held = bounds.Held(repeats * sum(live_turns(row) for row in rows))
+    turns = repeats * sum(live_turns(row) for row in rows)
+    held = bounds.Held(turns)
     seen: Counter[tuple[str, int]] = Counter()
     kept: dict[tuple[str, int], Reply] = {}
-    for where, response in _read_lines(folder, RESPONSES, Response, repeats * len(rows) + SURPLUS, found):
+    most = Most(repeats * len(rows) + bounds.SURPLUS, bounds.UNPACKED + turns * bounds.TURN_EACH)
+    for where, response in _read_lines(folder, RESPONSES, Response, most, found):
         row = release.rows.get(response.id)
         misfit = coverage.fits(response, row, where)
         if misfit or row is None:
@@ -132,11 +140,13 @@ def _replies(folder: Path, usable: set[str], submission: Submission, release: Re
     found.problems += coverage.check(seen, submission.dataset, repeats, release)
     found.replies = [kept[key] for key in sorted(kept)]
     found.flags += coverage.alike(found.replies, release)
+    found.flags += coverage.drawn_once(found.replies, release)
 
 
-def _read_lines(folder: Path, member: str, model: type[M], most: int, found: _Findings) -> Iterator[tuple[str, M]]:
+def _read_lines(folder: Path, member: str, model: type[M], most: Most, found: _Findings) -> Iterator[tuple[str, M]]:
     """The lines of a member that can be read, each with its place; the others are problems."""
-    return _records(archive.lines(folder / ARCHIVE, member), f"{ARCHIVE}/{member}", model, most, found)
+    lines = archive.lines(folder / ARCHIVE, member, min(most.size, archive.MEMBER_BYTES))
+    return _records(lines, f"{ARCHIVE}/{member}", model, most.lines, found)
 
 
 def _records(
@@ -169,10 +179,12 @@ def _judgement(folder: Path, usable: set[str], submission: Submission, release: 
     found.problems += problems
     checks = _checks(submission, release)
     lines = files.lines(folder / VERDICTS) if VERDICTS in usable else ()
-    given = list(_records(lines, VERDICTS, Verdict, checks + SURPLUS, found))
-    beyond = bounds.too_much(submission.judge, checks, found.replies)
+    given = _records(lines, VERDICTS, Verdict, checks + bounds.SURPLUS, found)
+    beyond = bounds.too_much(submission.judge, checks, bounds.letters(found.replies, release))
     found.problems += beyond
     if problems or beyond or not found.replies or "stacked_marks" in found.problems.kinds:
+        for _ in given:  # what can't be compared is still read, to say what is wrong with it
+            pass
         return
     with tempfile.TemporaryDirectory() as home:
         try:
@@ -210,6 +222,9 @@ def _again(
         )
         verdicts, found.scorecard = scored.verdicts, scored.scorecard
     found.problems += declared.answered(submission.judge, answers)
+    problems, flags = answers.told()
+    found.problems += problems
+    found.flags += flags
     if agreement:
         found.problems += judged.counted(submission.judge, agreement)
         found.problems += declared.allowed(submission.judge, agreement[0])
@@ -230,7 +245,7 @@ def _answers(
     submission: Submission,
     release: Release,
     found: _Findings,
-) -> tuple[Stored, list[Calibration]]:
+) -> tuple[judged.Replayed, list[Calibration]]:
     """What language models answered, put where the judge looks for it, and what was measured of them."""
     held = archive.names(folder / ARCHIVE)
     models = sum(not j.offline for j in judges)
@@ -238,16 +253,19 @@ def _answers(
         if surplus := held & {ANSWERS, CALIBRATIONS}:
             what = f"holds {', '.join(sorted(surplus))}, though no language model judged"
             found.problems.append(Problem("extra_member", ARCHIVE, what))
-        return Stored(home), []
-    most = _checks(submission, release) * submission.judge.repeats * models * ANSWERS_EACH
+        return judged.Replayed(home), []
+    questions = _checks(submission, release) * submission.judge.repeats * models
+    asked = bounds.Asked(questions)
+    most = Most(questions * ANSWERS_EACH + bounds.SURPLUS, bounds.UNPACKED + questions * bounds.ANSWER_EACH)
     with (home / batch.LIVE).open("w", encoding="utf-8") as file:
         for where, answer in _read_lines(folder, ANSWERS, Answer, most, found) if ANSWERS in held else ():
-            marks = bounds.stacked(answer.texts(), where)
-            found.problems += marks
-            if not marks:
+            beyond = asked.add(answer, where)
+            found.problems += beyond
+            if not beyond:
                 file.write(jsonl.line(answer))
-    read = _read_lines(folder, CALIBRATIONS, Calibration, JUDGES, found) if CALIBRATIONS in held else ()
-    return Stored(home), [c for _, c in read]
+    most = Most(JUDGES, JUDGES * archive.LINE_BYTES)
+    read = _read_lines(folder, CALIBRATIONS, Calibration, most, found) if CALIBRATIONS in held else ()
+    return judged.Replayed(home), [c for _, c in read]
 
 
 def _checks(submission: Submission, release: Release) -> int:

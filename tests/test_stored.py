@@ -1,0 +1,71 @@
+"""What scoring, calibrating and validating left, read back: whatever stands in its place is named, and nothing is
+waited for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judge.calibration import known, validations
+from judge.schema import Verdict
+from judge.scoring.held_out import UnlikeError, read_scorecard
+from judge.scoring.stored import card_in, find, verdicts_in
+from replies.errors import RunError
+
+
+def _huge(path: Path) -> None:
+    """A file that takes no room on the disk."""
+    path.touch()
+    os.truncate(path, 3 * 2**30)
+
+
+READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "a scorecard": (lambda path: card_in(path.parent), "scorecard.json"),
+    "a scorecard's folder": (lambda path: find(path.parent), "scorecard.json"),
+    "a calibration": (known.read, "calibration.json"),
+    "a validation": (validations.read, "xstest.json"),
+    "a public scorecard": (read_scorecard, "scorecard.json"),
+}
+PLACES: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "a folder": (lambda path: path.mkdir(), "is a folder"),
+    "a pipe": (os.mkfifo, "is a pipe"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+    "three gigabytes": (_huge, "is longer than"),
+    "depth": (lambda path: path.write_text("[" * 100_000), ""),
+    "digits": (lambda path: path.write_text("9" * 5000), ""),
+    "no UTF-8": (lambda path: path.write_bytes(b"\xff"), ""),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("reader", READERS)
+def test_whatever_stands_in_the_place_of_figures_is_named(reader: str, place: str, tmp_path: Path) -> None:
+    """A pipe was waited for, and a device or a file without content filled the memory."""
+    read, name = READERS[reader]
+    put, said = PLACES[place]
+    if reader == "a scorecard's folder" and place in ("a folder", "a pipe", "a device"):
+        said = "missing"  # only a file makes a folder one of scores
+    put(tmp_path / name)
+    with pytest.raises((RunError, UnlikeError), match=rf"{name}: .*{said}"):
+        read(tmp_path / name)
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, "7", '{"id": 1}', '{"label": ' + "9" * 5000 + "}", "\x00"])
+def test_a_damaged_verdict_names_its_line(line: str, tmp_path: Path) -> None:
+    (tmp_path / "verdicts.jsonl").write_text(line + "\n")
+    with pytest.raises(RunError, match=r"verdicts\.jsonl:1: .*score the run again"):
+        verdicts_in(tmp_path / "verdicts.jsonl")
+
+
+def test_a_repeat_that_no_figure_can_count_is_named(tmp_path: Path) -> None:
+    """It ended comparisons in a traceback."""
+    verdict = Verdict(id="a", repeat=0, index=0, check="tags", behavior="P1-B1", turn=-1, label="PASS", decided_by="x")
+    line = verdict.model_dump_json().replace('"repeat":0', f'"repeat":{2**63}')
+    (tmp_path / "verdicts.jsonl").write_text(line + "\n")
+    with pytest.raises(RunError, match=r"verdicts\.jsonl:1: repeat: Input should be less than 100000"):
+        verdicts_in(tmp_path / "verdicts.jsonl")
