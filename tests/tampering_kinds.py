@@ -26,9 +26,13 @@ BY_PROBLEM = {
 }
 BY_NAME = {  # how a name begins, for what is found by its form alone
     **dict.fromkeys(("HTML", "a formula", "colours", "script", "people: a formula"), "HTML and formulas"),
-    **dict.fromkeys(("system prompt on", "system prompt ev", "system message", "message with", "text: system"), "prompts"),
+    **dict.fromkeys(
+        ("system prompt on", "system prompt ev", "system message", "message with", "text: system"), "prompts"
+    ),
     **dict.fromkeys(("repeat ", "count ", "repeats of", "number", "no such day", "201", "n "), "numbers"),
-    **dict.fromkeys(("name ", "path", "revision", "text turned", "zero-width", "an argument of", "commit"), "names and paths"),
+    **dict.fromkeys(
+        ("name ", "path", "revision", "text turned", "zero-width", "an argument of", "commit"), "names and paths"
+    ),
     **dict.fromkeys(("field", "other format", "two runners", "submission.json: a list"), "encoding"),
     **dict.fromkeys(("answers", "people", "calibrat", "agreement", "judge swapped"), "answers and calibration"),
     **dict.fromkeys(("verdict", "unscored made"), "replies and verdicts"),

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -40,7 +41,7 @@ HOSTILE = (
     "--></style></details></table>{{ 7*191 }} "
     "\u202egnp.exe\u2066 \x00\x1b[31m \" onmouseover=alert(1) x=' javascript:alert(1)"
 )
-FORMULA = "=HYPERLINK(\"https://x\",\"<script>alert(1)</script><img src=x onerror='a'>{{ 7*191 }}\")"
+FORMULA = '=HYPERLINK("https://x","<script>alert(1)</script><img src=x onerror=\'a\'>{{ 7*191 }}")'
 EARLIER = {"version": "0.0.9", "score_hash": "e" * 64}
 
 
@@ -505,7 +506,7 @@ def free_texts(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str |
     """Where texts stand in a plain value."""
     if isinstance(value, str):
         return [path]
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [found for key, part in inner for found in free_texts(part, (*path, key))]
 
 
@@ -513,9 +514,9 @@ def put(value: Any, path: tuple[str | int, ...], text: str) -> Any:
     """The same value with a text at this place."""
     if not path:
         return text
-    copy = list(value) if isinstance(value, list) else dict(value)
-    copy[path[0]] = put(value[path[0]], path[1:], text)
-    return copy
+    changed: Any = copy(value)
+    changed[path[0]] = put(value[path[0]], path[1:], text)
+    return changed
 
 
 def all_hostile(honest: Submission) -> tuple[Submission, list[str]]:
@@ -523,7 +524,14 @@ def all_hostile(honest: Submission) -> tuple[Submission, list[str]]:
     these fields' names.
     """
     record = honest.model_dump(mode="json")
-    people = {"judge": "j", "set": "a-set", "rows": "all", "kind": "criterion", "prompt_hash": "x", "dataset": "x"}
+    people: dict[str, Any] = {
+        "judge": "j",
+        "set": "a-set",
+        "rows": "all",
+        "kind": "criterion",
+        "prompt_hash": "x",
+        "dataset": "x",
+    }
     people |= {"items": 1, "decided": 1, "statistic": "Cohen's κ"}
     people |= {name: Estimate(value=None, reason="x").model_dump() for name in ("kappa", "people", "between")}
     record["judge"]["people"] = [people]

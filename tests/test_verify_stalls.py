@@ -1,5 +1,5 @@
-"""Submissions that are made to keep `helmbench verify` busy: whatever they hold, it ends, in little memory, with its exit
-code and no traceback.
+"""Submissions made to keep `helmbench verify` busy: whatever they hold, it ends, in little memory, with its exit code
+and no traceback.
 """
 
 from __future__ import annotations

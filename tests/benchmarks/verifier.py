@@ -1,9 +1,9 @@
-"""What `helmbench verify` makes of every tampering, every honest submission and every stall of the tests, and what it takes.
+"""What `helmbench verify` makes of each tampering, honest submission and stall of the tests, and what it takes.
 
 Usage: python tests/benchmarks/verifier.py [--every 1]. Needs no built dataset: seven scenarios are built for it.
 
-Each submission is read in a process of its own, which may take LIMIT_S of processor time and LIMIT_GB of memory; `plain`
-is a process with the same limits that only reads the same files, with zipfile and json. Memory is the peak of the
+Each submission is read in a process of its own, which may take LIMIT_S of processor time and LIMIT_GB of memory;
+`plain` is a process with the same limits that only reads the same files, with zipfile and json. Memory is the peak of the
 process, which begins at that of the process that it is forked from. `--every N` takes each N-th case of a kind.
 """
 
@@ -52,7 +52,7 @@ class Case(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What became of a process: what it said (`died` where it said nothing), its seconds of processor time and its peak memory in MB."""
+    """What became of a process: what it said (`died` where it said nothing), processor seconds, peak memory in MB."""
 
     said: str
     seconds: float
@@ -69,7 +69,7 @@ def apart(work: Callable[[], str]) -> Done:
             resource.setrlimit(resource.RLIMIT_AS, (LIMIT_GB * 2**30, LIMIT_GB * 2**30))
             signal.alarm(4 * LIMIT_S)  # a pipe takes no processor time
             os.write(writer, work().encode(errors="replace")[:4000])
-        except BaseException as error:  # noqa: BLE001  whatever it is, this process ends here
+        except BaseException as error:
             os.write(writer, f"raised {type(error).__name__}".encode())
         finally:
             os._exit(0)
