@@ -3,8 +3,8 @@
 Usage: python tests/benchmarks/verifier.py [--every 1]. Needs no built dataset: seven scenarios are built for it.
 
 Each submission is read in a process of its own, which may take LIMIT_S of processor time and LIMIT_GB of memory;
-`plain` is a process with the same limits that only reads the same files, with zipfile and json. Memory is the peak of the
-process, which begins at that of the process that it is forked from. `--every N` takes each N-th case of a kind.
+`plain` is a process with the same limits that only reads the same files, with zipfile and json. Memory is the peak of
+the process, which begins at that of the process that it is forked from. `--every N` takes each N-th case of a kind.
 """
 
 from __future__ import annotations
