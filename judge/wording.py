@@ -273,7 +273,7 @@ def no_formula(cell: str) -> str:
     """Text that no spreadsheet takes for a formula: a quote mark goes before what would begin one (OWASP, CSV
     injection).
     """
-    return f"'{cell}" if cell.lstrip(" ")[:1] in (*"=+-@|%'\t\r\n",) else cell
+    return f"'{cell}" if cell.lstrip(" \xa0")[:1] in (*"=+-@|%'\t\r\n\uff1d\uff0b\uff0d\uff20",) else cell
 
 
 def rating_sentence(a: Appropriateness) -> str:

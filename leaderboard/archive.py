@@ -121,7 +121,9 @@ def _member(where: str, info: zipfile.ZipInfo) -> Iterator[Problem]:
             f"member {shown} is packed by method {info.compress_type}; expected deflate or none",
         )
     if info.compress_size > info.file_size + info.file_size // 64 + SPARE:
-        said = f"member {shown} takes {info.compress_size:,} bytes for {info.file_size:,}; packing makes no more of them"
+        said = (
+            f"member {shown} takes {info.compress_size:,} bytes for {info.file_size:,}; packing makes no more of them"
+        )
         yield Problem("odd_archive", where, said)
     if info.file_size > MEMBER_BYTES:
         yield Problem(
@@ -176,14 +178,14 @@ def _chunks(path: Path, name: str, where: str, most: int) -> Iterator[bytes]:
                 said = f"unpacks to more than {most:,} bytes, the most for a run of this size; the rest was not read"
                 raise ArchiveError(Problem("too_much_text", where, said))
             if total > member.size or (total > RATIO_FROM and total > RATIO * max(1, member.packed)):
-                said = f"goes on after {total:,} bytes unpacked from {member.packed:,}; its directory claims {member.size:,}"
+                said = f"goes on after {total:,} bytes from {member.packed:,}; its directory claims {member.size:,}"
                 raise ArchiveError(Problem("zip_bomb", where, said))
             yield chunk
     except (layout.LayoutError, zlib.error, OSError) as error:
         said = f"can't be unpacked to the size and checksum that the archive claims ({error})"
         raise ArchiveError(Problem("broken_archive", where, said)) from None
     if (total, crc) != (member.size, member.crc):
-        said = f"unpacks to {total:,} bytes of checksum {crc:08x}; its directory claims {member.size:,} of {member.crc:08x}"
+        said = f"unpacks to {total:,} bytes ({crc:08x}); its directory claims {member.size:,} ({member.crc:08x})"
         raise ArchiveError(Problem("broken_archive", where, said))
 
 

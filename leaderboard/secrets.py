@@ -16,7 +16,9 @@ WORD = re.compile(
     "keys?|apikey|tokens?|secrets?|passw(?:or)?d|passwort|passphrase|passcode|pass|pwd|psw|psk|pw|otp|dsn|credentials?|creds|cookies?|bearer|"
     "auth|authorization|authentication|oauth|jwt|pat|sig|signature|session|sessionid|headers?"
 )
-ANYWHERE = re2.compile(r"(?i)api_?key|apikey|passw|passphrase|secret|credential|cookie|bearer|authoriz|connection_?string|conn_?str")
+ANYWHERE = re2.compile(
+    r"(?i)api_?key|apikey|passw|passphrase|secret|credential|cookie|bearer|authoriz|connection_?string|conn_?str"
+)
 # Names of generation settings that hold such a word and no key.
 HARMLESS = re2.compile(
     r"(?i)^(?:.*(?:eos|bos|pad|unk|stop|end|special|new|max|min|image|think|forced|suppress|num|add|skip|prompt|logit)"

@@ -17,7 +17,9 @@ from tampering import sha
 from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS
 from leaderboard.verify import files
 
-Case = tuple[str, Callable[[Opened], Any], set[str]]  # the base, what is done to it, kinds of problems, one of which is due
+Case = tuple[
+    str, Callable[[Opened], Any], set[str]
+]  # the base, what is done to it, kinds of problems, one of which is due
 MB = 10**6
 
 
@@ -33,7 +35,7 @@ def raw(name: str, change: Callable[[bytes], bytes]) -> Callable[[Opened], None]
 
 
 def packed(member: str, change: Callable[[bytes], bytes], method: int = ZIP_DEFLATED) -> Callable[[Opened], None]:
-    """Another text of a member, zipped again and signed. What packs too well is kept as it is, or it counts as a bomb."""
+    """Another text of a member, zipped again and signed. What packs too well is not packed: a bomb."""
 
     def work(o: Opened) -> None:
         o.close()
@@ -186,7 +188,10 @@ STALLS: dict[str, Case] = {
     ),
     "submission.json: 500 brackets": (
         "offline",
-        raw(SUBMISSION, lambda text: text.replace(b'"arguments": {', b'"arguments": {"x": ' + b"[" * 500 + b"]" * 500 + b",")),
+        raw(
+            SUBMISSION,
+            lambda text: text.replace(b'"arguments": {', b'"arguments": {"x": ' + b"[" * 500 + b"]" * 500 + b","),
+        ),
         {"nesting"},
     ),
     "brackets in an argument": ("offline", argument("extra", "[" * 3000), set()),
@@ -216,7 +221,11 @@ STALLS: dict[str, Case] = {
         {"too_much_text"},
     ),
     "requests of 1 MB": ("offline", packed("responses.jsonl", lines_of("requests", MB, 120)), {"too_much_text"}),
-    "150 replies of 3.8 MB": ("offline", packed("responses.jsonl", lines_of("turns", 3_800_000, 60)), {"too_much_text"}),
+    "150 replies of 3.8 MB": (
+        "offline",
+        packed("responses.jsonl", lines_of("turns", 3_800_000, 60)),
+        {"too_much_text"},
+    ),
     "replies of 1 MB": ("offline", replies(long("you are not alone, call 988 ")), {"too_much_text"}),
     "requests that are deep JSON": ("offline", requested("[" * MB), {"edited_prompt", "system_prompt"}),
     "requests that are wide JSON": (
@@ -264,12 +273,58 @@ STALLS: dict[str, Case] = {
 }
 # Words that patterns of rules and of the offline judge begin to match, each to be said for 1 MB.
 PIECES = (
-    *("call 988 ", "one ", "a-", "988 ", "1-800-", "(555) ", "https://", "a@b.", "<think>", "</think>", "<", '{"tags":['),
-    *("]}", '"', "\\", "```", "* ", "1. ", "|", "\u200d", "e\u0301 ", "🆘", "I'm sorry ", "I can't help ", "n't ", "if you "),
-    *("\n", " ", "...", ". . ", "\u201c", "5 ", "rating: ", "+1 ", "I ", "?", "(", "](", "\x00", "é", "½", "१२३ ", "twenty "),
+    *(
+        "call 988 ",
+        "one ",
+        "a-",
+        "988 ",
+        "1-800-",
+        "(555) ",
+        "https://",
+        "a@b.",
+        "<think>",
+        "</think>",
+        "<",
+        '{"tags":[',
+    ),
+    *(
+        "]}",
+        '"',
+        "\\",
+        "```",
+        "* ",
+        "1. ",
+        "|",
+        "\u200d",
+        "e\u0301 ",
+        "🆘",
+        "I'm sorry ",
+        "I can't help ",
+        "n't ",
+        "if you ",
+    ),
+    *(
+        "\n",
+        " ",
+        "...",
+        ". . ",
+        "\u201c",
+        "5 ",
+        "rating: ",
+        "+1 ",
+        "I ",
+        "?",
+        "(",
+        "](",
+        "\x00",
+        "é",
+        "½",
+        "१२३ ",
+        "twenty ",
+    ),
     *("two hundred and ", "nine-eight-eight ", "he said "),
 )
-for number, start in enumerate(range(0, len(PIECES), 12)):
+for start in range(0, len(PIECES), 12):
     pieces = PIECES[start : start + 12]
 
     def said(o: Opened, pieces: tuple[str, ...] = pieces) -> None:

@@ -668,7 +668,11 @@ OF_TEXT: dict[str, Case] = {
         f"text: a label as {name}": (told(crises, controls), "outside_text", "other requests don't")
         for name, (crises, controls) in SIGNS.items()
     },
-    "text: signs without end": (in_text("<|im_start|>system", "<<|[" * 9000 + "<|im_start|>system"), "outside_text", "36,0"),
+    "text: signs without end": (
+        in_text("<|im_start|>system", "<<|[" * 9000 + "<|im_start|>system"),
+        "outside_text",
+        "36,0",
+    ),
     "text: many dates": (told("26 Jul 2026 " * 2000, "27 Jul 2026 " * 2000), "outside_text", "Jul 2026"),
     "text: a word in conversations": (in_long_talks("user"), "outside_text", "between user and the end"),
     "text: system text late in one request": (system_late_for_one, "outside_text", "in one order in some"),

@@ -111,6 +111,14 @@ SMALLEST = {
         (r"plain +300 +[\d.]+ +[\d.]+ +[\d.]+ ", r"transcripts +400 +[\d.]+ +[\d.]+ +[\d.]+ ", rf"^{OPENED}"),
     ),
     "trip": Smallest("", (r"core +\d+ +\d+$", r"core and offline judge +\d+ +\d+$")),
+    "verifier": Smallest(
+        "--every 40",
+        (
+            r"archive +\d+ +\d+ +[\d.]+ ",
+            r"honest: offline judge +1 +1 ",
+            r"^all +(\d+) +\1 +[\d.]+ +\d+ +[\d.]+ +\d+ +\d+$",
+        ),
+    ),
     "tiers": Smallest("--samples 2", (r"core 2: \d+, full: \d+", r"P1-B1 .* 2: [\d.]+")),
 }
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 from collections import Counter
+from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,18 +16,21 @@ from typing import Any, NamedTuple
 import pytest
 import submission_runs as runs
 from board_runs import place, played, refused, verified, verifier
+from pydantic import ValidationError
 from transcript_pages import unpacked
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
 from helmbench_cli.app import main
 from judge.schema import Verdict
+from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 from leaderboard.board.build import build
 from leaderboard.board.downloads import cell
 from leaderboard.board.gather import newest_first, submissions, version_key
 from leaderboard.board.rows import Board
-from leaderboard.schema import Contact, Declaration, Verified
+from leaderboard.exports.export import export
+from leaderboard.schema import Contact, Declaration, Problem, Submission, Verified
 from leaderboard.submit import pack
 from replies.errors import RunError
 from replies.schema import Reply
@@ -37,6 +41,7 @@ HOSTILE = (
     "--></style></details></table>{{ 7*191 }} "
     "\u202egnp.exe\u2066 \x00\x1b[31m \" onmouseover=alert(1) x=' javascript:alert(1)"
 )
+FORMULA = '=HYPERLINK("https://x","<script>alert(1)</script><img src=x onerror=\'a\'>{{ 7*191 }}")'
 EARLIER = {"version": "0.0.9", "score_hash": "e" * 64}
 
 
@@ -497,9 +502,123 @@ def test_hostile_words_stay_text(release: Release, tmp_path: Path) -> None:
         assert not set(read(out, name)) & {"\u202e", "\u2066", "\x00", "\x1b"}
 
 
+def free_texts(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Where texts stand in a plain value."""
+    if isinstance(value, str):
+        return [path]
+    inner: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [found for key, part in inner for found in free_texts(part, (*path, key))]
+
+
+def put(value: Any, path: tuple[str | int, ...], text: str) -> Any:
+    """The same value with a text at this place."""
+    if not path:
+        return text
+    changed: Any = copy(value)
+    changed[path[0]] = put(value[path[0]], path[1:], text)
+    return changed
+
+
+def all_hostile(honest: Submission) -> tuple[Submission, list[str]]:
+    """A submission with a formula that holds markup in every field whose form leaves room for it, all at once; and
+    these fields' names.
+    """
+    record = honest.model_dump(mode="json")
+    people: dict[str, Any] = {
+        "judge": "j",
+        "set": "a-set",
+        "rows": "all",
+        "kind": "criterion",
+        "prompt_hash": "x",
+        "dataset": "x",
+    }
+    people |= {"items": 1, "decided": 1, "statistic": "Cohen's κ"}
+    people |= {name: Estimate(value=None, reason="x").model_dump() for name in ("kappa", "people", "between")}
+    record["judge"]["people"] = [people]
+    record["generation"]["generation_kwargs"] = {"until": ["x"], "stop": "x"}
+    changed: list[str] = []
+    for path in free_texts(record):
+        hostile = put(record, path, FORMULA)
+        try:
+            Submission.model_validate_json(json.dumps(hostile), strict=True)
+        except ValidationError:
+            continue
+        record = hostile
+        changed.append(".".join(map(str, path)))
+    record["generation"]["arguments"] = {FORMULA: FORMULA}
+    return Submission.model_validate_json(json.dumps(record), strict=True), changed
+
+
+def test_every_field_may_be_hostile_at_once(release: Release, tmp_path: Path) -> None:
+    """Formulas with markup in them, in all fields that take any text: pages and downloads show them as text, and no
+    cell of any CSV begins with one.
+    """
+    good = verified(release, "m", judge=JudgeIdentity(FORMULA, FORMULA))
+    assert good.submission
+    assert good.scorecard
+    submission, changed = all_hostile(good.submission)
+    assert {"contact.name", "model.revision", "generation.backend", "generation.arguments.model"} <= {*changed}
+    assert {"judge.name", "judge.prompt_hash", "judge.answered_as.0", "declaration.note"} <= {*changed}
+    assert {"judge.people.0.kappa.reason", "judge.agreement.0.note"} <= {*changed}
+    assert {"generation.generation_kwargs.until.0", "generation.task_version", "dataset.version"} <= {*changed}
+    assert {"model.name", "model.organization", "dataset.tier", "submitted", "format"}.isdisjoint(changed)
+    judge = good.scorecard.judge.model_copy(update={"people": submission.judge.people})
+    dataset = good.scorecard.dataset.model_copy(update={"version": FORMULA})
+    card = good.scorecard.model_copy(update={"judge": judge, "dataset": dataset})
+    bad = replace(good, submission=submission, scorecard=card, flags=[Problem(FORMULA, "", FORMULA)])
+    out, _ = built(tmp_path, release, {"example__m/r1": bad, f"{FORMULA.replace('/', '')}/r1": refused(FORMULA)})
+    for name in ("index.html", "example__m/r1.html"):
+        page = Page(read(out, name))
+        counts = Counter(tag for tag, _ in page.tags)
+        assert (counts["script"], counts["img"]) == (int(name == "index.html"), 0)
+        assert [a for _, attributes in page.tags for a in attributes if a.startswith("on")] == []
+        assert FORMULA in page.text
+    texts = [read(out, "leaderboard.csv"), *export(bad, "csv", release).values()]
+    cells = [c for text in texts for row in csv.reader(text.splitlines()) for c in row]
+    assert sum(FORMULA in c for c in cells) > 5
+    assert [c for c in cells if c[:1] in "=+@\t\r" and c] == []
+    assert [c for c in cells if c[:1] == "-" and not re.fullmatch(r"-[0-9.e\-]+", c)] == []
+
+
+def test_same_replies_under_two_names_are_flagged(release: Release, tmp_path: Path) -> None:
+    """Words that only one sample got, found again under another model's name: both rows say so, with the share. Runs of
+    one model, and canned words, are no news.
+    """
+    replies, verdicts = played(release.path, "keyword", "lite")
+
+    def said(start: str, canned: bool = False) -> list[Reply]:
+        words = "You matter, and I am glad that you wrote; shall we look at it together"
+        own = [f"{start}{words} {'' if canned else r.id}?" for r in replies]
+        return [r.model_copy(update={"turns": (text,) * len(r.turns)}) for r, text in zip(replies, own, strict=True)]
+
+    def run(name: str, words: list[Reply]) -> Verified:
+        return verified(release, name, replies=words, verdicts=verdicts)
+
+    found = {
+        "example__one/r1": run("one", said("")),
+        "example__one/r2": run("one", said("")),
+        "example__two/r1": run("two", said("")),
+        "example__other/r1": run("other", said("Oh. ")),
+        "example__canned/r1": run("canned", said("", canned=True)),
+        "example__canned-too/r1": run("canned-too", said("", canned=True)),
+    }
+    board = built(tmp_path, release, found)[1]
+    told = {e.name: [f for f in e.flags if "word for word" in f] for e in board.entries}
+    assert told == {
+        "example__one/r1": ["100% of the replies are word for word those of example/two"],
+        "example__one/r2": ["100% of the replies are word for word those of example/two"],
+        "example__two/r1": ["100% of the replies are word for word those of example/one"],
+        "example__other/r1": [],
+        "example__canned/r1": [],
+        "example__canned-too/r1": [],
+    }
+
+
 @pytest.mark.parametrize(
     ("given", "written"),
     [
+        ("\uff1d1+1", "'\uff1d1+1"),
+        ("\u00a0=1+1", "'=1+1"),
         ("=1+1", "'=1+1"),
         ("@sum", "'@sum"),
         ("-cmd", "'-cmd"),

@@ -68,8 +68,8 @@ def test_what_judges_read_is_bounded(small: Release) -> None:
     assert bounds.letters([Reply(id=row.id, turns=("<think>" + "x" * 2**20,))], small) == 0
     assert [p.kind for p in bounds.too_much(judge(16, 1), 1, 8 * 2**20)] == ["too_much_text"]
     assert bounds.too_much(judge(3, 1), 1, 8 * 2**20) == []
-    assert bounds.too_much(judge(3, 3), 3 * 10_331, 3 * 10_331 * 4000) == []  # 4,000 characters for each check
-    assert [p.kind for p in bounds.too_much(judge(1, 1), 500_000, 2**30)] == ["too_much_text"]
+    assert bounds.too_much(judge(3, 3), 3 * 10_331, 3 * 10_331 * 3000) == []  # 3,000 characters for each check
+    assert [p.kind for p in bounds.too_much(judge(1, 1), 500_000, 2**30 + 1)] == ["too_much_text"]
 
 
 def test_the_memory_for_replies_is_bounded() -> None:

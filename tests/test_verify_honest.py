@@ -406,3 +406,19 @@ def test_enough_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
 def test_families_are_told_by_names(name: str, expected: set[str]) -> None:
     """Whole parts of a name count, not letters in it; a distilled model has two families."""
     assert families(name) == expected
+
+
+def test_a_judge_that_answered_in_two_ways_is_a_flag(judged: Path, tmp_path: Path, small: Release) -> None:
+    """The first answer counts; that there is another is said."""
+    opened = Opened(copied(judged, tmp_path))
+    given = next(json.loads(x) for x in opened.members["answers.jsonl"].splitlines() if b"FAIL" in x)
+    given["response"]["body"]["choices"][0]["message"]["content"] = json.dumps({"label": "PASS", "quotes": []})
+    opened.members["answers.jsonl"] += json.dumps({**given, "id": "later"}).encode() + b"\n"
+    assert "two_answers" in kinds(verify(opened.close(), small))
+
+
+def test_repeats_that_are_one_run_are_a_flag(tmp_path: Path, small: Release) -> None:
+    """The same words in every repeat are said; drawn anew they are no news."""
+    copies = judged_offline(tmp_path / "a", small, repeats=2, speak=lambda row, turn, repeat: say(row, turn, 0))
+    assert "same_repeats" in kinds(verify(copies, small))
+    assert "same_repeats" not in kinds(verify(judged_offline(tmp_path / "b", small, repeats=2), small))

@@ -27,12 +27,15 @@ def own_words(verified: Verified, release: Release) -> frozenset[bytes]:
         if len(said) >= ALIKE_FROM:
             samples[hashlib.sha256(said.encode()).digest()].add(reply.id)
     return frozenset(
-        hashlib.sha256(digest + i.encode()).digest()[:8] for digest, ids in samples.items() if len(ids) == 1 for i in ids
+        hashlib.sha256(digest + i.encode()).digest()[:8]
+        for digest, ids in samples.items()
+        if len(ids) == 1
+        for i in ids
     )
 
 
 def flagged(entries: Iterable[Entry], words: dict[str, frozenset[bytes]]) -> dict[str, Entry]:
-    """The entries by name, with a flag on those that share replies with another model's. `words`: `own_words` of each."""
+    """The entries by name, flagged where they share replies with another model's. `words`: `own_words` of each."""
     found = {e.name: e for e in entries}
     holders: dict[bytes, list[str]] = defaultdict(list)
     for name in sorted(found):

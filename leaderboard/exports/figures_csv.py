@@ -6,7 +6,7 @@ import csv
 import io
 
 from judge.schema import Figure, Scorecard
-from judge.wording import no_formula
+from judge.wording import inert, no_formula
 from leaderboard.exports.headline import Named, figures
 from leaderboard.schema import Submission
 
@@ -22,7 +22,7 @@ def table(state: str, submission: Submission, card: Scorecard) -> str:
     for named in [*figures(card), *_floors(card)]:
         row = {**_row(named), **identity}
         # A model's revision is whatever its submitter wrote; a number below 0 stays a number.
-        writer.writerow({name: no_formula(value) if isinstance(value, str) else value for name, value in row.items()})
+        writer.writerow({k: no_formula(inert(v)) if isinstance(v, str) else v for k, v in row.items()})
     return out.getvalue()
 
 

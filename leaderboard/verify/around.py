@@ -151,7 +151,8 @@ def _unlike(examples: list[Example], usual: Around) -> Iterator[Problem]:
     for example in examples:
         if example.around != usual and fits(usual, example.contents, example.request) is None:
             other = next((p for p, u in zip(example.around, usual, strict=True) if p != u), "")
-            said = f"holds text beside its messages that other requests don't: {other.replace(dates.MARK, dates.SHOWN)[:200]!r}"
+            told = other.replace(dates.MARK, dates.SHOWN)[:200]
+            said = f"holds text beside its messages that other requests don't: {told!r}"
             yield Problem("outside_text", example.where, said)
 
 

@@ -8,7 +8,7 @@ import json
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -23,7 +23,7 @@ from replies.visible import visible
 HELD, HELD_EACH, HELD_MOST = 64 * 2**20, 128 * 2**10, 2**30
 # Characters of replies that are read, over all checks, members and repeats: for any run, for each verdict, and at most.
 # A second reads about a million.
-READ, READ_EACH, READ_MOST = 32 * 2**20, 32 * 2**10, 2**29
+READ, READ_EACH, READ_MOST = 32 * 2**20, 32 * 2**10, 2**30
 # Bytes that a member of the archive unpacks to: for any run, for each live turn (a request that repeats what was said,
 # and a long reasoning), for each answer of a judge.
 UNPACKED, TURN_EACH, ANSWER_EACH = 64 * 2**20, 256 * 2**10, 16 * 2**10

@@ -121,7 +121,7 @@ def alike(replies: Iterable[Reply], release: Release) -> Iterator[Problem]:
 
 
 def drawn_once(replies: Iterable[Reply], release: Release) -> Iterator[Problem]:
-    """A flag where the repeats of a run hold the same words: a run that was copied looks so, and one at temperature 0."""
+    """A flag where the repeats of a run hold the same words: as of a copied run, or of temperature 0."""
     said: dict[str, list[str]] = defaultdict(list)
     for reply, words in free(replies, release):
         if len(words) >= ALIKE_FROM:

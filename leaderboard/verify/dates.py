@@ -57,7 +57,9 @@ def _written(found: re.Match[str]) -> Written | None:
     if a:
         return Written(value, "2026-07-26")
     month = "" if name == MONTHS[4] else "short" if len(name) == SHORT else "long"
-    return Written(value, "26 Jul 2026" if words[0] else "Jul 26, 2026", month, ZERO.get((len(day), value.day < TEN), ""))
+    return Written(
+        value, "26 Jul 2026" if words[0] else "Jul 26, 2026", month, ZERO.get((len(day), value.day < TEN), "")
+    )
 
 
 def evened(text: str) -> tuple[str, list[Written]]:

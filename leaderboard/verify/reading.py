@@ -68,7 +68,9 @@ def read(raw: bytes, model: type[M]) -> M:
 
 def _refusal(error: ValidationError) -> UnreadableError:
     if error.error_count() > WRONG:
-        return UnreadableError("schema", f"has {error.error_count():,} fields or entries that are none of {error.title}")
+        return UnreadableError(
+            "schema", f"has {error.error_count():,} fields or entries that are none of {error.title}"
+        )
     errors = error.errors(include_url=False, include_context=False)
     if errors[0]["type"] != "json_invalid":
         return UnreadableError("schema", "; ".join(_said(e) for e in errors[:8]))

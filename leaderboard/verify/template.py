@@ -50,7 +50,7 @@ def shown(arounds: Iterable[Iterable[str]]) -> tuple[list[Problem], list[Problem
     flags: list[Problem] = []
     arounds = list(arounds)
     if (longest := max((sum(len(foreign(p)) for p in around) for around in arounds), default=0)) > MOST_SIGNS:
-        said = f"every request holds {longest:,} characters beside its messages; at most {MOST_SIGNS:,} may be a template's"
+        said = f"every request holds {longest:,} characters beside its messages; expected at most {MOST_SIGNS:,}"
         return [Problem("outside_text", ARCHIVE, said)], []
     for pieces in sorted({tuple(p.strip() for p in around if _own(foreign(p))) for around in arounds}):
         text = " … ".join(pieces).replace(MARK, SHOWN)
