@@ -9,9 +9,10 @@ import io
 import json
 from typing import Any
 
+from dataset_builder.formats.inert import inert
 from judge.schema import Figure
 from judge.statistics.estimate import Estimate
-from judge.wording import HEADLINES, coefficient, inert, no_formula
+from judge.wording import HEADLINES, coefficient, no_formula
 from leaderboard.board.rows import STANDINGS, Board, Entry, Table, standing
 
 FORMAT = "helmbench-leaderboard-2"

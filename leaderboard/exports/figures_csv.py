@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 
+from dataset_builder.formats.inert import inert
 from judge.schema import Figure, Scorecard
-from judge.wording import inert, no_formula
+from judge.wording import no_formula
 from leaderboard.exports.headline import Named, figures
 from leaderboard.schema import Submission
 

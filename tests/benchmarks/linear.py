@@ -30,6 +30,7 @@ from corpora import clean, dedupe, filters, licences  # noqa: E402
 from corpora.mask import mask  # noqa: E402
 from corpora.normalise import fold, normalise  # noqa: E402
 from corpora.schema import Document, Limits, Turn  # noqa: E402
+from dataset_builder.formats.inert import inert  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
 from judge.llm.answers import occurs  # noqa: E402
 from judge.offline import features  # noqa: E402
