@@ -22,7 +22,7 @@ from markupsafe import Markup
 
 from dataset_builder import jsonl
 from dataset_builder.files import write_whole
-from dataset_builder.formats.inert import inert
+from dataset_builder.formats.inert import inert, printed
 from dataset_builder.release import Release
 from judge.people.cases import Case, Cases
 from judge.people.labels import AUTHORS, are_authors, records
@@ -147,6 +147,7 @@ def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
+        finalize=printed,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

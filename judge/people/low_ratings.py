@@ -27,7 +27,7 @@ from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in
 from judge.statistics.agreement import Coefficients, Ratings, agreement
 from judge.statistics.estimate import Estimate
-from judge.wording import hundredths, no_formula, plain
+from judge.wording import hundredths, no_formula, plain, with_formulas
 from replies.errors import RunError, run_error
 from replies.opening import Opened
 from replies.run import Run
@@ -189,7 +189,7 @@ def _row(cells: dict[str, str]) -> Coded:
     if code and not coder:
         raise ValueError("has a code and no coder; fill in `coder`")
     return Coded(
-        cells["id"],
+        with_formulas(cells["id"]),
         int(cells["repeat"]),
         cells["category"],
         int(cells["rating"]),

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from dataset_builder.formats.inert import inert
+from dataset_builder.formats.inert import inert, printed
 from dataset_builder.schema import CriterionRow, Sample
 from judge import wording
 from judge.report import charts, first, plain, scatter, transcripts
@@ -186,6 +186,7 @@ def environment_over(*folders: Path) -> Environment:
     environment = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,
+        finalize=printed,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
