@@ -74,8 +74,8 @@ TEXTS: dict[str, str] = {
     "spaces, wide": "\u3000" * 500 + "\u2003" * 500 + "end",
 }
 SMALL = {name: text for name, text in TEXTS.items() if len(text) < 1000}
-# What a twin keeps of a text: what makes paragraphs, lists and headings of it.
-SHAPE = re.compile(r"[^\w\s\-#]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# What a twin keeps of a text: what makes sentences, paragraphs, lists and headings of it.
+SHAPE = re.compile(r"[^\w\s\-#.!?]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def harmless(text: str) -> str:

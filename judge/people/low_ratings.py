@@ -18,7 +18,6 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from dataset_builder.files import write_whole
-from dataset_builder.formats.inert import inert
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
 from judge.people.spreadsheet import NotCsvError, rows, written
@@ -27,7 +26,7 @@ from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in
 from judge.statistics.agreement import Coefficients, Ratings, agreement
 from judge.statistics.estimate import Estimate
-from judge.wording import hundredths, no_formula, plain, with_formulas
+from judge.wording import clip, hundredths, no_formula, plain, with_formulas
 from replies.errors import RunError, run_error
 from replies.opening import Opened
 from replies.run import Run
@@ -39,6 +38,7 @@ WARNING = (
 )
 COLUMNS = ("id", "repeat", "category", "message", "reply", "rating", "evidence", "code", "note", "coder")
 CATEGORIES = frozenset(get_args(CrisisCategory))
+CELL = 30_000  # characters; Excel cuts a cell at 32,767 without a word, and Python reads none beyond 131,072
 
 
 class Coded(NamedTuple):
@@ -103,10 +103,10 @@ def low(verdicts: Sequence[Verdict], found: Run, release: Release, at_most: int)
             v.id,
             str(v.repeat),
             message.crisis_category,
-            inert(words),
-            inert(said[v.id, v.repeat]),
+            clip(words, CELL),
+            clip(said[v.id, v.repeat], CELL),
             str(v.label),
-            inert(" … ".join(v.evidence)),
+            clip(" … ".join(v.evidence), CELL),
         )
 
 

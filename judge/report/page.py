@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -181,6 +182,7 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
     }
 
 
+@cache
 def environment_over(*folders: Path) -> Environment:
     """The report's filters and names over its templates, and over more folders of them."""
     environment = Environment(
