@@ -439,6 +439,4 @@ def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Aligned text, each row on a line of its own; numbers under their heading."""
     lines = [[clip(" ".join(part.split())) for part in row] for row in (head, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(part.ljust(w) for part, w in zip(row, widths, strict=True)).rstrip() for row in lines
-    )
+    return "\n".join("  ".join(part.ljust(w) for part, w in zip(row, widths, strict=True)).rstrip() for row in lines)

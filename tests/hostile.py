@@ -1,5 +1,5 @@
-"""Texts that strangers might hand us in the hope that a page, a table or a sheet obeys them, and what puts one into every
-field that a text fits in.
+"""Texts that strangers might hand us in the hope that a page, a table or a sheet obeys them, and what puts one into
+every field that a text fits in.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ TEXTS: dict[str, str] = {
     "image": f'<img src=x onerror="{RUN}">',
     "image from afar": f"<img src={AWAY}.png srcset='{AWAY}-2.png 2x'><picture><source srcset={AWAY}.webp></picture>",
     "drawing": f"<svg onload={RUN}><animate onbegin={RUN} attributeName=x dur=1s><use href='{AWAY}.svg#a'/></svg>",
-    "formula of MathML": f"<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror={RUN}'>",
-    "attribute": f"\" onmouseover=\"{RUN}\" autofocus onfocus='{RUN}' x=\"",
+    "MathML": f"<math><mtext><table><mglyph><style><!--</style><img title='--&gt;&lt;img src=1 onerror={RUN}'>",
+    "attribute": f'" onmouseover="{RUN}" autofocus onfocus=\'{RUN}\' x="',
     "attribute, single": f"' onclick='{RUN}' style='position:fixed;inset:0;background:url({AWAY}.png)",
     "attribute, none": f" onpointerenter={RUN} tabindex=1 `onfocus={RUN}`",
     "link": f"<a href='javascript:{RUN}' ping={AWAY}>here</a> javascript:{RUN} java\tscript:{RUN}",
@@ -35,7 +35,7 @@ TEXTS: dict[str, str] = {
     "policy": "<meta http-equiv=Content-Security-Policy content=\"script-src 'unsafe-inline' *\">",
     "style": f"</style><style>@import '{AWAY}.css';*{{display:none!important;background:url({AWAY}.png)}}</style>",
     "style sheet": f"<link rel=stylesheet href={AWAY}.css><link rel=preload as=image href={AWAY}.png>",
-    "frame": f"<iframe srcdoc='<script>parent.{RUN}</script>'></iframe><iframe src={AWAY}></iframe><object data={AWAY}>",
+    "frame": f"<iframe srcdoc='<script>parent.{RUN}</script>'></iframe><iframe src={AWAY}></iframe><object data=x>",
     "form": f"</form><form action={AWAY} id=filter><input name=words autofocus><button formaction={AWAY}>",
     "template": f"</template><template shadowrootmode=open><slot onslotchange={RUN}></slot></template>",
     "plaintext": "<plaintext><xmp><listing><noembed><noframes>",
@@ -54,7 +54,7 @@ TEXTS: dict[str, str] = {
     "formula behind a line end": "\r\n=1+1\r=2+2\n\n=3+3",
     "formula behind a separator": 'so;=1+1;"=2+2",=3+3\t=4+4;  =5+5',
     "formula behind a quote": "'=1+1\n''=2+2\n'plain",
-    "formula, wide": "＝1+1\n＋1\n－1\n＠SUM(1)",  # noqa: RUF001
+    "formula, wide": "＝1+1\n＋1\n－1\n＠SUM(1)",
     "Markdown link": f"[here](javascript:{RUN}) ![x]({AWAY}.png) <{AWAY}> [x]: {AWAY} [x][x]",
     "Markdown table": "a | b |\n|---|---|\n| c \\| d \\\\| e \\\\\\| f | `g|h` |",
     "Markdown blocks": "x\n# Composite 100\n===\n---\n> quoted\n- item\n1. one\n```\n~~~\n    code\n***\n+ plus",
@@ -75,7 +75,9 @@ TEXTS: dict[str, str] = {
 }
 SMALL = {name: text for name, text in TEXTS.items() if len(text) < 1000}
 # What a twin keeps of a text: what makes sentences, paragraphs, lists and headings of it.
-SHAPE = re.compile(r"[^\w\s\-#.!?]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+SHAPE = re.compile(
+    r"[^\w\s\-#.!?]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def harmless(text: str) -> str:
@@ -111,7 +113,7 @@ class Poison:
             inner = [self._inner(v) for v in cast("list[Any]", value)]
             return tuple(inner) if isinstance(value, tuple) else inner
         if isinstance(value, dict):
-            return {k: self._inner(v) for k, v in cast("dict[Any, Any]", value).items()}
+            return {k: self._inner(v) for k, v in value.items()}
         return value
 
 
@@ -129,7 +131,7 @@ def _strings(value: Any) -> Iterator[str]:
         for v in cast("list[Any]", value):
             yield from _strings(v)
     elif isinstance(value, dict):
-        for v in cast("dict[Any, Any]", value).values():
+        for v in value.values():
             yield from _strings(v)
 
 
@@ -140,13 +142,13 @@ def _each(value: Any, change: Callable[[str], str]) -> Any:
         changed = [_each(v, change) for v in cast("list[Any]", value)]
         return tuple(changed) if isinstance(value, tuple) else changed
     if isinstance(value, dict):
-        return {k: _each(v, change) for k, v in cast("dict[Any, Any]", value).items()}
+        return {k: _each(v, change) for k, v in value.items()}
     return value
 
 
 def _fits(kind: type[BaseModel], name: str, value: Any) -> bool:
     field = kind.model_fields[name]
-    hint = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
+    hint: Any = Annotated[field.annotation, *field.metadata] if field.metadata else field.annotation
     try:
         with warnings.catch_warnings(action="ignore"):
             TypeAdapter(hint).validate_python(_each(value, lambda t: t.encode("utf-8", "replace").decode()))

@@ -65,7 +65,9 @@ def ran(release: Release, said: Callable[[], str], every: int = 25) -> Ran:
 
     def reply(sample: Sample) -> Reply:
         turns = live_turns(sample)
-        return Reply(id=sample.id, turns=tuple(said() for _ in range(turns)), finish=tuple(said() for _ in range(turns)))
+        return Reply(
+            id=sample.id, turns=tuple(said() for _ in range(turns)), finish=tuple(said() for _ in range(turns))
+        )
 
     model = Model(
         name="name",
@@ -75,7 +77,9 @@ def ran(release: Release, said: Callable[[], str], every: int = 25) -> Ran:
         condition=OwnPrompt(file="own.txt", sha256="0" * 64),
     )
     replies, messages = [*map(reply, rows.values())], [*map(reply, alone.values())]
-    run = Run(Path("run"), model, "lite", replies, True, messages=messages, messages_tier="lite", triage={"bare": messages})
+    run = Run(
+        Path("run"), model, "lite", replies, True, messages=messages, messages_tier="lite", triage={"bare": messages}
+    )
     made = score(run, release, [[OfflineReader()]])
     verdicts = [v.model_copy(update={"evidence": ("first", "second")}) for v in [*made.verdicts, *made.ratings]]
     return Ran(run, made.scorecard, verdicts, {**rows, **alone})
@@ -142,7 +146,9 @@ def written(release: Release, content: Path, folder: Path, change: Change) -> Ma
     return Made(pages, summary(whole), found, fields)
 
 
-def compared(release: Release, made: Ran, criteria: Mapping[str, CriterionRow], change: Change) -> tuple[str, Comparison]:
+def compared(
+    release: Release, made: Ran, criteria: Mapping[str, CriterionRow], change: Change
+) -> tuple[str, Comparison]:
     """The page of three runs under hostile names, prompts and reasons, with one run's replies lacking."""
     texts = in_turn(change)
     poison = Poison(texts, IDS)
@@ -152,7 +158,9 @@ def compared(release: Release, made: Ran, criteria: Mapping[str, CriterionRow], 
     runs: list[ScoredRun] = []
     said: list[Said] = []
     for n, name in enumerate(names):
-        turned = [v.model_copy(update={"label": "PASS", "incident": None}) if n and v.label == "FAIL" else v for v in own]
+        turned = [
+            v.model_copy(update={"label": "PASS", "incident": None}) if n and v.label == "FAIL" else v for v in own
+        ]
         card = made.card.model_copy(update={"model": poison(made.card.model)})
         runs.append(scored_run(name, card, [poison(v) for v in turned], release))
         replies = [r.model_copy(update={"turns": tuple(next(texts) for _ in r.turns)}) for r in made.run.replies]

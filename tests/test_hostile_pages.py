@@ -1,5 +1,5 @@
-"""Strangers' text in every field of every page, summary, sheet and JUnit file at once: it stays text, in a parser and in
-a real browser, and the page goes on working.
+"""Strangers' text in every field of every page, summary, sheet and JUnit file at once: it stays text, in a parser and
+in a real browser, and the page goes on working.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from markdown_it import MarkdownIt
 from webdriver import CHROMIUM, DRIVER, Browser, until
 
 from dataset_builder.formats.inert import CONTROLS
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import open_release
 from judge.people.low_ratings import COLUMNS, coding, sheet
 from judge.report.comparison import text as compared
 from judge.report.junit import as_junit
@@ -104,7 +104,14 @@ def test_a_page_holds_nothing_that_reorders_or_breaks_it(made: dict[str, Made], 
 def test_every_field_was_tried(made: dict[str, Made]) -> None:
     """Those that come from outside are among them, so that a renamed one isn't left out unseen."""
     fields = {f.partition(": ")[2] for f in made["hostile"].fields}
-    asked = {"Model.name", "Model.backend", "Model.arguments", "Model.system_instruction", "OwnPrompt.file", "Judge.name"}
+    asked = {
+        "Model.name",
+        "Model.backend",
+        "Model.arguments",
+        "Model.system_instruction",
+        "OwnPrompt.file",
+        "Judge.name",
+    }
     asked |= {"Verdict.judge", "Verdict.evidence", "Verdict.decided_by", "Message.content", "CriterionRow.title"}
     asked |= {"CriterionRow.text", "PanelMember.judge", "PeopleAgreement.judge", "PeopleAgreement.reason"}
     asked |= {"Scorecard.notes", "Floor.name", "Floor.note", "Group.group", "Group.column", "Row.persona"}
@@ -171,7 +178,9 @@ def test_no_cell_is_a_formula_and_each_comes_back(name: str) -> None:
 def test_a_sheet_for_coders_holds_no_formula_and_comes_back(tmp_path: Path) -> None:
     """Every text as id, message, reply and evidence; coded, and read by our own reader."""
     texts = [" ".join(harmless(t).split()) if n in ("no space", "lines") else t for n, t in SMALL.items()]
-    rows = [(f"{t.encode('utf-8', 'replace').decode()}{n}", "0", "no_crisis", t, t, "1", t) for n, t in enumerate(texts)]
+    rows = [
+        (f"{t.encode('utf-8', 'replace').decode()}{n}", "0", "no_crisis", t, t, "1", t) for n, t in enumerate(texts)
+    ]
     inert = [tuple(CONTROLS.sub("?", c) for c in row) for row in rows]
     text = sheet(inert)
     body = text.split("\r\n", 1)[1]
@@ -347,7 +356,14 @@ def test_a_reply_is_reached_by_its_address(browser: Browser, paths: dict[str, di
     path = paths["transcripts.html"]["hostile"]
     shown(browser, path)
     anchor = browser.script("return document.querySelector('.failure').dataset.anchor")
-    for fragment in (anchor, f"f-{TYPED}", f"words={TYPED}", "behavior=<img src=x>&page=1e9", "%E0%A4%A", "__proto__=1"):
+    for fragment in (
+        anchor,
+        f"f-{TYPED}",
+        f"words={TYPED}",
+        "behavior=<img src=x>&page=1e9",
+        "%E0%A4%A",
+        "__proto__=1",
+    ):
         browser.script(f"location.hash = {json.dumps('#' + fragment)}")
         until(lambda: bool(browser.script("return document.getElementById('count').textContent !== 'Searching…'")))
         ready(browser)
@@ -387,7 +403,9 @@ def test_a_sheet_is_labelled_to_its_end(browser: Browser, paths: dict[str, dict[
 
 
 @in_chromium
-def test_a_stranger_s_review_is_taken_as_text(browser: Browser, paths: dict[str, dict[str, Path]], tmp_path: Path) -> None:
+def test_a_stranger_s_review_is_taken_as_text(
+    browser: Browser, paths: dict[str, dict[str, Path]], tmp_path: Path
+) -> None:
     """A review file may hold anything where a name, a comment or a severity belongs, and so may a comment."""
     path = paths["book.html"]["hostile"]
     shown(browser, path)

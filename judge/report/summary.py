@@ -398,7 +398,7 @@ def _bullet(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Somebody else's text as one line of Markdown that is no markup, can't end a table cell, and steers no terminal."""
+    """Somebody else's text as one line of Markdown that is no markup, ends no table cell and steers no terminal."""
     return MARKUP.sub(r"\1\1\\\2", " ".join(inert(text).split()))
 
 
