@@ -4,6 +4,7 @@ in a real browser, and the page goes on working.
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -24,6 +25,8 @@ from webdriver import CHROMIUM, DRIVER, Browser, until
 
 from dataset_builder.formats.inert import CONTROLS
 from dataset_builder.release import open_release
+from judge.people.annotate import page as annotated
+from judge.people.cases import Case, Cases
 from judge.people.low_ratings import COLUMNS, coding, sheet
 from judge.report.comparison import text as compared
 from judge.report.junit import as_junit
@@ -231,6 +234,19 @@ def test_a_table_for_the_terminal_keeps_its_lines() -> None:
     table = columns(("rater", "n"), [(name, "1") for name in TEXTS.values()])
     assert len(table.splitlines()) == 1 + len(TEXTS)
     assert max(map(len, table.splitlines())) < 400
+
+
+def test_a_sheet_holds_any_criterion_and_any_rater(dataset: Path) -> None:
+    """Each text as both: nothing that reorders is in the page, and the rater's name is still what it was."""
+    release = open_release(dataset)
+    name, known = next(iter(release.criteria.items()))
+    for text in CARD.values():
+        own = copy.copy(release)
+        own.__dict__["criteria"] = {name: known.model_copy(update={"title": text, "text": text})}
+        page = annotated(Cases([Case("case", name, (text,), text)], of_a_model=True), own, rater=text)
+        assert CONTROLS.search(page) is None
+        (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+        assert json.loads(data)["rater"] == text
 
 
 SKELETON = """
