@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -26,6 +27,11 @@ from judge.schema import (
 from judge.statistics.estimate import Estimate
 
 NONE = "–"
+# Where a cell may begin: where spreadsheets part cells by semicolons, a CSV's quote marks don't hold a cell with commas
+# together, so that each of its lines and parts can be one.
+_CELL = r"((?:^|[\t\r\n,;])[ \xa0\"]*)"
+_SIGNS = r"('*[=+\-@|%\uff1d\uff0b\uff0d\uff20])"
+FORMULA, MARKED = re.compile(_CELL + _SIGNS), re.compile(f"{_CELL}'{_SIGNS}")
 MEANINGS: dict[Incident, str] = {
     "missed_crisis": "a message that needed help was not seen as one",
     "over_escalation": "a message that needed no help was treated as a crisis",
@@ -270,10 +276,15 @@ def pairing_title(p: Pairing) -> str:
 
 
 def no_formula(cell: str) -> str:
-    """Text that no spreadsheet takes for a formula: a quote mark goes before what would begin one (OWASP, CSV
-    injection).
+    """Text in which no spreadsheet finds a formula, wherever it takes a cell to begin: a quote mark goes before what
+    would begin one (OWASP, CSV injection). `with_formulas` takes it away.
     """
-    return f"'{cell}" if cell.lstrip(" \xa0")[:1] in (*"=+-@|%'\t\r\n\uff1d\uff0b\uff0d\uff20",) else cell
+    return FORMULA.sub(r"\1'\2", cell)
+
+
+def with_formulas(cell: str) -> str:
+    """The text that `no_formula` made a cell of."""
+    return MARKED.sub(r"\1\2", cell)
 
 
 def rating_sentence(a: Appropriateness) -> str:
@@ -425,8 +436,7 @@ def measured_criteria(judge: Judge) -> list[tuple[CriterionAgreement, int]]:
 
 
 def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Aligned text; numbers under their heading."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return "\n".join(
-        "  ".join(part.ljust(w) for part, w in zip(row, widths, strict=True)).rstrip() for row in [head, *rows]
-    )
+    """Aligned text, each row on a line of its own; numbers under their heading."""
+    lines = [[clip(" ".join(part.split())) for part in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(part.ljust(w) for part, w in zip(row, widths, strict=True)).rstrip() for row in lines)

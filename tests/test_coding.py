@@ -16,6 +16,7 @@ from dataset_builder.release import Release, open_release
 from judge.__main__ import main
 from judge.people.low_ratings import COLUMNS, WARNING, coding, text
 from judge.schema import Verdict
+from judge.wording import with_formulas
 from replies.errors import RunError
 
 FORMULA = '=HYPERLINK("http://x.example","click")'
@@ -125,7 +126,7 @@ def test_no_cell_is_a_formula(release: Release, tmp_path: Path, reply: str) -> N
     """A spreadsheet that opens the sheet runs nothing that a model wrote."""
     (row,) = rows_of(export(scored(tmp_path, release, {0: 1}, reply), release))
     assert row["reply"].startswith("'")
-    assert row["reply"][1:].strip() == reply.strip()
+    assert with_formulas(row["reply"]) == reply.strip()
 
 
 def test_a_coded_sheet_is_not_written_over(

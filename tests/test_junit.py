@@ -87,7 +87,7 @@ def test_no_gate_passes_where_too_little_was_answered(runs: list[ScoredRun]) -> 
 
 @pytest.mark.parametrize("name", ["<&>'\"]]>", "自分 – é", "a\x00b\x1b[31m\x0b\ufffe\ud800c"])
 def test_any_text_is_text(runs: list[ScoredRun], name: str) -> None:
-    """Names and reasons come from outside: markup is escaped, and what no XML may hold is left out."""
+    """Names and reasons come from outside: markup is escaped, and what no XML may hold is spelt out."""
     found = compare(runs, GATES)
     first, *others = found.tested
     odd = first.model_copy(update={"run": name, "reasons": [name, f"{name}\nagain"]})
@@ -96,7 +96,7 @@ def test_any_text_is_text(runs: list[ScoredRun], name: str) -> None:
     hostile = Comparison.model_construct(
         **{**dict(found), "runs": [name, "after"], "baseline": name, "ranks": ranks, "tested": [odd, *others]}
     )
-    clean = name if name.isprintable() else "ab[31mc"
+    clean = name if name.isprintable() else "a[U+0000]b[U+001B][31m[U+000B][U+D800]c"
     case = cases(as_junit(hostile))[clean, "answered"]
     assert case[0].text == f"{clean}\n{clean}\nagain"
     assert as_junit(hostile).encode()  # no half characters

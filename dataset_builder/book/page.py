@@ -24,6 +24,7 @@ from dataset_builder.book.review import FORMAT, MOST_WORDS, WHOLE
 from dataset_builder.checking.safe_messaging import AMOUNT, PLACE, UNSAFE_WORDS
 from dataset_builder.composing.messages import messages
 from dataset_builder.files import write_whole
+from dataset_builder.formats.inert import printed
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
 from dataset_builder.reading.overlay import OWN_SCENARIO
 from dataset_builder.reading.signing import NOTES, Signature, signatures, text_hash
@@ -160,6 +161,7 @@ def _template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
+        finalize=printed,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from dataset_builder import jsonl
 from dataset_builder.files import holds, write_whole
-from dataset_builder.formats.inert import inert
+from dataset_builder.formats.inert import escaped, inert, printed
 from dataset_builder.release import Release
 from judge.people.cases import Case, Cases
 from judge.people.labels import AUTHORS, are_authors, records
@@ -123,7 +123,7 @@ def _drawn(draw: random.Random, cases: list[Case], size: int) -> list[Case]:
 
 def order(cases: list[Case], rater: str, seed: int) -> list[Case]:
     """Blocks of one criterion, shuffled, and shuffled within; each rater has an order of their own."""
-    draw = random.Random(f"{seed} {rater}")
+    draw = random.Random(f"{seed} {rater}".encode("utf-8", "surrogatepass"))  # as of the text itself
     ordered = sorted(cases, key=lambda c: (c.criterion, c.code(seed)))
     blocks = [list(own) for _, own in groupby(ordered, key=lambda c: c.criterion)]
     draw.shuffle(blocks)
@@ -148,6 +148,7 @@ def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
+        finalize=printed,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -179,7 +180,7 @@ def _shown(case: Case, release: Release, seed: int) -> dict[str, Any]:
 
 def _criterion(name: str, release: Release) -> dict[str, Any]:
     criterion = release.criteria[name]
-    return {"title": criterion.title, "labels": criterion.labels, "text": blocks(criterion.text)}
+    return {"title": inert(criterion.title), "labels": criterion.labels, "text": blocks(inert(criterion.text))}
 
 
 def blocks(text: str) -> list[dict[str, Any]]:
@@ -246,7 +247,8 @@ def restore(path: Path, cases: list[Case], release: Release, rater: str = "") ->
 
 def _inside_html(data: dict[str, Any]) -> str:
     """JSON that no text in it can end: a script element ends at `</script`, whatever stands around it."""
-    return json.dumps(data, ensure_ascii=False).replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    text = escaped(json.dumps(data, ensure_ascii=False))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _text(name: str) -> str:

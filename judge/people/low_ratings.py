@@ -21,7 +21,6 @@ import numpy as np
 
 from dataset_builder.files import holds, write_whole
 from dataset_builder.formats import csv_file
-from dataset_builder.formats.inert import inert
 from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
@@ -30,7 +29,7 @@ from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in
 from judge.statistics.agreement import Coefficients, Ratings, agreement
 from judge.statistics.estimate import Estimate
-from judge.wording import hundredths, no_formula, plain
+from judge.wording import clip, hundredths, no_formula, plain, with_formulas
 from replies.errors import RunError, run_error
 from replies.opening import Opened
 from replies.run import Run
@@ -42,6 +41,7 @@ WARNING = (
 )
 COLUMNS = ("id", "repeat", "category", "message", "reply", "rating", "evidence", "code", "note", "coder")
 CATEGORIES = frozenset(get_args(CrisisCategory))
+CELL = 30_000  # characters; Excel cuts a cell at 32,767 without a word, and Python reads none beyond 131,072
 
 
 class Coded(NamedTuple):
@@ -106,10 +106,10 @@ def low(verdicts: Sequence[Verdict], found: Run, release: Release, at_most: int)
             v.id,
             str(v.repeat),
             message.crisis_category,
-            inert(words),
-            inert(said[v.id, v.repeat]),
+            clip(words, CELL),
+            clip(said[v.id, v.repeat], CELL),
             str(v.label),
-            inert(" … ".join(v.evidence)),
+            clip(" … ".join(v.evidence), CELL),
         )
 
 
@@ -198,7 +198,7 @@ def _row(cells: dict[str, str]) -> Coded:
     if code and not coder:
         raise ValueError("has a code and no coder; fill in `coder`")
     return Coded(
-        cells["id"],
+        with_formulas(cells["id"]),
         int(cells["repeat"]),
         cells["category"],
         int(cells["rating"]),

@@ -20,7 +20,7 @@ from judge.report.first import judged
 from judge.report.page import environment_over, read_template
 from judge.report.scatter import Scatter, Spot, scatter
 from judge.report.side_by_side import Differing, side_by_side
-from judge.report.summary import columns
+from judge.report.summary import columns, one_line
 from judge.schema import Floor
 from judge.scoring.compare import Comparison, Difference, Rank, ScoredRun
 from replies.schema import Reply
@@ -89,11 +89,11 @@ def text(c: Comparison) -> str:
     ]
     parts = [columns(head, rows, left=(0, 4))]
     for name in c.runs[1:]:
-        parts += [f"{name} less {c.baseline}, in points, paired by message:", _differences(c, name)]
+        parts += [one_line(f"{name} less {c.baseline}, in points, paired by message:"), _differences(c, name)]
         if own := [s for s in c.samples if s.run == name]:
-            points = [f"- {s.id}, {s.criterion or s.behavior}: {s.baseline:g} → {s.value:g}" for s in own]
-            parts += ["where they differ most (points 0 to 1):", "\n".join(points)]
-    return "\n\n".join([*parts, *(f"failed: {reason}" for reason in c.failed)])
+            points = [f"{s.id}, {s.criterion or s.behavior}: {s.baseline:g} → {s.value:g}" for s in own]
+            parts += ["where they differ most (points 0 to 1):", "\n".join(f"- {one_line(p)}" for p in points)]
+    return "\n\n".join([*parts, *(f"failed: {one_line(reason)}" for reason in c.failed)])
 
 
 def _differences(c: Comparison, name: str) -> str:

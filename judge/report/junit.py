@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+from dataset_builder.formats.inert import inert
 from judge import wording
 from judge.scoring.compare import Comparison, Rank, Tested
 from judge.scoring.gates import ANSWERED
@@ -62,4 +63,4 @@ def _count(element: ElementTree.Element) -> None:
 
 
 def _text(value: str) -> str:
-    return FORBIDDEN.sub("", value)
+    return FORBIDDEN.sub("", inert(value))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from dataset_builder.formats.inert import inert
+from dataset_builder.formats.inert import inert, printed
 from dataset_builder.schema import CriterionRow, Sample
 from judge import wording
 from judge.report import charts, first, plain, scatter, transcripts
@@ -181,11 +182,13 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
     }
 
 
+@cache
 def environment_over(*folders: Path) -> Environment:
     """The report's filters and names over its templates, and over more folders of them."""
     environment = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,
+        finalize=printed,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

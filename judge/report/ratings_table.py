@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dataset_builder.formats.inert import inert
 from dataset_builder.release import Release
 from judge.report.summary import columns
 from judge.schema import Appropriate, Appropriateness, Figure
@@ -138,7 +139,7 @@ def as_csv(runs: Sequence[Rated]) -> str:
     writer.writerow(CELLS)
     for r in runs:
         for name, a in [("all", r.figures.overall), *r.figures.categories.items()]:
-            writer.writerow([no_formula(r.model), name, *_cells(a)])
+            writer.writerow([no_formula(inert(r.model)), name, *_cells(a)])
     return file.getvalue()
 
 

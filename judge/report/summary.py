@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 
@@ -24,6 +25,7 @@ from judge.wording import (
     HEADLINES,
     NONE,
     bound,
+    clip,
     coefficient,
     given_labels,
     hundredths,
@@ -64,6 +66,10 @@ PEOPLE = (
     *("people among themselves", "κ on fewer labels", "people"),
 )
 WIDTH = 118
+# What ends a table's cell, begins an element, or makes a link of brackets. Backslashes before it would undo its own.
+MARKUP = re.compile(r"(\\*)(\||<(?=[A-Za-z/!?])|\](?=[(:]))")
+# What makes a line in the middle of a paragraph something else, where it was only wrapped.
+BEGINS = re.compile(r"(?m)^(  )(?=#{1,6}(?: |$)|>|[-+*](?: |$)|[-=]+ *$|~~~|```)")
 MISSES = 10  # high-risk misses that are named; scorecard.json has all
 
 
@@ -71,7 +77,7 @@ def summary(scorecard: Scorecard) -> str:
     """What a run scored, in aligned columns. Holds no reply text."""
     s = scorecard
     parts = [
-        f"# HELMbench: {_cell(s.model.name)}",
+        f"# HELMbench: {one_line(clip(s.model.name))}",
         _filled(sentence(s)) if s.dataset.samples else "",
         "\n".join(_bullet(line) for line in _identity(s)),
         *(_benchmark(s) if s.dataset.samples else ()),
@@ -125,9 +131,8 @@ def _identity(s: Scorecard) -> list[str]:
     d, j = s.dataset, s.judge
     tier = f"tier {d.tier}" if d.tier else "no tier"
     lines = [
-        f"dataset {_cell(d.version)}, {tier}, {d.samples} of {d.expected} samples, score_hash "
-        f"{_cell(d.score_hash[:12])}",
-        f"judge {_cell(j.name)}{', approximate' if j.approximate else ''}: {j.by_rule} verdicts by rule, "
+        f"dataset {d.version}, {tier}, {d.samples} of {d.expected} samples, score_hash {d.score_hash[:12]}",
+        f"judge {j.name}{', approximate' if j.approximate else ''}: {j.by_rule} verdicts by rule, "
         f"{j.by_judge} by the judge, {j.unscored} unscored",
     ]
     if read := share_read(j):
@@ -137,11 +142,11 @@ def _identity(s: Scorecard) -> list[str]:
         lines.append(f"the judge: {', '.join(said.value)}. {' '.join(said.lines)}".rstrip())
     if s.model.condition:
         lines.append(
-            f"not comparable with other runs: {_cell(s.model.condition.file)} "
+            f"not comparable with other runs: {clip(s.model.condition.file)} "
             f"({s.model.condition.sha256[:12]}) stood in the place of every condition"
         )
     if s.composite.value is None:
-        lines.append(_cell(s.composite_note))
+        lines.append(s.composite_note)
     if s.repeat_sd is not None:
         lines.append(f"{s.repeats} repeats; standard deviation of the composite {number(s.repeat_sd)}")
     return lines
@@ -234,7 +239,7 @@ def _appropriateness(a: Appropriateness) -> list[str]:
             ("both halves right", a.probes.both_right),
         )
         failing += [(f"probes: {name}", percent(f.value), percents(f), str(f.n), str(f.clusters)) for name, f in named]
-    judge = f"{_cell(a.judge.name)}{', approximate' if a.judge.approximate else ''}"
+    judge = f"{a.judge.name}{', approximate' if a.judge.approximate else ''}"
     steady = (
         ""
         if a.rating_sd is None
@@ -243,7 +248,7 @@ def _appropriateness(a: Appropriateness) -> list[str]:
     notes = [
         f"{a.runs} runs of the model × {a.judge_runs} of {judge}{steady}",
         rating_sentence(a),
-        *map(_cell, a.notes),
+        *a.notes,
     ]
     return [
         columns(RATED, rows),
@@ -342,7 +347,7 @@ def _judge(s: Scorecard) -> list[str]:
 
 def _people(j: Judge) -> list[str]:
     """How far the judge agrees with people, by set, with their own agreement beside it; or that nobody knows."""
-    notes = [_bullet(_cell(note)) for note in people_notes(j)]
+    notes = [_bullet(note) for note in people_notes(j)]
     wide = len(PEOPLE) if any(p.coarse for p in j.people) else len(PEOPLE) - 2
     return [columns(PEOPLE[:wide], [_set(p)[:wide] for p in j.people], left=(0, 1)), *notes]
 
@@ -373,7 +378,7 @@ def _rate(figure: Figure | None) -> str:
 
 def _closing(s: Scorecard) -> list[str]:
     counts = ", ".join(f"{plain(i.incident)} {i.count} ({i.crisis} crisis, {i.control} control)" for i in s.incidents)
-    return [f"incidents: {counts or 'none'}", *(_cell(n) for n in s.notes)]
+    return [f"incidents: {counts or 'none'}", *s.notes]
 
 
 def _filled(text: str) -> str:
@@ -381,21 +386,27 @@ def _filled(text: str) -> str:
 
 
 def _bullet(text: str) -> str:
-    return textwrap.fill(
-        text, WIDTH, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    lines = textwrap.fill(
+        one_line(text),
+        WIDTH,
+        initial_indent="- ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
+    return BEGINS.sub(r"\1\\", lines)
 
 
-def _cell(text: str) -> str:
-    """One line that can't end a table cell or steer a terminal."""
-    return " ".join(inert(text).replace("|", "\\|").split())
+def one_line(text: str) -> str:
+    """Somebody else's text as one line of Markdown that is no markup, ends no table cell and steers no terminal."""
+    return MARKUP.sub(r"\1\1\\\2", " ".join(inert(text).split()))
 
 
 def columns(head: Sequence[str], rows: Sequence[tuple[str, ...]], left: tuple[int, ...] = (0,)) -> str:
     """A Markdown table whose columns line up as text; numbers stand to the right."""
     if not rows:
         return ""
-    lines = [tuple(_cell(c) for c in line) for line in (head, *rows)]
+    lines = [tuple(one_line(clip(c)) for c in line) for line in (head, *rows)]
     widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
     shown = [
         "| "

@@ -19,10 +19,10 @@ import base64
 import json
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from dataset_builder.formats.inert import inert
 from dataset_builder.schema import CriterionRow, Sample
@@ -93,7 +93,7 @@ def blocks(found: Entries, criteria: dict[str, CriterionRow]) -> Iterator[Block]
     yield texts.block()
     for name, column in table.columns.items():
         yield _json(f"column-{name}", list(column))
-    yield _json("column-ids", [inert(name) for name in table.samples])
+    yield _json("column-ids", [*table.samples])
     yield _json("head", table.head(texts, criteria))
 
 
@@ -205,7 +205,18 @@ def _word(value: str | bool) -> str:
 
 
 def _json(name: str, value: Any) -> Block:
-    return _packed(name, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    return _packed(name, json.dumps(_inert(value), ensure_ascii=False, separators=(",", ":")))
+
+
+def _inert(value: Any) -> Any:
+    """Plain values with every text in them, the names of fields apart, spelt out as it may be shown."""
+    if isinstance(value, str):
+        return inert(value)
+    if isinstance(value, list | tuple):
+        return [_inert(v) for v in cast("Sequence[Any]", value)]
+    if isinstance(value, dict):
+        return {k: _inert(v) for k, v in cast("dict[str, Any]", value).items()}
+    return value
 
 
 def _packed(name: str, text: str) -> Block:

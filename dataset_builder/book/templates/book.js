@@ -263,12 +263,21 @@
     };
   }
 
+  // Whether a file is a review from here to its last note: what is half one changes nothing.
+  function whole(found) {
+    const texts = function (o, names) { return Boolean(o) && names.every(function (k) { return typeof o[k] === "string"; }); };
+    return texts(found, ["format"]) && found.format === page.format && texts(found.reviewer, ["name", "qualification"]) && Array.isArray(found.items) &&
+      found.items.every(function (item) {
+        return texts(item, ["scenario", "text"]) && Array.isArray(item.notes) && item.notes.every(function (n) { return texts(n, ["about", "comment"]); });
+      });
+  }
+
   // Takes what belongs to the words on this page; the number of scenarios that have changed since.
   function take(text) {
     const found = JSON.parse(text);
-    if (found.format !== page.format || !Array.isArray(found.items)) throw new Error("another format");
-    reviewer.elements.name.value = String(found.reviewer.name).slice(0, 120);
-    reviewer.elements.qualification.value = String(found.reviewer.qualification).slice(0, 120);
+    if (!whole(found)) throw new Error("no review of this book");
+    reviewer.elements.name.value = found.reviewer.name.slice(0, 120);
+    reviewer.elements.qualification.value = found.reviewer.qualification.slice(0, 120);
     let other = 0;
     found.items.forEach(function (item) {
       const s = byId.get(item.scenario);
@@ -277,7 +286,7 @@
       item.notes.forEach(function (n) {
         if (n.about !== page.whole && !s.messages.some(function (m) { return m.about === n.about; })) return;
         const own = note(s, n.about);
-        own.comment = String(n.comment || "").slice(0, Number(page.most));
+        own.comment = n.comment.slice(0, Number(page.most));
         own.verdict = n.verdict === "agree" || n.verdict === "disagree" ? n.verdict : null;
         own.severity = own.verdict === "disagree" && Number.isInteger(n.severity) ? n.severity : null;
       });
@@ -337,8 +346,12 @@
     setTimeout(function () { URL.revokeObjectURL(link.href); }, 1000);
   }
 
+  function address() {
+    try { return decodeURIComponent(location.hash.slice(1)); } catch { return ""; } // cut off in a mail
+  }
+
   function reveal() {
-    const id = decodeURIComponent(location.hash.slice(1));
+    const id = address();
     const target = id && document.getElementById(id);
     if (!target || !pause.open) return;
     if (target.closest("[hidden]")) filter.reset();
