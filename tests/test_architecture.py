@@ -145,6 +145,7 @@ OWN_READERS = {
     "judge/rules/answers.py": "a model's reply, which is no file",
     "leaderboard/board/build.py": "what an earlier board of ours wrote",
     "leaderboard/submit/logged.py": "a runner's results, of which one field is looked at",
+    "leaderboard/verify/bounds.py": "a request inside a submission, as text",
     "leaderboard/verify/prompts.py": "a request inside a submission, as text",
     "leaderboard/verify/reading.py": "submissions, stricter than any authored file",
     "lm_eval_tasks/helmbench/preflight.py": "a server's answer, which is no file",

@@ -281,11 +281,11 @@ def test_json_leaves_alone_and_quiet_says_nothing(capsys: pytest.CaptureFixture[
 
 
 def test_what_a_model_is_called_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
-    """Escape sequences, a turned direction and halves of characters are written out, and JSON stays JSON."""
+    """Escape sequences, a turned direction and halves of characters are spelt out, and JSON stays JSON."""
     from helmbench_cli.common import figures, note, say
 
     name = "m\x1b[2J\u202e\ud800\x9b\r–é\t|"
-    shown = r"m\u001b[2J\u202e\ud800\u009b\u000d" + "–é\t|"
+    shown = "m[U+001B][2J[U+202E][U+D800][U+009B][U+000D]–é\t|"
     say(name)
     note(name)
     assert capsys.readouterr() == (f"{shown}\n", f"{shown}\n")

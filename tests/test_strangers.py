@@ -217,7 +217,7 @@ def test_a_short_key_changes_no_answer(
 def test_a_long_key_is_taken_out_of_an_error_and_the_rest_is_told() -> None:
     """So that whoever reads it can mend what is wrong."""
     keys = Keys([SECRET, "id"])
-    assert keys.quoted(f"no such key:\n{SECRET}, see\x1b[31m") == "no such key: …, see\\x1b[31m"
+    assert keys.quoted(f"no such key:\n{SECRET}, see\x1b[31m") == "no such key: …, see[U+001B][31m"
     assert keys.quoted("a wrong ID") == "(the server's words hold the key and aren't shown)"
     assert keys.repeated("hello", None, f"it is {SECRET.lower()}")
     assert not keys.repeated("my id is id")
