@@ -131,27 +131,20 @@ def _file(name: str) -> bool:
 # Who may take a file's text apart without the readers of `dataset_builder/formats`, and why.
 OWN_READERS = {
     "corpora/mask.py": "our own helplines, which are package data",
-    "corpora/read.py": "sources of any size, line by line, with limits of its own",
-    "corpora/recipe.py": "a mapping file, read twice for its lines",
     "corpora/sharded/folder.py": "what another process of ours wrote",
-    "corpora/write.py": "what an earlier build of ours wrote",
     "judge/llm/answers.py": "a judge's answer, which is no file",
     "judge/llm/budget.py": "what we spent, in a file of ours",
     "judge/llm/engine.py": "a server's answer, which is no file",
     "judge/offline/model.py": "our own weights, which are package data",
-    "judge/people/published/files.py": "sets that others published, by their own forms",
-    "judge/people/published/own.py": "sets that others published, by their own forms",
     "judge/references.py": "our own figures, which are package data",
     "judge/rules/answers.py": "a model's reply, which is no file",
     "leaderboard/board/build.py": "what an earlier board of ours wrote",
-    "leaderboard/submit/logged.py": "a runner's results, of which one field is looked at",
     "leaderboard/verify/bounds.py": "a request inside a submission, as text",
     "leaderboard/verify/prompts.py": "a request inside a submission, as text",
     "leaderboard/verify/reading.py": "submissions, stricter than any authored file",
     "lm_eval_tasks/helmbench/preflight.py": "a server's answer, which is no file",
     "lm_eval_tasks/helmbench/survive.py": "what an earlier run of ours kept",
     "lm_eval_tasks/helmbench/wire.py": "a server's answer, which is no file",
-    "replies/lm_eval_log.py": "a runner's results, of which some fields are looked at",
 }
 TAKING_APART = re.compile(r"\b(?:yaml\.(?:load|safe_load|compose)|csv\.(?:reader|DictReader)|json\.loads?)\b")
 
