@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ import typer
 
 from dataset_builder.files import write_whole
 from dataset_builder.formats.inert import escaped, inert
+from dataset_builder.formats.refused import shown
 
 # Where `helmbench --help` lists a command.
 CONTENT, RUNS, PEOPLE, BOARD = "What is asked", "Run and score", "Judges and people", "Submissions and board"
@@ -41,6 +43,13 @@ def note(text: str, quiet: bool = False) -> None:
 def wrong(text: str) -> None:
     """Says on standard error what is wrong, or what to do next; as inert as `say`."""
     sys.stderr.write(inert(text) + "\n")
+
+
+def reason(error: BaseException) -> str:
+    """An error's one message; the system's own as those of a file are: what it is, and what is wrong."""
+    if isinstance(error, OSError) and isinstance(error.filename, str | bytes) and error.strerror:
+        return f"{shown(os.fsdecode(error.filename))}: {error.strerror}"
+    return str(error)
 
 
 def figures(value: Any, text: str, *, as_json: bool, quiet: bool = False, file: Path | None = None) -> None:

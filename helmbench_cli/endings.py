@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import typer
 
 from dataset_builder.errors import RefusedError
-from helmbench_cli.common import wrong
+from helmbench_cli.common import reason, wrong
 from helmbench_cli.root import BAD_INPUT, SHUT
 
 
@@ -18,7 +18,7 @@ def ending(code: int, *kinds: type[Exception], last: str = "") -> Iterator[None]
     try:
         yield
     except kinds as error:
-        wrong("\n".join(text for text in (str(error), last) if text))
+        wrong("\n".join(text for text in (reason(error), last) if text))
         raise typer.Exit(code) from None
 
 

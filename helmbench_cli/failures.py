@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 
 from dataset_builder.release import ReleaseError
-from helmbench_cli.common import wrong
+from helmbench_cli.common import reason, wrong
 from helmbench_cli.root import AGAIN, BAD_INPUT, CAPPED, FAULT, SHUT, STOPPED, UNREACHABLE
 from judge.llm.errors import BudgetError, EngineError
 from lm_eval_tasks.registering import RegistrationError
@@ -29,7 +29,7 @@ def exit_code(error: BaseException) -> int:
         return STOPPED
     for kind, code in CODES:
         if isinstance(error, kind):
-            wrong(str(error))
+            wrong(reason(error))
             return code
     traceback.print_exception(error)
     return FAULT

@@ -138,7 +138,6 @@ OWN_READERS = {
     "judge/offline/model.py": "our own weights, which are package data",
     "judge/references.py": "our own figures, which are package data",
     "judge/rules/answers.py": "a model's reply, which is no file",
-    "leaderboard/board/build.py": "what an earlier board of ours wrote",
     "leaderboard/verify/bounds.py": "a request inside a submission, as text",
     "leaderboard/verify/prompts.py": "a request inside a submission, as text",
     "leaderboard/verify/reading.py": "submissions, stricter than any authored file",

@@ -753,6 +753,16 @@ def test_folder_that_is_no_board_is_left_alone(release: Release, tmp_path: Path,
     assert everything(tmp_path) == before
 
 
+def test_a_huge_file_in_an_earlier_boards_place_is_none(release: Release, tmp_path: Path) -> None:
+    """Three gigabytes that take no room on the disk are not read."""
+    folder = place(tmp_path / "submissions", {})
+    (tmp_path / "board").mkdir()
+    with (tmp_path / "board" / "leaderboard.json").open("wb") as file:
+        file.truncate(3 * 2**30)
+    with pytest.raises(RunError, match="is no leaderboard"):
+        build(folder, tmp_path / "board", [release], None, verifier(folder, {}))
+
+
 def test_failing_build_leaves_the_earlier_board(release: Release, tmp_path: Path) -> None:
     """A board is replaced whole, and stale pages go with it; a build that ends early leaves what was there, and nothing
     beside it.

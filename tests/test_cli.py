@@ -175,6 +175,12 @@ def test_an_error_is_one_message_and_its_code(error: Exception, code: int, capsy
     assert capsys.readouterr().err == f"{error}\n"
 
 
+def test_what_the_disk_refuses_is_said_as_what_is_wrong_with_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """The file first, and no number that nobody knows."""
+    assert exit_code(OSError(28, "No space left on device", "out/a\nb")) == 3
+    assert capsys.readouterr().err == "out/a[U+000A]b: No space left on device\n"
+
+
 def test_a_fault_of_ours_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     """What no user can mend is not made to look like bad input, nor like a gate that is shut."""
     with pytest.raises(ZeroDivisionError) as raised:

@@ -280,8 +280,8 @@ def test_it_goes_on_where_it_stopped(
     assert whole.total == 3
 
 
-def test_any_engine_can_answer(corpus: Path, dataset: Path) -> None:
-    """--requests writes the batch file, and results put beside the judge's name are read."""
+def by_another_engine(corpus: Path, dataset: Path) -> None:
+    """Answers to the batch file that --requests writes, beside the judge's name."""
     batch = corpus.parent / "batch.jsonl"
     assert label(corpus, dataset, "--requests", str(batch), "--repeats", "1", model="org/judge") == 0
     asked = [json.loads(line) for line in batch.read_text().splitlines()]
@@ -296,8 +296,25 @@ def test_any_engine_can_answer(corpus: Path, dataset: Path) -> None:
         for n, a in enumerate(asked)
     ]
     (corpus / "judge" / "org_judge" / "replies-1.jsonl").write_text("".join(json.dumps(a) + "\n" for a in answers))
+
+
+def test_any_engine_can_answer(corpus: Path, dataset: Path) -> None:
+    """--requests writes the batch file, and results put beside the judge's name are read."""
+    by_another_engine(corpus, dataset)
     assert label(corpus, dataset, "--repeats", "1", model="org/judge") == 0
     assert len(lines(corpus)) == 5
+
+
+def test_a_folder_in_a_files_place_leaves_the_earlier_labels(
+    corpus: Path, dataset: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line, exit 2, and labels.jsonl is the one that was there."""
+    by_another_engine(corpus, dataset)
+    (corpus / "labels.jsonl").write_text("earlier\n")
+    (corpus / "labels.json").mkdir()
+    assert label(corpus, dataset, "--repeats", "1", model="org/judge") == 2
+    assert capsys.readouterr().err.endswith("labels.json: is a folder; expected an earlier file of labels or none\n")
+    assert (corpus / "labels.jsonl").read_text() == "earlier\n"
 
 
 def test_several_models_leave_their_own_labels_too(

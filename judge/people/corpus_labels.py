@@ -18,6 +18,7 @@ from corpora.labelled import LABELS, MANIFEST
 from corpora.schema import CorpusError, LabelsManifest, MessageLabel, Part, RepeatAgreement
 from dataset_builder import jsonl
 from dataset_builder.files import write_whole
+from dataset_builder.formats.refused import shown
 from dataset_builder.release import Release, file_digest
 from dataset_builder.schema import CrisisCategory
 from judge.llm import batch
@@ -138,6 +139,9 @@ def _write(what: Labelling, votes: list[dict[str, list[majority.Vote]]]) -> str:
             own = [majority.settle(label.id, {model: label.votes[model]}) for label in labels]
             write_whole(batch.folder(corpus.path, model) / LABELS, jsonl.lines(own))
     path = corpus.path / LABELS
+    for taken in (path, corpus.path / MANIFEST):
+        if taken.is_dir():
+            raise RunError(f"{shown(taken)}: is a folder; expected an earlier file of labels or none")
     write_whole(path, jsonl.lines(labels))
     manifest = _manifest(what, labels, path)
     write_whole(corpus.path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")  # last: what it names is whole

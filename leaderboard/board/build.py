@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from dataset_builder.files import replacing, write_whole
+from dataset_builder.formats import json_file
 from dataset_builder.release import Release
 from judge.report.page import TRANSCRIPTS, report
 from judge.wording import clip
@@ -101,7 +102,7 @@ def _replaceable(out: Path, submissions: Path) -> None:
     """Raises:
     RunError: `out` holds something else than a board, or the submissions themselves.
     """
-    here, there = out.resolve(), submissions.resolve()
+    here, there = Path(os.path.realpath(out)), Path(os.path.realpath(submissions))  # a ring of links is one, too
     if here == there or here in there.parents or there in here.parents:
         raise RunError(f"{out}: holds or stands among the submissions of {submissions}; expected a folder beside them")
     if not out.exists():
@@ -109,7 +110,8 @@ def _replaceable(out: Path, submissions: Path) -> None:
     try:
         ours = out.is_dir() and (
             not any(out.iterdir())
-            or json.loads((out / downloads.JSON).read_bytes())["format"] in (downloads.FORMAT, *downloads.EARLIER)
+            or json_file.load(out / downloads.JSON, "an earlier board")["format"]
+            in (downloads.FORMAT, *downloads.EARLIER)
         )
     except (OSError, ValueError, LookupError, TypeError):
         ours = False

@@ -32,7 +32,7 @@ FAMILIES: dict[str, str] = {
     "solar": r"solar",
 }
 PATTERNS = {family: re.compile(pattern) for family, pattern in FAMILIES.items()}
-PART = re.compile(r"[a-z]+\d*|\d+[a-z]+")
+PART = re.compile(r"[a-z]+\d*|\d+[a-z]*")
 
 
 def families(*names: str | None) -> frozenset[str]:
