@@ -202,12 +202,12 @@ def _resources(country: str | None, release: Release) -> str:
 def _of(row: Sample, turn: int, turns: tuple[str, ...]) -> Case:
     """A row's case at a check's turn."""
     turn = len(turns) if turn == -1 else turn
-    return Case(_said(row, turns, turn), words_said(row, turns[turn - 1]), row.country, row.about)
+    return Case(said_before(row, turns, turn), words_said(row, turns[turn - 1]), row.country, row.about)
 
 
-def _said(row: Sample, turns: tuple[str, ...], turn: int) -> list[tuple[str, str]]:
+def said_before(row: Sample, turns: tuple[str, ...], turn: int) -> list[tuple[str, str]]:
     """What was said up to the judged reply. The system text is left out: of it a judge is told the facts in `about`."""
-    said: list[tuple[str, str]] = []
+    given: list[tuple[str, str]] = []
     live = 0
     for message in row.messages:
         if message.content is None:
@@ -215,5 +215,5 @@ def _said(row: Sample, turns: tuple[str, ...], turn: int) -> list[tuple[str, str
             if live == turn:
                 break
         if message.role != "system":
-            said.append((message.role, message.content if message.content is not None else visible(turns[live - 1])))
-    return said
+            given.append((message.role, message.content if message.content is not None else visible(turns[live - 1])))
+    return given

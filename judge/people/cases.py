@@ -9,7 +9,7 @@ names and ids stay here.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from pydantic import ValidationError
 
 from dataset_builder import jsonl
 from dataset_builder.release import Release, canonical
-from dataset_builder.schema import About, Row
+from dataset_builder.schema import About
+from judge.llm.questions import said_before
 from judge.people.labels import are_authors, records, reply_key
 from judge.rules.answers import words_said
 from judge.rules.resources import usable
@@ -182,23 +183,10 @@ def _of_run(run: Run, release: Release) -> list[Case]:
                 case = Case(
                     reply_key(row.id, reply.repeat, check.turn),
                     check.criterion,
-                    tuple(_said(row, reply.turns, turn)),
+                    tuple(text for _, text in said_before(row, reply.turns, turn)),
                     text,
                     row.country,
                     row.about,
                 )
                 cases[case.id, case.criterion] = case
     return [case for _, case in sorted(cases.items())]
-
-
-def _said(row: Row, turns: tuple[str, ...], turn: int) -> Iterator[str]:
-    """What was said before the reply at this turn, the model's own earlier replies among it."""
-    live = 0
-    for message in row.messages:
-        if message.role == "system":
-            continue
-        if message.content is None:
-            live += 1
-            if live == turn:
-                return
-        yield message.content if message.content is not None else visible(turns[live - 1])
