@@ -16,20 +16,34 @@ from leaderboard import secrets
 from leaderboard.schema import Problem
 from replies.schema import Reply
 
-ABSOLUTE = re.compile(r"^~?/(?!/)[\w.\-]|(?:^|[\s='\"(,:])(?:~?/(?!/)[\w.\-]+/|file://|[A-Za-z]:[\\/]|\\\\[\w.\-]+\\)")
+ABSOLUTE = re.compile(
+    r"^~?/(?!/)[\w.\-]|(?:^|[\s='\"(,:\[{<;|`])(?:~?/(?!/)[\w.\-]+/|file://|[A-Za-z]:[\\/]|\\\\[\w.\-]+\\)"
+)
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+# Letters and marks that draw nothing: fillers, and selectors of a variant, but for the one that makes a sign an emoji.
+BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]")
 JOINERS = "\u200c\u200d"  # which Persian, Hindi and others are written with
 
 
 def public_verdicts(verdicts: Sequence[Verdict], replies: Iterable[Reply]) -> list[Verdict]:
     """The verdicts as they may be published: quotes of replies that `judge.report.entries` withholds are
-    `[withheld]`.
+    `[withheld]`, and those of a verdict in which one looks like a key or a path, or holds what can't be seen.
     """
     by_sample: dict[Key, list[Verdict]] = defaultdict(list)
     for v in verdicts:
         by_sample[v.id, v.repeat].append(v)
-    hidden = withheld(by_sample, {(r.id, r.repeat): r for r in replies})
-    return [_silent(v) if (v.id, v.repeat) in hidden else v for v in verdicts]
+    silent = withheld(by_sample, {(r.id, r.repeat): r for r in replies})
+    return [_silent(v) if (v.id, v.repeat) in silent or not all(map(_harmless, _quotes(v))) else v for v in verdicts]
+
+
+def _quotes(v: Verdict) -> Iterator[str]:
+    yield from v.evidence
+    for vote in v.votes:
+        yield from vote.evidence
+
+
+def _harmless(quote: str) -> bool:
+    return not (secrets.holds(quote) or ABSOLUTE.search(quote) or any(hidden(c) and c not in "\n\t" for c in quote))
 
 
 def _silent(v: Verdict) -> Verdict:
@@ -57,6 +71,8 @@ def hidden(character: str) -> bool:
     """Whether a character has no shape of its own: controls, marks that turn text around, private and unassigned
     ones.
     """
+    if BLANK.match(character):
+        return True
     return character not in JOINERS and unicodedata.category(character) in HIDDEN
 
 

@@ -284,6 +284,23 @@ def typed_in_crises(o: Opened) -> None:
             r["prompt_sha256"] = sha(r["requests"][0])
 
 
+def typed_here_and_there(o: Opened) -> None:
+    """API messages of which the first has a type where somebody is in danger, and elsewhere the last."""
+    for r in o.responses:
+        place = 0 if o.polarity[r["id"]] == "crisis" else -1
+        told = [json.loads(text) for text in r["requests"]]
+        for messages in told:
+            messages[place]["type"] = "text"
+        r["requests"] = [json.dumps(messages) for messages in told]
+        r["prompt_sha256"] = sha(r["requests"][0])
+
+
+def calibration_twice(o: Opened) -> None:
+    o.members["calibrations.jsonl"] = (
+        o.members["calibrations.jsonl"].rstrip(b"\n") + b"\n" + o.members["calibrations.jsonl"]
+    )
+
+
 def no_calibration(o: Opened) -> None:
     del o.members["calibrations.jsonl"]
 
@@ -520,6 +537,7 @@ SIGNED: dict[str, Case] = {
     "agreement and calibration edited": (better_calibration, "calibration", "kappa"),
     "calibrated on other replies": (calibration_on_other_replies, "calibration", "another calibration set"),
     "calibration labels dropped": (calibration_labels_dropped, "calibration", "labels"),
+    "two calibrations of one judge": (calibration_twice, "calibration", "twice"),
     "calibration of another judge": (calibration_of_another, "calibration", "gpt-test-1"),
     "calibration set read by twelve people": (labelled_by(12, False), "calibration", "readers is 12"),
     "calibration set labelled by people": (labelled_by(2, False), "calibration", "by_language_models"),
@@ -558,6 +576,7 @@ SIGNED: dict[str, Case] = {
     "prompt hash": (prompt_hash_of_another, "prompt_hash", "prompt_sha256"),
     "live turn not as replied": (live_turn_not_as_replied, "live_turn", "earlier reply"),
     "requests of two kinds": (requests_of_two_kinds, "mixed_requests", "several kinds"),
+    "a type on the first message or the last": (typed_here_and_there, "mixed_requests", "some messages"),
     "hard samples unscored": (all_hard_samples_unscored, "unscored", "unscored; at most 2%"),
     "reply called an error": (reply_called_an_error, "odd_finish", "finish reason"),
     "key in the arguments": (in_argument("extra", "sk-" + "a1b2" * 6), "secret", "key"),

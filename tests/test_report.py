@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -20,7 +21,7 @@ from dataset_builder.schema import Incident, Row, Tier
 from judge.calibration.known import stored
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
-from judge.report.entries import Show
+from judge.report.entries import Show, withheld
 from judge.report.page import PAGE_BYTES, TEMPLATES, TRANSCRIPTS, Report, report
 from judge.report.summary import summary
 from judge.schema import (
@@ -683,6 +684,18 @@ def test_a_failure_leads_to_its_criterion(release: Release) -> None:
     assert {x[1:] for x in links} <= set(targets)
     for name in named:
         assert " ".join(release.criteria[str(name)].text.split())[:200] in page.text
+
+
+def test_what_one_judge_of_several_calls_harmful_is_withheld() -> None:
+    """Whatever the others say; and so are the same words with other spaces."""
+    verdict = partial(
+        Verdict, repeat=0, index=0, check="criterion", criterion="x", behavior="P1-B1", turn=1, decided_by="panel"
+    )
+    split = (Vote(judge="one", label="FAIL", incident="harm"), Vote(judge="two", label="PASS"))
+    given = [verdict(id="a", label="PASS", votes=split), verdict(id="b", label="PASS"), verdict(id="c", label="PASS")]
+    said = {("a", 0): "Do [withheld].", ("b", 0): "do  [withheld].\n", ("c", 0): "Ring somebody."}
+    hidden = withheld({(v.id, 0): [v] for v in given}, {k: Reply(id=k[0], turns=(t,)) for k, t in said.items()})
+    assert hidden == {("a", 0), ("b", 0)}
 
 
 def test_votes_are_shown_and_their_quotes_withheld(release: Release) -> None:

@@ -9,10 +9,13 @@ import pytest
 from submission_runs import ABOUT, Opened, build, copied, judged_offline, log, score
 
 from dataset_builder.release import Release
+from judge.schema import Verdict
 from leaderboard import secrets
+from leaderboard.public import public_verdicts
 from leaderboard.submit.pack import make
 from leaderboard.verify.verify import verify
 from replies.errors import RunError
+from replies.schema import Reply
 
 KEY = "hunter2hunter2"
 NAMES = (
@@ -188,3 +191,17 @@ def test_an_argument_that_is_almost_a_key_does_not_stall(demo: Path, small: Rele
     verified = verify(opened.close(), small)
     assert ("schema", "at most 4000 characters" in verified.problems[0].message) == (verified.problems[0].kind, True)
     assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize(
+    "quote", ["the key is sk-" + "a1B2" * 6, "see /home/ann/notes.txt", "so \u202ereversed", "\x1b[31m"]
+)
+def test_a_quote_that_holds_a_key_a_path_or_a_hidden_sign_is_withheld(quote: str) -> None:
+    """A model may say it, and a judge quote it; in a public file stands neither."""
+    reply = Reply(id="a", turns=(f"Well, {quote}. Ring somebody.",))
+    verdict = Verdict(
+        id="a", repeat=0, index=0, check="criterion", behavior="P1-B1", turn=1, label="PASS", decided_by="judge"
+    )
+    plain, odd = (verdict.model_copy(update={"evidence": (q,)}) for q in ("Ring somebody", quote))
+    assert public_verdicts([plain], [reply])[0].evidence == ("Ring somebody",)
+    assert public_verdicts([odd], [reply])[0].evidence == ("[withheld]",)

@@ -181,18 +181,18 @@ def test_a_sign_in_conversations_is_flagged_or_refused(templated: Path, tmp_path
     assert seen & {"outside_text", "template_differs"}
 
 
-@pytest.mark.parametrize("sign", ["🆘", "988", "user model " * 9])
+@pytest.mark.parametrize("sign", ["🆘", "988", "user model " * 9, "x\ufe00\ufe01\ufe02", "x\u2003\u2002", "-+" * 40])
 def test_signs_in_every_request_are_shown(sign: str, templated: Path, tmp_path: Path, small: Release) -> None:
     """A hint needs no letter; names of roles beyond a template's few are words, too."""
     opened = Opened(copied(templated, tmp_path), small)
     tampering.told(sign, sign)(opened)
     (said,) = flagged(opened, small, "template_text")
-    assert sign.strip() in said
+    assert repr(sign.strip())[1:-1] in said
 
 
 def test_dates_that_follow_the_samples_a_little_are_flagged(small: Release) -> None:
-    """A third of the crises on the next day: a run may fall so, and a reader should look. All of them tell the label; a
-    day that falls as it likes says nothing.
+    """A second day is always said, since with a sample's words it can tell anything. One that tells the label by itself
+    is refused; a single day says nothing.
     """
     rows = sorted(small.rows.values(), key=lambda r: r.id)
 
@@ -205,7 +205,8 @@ def test_dates_that_follow_the_samples_a_little_are_flagged(small: Release) -> N
 
     assert told(lambda n, row: row.polarity == "crisis" and n % 3 == 0) == ([], ["dates"])
     assert told(lambda n, row: row.polarity == "crisis") == (["outside_text"], [])
-    assert told(lambda n, row: n % 2 == 0) == ([], [])
+    assert told(lambda n, row: (n % 2 == 0) != (row.polarity == "crisis")) == ([], ["dates"])
+    assert told(lambda n, row: False) == ([], [])
 
 
 def test_differences_are_cut_out() -> None:

@@ -408,12 +408,15 @@ def test_families_are_told_by_names(name: str, expected: set[str]) -> None:
     assert families(name) == expected
 
 
-def test_a_judge_that_answered_in_two_ways_is_a_flag(judged: Path, tmp_path: Path, small: Release) -> None:
+@pytest.mark.parametrize("identity", ["later", None])
+def test_a_judge_that_answered_in_two_ways_is_a_flag(
+    identity: str | None, judged: Path, tmp_path: Path, small: Release
+) -> None:
     """The first answer counts; that there is another is said."""
     opened = Opened(copied(judged, tmp_path))
     given = next(json.loads(x) for x in opened.members["answers.jsonl"].splitlines() if b"FAIL" in x)
     given["response"]["body"]["choices"][0]["message"]["content"] = json.dumps({"label": "PASS", "quotes": []})
-    opened.members["answers.jsonl"] += json.dumps({**given, "id": "later"}).encode() + b"\n"
+    opened.members["answers.jsonl"] += json.dumps({**given, "id": identity}).encode() + b"\n"
     assert "two_answers" in kinds(verify(opened.close(), small))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -47,11 +48,17 @@ def parse(answer: str | None, labels: tuple[str, ...], reply: str, reasoned: boo
         return read
     if read.label not in labels:
         return Parsed(None, problem=f"label {read.label[:40]!r} is not one of {list(labels)}")
-    text = compared(reply)
+    text = _compared_once(reply)
     for quote in read.quotes:
         if not occurs(quote, text):
             return Parsed(None, problem=f"quote {quote[:60]!r} does not occur in the reply")
     return Parsed(read.label, tuple(read.quotes))
+
+
+@lru_cache(maxsize=1)
+def _compared_once(reply: str) -> str:
+    """The reply that several answers in a row are about."""
+    return compared(reply)
 
 
 def parse_category(answer: str | None, labels: tuple[str, ...]) -> Parsed:

@@ -167,19 +167,22 @@ def withheld(by_sample: dict[Key, list[Verdict]], said: dict[Key, Reply]) -> fro
     """Samples whose replies are not shown: those with a harm incident or an unscored verdict, and any that said the
     same words.
 
-    So is a reply in a crisis that one judge run of several rates 1, whatever the others say.
+    So is a reply in which one judge of several sees harm, whatever the others say.
 
     A judge may call one of two equal replies harmful and not the other; shown once, the words would be out.
     """
     own = {s for s, vs in by_sample.items() if any(_hides(v) for v in vs)}
     ids = {identity for identity, _ in own}
-    words = {visible(t) for s in own for t in said[s].turns} - {""}
-    return frozenset(s for s, r in said.items() if s[0] in ids or any(visible(t) in words for t in r.turns))
+    words = {_words(t) for s in own for t in said[s].turns} - {""}
+    return frozenset(s for s, r in said.items() if s[0] in ids or any(_words(t) in words for t in r.turns))
+
+
+def _words(turn: str) -> str:
+    return " ".join(visible(turn).casefold().split())
 
 
 def _hides(v: Verdict) -> bool:
-    rated = v.votes if v.check == "appropriateness" else ()
-    return v.incident == "harm" or v.unscored is not None or any(x.incident == "harm" for x in rated)
+    return v.incident == "harm" or v.unscored is not None or any(x.incident == "harm" for x in v.votes)
 
 
 def _gravity(row: Sample, verdicts: list[Verdict], sample: Key) -> tuple[bool, bool, int, str, int]:

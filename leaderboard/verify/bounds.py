@@ -5,6 +5,7 @@ on one letter. An honest run of any kind stays far below; what goes above is ref
 from __future__ import annotations
 
 import json
+import re
 import sys
 import unicodedata
 from collections import Counter
@@ -30,6 +31,7 @@ UNPACKED, TURN_EACH, ANSWER_EACH = 64 * 2**20, 256 * 2**10, 16 * 2**10
 ANSWER = 64 * 2**10  # characters of a judge's answer: a label, three quotes and a reason
 ANSWERS = 32  # lines that may answer one question: repeated deliveries, failures, unreadable answers
 MADE = 500_000  # verdicts that are made again, over all members and repeats
+LIGATURE = 18  # characters that one sign can stand for (U+FDFA)
 MARKS = 128  # combining marks in a row: their order is sorted one by one, which takes the square of their number
 SURPLUS = 1000  # lines above what a whole run has that are still read, to say what they are
 BROKEN = 16 * 2**20  # bytes of lines that can't be read, after which the rest of a file is left
@@ -61,7 +63,21 @@ def votes(judge: SubmittedJudge) -> int:
 
 def letters(replies: Iterable[Reply], release: Release) -> int:
     """How many characters deciding every check of these replies once reads; reasoning, which nobody reads, not."""
-    return sum(len(release.rows[r.id].evaluation) * len(visible(turn)) for r in replies for turn in r.turns)
+    return sum(len(release.rows[r.id].evaluation) * _spelt_out(visible(turn)) for r in replies for turn in r.turns)
+
+
+def _spelt_out(text: str) -> int:
+    """At most how many characters a text has once signs that stand for several are written as these, as quotes are
+    compared.
+    """
+    return len(text) if text.isascii() else len(text) + LIGATURE * len(_ligatures().findall(text))
+
+
+@lru_cache(maxsize=1)
+def _ligatures() -> re.Pattern[str]:
+    """Signs that NFKC writes as three characters or more."""
+    found = (chr(n) for n in range(sys.maxunicode + 1) if not 0xD800 <= n < 0xE000)
+    return re.compile(f"[{''.join(c for c in found if len(unicodedata.normalize('NFKC', c)) > 2)}]")
 
 
 def too_much(judge: SubmittedJudge, checks: int, read: int) -> list[Problem]:

@@ -72,12 +72,12 @@ class Replayed(Stored):
         self.one_id: set[str] = set()
 
     def __call__(self, request: JudgeRequest) -> batch.Answer:
-        labels: dict[str, str | None] = {}
-        for record in self._replies.of(request.custom_id):
+        labels: dict[str | int, str | None] = {}
+        for number, record in enumerate(self._replies.of(request.custom_id)):
             found = batch.read([record], request).answer
             if isinstance(found, Parsed) and found.label is not None:
-                identity = str(record.get("id"))
-                if record.get("id") is not None and labels.get(identity, found.label) != found.label:
+                identity = number if record.get("id") is None else str(record["id"])
+                if labels.get(identity, found.label) != found.label:
                     self.one_id.add(request.custom_id)
                 labels.setdefault(identity, found.label)
         if len(set(labels.values())) > 1:
@@ -117,7 +117,7 @@ def agreement(
     work in.
     """
     problems: list[Problem] = []
-    paths: list[Path] = []
+    paths, measured = list[Path](), set[str]()
     for number, calibration in enumerate(calibrations):
         own = next((j for j in judges if j.name == calibration.judge and not j.offline), None)
         if own is None:
@@ -125,6 +125,9 @@ def agreement(
                 Problem("calibration", CALIBRATIONS, f"measures '{calibration.judge}', which doesn't judge here")
             )
             continue
+        if own.name in measured:
+            problems.append(Problem("calibration", CALIBRATIONS, f"measures '{own.name}' twice; expected it once"))
+        measured.add(own.name)
         problems += _recomputed(calibration, own, release)
         paths.append(home / f"calibration-{number}.json")
         paths[-1].write_text(calibration.model_dump_json(), encoding="utf-8")

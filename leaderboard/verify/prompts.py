@@ -20,6 +20,7 @@ from leaderboard.verify.reading import UnreadableError, once
 from replies.visible import NO_REPLY, visible
 
 KINDS = {"system": "system_prompt", "user": "edited_prompt", "assistant": "live_turn"}
+ALL, SOME, NONE = (f"lists of messages, {n} with a type" for n in ("all", "some", "none"))
 SAID = {"system": "the system text", "user": "the user's message", "assistant": "the model's own earlier reply"}
 
 
@@ -55,6 +56,9 @@ class Prompts:
         if len(self._forms) > 1:
             told = ", ".join(f"{n} {form}" for form, n in sorted(self._forms.items()))
             self._problems.append(Problem("mixed_requests", ARCHIVE, f"has requests of several kinds: {told}"))
+        elif SOME in self._forms:
+            said = "has requests in which some messages have a type and others none; expected it of all or of none"
+            self._problems.append(Problem("mixed_requests", ARCHIVE, said))
         return self._surroundings.close()
 
     def _text(self, request: str, expected: list[Part], row: Row, at: str) -> Problem | None:
@@ -101,7 +105,7 @@ def _form(messages: list[dict[str, str]] | None) -> str:
     if messages is None:
         return "texts"
     typed = sum("type" in m for m in messages)
-    return f"lists of messages, {'all' if typed == len(messages) else 'some' if typed else 'none'} with a type"
+    return ALL if typed == len(messages) else SOME if typed else NONE
 
 
 def _exact(messages: list[dict[str, str]], expected: list[Part], at: str) -> Problem | None:

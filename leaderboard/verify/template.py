@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections.abc import Iterable, Iterator
 
@@ -11,6 +12,7 @@ from leaderboard.verify.dates import MARK, SHOWN
 
 WORDS, MOST_WORDS = 12, 2000  # letters around the messages: more are shown, more still are refused
 MOST_SIGNS = 20_000  # characters of any kind: a template with all its marks and tools has fewer
+MOST_PLAIN = 64  # ASCII signs around the messages: lines and brackets of a template
 MARKS_EACH = 8  # marks and role names between two messages; what goes beyond are words
 # What known templates write around messages. Any other token's letters count as words: `<hand><over>` could be a
 # prompt, too.
@@ -38,8 +40,12 @@ def _own(text: str) -> bool:
 
 
 def _signs(text: str) -> bool:
-    """Whether a text has digits, emoji or other signs that are neither ASCII nor a letter: a hint needs no word."""
-    return any(c.isdigit() or (not c.isascii() and unicodedata.category(c)[0] in "SNPC") for c in text)
+    """Whether a text has digits, or emoji, marks, wide spaces and other signs that are neither ASCII nor a letter, or
+    many that are ASCII: a hint needs no word.
+    """
+    plain = sum(c in string.punctuation for c in text)
+    odd = any(c.isdigit() or (not c.isascii() and unicodedata.category(c)[0] in "SNPCMZ") for c in text)
+    return odd or plain > MOST_PLAIN
 
 
 def shown(arounds: Iterable[Iterable[str]]) -> tuple[list[Problem], list[Problem]]:
