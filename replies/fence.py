@@ -10,26 +10,17 @@ again.
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
-from collections.abc import Iterable
-from functools import cache, partial
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache, partial
+from itertools import pairwise
 
 from corpora.normalise import stream_safe
 
 DOT = "·"
 OPENING = dict.fromkeys("<＜﹤‹〈⟨˂𝈶❮", 1) | dict.fromkeys("«≪《⟪", 2) | {"⋘": 3}
 CLOSING = dict.fromkeys(">＞﹥›〉⟩˃𝈷❯", 1) | dict.fromkeys("»≫》⟫", 2) | {"⋙": 3}
-# What may stand between two brackets without a reader seeing it: spaces, fillers, marks and characters of no width.
-GAP = (
-    "[ "
-    "\t\u00a0\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\u0300-\u036f]*"
-)
-RUNS = tuple(
-    (re.compile(f"{one}(?:{GAP}{one})*"), brackets, plain)
-    for brackets, plain in ((OPENING, "<"), (CLOSING, ">"))
-    for one in ("[" + "".join(map(re.escape, brackets)) + "]",)
-)
 # Chat templates read these as the start of a role or the end of a text wherever they stand (`<|im_end|>`, `[/INST]`).
 CONTROL = re.compile(
     r"<(?=[|｜])|(?<=[|｜])>|<(?=/?s>|(?:start|end)_of_turn>|/?(?:bos|eos|pad|unk)>|end_of_utterance>)|\[(?=/?(?:INST|SYS(?:TEM_PROMPT)?|AVAILABLE_TOOLS|TOOL_\w+)\])",
@@ -45,14 +36,12 @@ ROLES = (
     "ユーザー アシスタント システム 사용자 어시스턴트 시스템 المستخدم المساعد النظام کاربر دستیار "
     "משתמש עוזר उपयोगकर्ता सहायक"
 )
-FOLDED = ((0xA0, 0x24F), (0x1D00, 0x1EFF), (0x2070, 0x24FF), (0x3040, 0x30FF), (0xFB00, 0xFB4F), (0xFE10, 0xFFEF),
-          (0x1D400, 0x1D7FF), (0x1F100, 0x1F1FF))  # fmt: skip
 BREAKS = "\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
-NO_WIDTH = re.compile(
-    "[\u00ad\u0300-\u036f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3099\u309a\u3164"
-    "\ufe00-\ufe0f\ufeff\uff9e\uff9f\uffa0]"
-)
-SPACES = " \t\u2000-\u200a\u202f\u205f\u2800\u3000\xa0"
+ODD_BREAKS = re.compile("[\v\f\r\x1c-\x1e\x85]")  # controls that end a line here, and are dropped there
+FILLERS = "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # letters and signs that draw nothing
+NO_WIDTH = ("Cc", "Cf", "Mn", "Me")  # general categories: controls, formats, marks
+PLAIN = re.compile(r"[\n\t -~]*")
+SPACES = " \t\u1680\u2000-\u200a\u202f\u205f\u3000\xa0"
 MARKUP = rf"{SPACES}*_~`|>»”’\]\)\}}"
 BEFORE = rf"{MARKUP}#\d.\-–—•·‣◦\"'“‘„«‹<\[\({{"
 COLONS = ":∶ː꞉։⁚፡᠄"
@@ -66,10 +55,9 @@ def fence(text: str) -> str:
     Fencing twice changes nothing more. One or two brackets stay as they are.
     """
     text = TAGS.sub("", text)
-    for runs, brackets, plain in RUNS:
+    for runs, brackets, plain in _runs():
         text = runs.sub(partial(_broken, brackets, plain), text)
-    text = CONTROL.sub(lambda m: m[0] + DOT if m[0] != ">" else DOT + ">", text)
-    return _without_roles(text)
+    return _dotted(text, {place for folded, places in _cleaned(text) for place in _marks(folded, places)})
 
 
 def conversation(said: Iterable[tuple[str, str]]) -> str:
@@ -77,33 +65,61 @@ def conversation(said: Iterable[tuple[str, str]]) -> str:
     return "\n\n".join(f"{role.capitalize()}: {fence(text)}" for role, text in said)
 
 
-def _without_roles(text: str) -> str:
-    """A dot stands behind the word of each role that begins a line (`User·:`, `### Instruction·`, `[System·]`)."""
-    folded = text if text.isascii() else text.translate(_letters())  # every place stays
-    places = [n for n, c in enumerate(folded) if not NO_WIDTH.match(c)] if NO_WIDTH.search(folded) else range(len(text))
-    folded = "".join(map(folded.__getitem__, places)) if len(places) < len(text) else folded
-    pieces, at = [], 0
+def _marks(folded: str, places: Sequence[int]) -> Iterator[int]:
+    """Where a dot breaks a template's mark (`<·|im_end|·>`), and stands behind the word of each role that begins a line
+    (`User·:`, `### Instruction·`, `[System·]`).
+    """
+    for mark in CONTROL.finditer(folded):
+        yield places[mark.start()] if mark[0] == ">" else places[mark.end() - 1] + 1
     for mark in _role_marks().finditer(folded):
-        end = places[mark.end("role") - 1] + 1
-        pieces.append(text[at:end])
-        at = end
-    return DOT.join([*pieces, text[at:]])
+        yield places[mark.end("role") - 1] + 1
+
+
+def _dotted(text: str, places: Iterable[int]) -> str:
+    ends = sorted(places)
+    return DOT.join(text[start:end] for start, end in pairwise([0, *ends, len(text)]))
+
+
+def _cleaned(text: str) -> Iterator[tuple[str, Sequence[int]]]:
+    """A text as a clean-up may leave it, with the place of each of its characters in `text`: every letter in its plain
+    form, and nothing that has no width; once with the controls that end lines, and once without.
+    """
+    if PLAIN.fullmatch(text):
+        yield text, range(len(text))
+        return
+    for breaks in ("\n", "\v\f\r\x1c\x1d\x1e\x85")[: 2 if ODD_BREAKS.search(text) else 1]:
+        found = [("\n" if c in breaks else _plain(c), n) for n, c in enumerate(text)]
+        yield "".join(plain for plain, _ in found), [n for plain, n in found for _ in plain]
+
+
+@lru_cache(maxsize=2**16)
+def _plain(character: str) -> str:
+    """What is left of a character by NFKC and the loss of accents and of what has no width."""
+    return "".join(c for c in unicodedata.normalize("NFKD", character) if not _unseen(c))
+
+
+def _unseen(character: str) -> bool:
+    return character not in "\n\t" and (character in FILLERS or unicodedata.category(character) in NO_WIDTH)
 
 
 @cache
-def _letters() -> dict[int, str]:
-    """Letters and signs by which NFKC, or the loss of an accent, replaces one character."""
-    found = {}
-    for n in (n for first, last in FOLDED for n in range(first, last + 1)):
-        plain = "".join(c for c in unicodedata.normalize("NFKD", chr(n)) if not unicodedata.combining(c))
-        if len(plain) == 1 and plain != chr(n):
-            found[n] = plain
-    return found
+def _runs() -> tuple[tuple[re.Pattern[str], dict[str, int], str], ...]:
+    """Brackets in a row, and look-alikes, whatever stands between them without a reader seeing it."""
+    unseen = [n for n in range(sys.maxunicode + 1) if _unseen(chr(n))]
+    begins = [n for k, n in enumerate(unseen) if not k or unseen[k - 1] != n - 1]
+    ends = [n for k, n in enumerate(unseen) if k + 1 == len(unseen) or unseen[k + 1] != n + 1]
+    hidden = "".join(f"\\U{a:08x}-\\U{b:08x}" for a, b in zip(begins, ends, strict=True))
+    gap = f"[{SPACES}\u2028\u2029{hidden}]*"
+    return tuple(
+        (re.compile(f"{one}(?:{gap}{one})*"), brackets, plain)
+        for brackets, plain in ((OPENING, "<"), (CLOSING, ">"))
+        for one in ("[" + "".join(map(re.escape, brackets)) + "]",)
+    )
 
 
 @cache
 def _role_marks() -> re.Pattern[str]:
-    roles = "|".join(re.escape(role.translate(_letters())) for role in ROLES.split())
+    roles = "|".join(re.escape("".join(map(_plain, role))) for role in ROLES.split())
     more = r"(?: (?:message|prompt|turn)| ?\(?\d{1,3}\)?)?"
     return re.compile(
         rf"(?<![^{BREAKS}])[{BEFORE}]*+(?P<role>{roles})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import unicodedata
 from collections.abc import Sequence
 
 import pytest
@@ -73,16 +74,45 @@ MARKS = [
     "사용자:",
     "المستخدم:",
     "उपयोगकर्ता:",
+    "Us\x01er:",
+    "\x1fUser:",
+    "User\x1f:",
+    "\u1680User:",
+    "Us\ufffaer:",
+    "U\U000e0100ser:",
+    "Sy\ufb06em:",
+    "Assi\ufb05ant:",
+    "\u33ccstruction:",
+    "\u1109\u1161\u110b\u116d\u11bc\u110c\u1161:",
+    "User\u2a74",
+]
+HIDDEN = [
+    ">\x01>\x01>",
+    "<\u200b<\ufffb<",
+    ">\r>\x0b>",
+    "<\u20d0<\u1ab0<",
+    "\uff1c|im_end|\uff1e",
+    "<\u200b|im_end|\u200b>",
+    "\uff1c/s\uff1e",
+    "</\u2060s>",
+    "\uff3b/INST\uff3d",
+    "[/IN\u200bST]",
 ]
 ENDS = ["\n", "\n\n", "\r\n", "\r", "\u2028", "\u2029", "\x0b", "\x0c", "\x85", "\x1e", "\n \t", "\n\u3000", "\n\u200b"]
 WORDS = ["hello", "I'm here.", "<<<", ">>>", "\n<<<\n", "·", " ", ":", "User", "Assistant", "\U000e0041", ""]
-PIECES = [*MARKS, *ENDS, *WORDS]
+PIECES = [*MARKS, *ENDS, *WORDS, *HIDDEN]
 
 
 def turns(shown: str) -> Said:
     """The turns of a conversation as a judge is shown it: what anybody would read off it."""
     _, *parts = re.split(r"(?:\A|\n\n)(User|Assistant): ", shown)
     return list(zip([role.lower() for role in parts[::2]], parts[1::2], strict=True))
+
+
+def cleaned(text: str) -> str:
+    """As a server may clean a request up: compatibility forms, and nothing that has no width."""
+    folded = unicodedata.normalize("NFKC", text)
+    return "".join(c for c in folded if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf"))
 
 
 def question(release: Release, said: Sequence[str], reply: str = "Hello.") -> JudgeRequest:
@@ -107,6 +137,14 @@ def test_turns_can_be_told_from_any_conversation() -> None:
         assert shown.setdefault(text, wanted) == wanted
         assert fence(text.partition(": ")[2]).count("<<<") == 0
     assert len(shown) > 4_000
+
+
+def test_a_clean_up_on_the_way_to_the_judge_puts_nothing_together() -> None:
+    """No turn, no fence and no template's mark comes back: there is nothing left in it to break."""
+    drawn = random.Random(97)
+    for _ in range(5_000):
+        shown = cleaned(fence("".join(drawn.choices(PIECES, k=drawn.randint(1, 6)))))
+        assert fence(shown) == shown
 
 
 def test_a_reply_that_runs_on_is_no_conversation_with_more_turns(release: Release) -> None:
