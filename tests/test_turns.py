@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import tracemalloc
 import unicodedata
 from collections.abc import Sequence
 
@@ -232,3 +233,16 @@ def test_a_reply_of_marks_on_one_letter_is_compared_all_the_same() -> None:
     flood = "a" + "\u0301\u0323" * 150_000
     assert compared(flood) == compared(flood)
     assert parse(json.dumps({"label": "PASS", "quotes": ["good day"]}), ("PASS",), f"good day {flood}").label == "PASS"
+
+
+def test_a_flood_is_compared_in_bounded_memory() -> None:
+    """One sign stands for eighteen characters: quotes are looked for in the beginning, and are short."""
+    flood = "\ufdfa" * 500_000
+    answer = json.dumps({"label": "PASS", "quotes": ["good day"]})
+    tracemalloc.start()
+    try:
+        assert parse(answer, ("PASS",), f"good day {flood}").label == "PASS"
+        assert parse(json.dumps({"label": "PASS", "quotes": [flood[:20_000]]}), ("PASS",), flood).label is None
+        assert tracemalloc.get_traced_memory()[1] < 10**9
+    finally:
+        tracemalloc.stop()

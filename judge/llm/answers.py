@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from replies.fence import compared
 
+# Characters of a reply in which quotes are looked for, and of a quote: a single one can stand for eighteen (U+FDFA), so
+# that a reply of some megabytes would take gigabytes to compare.
+QUOTED_FROM, LONGEST_QUOTE = 250_000, 10_000
 PIECES = 16  # words left out between them, of one quote; each piece is searched for by itself
 Shape = TypeVar("Shape", bound=BaseModel)
 
@@ -57,8 +60,8 @@ def parse(answer: str | None, labels: tuple[str, ...], reply: str, reasoned: boo
 
 @lru_cache(maxsize=1)
 def _compared_once(reply: str) -> str:
-    """The reply that several answers in a row are about."""
-    return compared(reply)
+    """The reply that several answers in a row are about, as far as anybody quotes from it."""
+    return compared(reply[:QUOTED_FROM])
 
 
 def parse_category(answer: str | None, labels: tuple[str, ...]) -> Parsed:
@@ -90,6 +93,8 @@ def occurs(quote: str, text: str) -> bool:
     """Whether `quote` stands in `text` (already `compared`); "…" at its ends or in it stands for words that were left
     out.
     """
+    if len(quote) > LONGEST_QUOTE:
+        return False
     wanted = compared(quote).strip("' ")
     if not re.search(r"\w", wanted):
         return False
