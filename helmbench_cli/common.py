@@ -36,13 +36,14 @@ def say(text: str, quiet: bool = False) -> None:
 
 def note(text: str, quiet: bool = False) -> None:
     """Says beside the figures what they are of; nothing where there is nothing to say."""
-    if text and not quiet:
+    if not quiet:
         wrong(text)
 
 
 def wrong(text: str) -> None:
-    """Says on standard error what is wrong, or what to do next; as inert as `say`."""
-    sys.stderr.write(inert(text) + "\n")
+    """Says on standard error what is wrong, or what to do next, where there is a word; as inert as `say`."""
+    if text:
+        sys.stderr.write(inert(text) + "\n")
 
 
 def reason(error: BaseException) -> str:

@@ -112,7 +112,7 @@ SOURCES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "role": (
         "a.jsonl",
         holds(row(turns=[{"role": "\x1b[2J" + "x" * 10_000, "content": "a"}])),
-        ":1: role is '\\x1b[2Jxxx",
+        ":1: role is '[U+001B][2Jxxx",
     ),
     "csv-quote": (
         "a.csv",
@@ -137,7 +137,7 @@ SOURCES: dict[str, tuple[str, Callable[[Path], None], str]] = {
         holds(b",".join(b"column %d" % n for n in range(5000)) + b"\n" + b"," * 4999 + b"\n"),
         ":2: the first row has no field '",
     ),
-    "licence": ("a.jsonl", holds(row(body="a", l="mit\x1b[2J")), ":1: licence is 'mit\\x1b[2J'; expected its name"),
+    "licence": ("a.jsonl", holds(row(body="a", l="mit\x1b[2J")), ":1: licence is 'mit[U+001B][2J'; expected its name"),
     "licence-long": ("a.jsonl", holds(row(body="a", l="x" * 9000)), ":1: licence is 'xxxx"),
     "language": ("a.jsonl", holds(row(body="a", g="en-" + "x" * 9000)), ":1: language is 'en-xxx"),
 }
@@ -193,7 +193,7 @@ def test_a_conversation_of_very_many_rows_is_put_together_once(tmp_path: Path) -
         ("name: demo", "name: demo\nlimits: {near_jaccard: .nan}", "2: 'limits.near_jaccard': "),
         ("name: demo", "name: demo\nsamples: {validation: 1e9, test: 1, seed: 1}", "2: 'samples.validation': "),
         ("name: demo", "name: demo\n\x1b: x", "2: holds the character '\\x1b', which no YAML may"),
-        ("name: demo", '"na\\u001bme": demo', "1: 'na\\x1bme': is unknown here; see docs/corpora.md for the keys"),
+        ("name: demo", '"na\\u001bme": demo', "1: 'na[U+001B]me': is unknown here; see docs/corpora.md for the keys"),
         ("name: demo", "name: !!python/object/apply:os.system [true]", "1: 'tag:yaml.org,2002:python/object/apply"),
         (MAPPING, "", "1: is empty; expected a mapping file"),
     ],
@@ -342,7 +342,7 @@ def test_a_corpus_that_a_stranger_made_to_fit(built: Path, tmp_path: Path) -> No
         corpus
     )
     relisted(corpus, "../\x1b[2J", "0" * 64)
-    assert "MANIFEST.json: lists '../\\x1b[2J', which lies elsewhere; build the corpus again" in said_of(corpus)
+    assert "MANIFEST.json: lists '../[U+001B][2J', which lies elsewhere; build the corpus again" in said_of(corpus)
     (corpus / "MANIFEST.json").write_text('{"name":' * 100_000, encoding="utf-8")
     assert "MANIFEST.json: file: Invalid JSON" in said_of(corpus)
     assert not is_corpus(corpus)

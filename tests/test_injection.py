@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from injections import Injection, Trial, answers, injections, questions, table, trials
+from measure_injections import Injection, Trial, answers, injections, questions, table, trials
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import About, CalibrationRow, CriterionCheck, CriterionRow, GradedCheck, Row

@@ -84,7 +84,7 @@ def test_columns_are_those_that_were_asked_for(tmp_path: Path) -> None:
     write(tmp_path / "a", [{f"c{n}": n for n in range(2001)}])
     assert refused(tmp_path / "a") == "has 2,001 columns; expected at most 2,000"
     pq.write_table(pa.table([["a"], ["b"]], names=["\x1bid", "\x1bid"]), tmp_path / "a")
-    assert refused(tmp_path / "a") == "has the column '\\x1bid' twice; expected it once"
+    assert refused(tmp_path / "a") == "has the column '[U+001B]id' twice; expected it once"
 
 
 def test_text_that_is_no_utf_8_is_said(tmp_path: Path) -> None:

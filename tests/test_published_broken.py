@@ -155,5 +155,5 @@ def test_rows_of_lists_and_tables(tmp_path: Path) -> None:
     ]
     with pytest.raises(RunError, match=r"a\.csv:1: column 'id' stands twice; expected it once"):
         read_table(tmp_path / "a.csv", ["id"])
-    with pytest.raises(RunError, match=r"a\.csv: has no column 'x'; its columns are id, label\\n1, id"):
+    with pytest.raises(RunError, match=r"a\.csv: has no column 'x'; its columns are id, label\[U\+000A\]1, id"):
         read_table(tmp_path / "a.csv", ["x"])

@@ -1,7 +1,7 @@
 """How often a text inside a reply talks a language-model judge into another label.
 
-Usage: python scripts/injections.py ask FILE         the questions, for any engine that reads OpenAI's batches
-       python scripts/injections.py count ANSWERS…   the flips, from the engine's answers
+Usage: python scripts/measure_injections.py ask FILE         the questions, for any engine that reads OpenAI's batches
+       python scripts/measure_injections.py count ANSWERS…   the flips, from the engine's answers
 
 Each text of tests/injections.jsonl and tests/injections_woven.jsonl is put into a reply of the calibration set, four
 of five times one that shouldn't pass. The judge reads each reply with the text, without it, and without it once more:
