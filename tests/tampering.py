@@ -287,7 +287,7 @@ def typed_in_crises(o: Opened) -> None:
 def typed_here_and_there(o: Opened) -> None:
     """API messages of which the first has a type where somebody is in danger, and elsewhere the last."""
     for r in o.responses:
-        place = 0 if o.polarity[r["id"]] == "crisis" else -1
+        place = 0 if o.polarity.get(r["id"]) == "crisis" else -1
         told = [json.loads(text) for text in r["requests"]]
         for messages in told:
             messages[place]["type"] = "text"
