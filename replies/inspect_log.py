@@ -6,7 +6,6 @@ Inspect's own reader reads it; it is imported when a log is opened, since whoeve
 from __future__ import annotations
 
 import json
-import struct
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -175,16 +174,24 @@ def _samples(path: Path, leaving: set[str]) -> Iterator[Any]:
 
 
 def _refuse_bomb(path: Path) -> None:
-    """Looks at a log's list of members before Inspect, which has no limits, unpacks any.
+    """Measures a log's members before Inspect, which has no limits, unpacks any.
 
     Raises:
-        RunError: a member, or their number, is larger than any log's; or the list can't be read.
+        RunError: a member, or their number, is larger than any log's or than its list says; or it can't be read.
     """
     try:
         with opened(path) as file, zipfile.ZipFile(file) as archive:
             infos = archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, RuntimeError, struct.error) as error:
+            _refuse_large(path, infos)
+            for info in infos:
+                _refuse_longer(path, archive, info)
+    except RunError:
+        raise
+    except Exception as error:  # what `zipfile` and its unpackers raise
         raise RunError(f"{path}: can't be read as a log of Inspect ({_short(error)})") from None
+
+
+def _refuse_large(path: Path, infos: list[zipfile.ZipInfo]) -> None:
     if len(infos) > MEMBERS:
         raise RunError(f"{path}: holds {len(infos):,} members; expected a log of Inspect, with {MEMBERS:,} at most")
     for info in infos:
@@ -195,6 +202,15 @@ def _refuse_bomb(path: Path) -> None:
             raise RunError(
                 f"{path}: its member {named} unpacks from {sizes}; expected a log of Inspect, {most:,} at most"
             )
+
+
+def _refuse_longer(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """Unpacks a member piece by piece, up to one byte more than the list says: Inspect unpacks whatever comes."""
+    said = info.file_size
+    info.file_size += 1  # or `zipfile` stops where the list says
+    with archive.open(info) as member:
+        if sum(map(len, iter(lambda: member.read(2**20), b""))) != said:
+            raise RunError(f"{path}: its member {shown(info.filename)[:80]} is not of the {said:,} bytes that it says")
 
 
 def _inspect() -> Any:

@@ -237,6 +237,17 @@ def test_a_member_larger_than_any_logs_is_not_unpacked(
             read(tmp_path / "bomb.eval")
 
 
+def test_a_member_longer_than_its_list_says_is_not_unpacked(release: Release, tmp_path: Path) -> None:
+    """The list is the sender's, too."""
+    runs.zipped(tmp_path / "lie.eval", {"header.json": b" " * (32 * 2**20)})
+    raw = bytearray((tmp_path / "lie.eval").read_bytes())
+    at = raw.rfind(b"PK\x01\x02") + 24
+    raw[at : at + 4] = (1000).to_bytes(4, "little")
+    (tmp_path / "lie.eval").write_bytes(raw)
+    with pytest.raises(RunError, match=r"lie\.eval: (its member header|can't be read as a log .*Bad CRC)"):
+        read_log(tmp_path / "lie.eval", release)
+
+
 def _stored(name: str, value: Any) -> Callable[[Any], Any]:
     return lambda log: log.samples[0].store.update({name: value})
 
