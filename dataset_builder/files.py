@@ -22,10 +22,7 @@ def write_whole(path: Path, text: str | Iterable[str], private: bool = False, mo
     on. `mode`: the finished file's permissions.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    staged = path.with_name(f".{path.name}-{os.getpid()}")
-    if private:
-        staged.unlink(missing_ok=True)  # one that a killed process of this number left would keep its own mode
-        staged.touch(mode=0o600)
+    staged = fresh(path.with_name(f".{path.name}-{os.getpid()}"), 0o600 if private else 0o666)
     try:
         with staged.open("w", encoding="utf-8", newline="") as file:  # the lines' own ends, on every system
             file.writelines([text] if isinstance(text, str) else text)
@@ -35,6 +32,15 @@ def write_whole(path: Path, text: str | Iterable[str], private: bool = False, mo
     except BaseException:
         staged.unlink(missing_ok=True)  # a full disk, a folder in the file's place, Ctrl-C
         raise
+
+
+def fresh(path: Path, mode: int = 0o666) -> Path:
+    """An empty file, made anew. What had its name is gone: one that a killed process left, with its own mode, or a link
+    to somebody else's file.
+    """
+    path.unlink(missing_ok=True)
+    path.touch(mode, exist_ok=False)
+    return path
 
 
 def holds(path: Path, text: str) -> bool:

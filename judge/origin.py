@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from dataset_builder.files import holds
 from dataset_builder.release import Release
 from judge.panel import identity_of
+from judge.report.page import TRANSCRIPTS
 from judge.schema import Scorecard, Source
-from judge.scoring.stored import SCORECARD, SUMMARY, card_in, judged_by
+from judge.scoring.stored import RATINGS, SCORECARD, SUMMARY, VERDICTS, card_in, judged_by
 from judge.verdicts import JudgeIdentity
 from judge.wording import clip
 from replies.errors import RunError
 from replies.run import Run
 
+REPORT = "report.html"
+EARLIER = "report.samples.json"  # an earlier build's, which this one doesn't write
+WRITTEN = (SCORECARD, VERDICTS, RATINGS, SUMMARY, REPORT, TRANSCRIPTS, EARLIER)
 NOTHING = "Nothing was written"
 WAYS = "write elsewhere with --out DIR, or replace what is there with --replace"
 
@@ -52,14 +58,15 @@ def of_card(card: Scorecard) -> Origin:
 
 
 def refuse_other(out: Path, own: Origin, summary: str = "") -> None:
-    """Ends where a folder holds other scores than these, or the report of such. `summary`: the text of theirs.
+    """Ends where a folder holds other scores than these, the report of such, or a file of somebody's that is called as
+    one of scores. `summary`: the text of theirs.
 
     Raises:
         RunError: scores of other replies, by another judge, on another dataset, or a scorecard that can't be read.
     """
     if not (out / SCORECARD).is_file():
-        written = out / SUMMARY
-        if written.is_file() and written.read_bytes() != summary.encode():
+        reported = bool(summary) and holds(out / SUMMARY, summary)
+        if not reported and any(os.path.lexists(out / name) for name in WRITTEN):
             raise RunError(f"{out}: holds another report, without its scores. {NOTHING}: {WAYS}")
         return
     try:

@@ -23,7 +23,7 @@ from judge.llm.budget import Terms
 from judge.llm.errors import BudgetError
 from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
-from judge.origin import of_card, of_run, refuse_other, source_of
+from judge.origin import REPORT, WRITTEN, of_card, of_run, refuse_other, source_of
 from judge.report.first import sentence
 from judge.report.page import TRANSCRIPTS, report
 from judge.report.summary import summary
@@ -39,10 +39,7 @@ from replies.run import Run
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint
 
-REPORT = "report.html"
-EARLIER = "report.samples.json"  # an earlier build's, which this one doesn't write
 GRADED = "replies-inspect.jsonl"  # what a log's grader answered, among its other answers
-WRITTEN = (SCORECARD, VERDICTS, RATINGS, SUMMARY, REPORT, TRANSCRIPTS, EARLIER)
 
 
 @dataclass(frozen=True)
@@ -103,10 +100,11 @@ def place_scores(
     the judges. Nobody is asked.
 
     Raises:
-        RunError: others stand there than scores of this run by these judges, unless `replace`.
+        RunError: others stand there than scores of this run by these judges, unless `replace`; or its own folder is a
+            link.
     """
     judges = identities(names, opened.release, how.wording)
-    folder = out or opened.home / SCORES / scores_name(judges, how.repeats)
+    folder = out or batch.own_place(opened.home, opened.home / SCORES / scores_name(judges, how.repeats))
     if not replace:
         refuse_other(folder, of_run(opened.run, opened.release, judges, how.repeats))
     return folder
@@ -239,9 +237,10 @@ def report_again(
     returns the summary.
 
     Raises:
-        RunError: the scores are another run's; or `out` holds other ones, unless `replace`.
+        RunError: the scores are another run's; or `out` holds other ones, unless `replace`; or they stand behind a link
+            in the run's folder.
     """
-    run, release, out = opened.run, opened.release, out or scoring.folder
+    run, release, out = opened.run, opened.release, out or _own(scoring)
     ratings = scoring.folder / RATINGS
     scored = Scored(
         scoring.card,
@@ -256,6 +255,12 @@ def report_again(
     write_whole(out / SUMMARY, text)
     write_report(scored, run, release, out, show_withheld)
     return f"{text}\n{written(out)}"
+
+
+def _own(scoring: Scoring) -> Path:
+    """The folder of a run's scores, to be written to."""
+    below = scoring.folder.is_relative_to(scoring.home)
+    return batch.own_place(scoring.home, scoring.folder) if below else scoring.folder
 
 
 def write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool = False) -> None:

@@ -6,11 +6,14 @@ Inspect's own reader reads it; it is imported when a log is opened, since whoeve
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dataset_builder import jsonl
+from dataset_builder.formats.plain_file import opened
+from dataset_builder.formats.refused import shown
 from dataset_builder.release import Release
 from dataset_builder.schema import Sample
 from replies.errors import RunError
@@ -26,6 +29,12 @@ SCRIPT = "script"  # in a sample's metadata: what is said after each live turn
 TURNS, FINISHES = "helmbench:turns", "helmbench:finishes"  # in its store: what was said at each, and how that ended
 # In its score's metadata: what was said, who judged, and the lines of what that one answered.
 REPLY, GRADER, ANSWERS = "reply", "grader", "answers"
+# What a log may unpack to, in bytes; far above any honest one, since Inspect holds a member and its objects whole.
+HEADERS, HEADER_BYTES = ("header.json", "_journal/start.json"), 64 * 2**20
+MEMBER_BYTES = 256 * 2**20  # of a sample, or of any other member
+RATIO = 1000  # unpacked to packed: deflate comes to about 1030 at most, on one byte repeated
+RATIO_FROM = 16 * 2**20  # bytes below which a ratio says nothing
+MEMBERS = 2_000_000  # a sample is one, and so is each of its journal's lists
 PLUMBING = {"max_retries", "max_connections", "timeout", "attempt_timeout"}  # settings that no reply depends on
 HEAVY = {"events", "messages", "output", "attachments", "events_data", "model_usage", "timelines"}
 
@@ -144,6 +153,7 @@ def _header(path: Path) -> Any:
     log = _inspect()
     if not path.is_file():
         raise RunError(f"{path}: no such file; expected a log of `inspect eval helmbench/core`")
+    _refuse_bomb(path)
     try:
         return log.read_eval_log(str(path), header_only=True)
     except Exception as error:  # the library raises what its zip, JSON and schema readers raise
@@ -152,6 +162,7 @@ def _header(path: Path) -> Any:
 
 def _samples(path: Path, leaving: set[str]) -> Iterator[Any]:
     log = _inspect()
+    _refuse_bomb(path)
     try:
         yield from log.read_eval_log_samples(
             str(path), all_samples_required=False, resolve_attachments=True, exclude_fields=leaving
@@ -160,6 +171,46 @@ def _samples(path: Path, leaving: set[str]) -> Iterator[Any]:
         raise
     except Exception as error:
         raise RunError(f"{path}: holds a sample that can't be read ({_short(error)})") from None
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Measures a log's members before Inspect, which has no limits, unpacks any.
+
+    Raises:
+        RunError: a member, or their number, is larger than any log's or than its list says; or it can't be read.
+    """
+    try:
+        with opened(path) as file, zipfile.ZipFile(file) as archive:
+            infos = archive.infolist()
+            _refuse_large(path, infos)
+            for info in infos:
+                _refuse_longer(path, archive, info)
+    except RunError:
+        raise
+    except Exception as error:  # what `zipfile` and its unpackers raise
+        raise RunError(f"{path}: can't be read as a log of Inspect ({_short(error)})") from None
+
+
+def _refuse_large(path: Path, infos: list[zipfile.ZipInfo]) -> None:
+    if len(infos) > MEMBERS:
+        raise RunError(f"{path}: holds {len(infos):,} members; expected a log of Inspect, with {MEMBERS:,} at most")
+    for info in infos:
+        most = HEADER_BYTES if info.filename in HEADERS else MEMBER_BYTES
+        most = min(most, max(RATIO_FROM, RATIO * info.compress_size))
+        if info.file_size > most:
+            named, sizes = shown(info.filename)[:80], f"{info.compress_size:,} bytes to {info.file_size:,}"
+            raise RunError(
+                f"{path}: its member {named} unpacks from {sizes}; expected a log of Inspect, {most:,} at most"
+            )
+
+
+def _refuse_longer(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """Unpacks a member piece by piece, up to one byte more than the list says: Inspect unpacks whatever comes."""
+    said = info.file_size
+    info.file_size += 1  # or `zipfile` stops where the list says
+    with archive.open(info) as member:
+        if sum(map(len, iter(lambda: member.read(2**20), b""))) != said:
+            raise RunError(f"{path}: its member {shown(info.filename)[:80]} is not of the {said:,} bytes that it says")
 
 
 def _inspect() -> Any:

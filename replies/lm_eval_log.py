@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from dataset_builder import jsonl
 from dataset_builder.formats.plain_file import read_bytes
-from dataset_builder.formats.refused import FormatError
+from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.release import Release, canonical, prune
 from dataset_builder.schema import Sample, Tier
 from replies.errors import RunError
@@ -71,9 +71,9 @@ def read_results(path: Path) -> Results:
     except FormatError as error:
         raise RunError(str(error)) from None
     except ValidationError as error:
-        raise RunError(f"{path}: {': '.join(jsonl.first_problem(error))}; the file was edited") from None
+        raise RunError(f"{shown(path)}: {': '.join(jsonl.first_problem(error))}; the file was edited") from None
     except ValueError as error:
-        raise RunError(f"{path}: {error}; the run did not finish writing it") from None
+        raise RunError(f"{shown(path)}: {error}; the run did not finish writing it") from None
 
 
 def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
@@ -87,7 +87,7 @@ def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
     results = read_results(path)
     tasks = results.tasks(path)
     if not tasks:
-        raise RunError(f"{path}: holds no helmbench task; expected a run of `lm_eval --tasks helmbench`")
+        raise RunError(f"{shown(path)}: holds no helmbench task; expected a run of `lm_eval --tasks helmbench`")
     tiers: dict[bool, set[Tier]] = {True: set(), False: set()}  # of benchmark tasks, and of those over messages
     replies: dict[str, dict[tuple[str, int], Reply]] = {}
     for name, own in tasks.items():
@@ -96,7 +96,7 @@ def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
         _add_replies(replies.setdefault(own.measures, {}), samples_path(path, name), own.measures, release, expected)
     for found in tiers.values():
         if len(found) > 1:
-            raise RunError(f"{path}: tasks of tiers {sorted(found)} in one run; score one tier at a time")
+            raise RunError(f"{shown(path)}: tasks of tiers {sorted(found)} in one run; score one tier at a time")
     return Run(
         path=path.parent,
         model=_model(path, results, tasks),
@@ -122,7 +122,9 @@ def _add_replies(
     samples = release.rows if measures == BENCHMARK else release.messages
     for reply in _task_replies(path, release, samples, expected):
         if (reply.id, reply.repeat) in own:
-            raise RunError(f"{path}: sample {reply.id} repeat {reply.repeat} stands twice in this run; expected once")
+            raise RunError(
+                f"{shown(path)}: sample {reply.id} repeat {reply.repeat} stands twice in this run; expected once"
+            )
         own[reply.id, reply.repeat] = reply
 
 
@@ -147,11 +149,11 @@ def _model(path: Path, results: Results, tasks: dict[str, Recorded]) -> Model:
 def _results(folder: Path) -> list[Path]:
     """Results files below a folder, the newest last: lm-eval puts the time into their names."""
     if not folder.is_dir():
-        raise RunError(f"{folder}: no such folder; expected the --output_path of an lm_eval run")
+        raise RunError(f"{shown(folder)}: no such folder; expected the --output_path of an lm_eval run")
     found = sorted(folder.rglob("results_*.json"), key=lambda p: p.stem)
     if not found:
         raise RunError(
-            f"{folder}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples"
+            f"{shown(folder)}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples"
         )
     return found
 
@@ -160,8 +162,8 @@ def _newest(folder: Path, found: list[Path]) -> Path:
     models = sorted({p.parent for p in found})
     if len(models) > 1:
         raise RunError(
-            f"{folder}: holds runs of {len(models)} models ({', '.join(m.name for m in models)}); name one "
-            "of these folders"
+            f"{shown(folder)}: holds runs of {len(models)} models ({', '.join(shown(m.name) for m in models)}); name "
+            "one of these folders"
         )
     return found[-1]
 
@@ -170,14 +172,14 @@ def _chosen(folder: Path, found: list[Path], chosen: Path) -> Path:
     places = {os.path.realpath(place) for place in (chosen, folder / chosen)}  # Path.resolve fails on a ring of links
     named = [p for p in found if p.name == str(chosen) or os.path.realpath(p) in places]
     if len(named) != 1:
-        known = ", ".join(str(p.relative_to(folder)) for p in found)
-        raise RunError(f"--results {chosen}: is no results file below {folder}; expected one of {known}")
+        known = ", ".join(shown(p.relative_to(folder)) for p in found)
+        raise RunError(f"--results {shown(chosen)}: is no results file below {shown(folder)}; expected one of {known}")
     return named[0]
 
 
 def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], expected: int | None) -> Iterator[Reply]:
     if not path.exists():
-        raise RunError(f"{path}: missing; run lm_eval with --log_samples")
+        raise RunError(f"{shown(path)}: missing; run lm_eval with --log_samples")
     seen = 0
     for number, sample in _logged(path):
         doc = sample.get("doc")
@@ -185,16 +187,16 @@ def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], e
         row = samples.get(identity) if isinstance(identity, str) else None
         if row is None:
             named = f"{identity!r:.80}"
-            raise RunError(f"{path}:{number}: sample {named} is not in the dataset {release.manifest.version}")
+            raise RunError(f"{shown(path)}:{number}: sample {named} is not in the dataset {release.manifest.version}")
         if not _same(doc, row):
             raise RunError(
-                f"{path}:{number}: sample {row.id} differs from the dataset's; the log was edited or comes "
+                f"{shown(path)}:{number}: sample {row.id} differs from the dataset's; the log was edited or comes "
                 "from another build"
             )
         seen += 1
         yield from _sample_replies(path, number, row, sample.get("resps"), sample.get("arguments"))
     if expected is not None and seen != expected:
-        raise RunError(f"{path}: holds {seen} samples, the run's results say {expected}; the file is truncated")
+        raise RunError(f"{shown(path)}: holds {seen} samples, the run's results say {expected}; the file is truncated")
 
 
 def _same(doc: Any, row: Sample) -> bool:
@@ -210,12 +212,14 @@ def _logged(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         yield from jsonl.objects(path, _damaged(path))
     except OSError as error:
-        raise RunError(f"{path}: {str(error.strerror).lower()}; expected the samples that lm_eval logged") from None
+        raise RunError(
+            f"{shown(path)}: {str(error.strerror).lower()}; expected the samples that lm_eval logged"
+        ) from None
 
 
 def _damaged(path: Path) -> jsonl.Bad:
     def bad(number: int, why: ValueError) -> NoReturn:
-        raise RunError(f"{path}:{number}: is not a JSON object; the file is truncated or damaged")
+        raise RunError(f"{shown(path)}:{number}: is not a JSON object; the file is truncated or damaged")
 
     return bad
 
@@ -226,7 +230,7 @@ def _sample_replies(path: Path, number: int, row: Sample, resps: Any, arguments:
     """
     turns = live_turns(row)
     if not isinstance(resps, list) or not resps or not all(isinstance(r, list) and r for r in resps):
-        raise RunError(f"{path}:{number}: sample {row.id} has no resps; the run did not finish it")
+        raise RunError(f"{shown(path)}:{number}: sample {row.id} has no resps; the run did not finish it")
     texts: list[list[str]] = [["" if t is None else jsonl.plain(str(t)) for t in r] for r in resps]
     if turns == 1 and len(texts) == 1 and len(texts[0]) > 1:
         for repeat, text in enumerate(texts[0]):
@@ -234,7 +238,8 @@ def _sample_replies(path: Path, number: int, row: Sample, resps: Any, arguments:
         return
     if len(texts) % turns:
         raise RunError(
-            f"{path}:{number}: conversation {row.id} has {len(texts)} logged turns, expected a multiple of {turns}"
+            f"{shown(path)}:{number}: conversation {row.id} has {len(texts)} logged turns, expected a multiple of "
+            f"{turns}"
         )
     finish = [_finish(arguments, n) for n in range(len(texts))]
     for repeat in range(len(texts) // turns):

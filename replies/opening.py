@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from corpora.labelled import on_corpus
+from dataset_builder.formats.refused import shown
 from dataset_builder.release import Release, open_release
 from replies.collected import read_replies
 from replies.errors import RunError
@@ -86,8 +87,17 @@ def open_run(place: Place) -> Opened:
 
 
 def home_for(run: Run) -> Path:
-    """Where a run's answers and scores stand: in the folder of lm-eval's run, or in one beside a file."""
-    return run.path.with_suffix(SCORED) if run.path.is_file() else run.path
+    """Where a run's answers and scores stand: in the folder of lm-eval's run, or in one beside a file.
+
+    Raises:
+        RunError: the folder beside a file is a link, which whoever made the run may have laid there.
+    """
+    if not run.path.is_file():
+        return run.path
+    home = run.path.with_suffix(SCORED)
+    if home.is_symlink():
+        raise RunError(f"{shown(home)}: is a link; expected a folder of its own")
+    return home
 
 
 def run_in(folder: Path, release: Release, results: Path | None = None) -> Run:

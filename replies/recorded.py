@@ -11,6 +11,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ValidationError
 
 from dataset_builder import jsonl
+from dataset_builder.formats.refused import shown
 from dataset_builder.release import Release
 from dataset_builder.schema import Tier
 from replies.errors import RunError
@@ -57,7 +58,7 @@ def recorded(path: Path, task: str, metadata: object) -> Recorded:
         return Recorded.model_validate(metadata or {})
     except ValidationError as error:
         field, why = jsonl.first_problem(error)
-        raise RunError(f"{path}: task {task} records a {field} that it can't have: {why}") from None
+        raise RunError(f"{shown(path)}: task {shown(task)} records a {field} that it can't have: {why}") from None
 
 
 def measured_on(path: Path, task: str, found: Recorded, release: Release) -> Tier:
@@ -67,10 +68,12 @@ def measured_on(path: Path, task: str, found: Recorded, release: Release) -> Tie
         RunError: it measures nothing that is known here, or ran on another release.
     """
     if found.measures not in KINDS:
-        raise RunError(f"{path}: task {task} measures '{found.measures}'; expected one of {', '.join(KINDS)}")
+        raise RunError(
+            f"{shown(path)}: task {shown(task)} measures '{shown(found.measures)}'; expected one of {', '.join(KINDS)}"
+        )
     _same_release(path, task, found, release, "score_hash" if found.measures == BENCHMARK else "messages_hash")
     if found.tier is None:
-        raise RunError(f"{path}: task {task} records no tier; expected a run of this project's task")
+        raise RunError(f"{shown(path)}: task {shown(task)} records no tier; expected a run of this project's task")
     return found.tier
 
 
@@ -82,7 +85,7 @@ def _same_release(
         if name == "messages_hash"
         else (recorded.score_hash, release.manifest.score_hash)
     )
-    where = f"{path}: task {task}"
+    where = f"{shown(path)}: task {shown(task)}"
     if not found:
         raise RunError(f"{where} records no dataset {name}; expected a run of this project's task")
     if name == "messages_hash":

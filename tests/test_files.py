@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,3 +26,12 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
         write_whole(tmp_path / "page.html", broken())
     assert (tmp_path / "page.html").read_text() == "whole"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["labels.json", "page.html"]
+
+
+def test_a_link_under_the_name_of_a_half_written_file_is_not_followed(tmp_path: Path) -> None:
+    """Whoever sent a folder can't know the process's number, but may lay a link for each."""
+    (tmp_path / "mine").write_text("whole")
+    (tmp_path / f".labels.json-{os.getpid()}").symlink_to(tmp_path / "mine")
+    write_whole(tmp_path / "labels.json", "{}")
+    assert ((tmp_path / "mine").read_text(), (tmp_path / "labels.json").read_text()) == ("whole", "{}")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["labels.json", "mine"]

@@ -215,6 +215,39 @@ def test_a_file_that_is_no_log_is_refused_in_one_line(release: Release, tmp_path
         read_log(tmp_path / "y.eval", release)
 
 
+@pytest.mark.parametrize(
+    ("member", "text", "said"),
+    [
+        (
+            "header.json",
+            bytes(range(256)) * 2**18 + b" ",
+            r"to 67,108,865; expected a log of Inspect, 67,108,864 at most",
+        ),
+        ("_journal/start.json", b" " * (17 * 2**20), "expected a log of Inspect, 17,[0-9,]* at most"),
+        ("samples/1_epoch_1.json", b" " * (32 * 2**20), "expected a log of Inspect, 32,[0-9,]* at most"),
+    ],
+)
+def test_a_member_larger_than_any_logs_is_not_unpacked(
+    release: Release, tmp_path: Path, member: str, text: bytes, said: str
+) -> None:
+    """Some kilobytes that come to more than memory holds, once Inspect has unpacked them: one line, before it does."""
+    runs.zipped(tmp_path / "bomb.eval", {member: text})
+    for read in (lambda path: read_log(path, release), lambda path: next(first_inputs(path, 1))):
+        with pytest.raises(RunError, match=rf"bomb\.eval: its member {member} unpacks from .* bytes .*{said}"):
+            read(tmp_path / "bomb.eval")
+
+
+def test_a_member_longer_than_its_list_says_is_not_unpacked(release: Release, tmp_path: Path) -> None:
+    """The list is the sender's, too."""
+    runs.zipped(tmp_path / "lie.eval", {"header.json": b" " * (32 * 2**20)})
+    raw = bytearray((tmp_path / "lie.eval").read_bytes())
+    at = raw.rfind(b"PK\x01\x02") + 24
+    raw[at : at + 4] = (1000).to_bytes(4, "little")
+    (tmp_path / "lie.eval").write_bytes(raw)
+    with pytest.raises(RunError, match=r"lie\.eval: (its member header|can't be read as a log .*Bad CRC)"):
+        read_log(tmp_path / "lie.eval", release)
+
+
 def _stored(name: str, value: Any) -> Callable[[Any], Any]:
     return lambda log: log.samples[0].store.update({name: value})
 

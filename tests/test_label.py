@@ -317,6 +317,26 @@ def test_a_folder_in_a_files_place_leaves_the_earlier_labels(
     assert (corpus / "labels.jsonl").read_text() == "earlier\n"
 
 
+@pytest.mark.parametrize("linked", ["judge/judge-1/replies.jsonl", "judge/judge-1", "judge", "labels.jsonl"])
+def test_a_link_out_of_the_corpus_leads_nowhere(
+    linked: str, corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever made a corpus may have laid links to its user's files: one line, exit 2, and these are whole."""
+    outside = corpus.parent / "outside"
+    (outside / "judge-1").mkdir(parents=True)
+    for name in ("mine", "replies.jsonl", "judge-1/replies.jsonl"):
+        (outside / name).write_text("a page of somebody's, with no line end")
+    place = corpus / linked
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(outside / "mine" if place.suffix else outside)
+    assert label(corpus, dataset, "--base-url", serve(reads).url) == 2
+    kind = "file" if place.suffix else "folder"
+    assert capsys.readouterr().err.endswith(f"{place}: is a link; expected a {kind} of its own\n")
+    left = {p.relative_to(outside).as_posix() for p in outside.rglob("*") if p.is_file()}
+    assert left == {"mine", "replies.jsonl", "judge-1/replies.jsonl"}
+    assert {(outside / name).read_text() for name in left} == {"a page of somebody's, with no line end"}
+
+
 def test_several_models_leave_their_own_labels_too(
     corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]
 ) -> None:

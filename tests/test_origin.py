@@ -17,7 +17,7 @@ from dataset_builder.release import Release
 from helmbench_cli.app import main
 from judge.judges import identities, scores_name
 from judge.offline.judge import NAME
-from judge.pipeline import REPORT
+from judge.origin import REPORT
 from judge.report.page import TRANSCRIPTS
 from judge.schema import Scorecard
 from judge.scoring.stored import SCORECARD, SUMMARY, VERDICTS, find
@@ -283,6 +283,39 @@ def test_a_report_replaces_no_other(run: Path, capsys: pytest.CaptureFixture[str
     assert files(Path("out")) == before
     assert main(["report", other, "--out", "out", "--replace", "--quiet"]) == 0
     assert files(Path("out"))["summary.md"] == Path(other, "summary.md").read_bytes()
+
+
+@pytest.mark.parametrize("linked", [f"scores/{NAME}", "scores"])
+def test_a_link_out_of_the_run_leads_nowhere(run: Path, capsys: pytest.CaptureFixture[str], linked: str) -> None:
+    """Whoever sent a run may have laid links to its user's folders: one line, exit 2, and nothing is written there. A
+    folder that the user names may be a link.
+    """
+    place, own = run / linked, Path("own")
+    place.rename("elsewhere")
+    place.symlink_to(Path("elsewhere").absolute())
+    inner = Path("elsewhere", NAME if linked == "scores" else "")
+    (inner / REPORT).write_text("mine")
+    before = files(inner)
+    for words in (["score", "north"], ["score", "north", "--replace"], ["report", "north"]):
+        capsys.readouterr()
+        assert main([*words, "--quiet"]) == 2
+        assert capsys.readouterr().err == f"north/{linked}: is a link; expected a folder of its own\n"
+    assert files(inner) == before
+    own.symlink_to(inner)
+    assert main(["score", "north", "--out", "own", "--quiet"]) == 0
+    assert own.is_symlink()
+    assert files(inner)[REPORT] != b"mine"
+
+
+@pytest.mark.parametrize("name", [REPORT, VERDICTS, TRANSCRIPTS])
+def test_a_page_of_somebodys_stays(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """A file that is called as one of scores, in a folder without any, is not written over unasked."""
+    Path("out").mkdir()
+    Path("out", name).write_text("mine")
+    for command in ("score", "report"):
+        assert main([command, "north", "--out", "out"]) == 2
+        assert "out: holds another report, without its scores. Nothing was written" in capsys.readouterr().err
+    assert files(Path("out")) == {name: b"mine"}
 
 
 def test_what_else_a_folder_holds_stays(run: Path) -> None:

@@ -244,6 +244,23 @@ def test_a_folder_without_one_run_is_an_error(tmp_path: Path, release: Release, 
     assert "runs of 2 models (m-1, m-2)" in problem(tmp_path, release)
 
 
+def test_a_folders_name_is_shown_on_one_line(tmp_path: Path, release: Release) -> None:
+    """A run comes from elsewhere, and so do its folders' names: a terminal obeys none."""
+    for name in ("a\nb", "c\x1b[2J"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "results_1.json").write_text("{")
+    with pytest.raises(RunError) as several:
+        read_run(tmp_path, release)
+    with pytest.raises(RunError) as cut:
+        read_run(tmp_path / "a\nb", release)
+    with pytest.raises(RunError) as other:
+        read_run(tmp_path, release, Path("results_\x1b.json"))
+    for error in (several, cut, other):
+        assert "\n" not in str(error.value)
+        assert "\x1b" not in str(error.value)
+    assert "holds runs of 2 models (a[U+000A]b, c[U+001B][2J); name one" in str(several.value)
+
+
 def test_results_cut_short_are_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
     """A results file that ends in the middle names itself."""
     path = small(tmp_path, release, docs) / f"results_{STAMP}.json"

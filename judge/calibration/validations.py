@@ -106,8 +106,12 @@ class Validation(Figures):
 
 
 def place(home: Path, judge: str, offline: bool) -> Path:
-    """Where a judge's validations stand below `home`."""
-    return (home / "offline" if offline else batch.folder(home, judge)) / FOLDER
+    """Where a judge's validations stand below `home`.
+
+    Raises:
+        RunError: as `judge.llm.batch.own_place`.
+    """
+    return batch.own_place(home, (home / "offline" if offline else batch.folder(home, judge)) / FOLDER)
 
 
 def read(path: Path) -> Validation:

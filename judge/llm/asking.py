@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from dataset_builder.files import fresh
 from judge.llm import batch
 from judge.llm.budget import FREE, Budget, CostEstimate, Terms, Tokens
 from judge.llm.errors import BudgetError, EngineError
@@ -212,7 +213,7 @@ def _write(path: Path, questions: Iterator[JudgeRequest], replies: batch.Replies
     """
     estimate = CostEstimate()
     path.parent.mkdir(parents=True, exist_ok=True)
-    staged = path.with_name(f".{path.name}-{os.getpid()}")
+    staged = fresh(path.with_name(f".{path.name}-{os.getpid()}"))
     with staged.open("w", encoding="utf-8") as file:
         for request, _ in batch.missing(questions, replies):
             line = batch.request_line(request)

@@ -8,6 +8,7 @@ the first answer that can be read wins. A question without one is *missing* unti
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -20,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 
 from dataset_builder import jsonl
 from dataset_builder.formats.plain_file import open_plain, opened
-from dataset_builder.formats.refused import FormatError
+from dataset_builder.formats.refused import FormatError, shown
 from judge.llm.answers import Parsed, parse, parse_category
 from judge.llm.budget import NOTHING, Tokens
 from judge.llm.errors import EngineError
@@ -46,8 +47,26 @@ class Read(NamedTuple):
 
 
 def folder(home: Path, model: str) -> Path:
-    """Where a judge's requests and replies stand below a run."""
-    return home / "judge" / safe(model)
+    """Where a judge's requests and replies stand below a run or a corpus.
+
+    Raises:
+        RunError: as `own_place`.
+    """
+    return own_place(home, home / "judge" / safe(model))
+
+
+def own_place(home: Path, path: Path) -> Path:
+    """A file or folder below `home`, to be written: no link is on the way, since a run or corpus comes from elsewhere,
+    and its links may lead to anybody's files. `home` itself may be one.
+
+    Raises:
+        RunError: a link.
+    """
+    for place in [path, *path.parents][: len(path.relative_to(home).parts)]:
+        if place.is_symlink():
+            kind = "folder" if place.is_dir() else "file"
+            raise RunError(f"{shown(place)}: is a link; expected a {kind} of its own")
+    return path
 
 
 def safe(model: str) -> str:
@@ -237,17 +256,27 @@ def missing(requests: Iterable[JudgeRequest], replies: Replies) -> Iterator[tupl
                 yield request, found.asks
 
 
+def _own(path: Path) -> int:
+    """Opens a file that is no link: what stands behind one may be anybody's, and is neither mended nor made longer."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise RunError(f"{shown(path)}: is a link; expected a file of its own") from None
+
+
 class Log:
     """`replies.jsonl`, open for appending by one process at a time. A line is on the disk when `write` returns.
 
     Raises:
-        EngineError: another process is writing it.
+        EngineError: another process is writing it. RunError: it is a link.
     """
 
     def __init__(self, where: Path) -> None:
         where.mkdir(parents=True, exist_ok=True)
         self.path = where / LIVE
-        self._file = self.path.open("a+b", buffering=0)
+        self._file = os.fdopen(_own(self.path), "a+b", buffering=0)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel lets go of it, however the process ends
         except OSError:

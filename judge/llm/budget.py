@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dataset_builder.files import fresh
 from dataset_builder.formats.plain_file import read_text
 from judge.llm.errors import CapReachedError
 
@@ -186,7 +187,7 @@ class Budget:
             self._write(self.spent - self._elsewhere)
 
     def _write(self, tokens: Tokens) -> None:
-        staged = self._ledger.with_suffix(".tmp")
+        staged = fresh(self._ledger.with_suffix(".tmp"))
         with staged.open("w", encoding="utf-8") as file:
             json.dump({"prompt_tokens": tokens.prompt, "completion_tokens": tokens.completion}, file)
             file.flush()

@@ -140,7 +140,7 @@ def _write(what: Labelling, votes: list[dict[str, list[majority.Vote]]]) -> str:
             write_whole(batch.folder(corpus.path, model) / LABELS, jsonl.lines(own))
     path = corpus.path / LABELS
     for taken in (path, corpus.path / MANIFEST):
-        if taken.is_dir():
+        if batch.own_place(corpus.path, taken).is_dir():
             raise RunError(f"{shown(taken)}: is a folder; expected an earlier file of labels or none")
     write_whole(path, jsonl.lines(labels))
     manifest = _manifest(what, labels, path)
