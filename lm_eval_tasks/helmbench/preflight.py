@@ -25,7 +25,7 @@ SECONDS = 5.0  # for a connection, and for the list
 ENDS = ("/chat/completions", "/completions", "/messages")  # of the addresses whose sibling is the list
 GUARDED = frozenset({401, 402, 403, 407})
 NO_ROUTE = 501  # the one status of the 500s that says so
-SHOWN, LONGEST = 5, 200  # names of a list that are told; characters of one
+SHOWN, LONGEST = 5, 200  # names of a list that are told; characters of one, cut where no key is in the whole
 
 
 class UnusableError(Exception):
@@ -102,7 +102,7 @@ def _names(raw: bytes) -> tuple[str, ...]:
     """The ids of a list in OpenAI's or Anthropic's form; none where it is no such list."""
     try:
         listed = json.loads(raw)["data"]
-        return tuple(printable(jsonl.plain(str(entry["id"]))[:LONGEST]) for entry in listed)
+        return tuple(printable(jsonl.plain(str(entry["id"]))) for entry in listed)
     except (ValueError, RecursionError, KeyError, TypeError):
         return ()
 
