@@ -496,6 +496,20 @@ def test_no_redirect_is_followed_anywhere(
     assert (other.total, other.looks) == (0, [])
 
 
+@pytest.mark.parametrize(
+    "place", ["//{}", "//{}@host.example/", "http://host.example/?{}", "//{}%40", "//sk-strangers\t-Secret/0123+4567="]
+)
+def test_a_redirect_to_a_key_names_no_part_of_it(
+    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, place: str
+) -> None:
+    """What stands before a / in the key would be the host; it isn't named where the address holds a key."""
+    for n, written in enumerate((SECRET, SECRET.upper(), quote(SECRET, safe=""), quote(SECRET, safe="+="))):
+        server = serve(a=Said(307, {"Location": place.format(written)}, b""))
+        told = asking("a", server.url, tmp_path / str(n))
+        assert "HTTP 307 sends elsewhere (another host), which isn't followed" in told.words
+        assert "sk-strangers" not in told.words.lower()
+
+
 @contextmanager
 def listening() -> Iterator[tuple[int, list[bytes]]]:
     """A proxy that writes down what it is sent and serves nobody: its port, and what came."""

@@ -274,7 +274,7 @@ class _Drive:
         if status == 200:
             return "an answer that repeats the key" if repeats else "no chat completion in the answer"
         if status in REDIRECTS:
-            return self.keys.quoted(f"HTTP {status} {elsewhere(headers.get('Location'))}")
+            return self.keys.quoted(f"HTTP {status} {elsewhere(headers.get('Location'), self.keys.within)}")
         return f"HTTP {status}" + (f" {self.keys.quoted(code)}" if code else "")
 
     def _repeats_key(self, completion: dict[str, Any]) -> bool:

@@ -277,7 +277,7 @@ class Wire:
         except aiohttp.ClientError as error:
             return Trouble(f"connection: {type(error).__name__}", paid=isinstance(error, aiohttp.ClientPayloadError))
         if 300 <= response.status < 400:
-            where = self._keys.quoted(elsewhere(response.headers.get("Location")))
+            where = self._keys.quoted(elsewhere(response.headers.get("Location"), self._keys.within))
             return Ended("", f"error: HTTP {response.status} {where}; give the final address as base_url")
         if raw is None:
             return Trouble(f"an answer of more than {client.MOST:,} bytes", paid=True)
