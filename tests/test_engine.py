@@ -354,6 +354,22 @@ class TestCap:
             11 if script.body != said(GOOD, usage=None).body else 0
         )
 
+    @pytest.mark.parametrize(
+        ("usage", "counted"), [((10_000_000, 1), WORST - 9), ((1, 10_000_000), 41), ((1, 40), 41), ((1, 11), 12)]
+    )
+    def test_one_answer_does_not_use_up_the_cap(
+        self, serve: Serve, tmp_path: Path, usage: tuple[int, int], counted: int
+    ) -> None:
+        """A prompt of more tokens than bytes can't be, nor an answer of many times max_tokens; a bit more can. A later
+        run that has the replies alone counts the same.
+        """
+        server = serve(**{p: [said(GOOD, usage=usage)] for p in "ab"})
+        done = ask("ab", tmp_path, server.url, cap=10 * self.WORST)
+        assert (done.outcome.read, done.spent.prompt + done.spent.completion) == (2, 2 * counted)
+        (tmp_path / "spent.json").unlink()
+        again = ask("ab", tmp_path, server.url, cap=10 * self.WORST)
+        assert again.spent == done.spent
+
     @pytest.mark.parametrize("script", [failed(429, Retry_After="0"), failed(500)])
     def test_what_was_turned_away_costs_nothing(self, serve: Serve, tmp_path: Path, script: Said) -> None:
         """No provider bills a 429 or a 500."""

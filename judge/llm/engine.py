@@ -24,7 +24,7 @@ from tqdm import tqdm
 from dataset_builder import jsonl
 from judge.llm import batch
 from judge.llm.batch import ASKS, Log
-from judge.llm.budget import NOTHING, Budget, Tokens, billed, worst_case
+from judge.llm.budget import NOTHING, Budget, Tokens, believed, billed, worst_case
 from judge.llm.errors import CapReachedError, EngineError
 from judge.llm.questions import JudgeRequest
 from replies import client
@@ -257,6 +257,7 @@ class _Drive:
         if completion is not None and not self._repeats_key(completion):
             request_id = headers.get("x-request-id")
             kept = None if self.keys.repeated(request_id) else request_id
+            completion["usage"] = believed(completion["usage"], worst)  # on the disk too: a later run counts from it
             return batch.result(request.custom_id, kept, completion), billed(completion["usage"], worst)
         bill = worst if status == 200 or status in UNKNOWN_BILL else NOTHING
         code = batch.error_code(body)
