@@ -377,6 +377,19 @@ class TestByFile:
         assert unscored["unscored"] == "unparsable"
         assert "not the asked JSON" in unscored["evidence"][0]
 
+    @pytest.mark.parametrize("option", ["--price-in", "--price-out", "--max-cost", "--timeout"])
+    @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1"])
+    def test_a_number_that_is_no_amount_is_one_line(
+        self, run: Run, server: JudgeServer, capsys: pytest.CaptureFixture[str], option: str, value: str
+    ) -> None:
+        """Nothing compares with nan: a cap or a price of it would hold nothing back."""
+        given = {"--price-in": "1", "--price-out": "1", "--max-cost": "5", "--timeout": "9", option: value}
+        words = [word for pair in given.items() for word in pair]
+        assert run.call("run", *MODEL, "--base-url", server.url, *words) == 2
+        (told,) = capsys.readouterr().err.splitlines()
+        assert option in told
+        assert server.total == 0
+
     def test_bad_input_is_one_line(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         """An unknown judge, a panel with one, a damaged file, half of the prices."""
         assert run.call("score", "--judge", "oracle") == 2

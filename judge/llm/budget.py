@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -72,8 +73,10 @@ def terms(price_in: float | None, price_out: float | None, max_cost: float | Non
     """The terms that a user gives, prices per million tokens.
 
     Raises:
-        ValueError: one price without the other, a negative one, or a cap without prices.
+        ValueError: one price without the other, a cap without prices, or one of them that is no amount of money.
     """
+    if not all(given is None or (math.isfinite(given) and given >= 0) for given in (price_in, price_out, max_cost)):
+        raise ValueError("--price-in, --price-out, --max-cost: expected 0 or more, and no nan or inf")
     if price_in is None or price_out is None:
         if (price_in, price_out, max_cost) != (None, None, None):
             raise ValueError(
@@ -81,8 +84,6 @@ def terms(price_in: float | None, price_out: float | None, max_cost: float | Non
                 "written"
             )
         return FREE
-    if min(price_in, price_out) < 0:
-        raise ValueError("--price-in, --price-out: expected 0 or more")
     return Terms(Prices(price_in, price_out), max_cost)
 
 
@@ -92,8 +93,8 @@ def worst_case(body: dict[str, Any], payload: bytes) -> Tokens:
 
 
 def believed(usage: Mapping[str, int] | None, worst: Tokens) -> dict[str, int] | None:
-    """A `usage` of these three counts, none higher than it can be, so that no single answer uses up a budget: a prompt has no more
-    tokens than its request has bytes, and an answer at most BEYOND times what it may.
+    """A `usage` of these three counts, none higher than it can be, so that no single answer uses up a budget: a prompt
+    has no more tokens than its request has bytes, and an answer at most BEYOND times what it may.
     """
     prompt, completion = worst.prompt, BEYOND * worst.completion
     most = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

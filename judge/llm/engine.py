@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -62,9 +63,9 @@ class Endpoint:
     max_retries: int = 6
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1 or self.timeout <= 0 or self.max_retries < 0:
+        if self.concurrency < 1 or not 0 < self.timeout < math.inf or self.max_retries < 0:
             raise ValueError(
-                "--concurrency: expected 1 or more; --timeout: more than 0 seconds; --max-retries: 0 or more"
+                "--concurrency: expected 1 or more; --timeout: more than 0 seconds, not inf; --max-retries: 0 or more"
             )
         if not usable(self.base_url) or not {"?", "#"}.isdisjoint(self.base_url):
             raise ValueError(f"--base-url {self.shown}: expected http://… or https://…, without a query")
