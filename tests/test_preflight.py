@@ -154,6 +154,19 @@ def test_a_key_at_the_end_of_a_long_name_is_not_told_in_part(
     assert "y" * (LONGEST + 1) not in told
 
 
+@pytest.mark.parametrize("odd", ["\r", "\n", "\r\nX-Other: 1", "\x7f", "\x1b[31m", "é", "\u2028"])
+def test_a_key_that_no_header_can_hold_is_one_line(
+    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch, odd: str
+) -> None:
+    """Such as one read from a file with its line end: it isn't shown, and nothing is sent."""
+    monkeypatch.setenv("OPENAI_API_KEY", f"sk-odd-0123456789{odd}")
+    server = serve(listing("faulty"))
+    told = ended(server)
+    assert "the key in the environment holds characters that no key has" in told
+    assert "sk-odd" not in told
+    assert (server.total, server.looks) == (0, [])
+
+
 @pytest.mark.parametrize("status", [404, 400])
 def test_a_wrong_model_is_told_with_those_there_are(serve: Callable[..., JudgeServer], status: int) -> None:
     """By what the server says to a greeting, since many answer to names that they don't list; or by their first
