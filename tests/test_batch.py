@@ -108,6 +108,13 @@ def write(path: Path, *records: dict[str, Any]) -> Path:
         (openai_line("q1", {"choices": []}), "error"),
         (openai_line("q1", "a page"), "error"),
         (openai_line("q1", completion(GOOD) | {"choices": [{"message": {"content": [1]}}]}), "error"),
+        (openai_line("q1", completion(GOOD, "error") | {"error": {"message": "upstream"}}), "error"),
+        (openai_line("q1", completion(GOOD) | {"error": None}), PASSED),
+        (openai_line("q1", completion(GOOD) | {"choices": 2 * completion(GOOD)["choices"]}), "error"),
+        (openai_line("q1", completion(GOOD) | {"choices": "x"}), "error"),
+        (openai_line("q1", completion(GOOD, role="user")), "error"),
+        (openai_line("q1", completion(GOOD, role=["assistant"])), "error"),
+        (openai_line("q1", completion(GOOD, role=None)), PASSED),
     ],
     ids=[
         "OpenAI",
@@ -121,6 +128,13 @@ def write(path: Path, *records: dict[str, Any]) -> Path:
         "no choices",
         "text",
         "parts",
+        "an error beside it",
+        "no error beside it",
+        "two choices",
+        "choices that are text",
+        "the user's",
+        "a list of roles",
+        "no role",
     ],
 )
 def test_every_engines_line_is_read_by_one_reader(record: dict[str, Any], expected: Answer, tmp_path: Path) -> None:
