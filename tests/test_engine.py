@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
 
+from judge.llm import engine
 from judge.llm.answers import Parsed
 from judge.llm.asking import Collected, collect
 from judge.llm.batch import Answer, Log, Replies, read
@@ -185,6 +186,15 @@ def test_retry_after_holds_back_every_question(
     ask("abc", tmp_path, server.url)
     assert server.times[1] - server.times[0] >= least
     assert set(answers("abc", tmp_path).values()) == {PASSED}
+
+
+def test_waits_of_one_question_end_with_patience(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that asks for a wait with each attempt is asked until they come to more than one may be."""
+    monkeypatch.setattr(engine, "PATIENCE", 0.25)
+    server = serve(a=[failed(429, retry_after_ms="100")])
+    ask("ab", tmp_path, server.url)
+    assert answers("ab", tmp_path) == {"a": "error", "b": PASSED}
+    assert server.asked == {"a": 3, "b": 1}
 
 
 @pytest.mark.parametrize("content", ["PASS", "", None, '{"label": "pass", "quotes": []}'])

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
-from tenacity import stop_after_attempt
+from tenacity import stop_after_attempt, stop_any
 from tqdm import tqdm
 
 from dataset_builder import jsonl
@@ -36,6 +36,7 @@ from replies.waiting import (
     NO_QUOTA,
     PATIENCE,
     REDIRECTS,
+    StopAfterWaiting,
     Trouble,
     asked_to_wait,
     retrying,
@@ -54,7 +55,7 @@ IN_A_ROW = (
 @dataclass(frozen=True)
 class Endpoint:
     """Where and how hard to ask. `timeout` in seconds, for one attempt; `max_retries` after the first attempt of each
-    ask.
+    ask, fewer where the waits between them would come to more than PATIENCE.
     """
 
     base_url: str
@@ -205,7 +206,8 @@ class _Drive:
 
     async def _ask(self, request: JudgeRequest, payload: bytes) -> dict[str, Any]:
         """One ask, with its retries: the line of an answer, or of the failure that outlasted them."""
-        policy = retrying(stop_after_attempt(self.endpoint.max_retries + 1), asyncio.sleep)
+        enough = stop_any(stop_after_attempt(self.endpoint.max_retries + 1), StopAfterWaiting(PATIENCE))
+        policy = retrying(enough, asyncio.sleep)
         outcome: dict[str, Any] | Trouble = await policy(self._attempt, request, payload)
         if not isinstance(outcome, Trouble):
             return outcome
