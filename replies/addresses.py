@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import re
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from dataset_builder.formats.refused import shown as printable
@@ -53,14 +53,16 @@ def secrets(url: str) -> Iterator[str]:
         yield from {value, quote(value, safe="")}
 
 
-def elsewhere(location: str | None) -> str:
+def elsewhere(location: str | None, holds_key: Callable[[str], bool]) -> str:
     """What is said of a redirect. Its host is named, and nothing is sent there: neither key nor prompts are for it."""
+    whole = (location or "").replace("\t", "")  # as urlsplit reads it
     try:
-        host = urlsplit(location or "").hostname or "the same host"
+        host = urlsplit(whole).hostname or "the same host"
     except ValueError:
         host = "no address"
-    # Whole or not at all: of a key that stands in it, no part must be left.
-    told = ascii(host)[1:-1] if len(host) <= LONGEST_HOST else "another host"
+    # Whole or not at all: a key with a / in it is a host and a path, and no part of it must be left.
+    held = holds_key(whole) or holds_key(unquote(whole))
+    told = "another host" if held or len(host) > LONGEST_HOST else ascii(host)[1:-1]
     return f"sends elsewhere ({told}), which isn't followed"
 
 

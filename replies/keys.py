@@ -35,6 +35,10 @@ class Keys:
             return WITHHELD
         return self._pattern.sub("…", plain)
 
+    def within(self, said: str) -> bool:
+        """Whether a key of any length stands in a server's words."""
+        return bool(self._pattern.search(said))
+
     def repeated(self, *texts: str | None) -> bool:
         """Whether an answer holds a key, one that can't stand there by chance."""
         return any(text and self._in_answers.search(text) for text in texts)

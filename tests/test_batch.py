@@ -108,6 +108,13 @@ def write(path: Path, *records: dict[str, Any]) -> Path:
         (openai_line("q1", {"choices": []}), "error"),
         (openai_line("q1", "a page"), "error"),
         (openai_line("q1", completion(GOOD) | {"choices": [{"message": {"content": [1]}}]}), "error"),
+        (openai_line("q1", completion(GOOD, "error") | {"error": {"message": "upstream"}}), "error"),
+        (openai_line("q1", completion(GOOD) | {"error": None}), PASSED),
+        (openai_line("q1", completion(GOOD) | {"choices": 2 * completion(GOOD)["choices"]}), "error"),
+        (openai_line("q1", completion(GOOD) | {"choices": "x"}), "error"),
+        (openai_line("q1", completion(GOOD, role="user")), "error"),
+        (openai_line("q1", completion(GOOD, role=["assistant"])), "error"),
+        (openai_line("q1", completion(GOOD, role=None)), PASSED),
     ],
     ids=[
         "OpenAI",
@@ -121,6 +128,13 @@ def write(path: Path, *records: dict[str, Any]) -> Path:
         "no choices",
         "text",
         "parts",
+        "an error beside it",
+        "no error beside it",
+        "two choices",
+        "choices that are text",
+        "the user's",
+        "a list of roles",
+        "no role",
     ],
 )
 def test_every_engines_line_is_read_by_one_reader(record: dict[str, Any], expected: Answer, tmp_path: Path) -> None:
@@ -376,6 +390,19 @@ class TestByFile:
         (unscored,) = [v for v in run.verdicts() if v["unscored"]]
         assert unscored["unscored"] == "unparsable"
         assert "not the asked JSON" in unscored["evidence"][0]
+
+    @pytest.mark.parametrize("option", ["--price-in", "--price-out", "--max-cost", "--timeout"])
+    @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1"])
+    def test_a_number_that_is_no_amount_is_one_line(
+        self, run: Run, server: JudgeServer, capsys: pytest.CaptureFixture[str], option: str, value: str
+    ) -> None:
+        """Nothing compares with nan: a cap or a price of it would hold nothing back."""
+        given = {"--price-in": "1", "--price-out": "1", "--max-cost": "5", "--timeout": "9", option: value}
+        words = [word for pair in given.items() for word in pair]
+        assert run.call("run", *MODEL, "--base-url", server.url, *words) == 2
+        (told,) = capsys.readouterr().err.splitlines()
+        assert option in told
+        assert server.total == 0
 
     def test_bad_input_is_one_line(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         """An unknown judge, a panel with one, a damaged file, half of the prices."""

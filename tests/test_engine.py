@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
 
+from judge.llm import engine
 from judge.llm.answers import Parsed
 from judge.llm.asking import Collected, collect
 from judge.llm.batch import Answer, Log, Replies, read
@@ -187,6 +188,15 @@ def test_retry_after_holds_back_every_question(
     assert set(answers("abc", tmp_path).values()) == {PASSED}
 
 
+def test_waits_of_one_question_end_with_patience(serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that asks for a wait with each attempt is asked until they come to more than one may be."""
+    monkeypatch.setattr(engine, "PATIENCE", 0.25)
+    server = serve(a=[failed(429, retry_after_ms="100")])
+    ask("ab", tmp_path, server.url)
+    assert answers("ab", tmp_path) == {"a": "error", "b": PASSED}
+    assert server.asked == {"a": 3, "b": 1}
+
+
 @pytest.mark.parametrize("content", ["PASS", "", None, '{"label": "pass", "quotes": []}'])
 def test_an_answer_that_never_parses_is_unscored_after_three_asks(
     serve: Serve, tmp_path: Path, content: str | None
@@ -353,6 +363,22 @@ class TestCap:
         assert done.spent.prompt + done.spent.completion == self.WORST + (
             11 if script.body != said(GOOD, usage=None).body else 0
         )
+
+    @pytest.mark.parametrize(
+        ("usage", "counted"), [((10_000_000, 1), WORST - 9), ((1, 10_000_000), 41), ((1, 40), 41), ((1, 11), 12)]
+    )
+    def test_one_answer_does_not_use_up_the_cap(
+        self, serve: Serve, tmp_path: Path, usage: tuple[int, int], counted: int
+    ) -> None:
+        """A prompt of more tokens than bytes can't be, nor an answer of many times max_tokens; a bit more can. A later
+        run that has the replies alone counts the same.
+        """
+        server = serve(**{p: [said(GOOD, usage=usage)] for p in "ab"})
+        done = ask("ab", tmp_path, server.url, cap=10 * self.WORST)
+        assert (done.outcome.read, done.spent.prompt + done.spent.completion) == (2, 2 * counted)
+        (tmp_path / "spent.json").unlink()
+        again = ask("ab", tmp_path, server.url, cap=10 * self.WORST)
+        assert again.spent == done.spent
 
     @pytest.mark.parametrize("script", [failed(429, Retry_After="0"), failed(500)])
     def test_what_was_turned_away_costs_nothing(self, serve: Serve, tmp_path: Path, script: Said) -> None:

@@ -11,7 +11,7 @@ from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from lm_eval.models.openai_completions import LocalCompletionsAPI, OpenAIChatCompletion
 from test_survival import free_port, model_at, request
 
-from lm_eval_tasks.helmbench.preflight import list_address
+from lm_eval_tasks.helmbench.preflight import LONGEST, list_address
 from lm_eval_tasks.helmbench.survive import survivor
 from lm_eval_tasks.helmbench.wire import GREETING, GREETINGS, IN_A_ROW
 from replies import waiting
@@ -140,6 +140,31 @@ def test_no_key_is_told_from_a_wrong_one(serve: Callable[..., JudgeServer], monk
     assert "no key was sent: is OPENAI_API_KEY set?" in ended(serve(failed(401), key="sk-right"))
     with pytest.raises(SystemExit, match=r"^helmbench: API key not found. Please set the `OPENAI_API_KEY`"):
         survivor(model_at("http://127.0.0.1:1/v1", "m", OpenAIChatCompletion))([request("a")])
+
+
+def test_a_key_at_the_end_of_a_long_name_is_not_told_in_part(
+    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name is cut after it was looked through; one without a key is told as far as it is cut."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-listed-0123456789")
+    names = ("x" * (LONGEST + 1 - 20) + "sk-listed-0123456789", "y" * (LONGEST + 1))
+    told = ended(serve(listing(*names), failed(404, "no")))
+    assert f"it lists {'y' * LONGEST}" in told
+    assert "sk-listed" not in told
+    assert "y" * (LONGEST + 1) not in told
+
+
+@pytest.mark.parametrize("odd", ["\r", "\n", "\r\nX-Other: 1", "\x7f", "\x1b[31m", "é", "\u2028"])
+def test_a_key_that_no_header_can_hold_is_one_line(
+    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch, odd: str
+) -> None:
+    """Such as one read from a file with its line end: it isn't shown, and nothing is sent."""
+    monkeypatch.setenv("OPENAI_API_KEY", f"sk-odd-0123456789{odd}")
+    server = serve(listing("faulty"))
+    told = ended(server)
+    assert "the key in the environment holds characters that no key has" in told
+    assert "sk-odd" not in told
+    assert (server.total, server.looks) == (0, [])
 
 
 @pytest.mark.parametrize("status", [404, 400])

@@ -100,12 +100,15 @@ def _record(custom_id: str, response: dict[str, Any] | None, error: dict[str, st
 
 def trim(body: Any) -> dict[str, Any] | None:
     """What is kept of a chat completion: model, content or refusal, finish_reason, usage. None where it is no
-    completion.
+    completion, or not one answer of a model's: an error beside it, several choices (one is asked for), another role.
     """
     try:
-        choice, usage = body["choices"][0], body.get("usage") or {}
+        (choice,), usage = body["choices"], body.get("usage") or {}
         message = {k: choice["message"].get(k) for k in ("content", "refusal")}
-    except (AttributeError, IndexError, KeyError, TypeError):
+        role = choice["message"].get("role")
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+    if body.get("error") or role not in (None, "assistant"):
         return None
     if not all(v is None or isinstance(v, str) for v in message.values()):
         return None

@@ -2,14 +2,15 @@
 
 Before a question leaves, its worst case is reserved: a token is at least one byte, so a prompt has at most as many
 tokens as its request has bytes, and the answer at most `max_tokens`. The usage that the server reports replaces the
-reservation; where none arrives (a timeout, a cut connection) the reservation stands, since the tokens may have been
-billed.
+reservation, as far as it can be true; where none arrives (a timeout, a cut connection) the reservation stands, since
+the tokens may have been billed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ LEDGER_BYTES, MOST_TOKENS = 4096, 10**15  # what a ledger can hold, however long
 AHEAD = 32  # reservations that the ledger is ahead by, so that it isn't written for each
 BYTES_PER_TOKEN = 4  # of English prose; an estimate only, no cap rests on it
 ANSWER_TOKENS = 80
+BEYOND = 4  # times `max_tokens`: some servers pass it honestly, where they don't count a model's reasoning towards it
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,10 @@ def terms(price_in: float | None, price_out: float | None, max_cost: float | Non
     """The terms that a user gives, prices per million tokens.
 
     Raises:
-        ValueError: one price without the other, a negative one, or a cap without prices.
+        ValueError: one price without the other, a cap without prices, or one of them that is no amount of money.
     """
+    if not all(given is None or (math.isfinite(given) and given >= 0) for given in (price_in, price_out, max_cost)):
+        raise ValueError("--price-in, --price-out, --max-cost: expected 0 or more, and no nan or inf")
     if price_in is None or price_out is None:
         if (price_in, price_out, max_cost) != (None, None, None):
             raise ValueError(
@@ -81,8 +85,6 @@ def terms(price_in: float | None, price_out: float | None, max_cost: float | Non
                 "written"
             )
         return FREE
-    if min(price_in, price_out) < 0:
-        raise ValueError("--price-in, --price-out: expected 0 or more")
     return Terms(Prices(price_in, price_out), max_cost)
 
 
@@ -91,8 +93,17 @@ def worst_case(body: dict[str, Any], payload: bytes) -> Tokens:
     return Tokens(len(payload), int(body.get("max_tokens") or body.get("max_completion_tokens") or 0))
 
 
+def believed(usage: Mapping[str, int] | None, worst: Tokens) -> dict[str, int] | None:
+    """A `usage` of these three counts, none higher than it can be, so that no single answer uses up a budget: a prompt
+    has no more tokens than its request has bytes, and an answer at most BEYOND times what it may.
+    """
+    prompt, completion = worst.prompt, BEYOND * worst.completion
+    most = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+    return {k: min(n, most[k]) for k, n in usage.items()} if usage else None
+
+
 def billed(usage: Mapping[str, int] | None, worst: Tokens) -> Tokens:
-    """What one attempt counts as: the server's figures where they can be true, the worst case where there is none."""
+    """What one attempt counts as: the server's figures as they are `believed`, the worst case where there is none."""
     known = usage or {}
     return Tokens(known.get("prompt_tokens", worst.prompt), known.get("completion_tokens", worst.completion))
 

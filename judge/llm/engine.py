@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -18,13 +19,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import aiohttp
-from tenacity import stop_after_attempt
+from tenacity import stop_after_attempt, stop_any
 from tqdm import tqdm
 
 from dataset_builder import jsonl
 from judge.llm import batch
 from judge.llm.batch import ASKS, Log
-from judge.llm.budget import NOTHING, Budget, Tokens, billed, worst_case
+from judge.llm.budget import NOTHING, Budget, Tokens, believed, billed, worst_case
 from judge.llm.errors import CapReachedError, EngineError
 from judge.llm.questions import JudgeRequest
 from replies import client
@@ -35,6 +36,7 @@ from replies.waiting import (
     NO_QUOTA,
     PATIENCE,
     REDIRECTS,
+    StopAfterWaiting,
     Trouble,
     asked_to_wait,
     retrying,
@@ -53,7 +55,7 @@ IN_A_ROW = (
 @dataclass(frozen=True)
 class Endpoint:
     """Where and how hard to ask. `timeout` in seconds, for one attempt; `max_retries` after the first attempt of each
-    ask.
+    ask, fewer where the waits between them would come to more than PATIENCE.
     """
 
     base_url: str
@@ -62,9 +64,9 @@ class Endpoint:
     max_retries: int = 6
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1 or self.timeout <= 0 or self.max_retries < 0:
+        if self.concurrency < 1 or not 0 < self.timeout < math.inf or self.max_retries < 0:
             raise ValueError(
-                "--concurrency: expected 1 or more; --timeout: more than 0 seconds; --max-retries: 0 or more"
+                "--concurrency: expected 1 or more; --timeout: more than 0 seconds, not inf; --max-retries: 0 or more"
             )
         if not usable(self.base_url) or not {"?", "#"}.isdisjoint(self.base_url):
             raise ValueError(f"--base-url {self.shown}: expected http://… or https://…, without a query")
@@ -204,7 +206,8 @@ class _Drive:
 
     async def _ask(self, request: JudgeRequest, payload: bytes) -> dict[str, Any]:
         """One ask, with its retries: the line of an answer, or of the failure that outlasted them."""
-        policy = retrying(stop_after_attempt(self.endpoint.max_retries + 1), asyncio.sleep)
+        enough = stop_any(stop_after_attempt(self.endpoint.max_retries + 1), StopAfterWaiting(PATIENCE))
+        policy = retrying(enough, asyncio.sleep)
         outcome: dict[str, Any] | Trouble = await policy(self._attempt, request, payload)
         if not isinstance(outcome, Trouble):
             return outcome
@@ -257,6 +260,7 @@ class _Drive:
         if completion is not None and not self._repeats_key(completion):
             request_id = headers.get("x-request-id")
             kept = None if self.keys.repeated(request_id) else request_id
+            completion["usage"] = believed(completion["usage"], worst)  # on the disk too: a later run counts from it
             return batch.result(request.custom_id, kept, completion), billed(completion["usage"], worst)
         bill = worst if status == 200 or status in UNKNOWN_BILL else NOTHING
         code = batch.error_code(body)
@@ -274,7 +278,7 @@ class _Drive:
         if status == 200:
             return "an answer that repeats the key" if repeats else "no chat completion in the answer"
         if status in REDIRECTS:
-            return self.keys.quoted(f"HTTP {status} {elsewhere(headers.get('Location'))}")
+            return self.keys.quoted(f"HTTP {status} {elsewhere(headers.get('Location'), self.keys.within)}")
         return f"HTTP {status}" + (f" {self.keys.quoted(code)}" if code else "")
 
     def _repeats_key(self, completion: dict[str, Any]) -> bool:

@@ -25,7 +25,7 @@ SECONDS = 5.0  # for a connection, and for the list
 ENDS = ("/chat/completions", "/completions", "/messages")  # of the addresses whose sibling is the list
 GUARDED = frozenset({401, 402, 403, 407})
 NO_ROUTE = 501  # the one status of the 500s that says so
-SHOWN, LONGEST = 5, 200  # names of a list that are told; characters of one
+SHOWN, LONGEST = 5, 200  # names of a list that are told; characters of one, cut where no key is in the whole
 
 
 class UnusableError(Exception):
@@ -45,8 +45,8 @@ def refuse_keys(model: Any) -> tuple[str, Mapping[str, str]]:
     """The address and headers of one of lm-eval's API models.
 
     Raises:
-        UnusableError: no address, no key where the model's kind insists on one, or a key in the address, which lm-eval
-            writes into the results and every user of the machine sees among its processes.
+        UnusableError: no address, no key where the model's kind insists on one, one that no header can hold, or one in
+            the address, which lm-eval writes into the results and every user of the machine sees among its processes.
     """
     if not model.base_url:
         raise UnusableError(
@@ -62,9 +62,12 @@ def refuse_keys(model: Any) -> tuple[str, Mapping[str, str]]:
             "list of processes; give it by the environment: OPENAI_API_KEY"
         )
     try:
-        return model.base_url, model.header
+        header = model.header
     except ValueError as problem:  # lm-eval's word for a key that isn't set
         raise UnusableError(" ".join(str(problem).split())) from None
+    if not all(str(value).isascii() and str(value).isprintable() for value in header.values()):
+        raise UnusableError("the key in the environment holds characters that no key has; does a line end stand in it?")
+    return model.base_url, header
 
 
 async def look(session: aiohttp.ClientSession, model: Any) -> Seen:
@@ -102,7 +105,7 @@ def _names(raw: bytes) -> tuple[str, ...]:
     """The ids of a list in OpenAI's or Anthropic's form; none where it is no such list."""
     try:
         listed = json.loads(raw)["data"]
-        return tuple(printable(jsonl.plain(str(entry["id"]))[:LONGEST]) for entry in listed)
+        return tuple(printable(jsonl.plain(str(entry["id"]))) for entry in listed)
     except (ValueError, RecursionError, KeyError, TypeError):
         return ()
 

@@ -23,7 +23,7 @@ from tenacity import stop_after_attempt, stop_any
 from tqdm import tqdm
 
 from dataset_builder import jsonl
-from lm_eval_tasks.helmbench.preflight import Seen, UnusableError, hint, look, refuse_keys
+from lm_eval_tasks.helmbench.preflight import LONGEST, Seen, UnusableError, hint, look, refuse_keys
 from replies import client
 from replies.addresses import elsewhere, proxy, secrets, shown
 from replies.keys import Keys, in_headers
@@ -172,7 +172,7 @@ class Wire:
         if self._seen is not None:
             return
         seen = await look(session, self._model)
-        self._seen = Seen(seen.doubt, tuple(n for n in seen.names if self._keys.quoted(n) == n))
+        self._seen = Seen(seen.doubt, tuple(n[:LONGEST] for n in seen.names if self._keys.quoted(n) == n))
         if not self._seen.doubt:
             return
         if why := await self._refusal(session, *first):
@@ -277,7 +277,7 @@ class Wire:
         except aiohttp.ClientError as error:
             return Trouble(f"connection: {type(error).__name__}", paid=isinstance(error, aiohttp.ClientPayloadError))
         if 300 <= response.status < 400:
-            where = self._keys.quoted(elsewhere(response.headers.get("Location")))
+            where = self._keys.quoted(elsewhere(response.headers.get("Location"), self._keys.within))
             return Ended("", f"error: HTTP {response.status} {where}; give the final address as base_url")
         if raw is None:
             return Trouble(f"an answer of more than {client.MOST:,} bytes", paid=True)
@@ -293,9 +293,12 @@ class Wire:
             code = body["error"].get("code")  # some gateways answer 200 and put the status inside
             return self._refused(code if isinstance(code, int) and code >= 400 else 502, body, 0.0, "")
         found = read(body, self._model.parse_generations)
-        if isinstance(found, Ended) and self._keys.repeated(found.text, found.finish):
+        if isinstance(found, Trouble):
+            return found
+        if self._keys.repeated(found.text, found.finish):
             return Trouble("an answer that repeats the key", paid=True)
-        return found
+        # Not before: of a key that a cut goes through, the rest would be kept.
+        return replace(found, finish=found.finish and found.finish[:LONGEST_FINISH])
 
     def _refused(self, status: int, body: Any, asked: float, reason: str) -> Ended | Trouble:
         said = _said(body) or reason
@@ -323,7 +326,9 @@ class Wire:
 
 
 def read(body: Any, parse: Callable[..., list[str | None]]) -> Ended | Trouble:
-    """A reply in OpenAI's or Anthropic's form; `parse` is the lm-eval model's own reader of its text."""
+    """A reply in OpenAI's or Anthropic's form; `parse` is the lm-eval model's own reader of its text. Nothing is cut
+    yet: whoever looks for keys looks at the whole.
+    """
     if not isinstance(body, dict) or not (body.get("choices") or isinstance(body.get("content"), list)):
         return Trouble("an answer without choices", paid=True)
     choice = _first(body["choices"]) if body.get("choices") else {}
@@ -334,7 +339,7 @@ def read(body: Any, parse: Callable[..., list[str | None]]) -> Ended | Trouble:
     if words is not None and not isinstance(words, str):
         return Trouble("an answer that is no text", paid=True)
     said = choice.get("finish_reason") or body.get("stop_reason")
-    finish = FINISHES.get(str(said).lower(), jsonl.plain(str(said))[:LONGEST_FINISH]) if said else None
+    finish = FINISHES.get(str(said).lower(), jsonl.plain(str(said))) if said else None
     counted = _counted(body.get("usage"))
     if choice and not message.get("content") and "text" not in choice:
         refusal = message.get("refusal")
