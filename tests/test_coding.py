@@ -254,7 +254,7 @@ def test_all_problems_are_named_at_once(release: Release, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda n: {"coder": f"coder {n}"}, "201 raters; expected at most 200"),
+        (lambda n: {"coder": f"coder {n}"}, "101 raters; expected at most 100"),
         (lambda n: {"coder": "Ann", "code": f"code {n}"}, "1,001 different labels; expected at most 1,000"),
     ],
     ids=["coders", "codes"],
@@ -268,7 +268,7 @@ def test_more_coders_or_codes_than_can_be_compared_are_refused(
     with sheet.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
-        writer.writerows(row | {"id": f"a{n}"} | change(n) for n in range(201 if "raters" in said else 1001))
+        writer.writerows(row | {"id": f"a{n}"} | change(n) for n in range(101 if "raters" in said else 1001))
     assert main(["ratings", "import", str(sheet)]) == 2
     assert said in capsys.readouterr().err
 

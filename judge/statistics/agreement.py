@@ -21,7 +21,7 @@ from judge.statistics.estimate import Estimate
 
 UNORDERED = "the labels have no order"
 TWO_RATERS = "a bias has a sign between two raters only; see the pairs"
-RATERS = 200  # every pair of them has a table of its own
+RATERS = 100  # every pair of them has a table of its own
 LABELS, CELLS = 1_000, 2**24  # different labels, and numbers in the tables of all pairs
 
 
