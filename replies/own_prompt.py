@@ -5,6 +5,7 @@ hash only.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
@@ -21,6 +22,10 @@ from replies.schema import OwnPrompt
 
 LOOKS = 3  # samples of each task that are looked at: the prompt is the same in all
 STARTS = 50_000  # characters that a chat template or an instruction may put before it
+TEXTS = 16  # that are searched in all
+HASHED = 2**27  # characters for each text, over all its beginnings: whoever wrote the log chose its length
+# Where a prompt may begin: no space is before its first character, and no template ends in a letter.
+BEGINNING = re.compile(r"(?<!\w)\S")
 SHOWN = 40  # characters of what follows the prompt by which its end is known
 
 
@@ -29,6 +34,12 @@ def own_prompt(home: Path, condition: OwnPrompt, release: Release) -> str | None
 
     It is what was sent, to the byte: its hash is the one that the run recorded.
     """
+    texts = islice(_before_what_follows(home, release), TEXTS)
+    return next((found for text in texts if (found := _ending(text, condition.sha256))), None)
+
+
+def _before_what_follows(home: Path, release: Release) -> Iterator[str]:
+    """The texts that were sent in a condition's place, with whatever a template put before them."""
     conditions = condition_texts(release.rows.values())
     for identity, texts in _first_requests(home):
         row = release.rows.get(identity)
@@ -36,10 +47,7 @@ def own_prompt(home: Path, condition: OwnPrompt, release: Release) -> str | None
         if row is None or own is None:
             continue
         behind = (row.messages[0].content or "").removeprefix(own)[:SHOWN]
-        for text in texts:
-            if behind in text and (found := _ending(text[: text.index(behind)], condition.sha256)):
-                return found
-    return None
+        yield from (text[: text.index(behind)] for text in texts if behind and behind in text)
 
 
 def _first_requests(home: Path) -> Iterator[tuple[str, Iterable[str]]]:
@@ -67,8 +75,9 @@ def _requested(sample: dict[str, Any]) -> Iterator[str]:
 
 
 def _ending(text: str, sha256: str) -> str | None:
-    """The end of a text that has this hash."""
-    ends = (text[start:] for start in range(min(len(text), STARTS)))
+    """The end of a text that has this hash; of a longer text fewer beginnings are tried."""
+    starts = islice(BEGINNING.finditer(text, 0, STARTS), HASHED // max(len(text), 1))
+    ends = (text[start.start() :] for start in starts)
     return next(
         (end for end in ends if hashlib.sha256(end.encode("utf-8", "surrogatepass")).hexdigest() == sha256), None
     )

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,28 @@ def test_all_problems_are_named_at_once(release: Release, tmp_path: Path) -> Non
         coding([done, done, short, tmp_path / "nowhere.csv"])
     for said in ("was coded by Ann already", f"{short}:1: has no column coder", "nowhere.csv: can't be read"):
         assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda n: {"coder": f"coder {n}"}, "101 raters; expected at most 100"),
+        (lambda n: {"coder": "Ann", "code": f"code {n}"}, "1,001 different labels; expected at most 1,000"),
+    ],
+    ids=["coders", "codes"],
+)
+def test_more_coders_or_codes_than_can_be_compared_are_refused(
+    tmp_path: Path, change: Callable[[int], dict[str, str]], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A row for each of 60,000 coders took 27 GiB."""
+    row = {"id": "a", "repeat": "0", "category": "self_harm", "rating": "1", "code": "x"}
+    sheet = tmp_path / "sheet.csv"
+    with sheet.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerows(row | {"id": f"a{n}"} | change(n) for n in range(101 if "raters" in said else 1001))
+    assert main(["ratings", "import", str(sheet)]) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["", "\x00\x01", '"never closed', "a\nb\nc", f'"{WARNING}"\n'])

@@ -109,6 +109,15 @@ def test_rows_of_a_sheet_come_by_name() -> None:
     assert problems == [(6, "has 1 cells, the header 2")]
 
 
+def test_a_sheet_that_would_not_fit_into_memory_is_refused(tmp_path: Path) -> None:
+    """A GiB of rows was read, of which each takes many times its length."""
+    path = tmp_path / "sheet.csv"
+    with path.open("wb") as file:
+        file.truncate(2**27 + 1)
+    with pytest.raises(FormatError, match="is longer than 134,217,728 bytes; expected a sheet"):
+        csv_file.load(path, "a sheet")
+
+
 def _jsonl(path: Path) -> list[Any]:
     try:
         return list(jsonl.objects(path))

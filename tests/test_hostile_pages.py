@@ -32,7 +32,7 @@ from judge.report.comparison import text as compared
 from judge.report.junit import as_junit
 from judge.report.page import report
 from judge.report.ratings_table import CELLS, Rated, as_csv
-from judge.report.summary import summary
+from judge.report.summary import one_line, summary
 from judge.wording import columns, no_formula, with_formulas
 
 PAGES = ("report.html", "transcripts.html", "alone.html", "comparison.html", "sheet.html", "book.html")
@@ -227,6 +227,13 @@ def test_a_comparison_s_text_keeps_its_lines(made: dict[str, Made]) -> None:
     assert len(shapes[0]) == len(shapes[1])
     hostile, plain = (compared(made[k].found).splitlines() for k in KINDS)
     assert len(hostile) == len(plain)
+
+
+def test_backslashes_before_markup_are_doubled_and_others_stay() -> None:
+    """Each of a million was looked at as many times as there are: a note of them took hours."""
+    assert one_line(r"a\b \| \\<b> [x\](y) <3 ]") == r"a\b \\\| \\\\\<b> [x\\\](y) <3 ]"
+    many = "\\" * 1_000_000
+    assert (one_line(many), one_line(f"{many}|")) == (many, f"{many}{many}\\|")
 
 
 def test_a_table_for_the_terminal_keeps_its_lines() -> None:

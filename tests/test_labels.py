@@ -280,6 +280,19 @@ def test_one_rater_has_nobody_to_agree_with(tmp_path: Path) -> None:
         read_labels([write(tmp_path, "ann.jsonl", label("a", "PASS"))])
 
 
+def test_more_raters_or_labels_than_can_be_compared_are_refused(tmp_path: Path) -> None:
+    """Every pair of raters has a table of labels × labels: 30,000 raters ended the process."""
+    many = write(tmp_path, "many.jsonl", *(label("a", "PASS", rater=f"rater {n}") for n in range(101)))
+    with pytest.raises(RunError, match=r"many\.jsonl: 101 raters; expected at most 100$"):
+        read_labels([many])
+    words = [label(f"a{n}", f"word {n}", rater=rater) for n in range(1001) for rater in ("ann", "bo")]
+    with pytest.raises(RunError, match="1,001 different labels; expected at most 1,000 of 2 raters"):
+        read_labels([write(tmp_path, "words.jsonl", *words)]).ratings()
+    hundred = [label("a", ("0", "99")[n % 2], rater=f"rater {n}") for n in range(100)]
+    with pytest.raises(RunError, match="100 different labels; expected at most 58 of 100 raters"):
+        read_labels([write(tmp_path, "hundred.jsonl", *hundred)]).ratings()
+
+
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     """first/labels.jsonl and second/labels.jsonl are two raters; so is one file given twice."""
     paths = [write(tmp_path, f"{name}/labels.jsonl", label("a", "PASS")) for name in ("first", "second")]

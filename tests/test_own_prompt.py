@@ -70,6 +70,18 @@ def test_what_was_not_sent_is_not_shown(release: Release, tmp_path: Path, change
     assert own_prompt(logged(tmp_path, row, sent), condition(), release) is None
 
 
+def test_a_long_request_is_not_searched_from_everywhere(release: Release, tmp_path: Path) -> None:
+    """A long prompt is found behind a short instruction; behind a text of four million characters nothing is, and soon:
+    each beginning was hashed to the end, hours of it.
+    """
+    row = next(r for r in release.rows.values() if r.user_context)
+    prompt = "Be brief. " * 30_000 + "Be kind."
+    sent = as_template("Answer in English.\n\n" + system_text(release, row, prompt), row.messages[-1].content or "")
+    assert own_prompt(logged(tmp_path, row, sent), condition(prompt), release) == prompt
+    sent = as_template(". " * 2_000_000 + system_text(release, row), row.messages[-1].content or "")
+    assert own_prompt(logged(tmp_path, row, sent), condition(), release) is None
+
+
 @pytest.mark.parametrize("sent", [None, 3, [], [[]], ["[3]"], {"a": 1}])
 def test_a_log_of_another_shape_holds_no_prompt(release: Release, tmp_path: Path, sent: Any) -> None:
     """Whatever stands where requests should."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from dataset_builder.formats.plain_file import read_bytes
 from dataset_builder.formats.refused import FormatError, shown
 
-BYTES = 2**30  # of a sheet: labels of long replies, and one cell is still at most the csv module's 131,072 characters
+BYTES = 2**27  # of a sheet, whose rows take many times that in memory: 400,000 verdicts of a run are fewer
 COLUMNS = 1_000
 DELIMITERS = ",;\t"
 SAVE = "in Excel save it as 'CSV UTF-8', in LibreOffice as 'Text CSV' with the character set 'Unicode (UTF-8)'"

@@ -32,6 +32,7 @@ from replies.errors import SHOWN, RunError, run_error
 TEMPLATES = Path(__file__).with_name("templates")
 FORMAT = "helmbench-sheet-1"
 SHUFFLES = 30
+SEEDS = 100  # of the sheets in one file; for each, every case's code is made
 MANY = 60  # replies; more than anybody reads with care in one go
 
 
@@ -202,7 +203,7 @@ def restore(path: Path, cases: list[Case], release: Release, rater: str = "") ->
 
     Raises:
         RunError: damaged lines, a label outside the criterion's, an item given twice, no line at all; all named at
-            once.
+            once. Lines of more seeds than anybody's sheets have.
     """
     problems: list[str] = []
     codes: dict[int, dict[str, Case]] = {}
@@ -222,7 +223,13 @@ def restore(path: Path, cases: list[Case], release: Release, rater: str = "") ->
             problems.append(f"{where}: item {item} stands at line {seen[item]} already")
             continue
         seen[item] = number
-        case = codes.setdefault(seed, {c.code(seed): c for c in cases}).get(item)
+        if seed not in codes:
+            if len(codes) == SEEDS:
+                raise RunError(
+                    f"{where}: is of a seed beside {SEEDS} others; expected the labels of a sheet, which has one"
+                )
+            codes[seed] = {c.code(seed): c for c in cases}
+        case = codes[seed].get(item)
         if case is None:
             unknown += [where] if label is not None else []
         elif label is None:

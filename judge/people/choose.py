@@ -79,7 +79,8 @@ def _labelled(
             f"{', '.join(map(str, labels))}; name the labelled replies with --cases"
         )
     items = [_item(k, everything) for k in wanted]
-    own = {r: {i: x for i, x in given.items() if i in set(items)} for r, given in everything.labels.items()}
+    kept = {*items}
+    own = {r: {i: x for i, x in given.items() if i in kept} for r, given in everything.labels.items()}
     return wanted, LabelTable(own, tuple(items)), len(labelled) - len(wanted)
 
 

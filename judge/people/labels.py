@@ -21,7 +21,7 @@ from dataset_builder.formats import csv_file
 from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.schema import CalibrationRow
 from judge.schema import OUTCOMES, RATINGS, VERDICTS
-from judge.statistics.agreement import Ratings
+from judge.statistics.agreement import Ratings, too_many
 from replies.errors import RunError, run_error
 
 AUTHORS = "calibration"  # in the place of a file: the dataset's own replies, or their authors' labels
@@ -66,7 +66,8 @@ class LabelTable:
         """The codes of one criterion's items, or of all, on the scale that the labels are of.
 
         Raises:
-            RunError: a label outside `order`, or `ordinal` where the labels have no known order.
+            RunError: a label outside `order`, or `ordinal` where the labels have no known order; more labels than can
+                be compared.
         """
         items = [i for i in self.items if criterion in (None, i.criterion)]
         used = {own[i] for own in self.labels.values() for i in items if i in own}
@@ -77,6 +78,8 @@ class LabelTable:
             raise RunError(
                 f"labels are {', '.join(names)}: they have no known order; give one with --order LOWEST,…,HIGHEST"
             )
+        if why := too_many(len(self.labels), len(names)):
+            raise RunError(f"the labels: {why}")
         place = {name: n for n, name in enumerate(names)}
         codes = np.array(
             [[place[own[i]] if i in own else -1 for own in self.labels.values()] for i in items], dtype=np.int64
@@ -123,8 +126,8 @@ def read_labels(
     Files without a `criterion` column take the criterion from those that have one, where an id has only one there.
 
     Raises:
-        RunError: unreadable files or lines, a label given twice, an id of several criteria, fewer raters than `least`;
-            all at once.
+        RunError: unreadable files or lines, a label given twice, an id of several criteria, fewer raters than `least`
+            or more than can be compared; all at once.
     """
     problems: list[str] = []
     entries = [
@@ -164,6 +167,8 @@ def read_labels(
             f"{', '.join(map(str, paths))}: labels {whose}; expected two raters or more: several files, or a "
             "`rater` column"
         )
+    if why := too_many(len(labels)):
+        problems.append(f"{', '.join(map(str, paths))}: {why}")
     if problems:
         raise run_error(problems)
     return LabelTable(labels, tuple(sorted({item for _, item in seen})))

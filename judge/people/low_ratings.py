@@ -27,7 +27,7 @@ from dataset_builder.schema import CrisisCategory, Strict
 from judge.report.summary import columns
 from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in
-from judge.statistics.agreement import Coefficients, Ratings, agreement
+from judge.statistics.agreement import Coefficients, Ratings, coefficients, too_many
 from judge.statistics.estimate import Estimate
 from judge.wording import clip, hundredths, no_formula, plain, with_formulas
 from replies.errors import RunError, run_error
@@ -128,6 +128,7 @@ def coding(paths: Sequence[Path]) -> Coding:
 
     Raises:
         RunError: damaged sheets or rows, a code without a coder, a reply coded twice by one person; all named at once.
+            More coders or codes than can be compared.
     """
     problems: list[str] = []
     rows: list[Coded] = []
@@ -151,6 +152,8 @@ def coding(paths: Sequence[Path]) -> Coding:
         raise run_error(problems)
     if not rows:
         raise RunError(f"{', '.join(map(str, paths))}: no row has a code; fill in the columns `code` and `coder`")
+    if why := too_many(len({r.coder for r in rows}), len({r.code for r in rows})):
+        raise RunError(f"{', '.join(map(str, paths))}: {why}")
     return _count(rows, uncoded)
 
 
@@ -216,11 +219,11 @@ def _count(rows: Sequence[Coded], uncoded: int) -> Coding:
     replies = sorted({(r.id, r.repeat) for r in rows})
     labels = sorted({r.code for r in rows})
     given = np.full((len(replies), len(coders)), -1, dtype=np.int64)
-    place = {reply: n for n, reply in enumerate(replies)}
+    place, column, code_of = ({x: n for n, x in enumerate(own)} for own in (replies, coders, labels))
     for r in rows:
-        given[place[r.id, r.repeat], coders.index(r.coder)] = labels.index(r.code)
+        given[place[r.id, r.repeat], column[r.coder]] = code_of[r.code]
     shared = int(((given >= 0).sum(axis=1) > 1).sum())
-    found = agreement(Ratings(given, tuple(labels), tuple(coders))).overall if shared else None
+    found = coefficients(Ratings(given, tuple(labels), tuple(coders))) if shared else None
     return Coding(coders=coders, rows=len(rows), uncoded=uncoded, codes=codes, shared=shared, coefficients=found)
 
 

@@ -66,8 +66,9 @@ PEOPLE = (
     *("people among themselves", "κ on fewer labels", "people"),
 )
 WIDTH = 118
-# What ends a table's cell, begins an element, or makes a link of brackets. Backslashes before it would undo its own.
-MARKUP = re.compile(r"(\\*)(\||<(?=[A-Za-z/!?])|\](?=[(:]))")
+# What ends a table's cell, begins an element, or makes a link of brackets. Backslashes before it would undo its own;
+# a run of them is looked at from its beginning only, once.
+MARKUP = re.compile(r"(?<!\\)(\\*+)(\||<(?=[A-Za-z/!?])|\](?=[(:]))")
 # What makes a line in the middle of a paragraph something else, where it was only wrapped.
 BEGINS = re.compile(r"(?m)^(  )(?=#{1,6}(?: |$)|>|[-+*](?: |$)|[-=]+ *$|~~~|```)")
 MISSES = 10  # high-risk misses that are named; scorecard.json has all

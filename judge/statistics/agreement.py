@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb, isqrt
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from judge.statistics.estimate import Estimate
 
 UNORDERED = "the labels have no order"
 TWO_RATERS = "a bias has a sign between two raters only; see the pairs"
+RATERS = 100  # every pair of them has a table of its own
+LABELS, CELLS = 1_000, 2**24  # different labels, and numbers in the tables of all pairs
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,14 @@ class Ratings:
         return Ratings(
             self.codes[:, [first, second]], self.labels, (self.raters[first], self.raters[second]), self.ordered
         )
+
+
+def too_many(raters: int, labels: int = 0) -> str | None:
+    """What there is too much of for tables of every pair of raters, and how much can be measured."""
+    if raters > RATERS:
+        return f"{raters:,} raters; expected at most {RATERS}"
+    most = min(LABELS, isqrt(CELLS // max(comb(raters, 2), 1)))
+    return f"{labels:,} different labels; expected at most {most:,} of {raters} raters" if labels > most else None
 
 
 class Coefficients(Strict):

@@ -36,7 +36,7 @@ from judge.llm.answers import occurs  # noqa: E402
 from judge.offline import features  # noqa: E402
 from judge.offline.addressed import addressed  # noqa: E402
 from judge.people.published import counselbench, vera_mh  # noqa: E402
-from judge.report import comparison, junit  # noqa: E402
+from judge.report import comparison, junit, summary  # noqa: E402
 from judge.rules import answers, categories, language, refusals, resources  # noqa: E402
 from leaderboard import public, secrets  # noqa: E402
 from leaderboard.verify import dates, families, template  # noqa: E402
@@ -197,6 +197,7 @@ def cases(release: Release) -> list[Case]:
         Case("llm.occurs, a reply", lambda t: occurs("a … reply", fence.compared(t))),
         Case("formats.inert", inert),
         Case("report.comparison", comparison.PIECES.findall),
+        Case("report.one_line", summary.one_line),
         Case("report.junit", lambda t: pattern.sub("", t)),
         Case("board.secrets", secrets.holds),
         Case("board.secrets, a name", secrets.named_like),
