@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -174,21 +175,28 @@ def _samples(path: Path, leaving: set[str]) -> Iterator[Any]:
 
 
 def _refuse_bomb(path: Path) -> None:
-    """Measures a log's members before Inspect, which has no limits, unpacks any.
+    """Measures a log's members before Inspect, which has no limits, unpacks any; once, as long as the file is the same.
 
     Raises:
         RunError: a member, or their number, is larger than any log's or than its list says; or it can't be read.
     """
     try:
-        with opened(path) as file, zipfile.ZipFile(file) as archive:
-            infos = archive.infolist()
-            _refuse_large(path, infos)
-            for info in infos:
-                _refuse_longer(path, archive, info)
+        status = path.stat()
+        _measure(path, status.st_ino, status.st_size, status.st_mtime_ns)
     except RunError:
         raise
     except Exception as error:  # what `zipfile` and its unpackers raise
         raise RunError(f"{path}: can't be read as a log of Inspect ({_short(error)})") from None
+
+
+@lru_cache(maxsize=16)
+def _measure(path: Path, *_: int) -> None:
+    """Unpacks every member as far as it may. The numbers tell one state of the file from the next."""
+    with opened(path) as file, zipfile.ZipFile(file) as archive:
+        infos = archive.infolist()
+        _refuse_large(path, infos)
+        for info in infos:
+            _refuse_longer(path, archive, info)
 
 
 def _refuse_large(path: Path, infos: list[zipfile.ZipInfo]) -> None:

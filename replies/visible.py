@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from dataset_builder import jsonl
+
 NO_REPLY = (
     "(no reply)"  # stands in the history for a turn in which the model said nothing; templates refuse empty turns
 )
 LM_EVAL_NULL = "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER"  # lm-eval's word for `content: null`
 THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
-SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
@@ -17,4 +18,4 @@ def visible(text: str) -> str:
     replaced.
     """
     # Some servers strip the opening tag and leave the closing one.
-    return SURROGATES.sub("\ufffd", THINKING.sub("", text).rpartition("</think>")[2].strip())
+    return jsonl.plain(THINKING.sub("", text).rpartition("</think>")[2].strip())

@@ -26,7 +26,6 @@ from leaderboard.verify import judged
 from replies.errors import RunError
 from replies.opening import home_for
 from replies.run import Run
-from replies.visible import SURROGATES
 
 
 class Packed(NamedTuple):
@@ -109,8 +108,8 @@ def _body(body: Any) -> AnswerBody | None:
     if kept is None:
         return None
     choice = kept["choices"][0]
-    message = {k: v if v is None else SURROGATES.sub("\ufffd", v) for k, v in choice["message"].items()}
+    message = {k: v if v is None else jsonl.plain(v) for k, v in choice["message"].items()}
     finish = choice["finish_reason"] if isinstance(choice["finish_reason"], str) else None
     return AnswerBody.model_validate(
-        {"model": SURROGATES.sub("\ufffd", kept["model"]), "choices": [{"message": message, "finish_reason": finish}]}
+        {"model": jsonl.plain(kept["model"]), "choices": [{"message": message, "finish_reason": finish}]}
     )

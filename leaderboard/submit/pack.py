@@ -27,7 +27,6 @@ from leaderboard.verify import files
 from leaderboard.verify.verify import verify
 from replies.errors import RunError
 from replies.run import Run
-from replies.visible import SURROGATES
 
 
 class Made(NamedTuple):
@@ -113,16 +112,12 @@ def _responses(run: Run, requests: Requests) -> Iterator[Response]:
     the judge.
     """
     for reply in sorted(run.replies, key=lambda r: (r.id, r.repeat)):
-        sent = tuple(_whole(text) for text in requests[reply.id, reply.repeat])
+        sent = tuple(jsonl.plain(text) for text in requests[reply.id, reply.repeat])
         yield Response(
             id=reply.id,
             repeat=reply.repeat,
             prompt_sha256=hashlib.sha256(sent[0].encode()).hexdigest(),
             requests=sent,
-            turns=tuple(_whole(t) for t in reply.turns),
-            finish=tuple(None if f is None else _whole(f) for f in reply.finish),
+            turns=tuple(jsonl.plain(t) for t in reply.turns),
+            finish=tuple(None if f is None else jsonl.plain(f) for f in reply.finish),
         )
-
-
-def _whole(text: str) -> str:
-    return SURROGATES.sub("\ufffd", text)
