@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 CHROMIUM = next(
@@ -45,14 +46,22 @@ class Browser(NamedTuple):
     driver: int
 
     def call(self, path: str, body: dict[str, Any] | None = None, method: str = "POST") -> Any:
+        """What the driver answers.
+
+        Raises:
+            RuntimeError: the driver or a script in the page failed; with its message.
+        """
         request = Request(
             self.url + path,
             json.dumps(body or {}).encode() if method == "POST" else None,
             {"Content-Type": "application/json"},
             method=method,
         )
-        with urlopen(request, timeout=120) as answer:
-            return json.load(answer)["value"]
+        try:
+            with urlopen(request, timeout=120) as answer:
+                return json.load(answer)["value"]
+        except HTTPError as error:  # its body says what went wrong in the page
+            raise RuntimeError(f"WebDriver {path}: {json.load(error)['value']['message']}") from error
 
     def script(self, source: str) -> Any:
         return self.call("/execute/sync", {"script": source, "args": []})

@@ -58,6 +58,7 @@ WATCH = """
     new MutationObserver(() => { if (usable === null && document.querySelector('READY')) usable = performance.now(); })
         .observe(document, {subtree: true, attributes: true, childList: true});
 """
+PAINT = "performance.getEntriesByName('first-contentful-paint')[0]"
 READY = {"transcripts": "#filter[data-state=ready]", "plain": "#failures[data-filter=ready]"}
 # Sets a field of the form, and answers with how long it took until a changed list was painted.
 ACT = """
@@ -162,7 +163,7 @@ def open_page(what: str, path: Path) -> Opened:
         if what == "plain":
             browser.script("document.getElementById('failures').open = true")
             browser.script("document.querySelector('[name=which][value=all]').click()")
-        paint = browser.script("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        paint = browser.script(f"return {PAINT}.startTime")
         usable, longest = browser.script("return [usable, longest]")
         steps = {}
         for name, field, value in (
@@ -178,8 +179,9 @@ def open_page(what: str, path: Path) -> Opened:
 
 
 def _wait(browser: Browser) -> None:
+    """Until the list can be used and the first paint is told of: on a busy machine either may come first."""
     for _ in count():
-        if browser.script("return usable !== null"):
+        if browser.script(f"return usable !== null && {PAINT} !== undefined"):
             return
         time.sleep(0.2)
 
