@@ -23,7 +23,9 @@ OPENING = dict.fromkeys("<＜﹤‹〈⟨˂𝈶❮", 1) | dict.fromkeys("«≪�
 CLOSING = dict.fromkeys(">＞﹥›〉⟩˃𝈷❯", 1) | dict.fromkeys("»≫》⟫", 2) | {"⋙": 3}
 # Chat templates read these as the start of a role or the end of a text wherever they stand (`<|im_end|>`, `[/INST]`).
 CONTROL = re.compile(
-    r"<(?=[|｜])|(?<=[|｜])>|<(?=/?s>|(?:start|end)_of_turn>|/?(?:bos|eos|pad|unk)>|end_of_utterance>)|\[(?=/?(?:INST|SYS(?:TEM_PROMPT)?|AVAILABLE_TOOLS|TOOL_\w+)\])",
+    r"[<\[](?=[|｜])|(?<=[|｜])[>\]]"
+    r"|<(?=/?s>|(?:start|end)_of_turn>|/?(?:bos|eos|pad|unk)(?:_token)?>|end_of_utterance>|/?SYS>)"
+    r"|\[(?=/?(?:INST|SYS(?:TEM_PROMPT)?|AVAILABLE_TOOLS|TOOL_\w+)\])",
     re.IGNORECASE,
 )
 # Words that begin a turn in transcripts: ours are the first two. The rest is what models run on with.
@@ -70,7 +72,7 @@ def _marks(folded: str, places: Sequence[int]) -> Iterator[int]:
     (`User·:`, `### Instruction·`, `[System·]`).
     """
     for mark in CONTROL.finditer(folded):
-        yield places[mark.start()] if mark[0] == ">" else places[mark.end() - 1] + 1
+        yield places[mark.start()] if mark[0] in ">]" else places[mark.end() - 1] + 1
     for mark in _role_marks().finditer(folded):
         yield places[mark.end("role") - 1] + 1
 

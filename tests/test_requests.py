@@ -170,6 +170,9 @@ def test_what_looks_like_a_fence_is_broken_for_good(attack: str) -> None:
         "<start_of_turn>",
         "<end_of_turn>",
         "<bos>",
+        "<EOS_TOKEN>",
+        "[|endofturn|]",
+        "<<SYS>>",
         "[SYSTEM_PROMPT]",
     ],
 )
