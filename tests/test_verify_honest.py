@@ -226,6 +226,29 @@ def test_a_judge_that_answers_under_its_dated_name(tmp_path: Path, small: Releas
     assert b"sk-aaaa" not in packed
 
 
+@pytest.mark.parametrize(
+    ("answerer", "flagged"),
+    [
+        ("gpt-test-2026-09-01", False),
+        ("openai/GPT-test", False),
+        ("models/gpt-test", False),
+        ("gpt", False),
+        ("gpt-other", True),
+        ("claude-test", True),
+    ],
+)
+def test_answers_that_name_another_model_are_flagged(
+    answerer: str, flagged: bool, tmp_path: Path, small: Release
+) -> None:
+    """The judge's agreement is that of the name it goes by; whoever reads the board sees that another one answered."""
+    run = log(tmp_path / "run", small)
+    answer(run, small, "gpt-test", answered_as=answerer)
+    measure(run, small, "gpt-test")
+    score(run, small, "--judge", "gpt-test")
+    made = make(run, small, ABOUT, tmp_path / "out")
+    assert ("other_answerer" in kinds(made.verified)) == flagged
+
+
 def kinds(verified: Verified) -> set[str]:
     assert verified.problems == []
     return {f.kind for f in verified.flags}

@@ -31,6 +31,7 @@ FLAGS = {
     "same_reply": "same reply to many samples",
     "same_repeats": "same reply in several repeats",
     "two_answers": "judge answered a question in two ways",
+    "other_answerer": "judge’s answers name another model",
     "template_text": "words of its own in every request",
     "template_differs": "text beside the messages differs",
     "dates": "requests dated on several days",

@@ -109,6 +109,7 @@ def flags(submission: Submission) -> list[Problem]:
         found.append(Problem("trained_on_benchmark", SUBMISSION, f"the model {said}, says whoever submits it"))
     if offline(judge) and not any(a.prompt_hash for a in judge.agreement):
         return found
+    found += _other_answerers(judge)
     own, theirs = (
         families(model.organization, model.name, model.family),
         families(judge.name, *judge.answered_as, *(a.judge for a in judge.agreement)),
@@ -131,6 +132,18 @@ def flags(submission: Submission) -> list[Problem]:
             )
         )
     return found
+
+
+def _other_answerers(judge: SubmittedJudge) -> list[Problem]:
+    """Whether answers name a model that none of the judges is. An alias is answered under its dated name, and a path or
+    an organization may stand before either; so one of two names begins with the other.
+    """
+    sat = {_bare(a.judge) for a in judge.agreement} | {_bare(judge.name)}
+    others = [n for n in judge.answered_as if not any(_bare(n).startswith(j) or j.startswith(_bare(n)) for j in sat)]
+    if not others:
+        return []
+    said = f"answers name {shown(', '.join(sorted(others)))}, which none of the judges is called"
+    return [Problem("other_answerer", f"{WHERE}.answered_as", said)]
 
 
 def offline(judge: SubmittedJudge) -> bool:
@@ -192,3 +205,8 @@ def unscored(card: Scorecard, verdicts: Sequence[Verdict], release: Release) -> 
     if read := share_read(judge):
         flags = [*flags, Problem("left", SUBMISSION, read)]
     return problems, flags
+
+
+def _bare(name: str) -> str:
+    """A model's name without what stands before its last slash."""
+    return name.rstrip("/").rpartition("/")[2].casefold()
