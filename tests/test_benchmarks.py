@@ -99,10 +99,6 @@ SMALLEST = {
     "scale": Smallest(
         "--sizes 1000 --resamples 2", (r"1,000 +200 +library +[\d.]+ ", r"1,000 +200 +baseline +[\d.]+ .* 2 resamples")
     ),
-    "surface_cues": Smallest(
-        "--scenarios 4",
-        (r"classifier trained on all +balanced accuracy [\d.]+", r"keyword policy +informedness +-?[\d.]+"),
-    ),
     "task_overhead": Smallest(
         "--samples 50 --rounds 1 --tier lite", (r"our task.* [\d.]+ +\d+ +\d+", r"plainest .* 50$", r"ratio +[\d.]+")
     ),
