@@ -139,3 +139,7 @@ def test_readme_shows_what_the_demo_prints() -> None:
             ]
             line = next(text for text in README.splitlines() if text.startswith(row["policy"] + " "))
             assert re.findall(r"-?\d+\.\d+", line) == figures
+        if row["policy"] == "keyword":
+            missed, alarmed = (100 * (1 - row[f]["value"]) for f in ("sensitivity", "specificity"))
+            assert f"Missed {missed:.0f} of 100 messages" in README
+            assert f"alarmed {alarmed:.0f} of 100 in" in README
