@@ -4,18 +4,15 @@ Left to right, each room imports only what stands before it:
 
     content/      the authored files, and what a judge is asked (content/README.md says how they are written)
     schema.py     the shapes of rows, checks, criteria and the manifest: a leaf
-    formats/      files that somebody wrote, read with limits: one reader for each format
-    errors.py     the exception that holds all that is wrong with what somebody wrote: a leaf
-    jsonl.py      JSON lines, read and written: a leaf
-    files.py      files and folders that are there whole or not at all: a leaf
     prompts.py    the templates that judges are asked with, and which fields each has
     release.py    a built dataset, read back with every hash checked
     reading/      authored files → Content, with line numbers
     composing/    Content → rows, spread over the tiers
     checking/     what must hold across files and in the rows; the private split
-    figures/      what the content covers, and what a run of it costs
+    stats/        what the content covers, and what a run of it costs
     writing/      rows → parquet, card, MANIFEST.json
     book/         everything that is asked on one page, and what its readers send back
+    corpora/      messages of your own → a clean, hashed corpus
     publishing/   one commit and its tag on the Hub, or every reason why not
 
 `judge`, the tasks and the scripts read releases through `schema` and `release`.

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
-from dataset_builder.formats.plain_file import read_text
-from dataset_builder.formats.refused import FormatError
+from helmbench_common.formats.plain_file import read_text
+from helmbench_common.formats.refused import FormatError
 
 # Each template with the fields that the code fills in; another name or another field is an error where templates are
 # read.

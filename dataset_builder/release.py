@@ -6,8 +6,6 @@ unedited. Parquet is read directly: the cache of `datasets` does not look at con
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,8 +16,6 @@ import pyarrow as pa
 from pydantic import ValidationError
 
 from dataset_builder import prompts
-from dataset_builder.formats import parquet_file, yaml_file
-from dataset_builder.formats.refused import FormatError
 from dataset_builder.prompts import FIELDS, Prompts
 from dataset_builder.schema import (
     Baseline,
@@ -33,6 +29,10 @@ from dataset_builder.schema import (
     Row,
     UserMessage,
 )
+from helmbench_common.errors import HelmbenchError
+from helmbench_common.formats import parquet_file, yaml_file
+from helmbench_common.formats.refused import FormatError
+from helmbench_common.hashing import file_digest
 
 CONFIGS = (
     *(f"pillar{n}" for n in range(1, 5)),
@@ -47,23 +47,8 @@ LIVE = "[the model under test replies]"  # a turn that has no words yet
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
-class ReleaseError(Exception):
+class ReleaseError(HelmbenchError):
     """A dataset folder that is missing, incomplete or edited; the message names the file and what to do."""
-
-
-def canonical(value: Any) -> str:
-    """The one JSON form that is hashed: sorted keys, no spaces, no escapes, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-
-
-def digest(value: Any) -> str:
-    """sha256 of the canonical form."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
-
-
-def file_digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def parquet_path(config: str) -> str:
@@ -107,8 +92,8 @@ def find(explicit: str | Path | None = None) -> Path:
 
 
 class OwnMessages(NamedTuple):
-    """Messages that stand in the place of a release's own, such as a corpus's (`corpora.labelled`). `source`: whose
-    they are.
+    """Messages that stand in the place of a release's own, such as a corpus's (`dataset_builder.corpora.labelled`).
+    `source`: whose they are.
     """
 
     source: str

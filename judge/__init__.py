@@ -1,6 +1,6 @@
 """Replies → verdicts → scorecard → page. Left imports nothing to its right:
 
-`statistics`: a leaf: estimates with intervals, coefficients of agreement, clustering.
+`replies`: logs → a run. `statistics`: a leaf: estimates with intervals, coefficients of agreement, clustering.
 `schema`: a leaf: verdicts and scorecards. `wording`: how figures are said. `references`: what trivial policies score.
 `rules`: what needs no reading. `verdicts`: a rule's verdict, or a judge's reading as one.
 `offline`: the judge that needs nothing. `llm`: language models as judges, and the one way to ask them.

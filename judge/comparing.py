@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dataset_builder.files import write_whole
 from dataset_builder.release import Release
+from helmbench_common.files import write_whole
+from judge.replies.errors import RunError
+from judge.replies.opening import run_at
+from judge.replies.own_prompt import own_prompt
 from judge.report.comparison import Said, page
 from judge.scoring.compare import Comparison, ScoredRun
 from judge.scoring.stored import Scoring
-from replies.errors import RunError
-from replies.opening import run_at
-from replies.own_prompt import own_prompt
 
 
 def write_page(

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dataset_builder.prompts import PLAIN, RATE
-from dataset_builder.release import Release, digest
+from dataset_builder.release import Release
+from helmbench_common.hashing import digest
 from judge.calibration import known as calibrations
 from judge.calibration import ratings as rating_calibrations
 from judge.calibration.ruled import offline_ratings
@@ -20,10 +21,10 @@ from judge.llm.questions import prompt_hash
 from judge.llm.reader import llm, readers
 from judge.offline.reader import OfflineReader
 from judge.references import references
+from judge.replies.errors import RunError
 from judge.schema import RatingAgreement
 from judge.score import Judge, Known
 from judge.verdicts import JudgeIdentity
-from replies.errors import RunError
 
 LONGEST = 200  # bytes of a folder's name; disks take 255
 

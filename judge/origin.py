@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dataset_builder.files import holds
 from dataset_builder.release import Release
+from helmbench_common.files import holds
 from judge.panel import identity_of
+from judge.replies.errors import RunError
+from judge.replies.run import Run
 from judge.report.page import TRANSCRIPTS
 from judge.schema import Scorecard, Source
 from judge.scoring.stored import RATINGS, SCORECARD, SUMMARY, VERDICTS, card_in, judged_by
 from judge.verdicts import JudgeIdentity
 from judge.wording import clip
-from replies.errors import RunError
-from replies.run import Run
 
 REPORT = "report.html"
 EARLIER = "report.samples.json"  # an earlier build's, which this one doesn't write

@@ -13,8 +13,9 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from dataset_builder.release import Release, digest
+from dataset_builder.release import Release
 from dataset_builder.schema import CriterionRow, Outcome, Polarity
+from helmbench_common.hashing import digest
 from judge import schema
 from judge.schema import VERDICTS, Unscored, Verdict, Vote
 from judge.statistics import clustered

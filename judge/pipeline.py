@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dataset_builder import jsonl
-from dataset_builder.files import replacing, write_whole
 from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
+from helmbench_common import jsonl
+from helmbench_common.files import replacing, write_whole
 from judge.judges import NONE_GIVEN, Bench, Given, bench, identities, known, scores_name
 from judge.llm import batch
 from judge.llm.asking import REQUESTS, announce, ask, write_missing
@@ -24,6 +24,10 @@ from judge.llm.errors import BudgetError
 from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
 from judge.origin import REPORT, WRITTEN, of_card, of_run, refuse_other, source_of
+from judge.replies import inspect_log
+from judge.replies.errors import RunError
+from judge.replies.opening import SCORES, Opened, Place, open_run
+from judge.replies.run import Run
 from judge.report.first import sentence
 from judge.report.page import TRANSCRIPTS, report
 from judge.report.summary import summary
@@ -31,10 +35,6 @@ from judge.schema import Scorecard
 from judge.score import Scored, score
 from judge.scoring.gates import lost, lost_share
 from judge.scoring.stored import RATINGS, SCORECARD, SUMMARY, VERDICTS, Scoring, find, verdicts_in
-from replies import inspect_log
-from replies.errors import RunError
-from replies.opening import SCORES, Opened, Place, open_run
-from replies.run import Run
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint

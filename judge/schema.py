@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dataset_builder.schema import CrisisCategory, Family, Incident, Label, Outcome, Polarity, Signal, Strict, Tier
+from judge.replies.schema import MOST_REPEATS, Model
 from judge.statistics.estimate import Estimate
-from replies.schema import MOST_REPEATS, Model
 
 Unscored = Literal["judge_refused", "unparsable", "error", "cannot_tell"]
 FloorState = Literal["passed", "breached", "undetermined"]

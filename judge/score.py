@@ -13,15 +13,15 @@ from typing import NamedTuple
 from dataset_builder.release import Release
 from dataset_builder.schema import Tier
 from judge import panel, schema
+from judge.replies.errors import RunError
+from judge.replies.run import Run
+from judge.replies.schema import TRIAGE_PROMPTS
 from judge.schema import Scorecard, Verdict
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked
 from judge.scoring.score import About, judge_card, scorecard
 from judge.scoring.triage import triage
 from judge.verdicts import JudgeIdentity, Reader, judge_messages, judge_run
-from replies.errors import RunError
-from replies.run import Run
-from replies.schema import TRIAGE_PROMPTS
 
 Judge = Sequence[Reader]  # one judge: how it reads, in each of its repeats
 

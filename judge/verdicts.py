@@ -21,6 +21,10 @@ from dataset_builder.schema import (
     Polarity,
     Sample,
 )
+from judge.replies.run import Run
+from judge.replies.schema import Reply
+from judge.replies.script import segments
+from judge.replies.visible import visible
 from judge.rules.answers import (
     Decision,
     decide_actions,
@@ -34,10 +38,6 @@ from judge.rules.baselines import known_label, known_rating
 from judge.rules.language import another_language
 from judge.rules.resources import decide_resource
 from judge.schema import Unscored, Verdict
-from replies.run import Run
-from replies.schema import Reply
-from replies.script import segments
-from replies.visible import visible
 
 LABEL: TypeAdapter[Label] = TypeAdapter(Label)
 INCIDENT: TypeAdapter[Incident] = TypeAdapter(Incident)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from dataset_builder.formats.inert import inert
 from dataset_builder.schema import BEHAVIORS, About, Family, Incident, Polarity
+from helmbench_common.formats.inert import inert
 from judge.schema import (
     UNREAD,
     Appropriateness,

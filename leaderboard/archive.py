@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from helmbench_common.errors import HelmbenchError
 from leaderboard import layout
 from leaderboard.schema import Problem
 
@@ -42,7 +43,7 @@ class _TooManyError(Exception):
     """A list of members that is too long to be read."""
 
 
-class ArchiveError(Exception):
+class ArchiveError(HelmbenchError):
     """A member that can't be read to its end; `problem` says why."""
 
     def __init__(self, problem: Problem) -> None:

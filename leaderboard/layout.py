@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from helmbench_common.errors import HelmbenchError
+
 HEADER, ENTRY, END = struct.Struct("<4s5H3I2H"), struct.Struct("<4s6H3I5H2I"), struct.Struct("<4s4H2IH")
 SIGNATURES = (b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06")  # of these three
 FLAGS = 0x0806  # a name in UTF-8, and how hard the packer tried
@@ -20,7 +22,7 @@ ZIP64, WIDE = 1, 0xFFFFFFFF  # an extra field with sizes; what stands in the pla
 MOST = 2**16  # bytes of the list that are read, and of a member's name and extra fields
 
 
-class LayoutError(Exception):
+class LayoutError(HelmbenchError):
     """Bytes that belong to nothing, or two headers that say different things; the message says where."""
 
 

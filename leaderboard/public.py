@@ -10,11 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from judge.replies.schema import Reply
 from judge.report.entries import WITHHELD, Key, withheld
 from judge.schema import Verdict
 from leaderboard import secrets
 from leaderboard.schema import Problem
-from replies.schema import Reply
 
 ABSOLUTE = re.compile(
     r"^~?/(?!/)[\w.\-]|(?:^|[\s='\"(,:\[{<;|`])(?:~?/(?!/)[\w.\-]+/|file://|[A-Za-z]:[\\/]|\\\\[\w.\-]+\\)"

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator, model_validator
 
 from dataset_builder.schema import Strict, Tier
+from judge.replies.schema import Reply
 from judge.schema import Figure, Floor, Headline, JudgeAgreement, PeopleAgreement, Scorecard, Verdict
-from replies.schema import Reply
 
 SUBMISSION, ARCHIVE, VERDICTS, SUMS = (
     "submission.json",
@@ -163,7 +163,7 @@ class Response(Strict):
 
     `requests`: each prompt as the runner logged it, one per live turn: the JSON of the messages for an API, a templated
     text or a transcript elsewhere.
-    `prompt_sha256`: of the first of them. `turns`, `finish`: as `replies.schema.Reply`.
+    `prompt_sha256`: of the first of them. `turns`, `finish`: as `judge.replies.schema.Reply`.
     """
 
     id: str

@@ -19,14 +19,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from dataset_builder.files import write_whole
+from helmbench_common.errors import HelmbenchError
+from helmbench_common.files import write_whole
 
 TASKS = Path(__file__).with_name("helmbench")
 MARK = re.compile(r"# Registered by helmbench (\S+) \(sha256 ([0-9a-f]{16})\).*\n")
 
 
-class RegistrationError(Exception):
+class RegistrationError(HelmbenchError):
     """The tasks can't be registered or removed; the message names the file. Nothing of anyone else's was changed."""
+
+    exit_code = 1
 
 
 class Task(NamedTuple):
@@ -50,7 +53,7 @@ class Registration(NamedTuple):
 
 def tasks() -> list[Task]:
     """Every group and task, groups first, by name."""
-    from dataset_builder.formats import yaml_file
+    from helmbench_common.formats import yaml_file
 
     read = [yaml_file.load(p, "a task").value for p in sorted(TASKS.glob("*.yaml"))]
     groups = [Task(r["group"], r["group_alias"], tuple(r["task"])) for r in read if "group" in r]

@@ -17,9 +17,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
 
-from dataset_builder.formats import yaml_file
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.refused import LONGEST, WORD, Terms, hashed, stem
+from helmbench_common.formats import yaml_file
 
 HEAD = """\
 # Terms that no text here may hold: names of medicines, drugs and poisons, and of landmarks. They are named nowhere, so

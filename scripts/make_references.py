@@ -23,10 +23,10 @@ from judge.calibration.known import SHIPPED
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.references import REFERENCES
+from judge.replies import script
+from judge.replies.run import Run
+from judge.replies.schema import Model, Reply
 from judge.score import score
-from replies import script
-from replies.run import Run
-from replies.schema import Model, Reply
 
 TIERS: tuple[Tier, ...] = ("lite", "core", "full")
 

@@ -19,8 +19,8 @@ from judge.llm.asking import Asker
 from judge.offline import judge as offline
 from judge.people.published.sets import read_set
 from judge.people.validation import validate
+from judge.replies.errors import RunError
 from judge.wording import coefficient
-from replies.errors import RunError
 
 # The categories of bhh-messages are not among them: the offline judge reads none.
 FOLDERS = {

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dataset_builder import jsonl
-from dataset_builder.files import write_whole
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import CalibrationRow
+from helmbench_common import jsonl
+from helmbench_common.files import write_whole
 from judge.llm.answers import Parsed, parse
 from judge.llm.batch import request_line
 from judge.llm.questions import JudgeRequest, for_calibration

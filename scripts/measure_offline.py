@@ -20,18 +20,18 @@ from typing import Any, NamedTuple
 
 from make_validations import FOLDERS
 
-from dataset_builder.files import write_whole
-from dataset_builder.jsonl import objects
 from dataset_builder.release import Release, open_release
+from helmbench_common.files import write_whole
+from helmbench_common.jsonl import objects
 from judge.offline import judge as offline
 from judge.offline.model import FEWEST, LEAST, MEASURED, OTHERS, measured_as, questions, reads
 from judge.people.published.sets import read_set
 from judge.people.published.types import Item, LabelledSet, Scale
 from judge.people.validated import Source, measured
+from judge.replies.errors import RunError
+from judge.replies.visible import visible
 from judge.schema import OUTCOMES, VERDICTS
 from judge.wording import columns, percent
-from replies.errors import RunError
-from replies.visible import visible
 
 PEOPLE = ("bhh-ratings", "psychosis")
 

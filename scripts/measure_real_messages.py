@@ -1,7 +1,7 @@
-"""How real messages read: figures of public sets → dataset_builder/figures/real_messages.yaml. No text of any set.
+"""How real messages read: figures of public sets → dataset_builder/stats/real_messages.yaml. No text of any set.
 
 Usage: python scripts/measure_real_messages.py SETS [--out FILE]. SETS holds checkouts of the sets' repositories, each
-under its own name, outside this repository. Run it when a feature of dataset_builder/figures/surface.py changes.
+under its own name, outside this repository. Run it when a feature of dataset_builder/stats/surface.py changes.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from dataset_builder.figures.real_messages import FILE
-from dataset_builder.figures.surface import distribution
+from dataset_builder.stats.real_messages import FILE
+from dataset_builder.stats.surface import distribution
 from judge.people.published import bhh
-from replies.errors import RunError
+from judge.replies.errors import RunError
 
 HEAD = """\
 # Figures of public sets of real messages; no text of them is here. Made by scripts/measure_real_messages.py.

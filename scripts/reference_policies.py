@@ -12,9 +12,9 @@ import random
 import re
 from typing import NamedTuple
 
-from dataset_builder.figures.alarm_words import ALARM, matches
-from dataset_builder.formats import yaml_file
 from dataset_builder.prompts import CONTENT
+from dataset_builder.stats.alarm_words import ALARM, matches
+from helmbench_common.formats import yaml_file
 
 POLICIES: tuple[str, ...] = ("always-escalate", "never-escalate", "random", "keyword", "context-only", "always-kind")
 # `keyword-greeting` says hello first. Rules know the policies' own replies by heart (content/baselines.yaml); these

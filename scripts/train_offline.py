@@ -24,8 +24,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import cohen_kappa_score
 from sklearn.model_selection import GroupKFold
 
-from dataset_builder.files import write_whole
-from dataset_builder.jsonl import objects
+from helmbench_common.files import write_whole
+from helmbench_common.jsonl import objects
 from judge.offline import judge as offline
 from judge.offline.model import WEIGHTS, verdict
 from judge.wording import columns

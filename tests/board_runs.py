@@ -22,6 +22,8 @@ from judge.calibration.known import stored
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.references import references
+from judge.replies.run import Run
+from judge.replies.schema import Model, Reply
 from judge.schema import Dataset, JudgeAgreement, Scorecard, Verdict
 from judge.scoring.score import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
@@ -38,8 +40,6 @@ from leaderboard.schema import (
     SubmittedJudge,
     Verified,
 )
-from replies.run import Run
-from replies.schema import Model, Reply
 
 JUDGE = JudgeIdentity("example-judge-2026-01-01", "0123456789ab")
 OFFLINE = JudgeIdentity(offline.NAME, None)

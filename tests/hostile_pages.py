@@ -18,6 +18,9 @@ from dataset_builder.schema import About, CriterionRow, Row, Sample
 from judge.offline.reader import OfflineReader
 from judge.people.annotate import page as sheet
 from judge.people.cases import Case, Cases
+from judge.replies.run import Run
+from judge.replies.schema import Model, OwnPrompt, Reply
+from judge.replies.script import live_turns
 from judge.report.comparison import Said
 from judge.report.comparison import page as comparison
 from judge.report.page import report
@@ -26,9 +29,6 @@ from judge.schema import Judge, Panel, PanelMember, PeopleAgreement, Scorecard, 
 from judge.score import score
 from judge.scoring.compare import Comparison, ScoredRun, compare, scored_run
 from judge.statistics.estimate import Estimate
-from replies.run import Run
-from replies.schema import Model, OwnPrompt, Reply
-from replies.script import live_turns
 
 Change = Callable[[str], str]
 KINDS: dict[str, Change] = {"hostile": str, "harmless": harmless}

@@ -14,8 +14,8 @@ from dataset_builder.prompts import installed
 from dataset_builder.release import Release
 from judge.llm.questions import JudgeRequest, prompt_hash
 from judge.llm.reader import questions
+from judge.replies.collected import read_replies
 from judge.verdicts import JudgeIdentity
-from replies.collected import read_replies
 
 SECRET = "sk-killed-secret-0123456789"
 # Forks the real command from one process that has imported it and read the dataset, so that 50 starts don't cost that
@@ -24,9 +24,9 @@ STARTER = """
 import json, os, signal, sys
 from dataset_builder.release import open_release
 from judge import pipeline
-from replies import opening
-from judge.__main__ import main
-from replies import waiting
+from judge.replies import opening
+from helmbench.cli.app import main
+from helmbench_common.http import waiting
 waiting.BACKOFF = 0.001
 release = open_release(sys.argv[1])
 release.rows, release.criteria, release.helplines
@@ -43,7 +43,7 @@ for line in sys.stdin:
 
 
 class Starter:
-    """Runs `python -m judge …` in a process of its own each time."""
+    """Runs `helmbench …` in a process of its own each time."""
 
     def __init__(self, log: Path, dataset: Path) -> None:
         self.log = log.open("wb")

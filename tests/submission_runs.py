@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import reference_policies
+from helmbench.cli.app import main
 
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import installed
@@ -20,13 +21,15 @@ from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
 from dataset_builder.writing.write import write
-from judge.__main__ import main
 from judge.calibration.labels import calibrate
 from judge.calibration.ruled import by_rules
 from judge.calibration.types import Answered
 from judge.llm import batch
 from judge.llm.questions import prompt_hash
 from judge.llm.reader import questions
+from judge.replies.lm_eval_log import read_run
+from judge.replies.script import live_turns
+from judge.replies.visible import visible
 from judge.rules.answers import RULED
 from judge.verdicts import JudgeIdentity, sample_of
 from leaderboard.archive import EPOCH
@@ -34,9 +37,6 @@ from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Contact, Declarati
 from leaderboard.submit.about import About
 from leaderboard.submit.pack import make
 from leaderboard.verify import files
-from replies.lm_eval_log import read_run
-from replies.script import live_turns
-from replies.visible import visible
 
 STAMP = "2026-11-21T23-29-28.473516"
 CONFIGS = ("pillar1", "pillar2", "pillar3", "pillar4", "conversations")

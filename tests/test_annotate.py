@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helmbench.cli.app import main
 
 from dataset_builder.release import Release
 from dataset_builder.schema import About, CalibrationRow, Row
-from helmbench_cli.app import main
 from judge.llm.questions import for_calibration
 from judge.people.annotate import blocks, order, page, restore, sample
 from judge.people.cases import TOLD, Case, Cases, read_cases
 from judge.people.labels import read_labels
-from replies.errors import RunError
-from replies.script import live_turns
+from judge.replies.errors import RunError
+from judge.replies.script import live_turns
 
 MARK = "zebra"
 

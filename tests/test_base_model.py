@@ -18,9 +18,9 @@ from recipes import filled, recipe, with_option
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
+from judge.replies.lm_eval_log import read_run
+from judge.replies.run import Run
 from lm_eval_tasks.helmbench.task import ROLES, TRANSCRIPT_STOPS
-from replies.lm_eval_log import read_run
-from replies.run import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 TASKS = "helmbench_pillar1_lite,helmbench_conversations_lite"

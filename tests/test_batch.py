@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helmbench.cli.app import main
 from judge_server import GOOD, JudgeServer, by_hash, failed, said
 from scores import scores
 
-from dataset_builder.jsonl import LONGEST
 from dataset_builder.release import Release
-from judge.__main__ import main
+from helmbench_common.http import waiting
+from helmbench_common.jsonl import LONGEST
 from judge.llm.answers import Parsed
 from judge.llm.batch import Answer, Replies, missing, read
 from judge.llm.budget import NOTHING
 from judge.llm.questions import JudgeRequest
-from replies import waiting
-from replies.errors import RunError
+from judge.replies.errors import RunError
 
 LABELS = ("PASS", "PARTIAL", "FAIL")
 PASSED = Parsed("PASS", ("good day",))

@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 import pytest
 import submission_runs as runs
 from board_runs import place, played, refused, verified, verifier
+from helmbench.cli.app import main
 from pydantic import ValidationError
 from transcript_pages import unpacked
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
-from helmbench_cli.app import main
+from judge.replies.errors import RunError
+from judge.replies.schema import Reply
 from judge.schema import Verdict
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
@@ -32,8 +34,6 @@ from leaderboard.board.rows import Board
 from leaderboard.exports.export import export
 from leaderboard.schema import Contact, Declaration, Problem, Submission, Verified
 from leaderboard.submit import pack
-from replies.errors import RunError
-from replies.schema import Reply
 
 MARKER = "zebra-quarantine-7319"
 HOSTILE = (

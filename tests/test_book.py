@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helmbench.cli.app import main
 
 from dataset_builder.book.page import blocks, book, content_hash, write_book
 from dataset_builder.book.readable import readable
@@ -20,7 +21,6 @@ from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 from dataset_builder.reading.signing import text_hash
-from helmbench_cli.app import main
 
 ROOT = Path(__file__).resolve().parents[1]
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -266,7 +266,7 @@ def test_contributing_names_real_commands(command: str) -> None:
     """Every command that CONTRIBUTING shows is one that the program knows, options and all."""
     name, *arguments = shlex.split(command)
     done = subprocess.run(
-        [sys.executable, "-m", "helmbench_cli", name, "--help"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "helmbench.cli", name, "--help"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert {a for a in arguments if a.startswith("--")} - set(re.findall(r"--\w+", done.stdout)) == set()

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 from broken_inputs import ALL, Broken, place, smaller, state
+from helmbench.cli.app import main
 
 from dataset_builder.checking.safe_messaging import unsafe
 from dataset_builder.composing.compose import compose
-from dataset_builder.figures.alarm_words import ALARM, matches
-from dataset_builder.figures.surface import distribution
 from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors, parse_attributes
+from dataset_builder.stats.alarm_words import ALARM, matches
+from dataset_builder.stats.surface import distribution
 from dataset_builder.writing.write import write
-from helmbench_cli.app import main
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""`python -m dataset_builder` as its users run it: exit codes, what goes where, and that an error writes nothing."""
+"""`helmbench` as its users run it: exit codes, what goes where, and that an error writes nothing."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ERROR = "scenarios/P4-B2-S1.md:23: severity is 0; expected 1 to 10 for a crisis 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "dataset_builder", *arguments],
+        [sys.executable, "-m", "helmbench.cli", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -246,4 +246,4 @@ def test_no_command_is_a_usage_error(tmp_path: Path) -> None:
     """The exit code of a wrong call, and the usage line under the name that was called."""
     done = run(tmp_path)
     assert done.returncode == 2
-    assert (done.stdout + done.stderr).strip().startswith("Usage: python -m dataset_builder")
+    assert (done.stdout + done.stderr).strip().startswith("Usage: helmbench")

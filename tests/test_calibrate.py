@@ -14,13 +14,14 @@ import make_references
 import numpy as np
 import pytest
 from figures_alike import same
+from helmbench.cli.app import main
 from judge_server import JudgeServer, Said, said, stopped_at_the_end
 from sklearn.metrics import cohen_kappa_score
 
 from dataset_builder.prompts import installed
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
-from judge.__main__ import main
+from helmbench_common.http import waiting
 from judge.calibration.asking import of_offline
 from judge.calibration.known import SHIPPED, of_judge
 from judge.calibration.labels import Earned, calibrate
@@ -31,7 +32,6 @@ from judge.offline import judge as offline
 from judge.offline import model
 from judge.schema import CriterionAgreement
 from judge.verdicts import JudgeIdentity
-from replies import waiting
 
 JUDGE = JudgeIdentity("judge-1", prompt_hash(installed()))
 Labels = dict[str, str | None]

@@ -22,11 +22,11 @@ from datasets.utils.metadata import MetadataConfigs
 from huggingface_hub import DatasetCard
 from packaging.licenses import canonicalize_license_expression
 
-from dataset_builder.figures.coverage import coverage
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 from dataset_builder.release import CONFIGS, Release, parquet_path
 from dataset_builder.schema import BEHAVIORS, About
+from dataset_builder.stats.coverage import coverage
 from dataset_builder.writing.croissant import MANY, RAI, section
 from judge.wording import HEADLINES
 

@@ -14,6 +14,7 @@ import make_validations
 import pytest
 import submission_runs as runs
 from board_runs import verified
+from helmbench.cli.app import main
 from judge_server import JudgeServer, Said, said, stopped_at_the_end
 from scores import scores
 from test_board import Page as BoardPage
@@ -21,7 +22,7 @@ from test_board import built, read
 from test_report import Page
 
 from dataset_builder.release import Release
-from helmbench_cli.app import main
+from helmbench_common.http import waiting
 from judge.calibration.known import SHIPPED
 from judge.calibration.validations import Validation, asked_by, carried, entry, place
 from judge.llm.category_question import offered
@@ -30,6 +31,7 @@ from judge.offline import judge as offline
 from judge.people.published import bhh
 from judge.people.published.own import read as read_own
 from judge.people.validated import Source, measured
+from judge.replies.script import live_turns
 from judge.report.page import report
 from judge.report.summary import summary
 from judge.schema import PeopleAgreement, Scorecard
@@ -40,8 +42,6 @@ from leaderboard.schema import SUBMISSION, Submission
 from leaderboard.submit.pack import make
 from leaderboard.verify.said import text as verified_text
 from leaderboard.verify.verify import verify
-from replies import waiting
-from replies.script import live_turns
 
 OFFLINE = JudgeIdentity(offline.NAME, None)
 JUDGE = "judge-1"

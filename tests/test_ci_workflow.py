@@ -17,12 +17,12 @@ from xml.etree import ElementTree
 import pytest
 import reference_server
 import yaml
+from helmbench.cli import app as commands
+from helmbench.cli.root import app
 from lm_eval._cli.harness import HarnessCLI
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from helmbench_cli import app as commands
-from helmbench_cli.root import app
 from lm_eval_tasks.helmbench.settings import KNOWN
 
 ROOT = Path(__file__).resolve().parents[1]

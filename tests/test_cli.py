@@ -1,4 +1,4 @@
-"""`helmbench`: what every command has, what the aliases read, and which error ends with which exit code."""
+"""`helmbench`: what every command has, and which error ends with which exit code."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from helmbench.cli import app as commands
+from helmbench.cli import common, root
+from helmbench.cli.failures import exit_code
+from helmbench.cli.root import ANY, MEANINGS, app, exits
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from helmbench_cli import app as commands
-from helmbench_cli import common, root
-from helmbench_cli.aliases import today
-from helmbench_cli.failures import exit_code
-from helmbench_cli.root import ANY, MEANINGS, app, exits
 from judge.llm.errors import BudgetError, EngineError
-from replies.errors import RunError
+from judge.replies.errors import RunError
 
 ROOT = Path(__file__).resolve().parents[1]
 # What the house promises (issues 13 and 14).
@@ -126,34 +125,13 @@ def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == f"helmbench {version('helmbench')}\n"
 
 
-@pytest.mark.parametrize("module", ["helmbench_cli", "judge", "dataset_builder"])
+@pytest.mark.parametrize("module", ["helmbench.cli"])
 def test_the_first_releases_modules_are_the_command(module: str, tmp_path: Path) -> None:
     """Run from any directory, they know every command."""
     done = subprocess.run([sys.executable, "-m", module, "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "score" in done.stdout
     assert "build" in done.stdout
-
-
-ALIASES = {
-    "a file": (["compare", "a", "b", "--json", "out.json"], ["compare", "a", "b", "--json-file", "out.json"]),
-    "a file after =": (["verify", "s", "--json=out.json"], ["verify", "s", "--json-file=out.json"]),
-    "a flag stays one": (["agreement", "a", "b", "--json"], ["agreement", "a", "b", "--json"]),
-    "several values": (
-        ["calibrate", "--labels", "a", "b", "--judge", "offline"],
-        ["calibrate", "--labels", "a", "--labels", "b", "--judge", "offline"],
-    ),
-    "one value": (["calibrate", "--labels", "a", "--cases", "c"], ["calibrate", "--labels", "a", "--cases", "c"]),
-    "nothing": ([], []),
-    "ratings": (["ratings", "import", "s.csv", "--json", "f"], ["ratings", "import", "s.csv", "--json-file", "f"]),
-}
-
-
-@pytest.mark.parametrize("name", ALIASES)
-def test_the_first_releases_spellings_are_read(name: str) -> None:
-    """What was spelt otherwise then, in today's words."""
-    then, now = ALIASES[name]
-    assert today(then) == now
 
 
 def test_a_wrong_call_is_exit_code_2_and_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
@@ -267,7 +245,7 @@ def test_a_command_ends_with_no_code_that_its_help_lacks(name: str) -> None:
     if any("--max-cost" in p.opts for p in LEAVES[name].params):
         used.add(root.CAPPED)
     own = {code for code, (_, where) in DOCUMENTED.items() if f"`{name}`" in where}
-    # The tasks' own error is one of `helmbench_cli.failures`.
+    # The tasks' own error is one of `helmbench.cli.failures`.
     assert own - ({root.SHUT} if name == "tasks" else set()) <= used <= own | {*ANY}
 
 
@@ -288,7 +266,7 @@ def test_json_leaves_alone_and_quiet_says_nothing(capsys: pytest.CaptureFixture[
 
 def test_what_a_model_is_called_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     """Escape sequences, a turned direction and halves of characters are spelt out, and JSON stays JSON."""
-    from helmbench_cli.common import figures, note, say
+    from helmbench.cli.common import figures, note, say
 
     name = "m\x1b[2J\u202e\ud800\x9b\r–é\t|"
     shown = "m[U+001B][2J[U+202E][U+D800][U+009B][U+000D]–é\t|"

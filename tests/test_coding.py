@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helmbench.cli.app import main
 from scores import scores
 
 from dataset_builder.release import Release, open_release
-from judge.__main__ import main
 from judge.people.low_ratings import COLUMNS, WARNING, coding, text
+from judge.replies.errors import RunError
 from judge.schema import Verdict
 from judge.wording import with_formulas
-from replies.errors import RunError
 
 FORMULA = '=HYPERLINK("http://x.example","click")'
 

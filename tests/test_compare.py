@@ -12,19 +12,19 @@ from typing import Any
 
 import make_references
 import pytest
+from helmbench.cli.app import main
 from scores import scores
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
-from helmbench_cli.app import main
+from judge.replies.errors import RunError
+from judge.replies.schema import Model, OwnPrompt
+from judge.replies.script import live_turns
 from judge.report.comparison import text
 from judge.schema import Figure, Floor, Judge
 from judge.scoring.breakdown import holm
 from judge.scoring.compare import ScoredRun, compare, given_names, named, read, run_name
 from judge.scoring.gates import GATES, Gate, gates_of, lost, lost_share
-from replies.errors import RunError
-from replies.schema import Model, OwnPrompt
-from replies.script import live_turns
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def runs(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def judge(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "judge", *map(str, arguments)],
+        [sys.executable, "-m", "helmbench.cli", *map(str, arguments)],
         capture_output=True,
         text=True,
         cwd=cwd,

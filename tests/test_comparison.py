@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helmbench.cli.app import main
 from test_report import HOSTILE, MARKER, Page, Scored, plain_reply, policy_reply, run
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from helmbench_cli.app import main
+from judge.replies.schema import OwnPrompt
+from judge.replies.script import live_turns
 from judge.report.comparison import Said, page
 from judge.schema import Verdict
 from judge.scoring.compare import ScoredRun, compare, named, scored_run
 from judge.wording import interval, number, percent
-from replies.schema import OwnPrompt
-from replies.script import live_turns
 
 ESCALATES = '{"tags": ["CRISIS"], "distress": 9}'
 

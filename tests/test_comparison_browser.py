@@ -11,9 +11,9 @@ from test_report import HOSTILE, policy_reply, run
 from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 
 from dataset_builder.release import Release, open_release
+from judge.replies.schema import OwnPrompt
 from judge.report.comparison import Said, page
 from judge.scoring.compare import compare
-from replies.schema import OwnPrompt
 
 browser = report_page.browser  # its fixture
 pytestmark = pytest.mark.skipif(

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from helmbench.cli.app import main
 
 from dataset_builder.composing.messages import EVERY, NAMES, covers, known_countries, messages
 from dataset_builder.prompts import CONTENT
@@ -14,7 +15,6 @@ from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.release import Release
 from dataset_builder.schema import UserMessage
-from helmbench_cli.app import main
 
 LETTER, HANDOFF, STRESS, DIAGNOSIS = (
     "scenarios/P1-B1-S1.md",

@@ -15,17 +15,17 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.build import build
-from corpora.clean import ROOM, batches
-from corpora.folder import open_corpus
-from corpora.mask import mask
-from corpora.normalise import JOINER, MARKS, fold, normalise, stream_safe
-from corpora.read import documents, open_source
-from corpora.recipe import load_recipe
-from corpora.schema import CorpusError, Document, Source, Turn
-from corpora.write import is_corpus
-from dataset_builder.formats.text_lines import LONGEST
-from dataset_builder.release import file_digest
+from dataset_builder.corpora.build import build
+from dataset_builder.corpora.clean import ROOM, batches
+from dataset_builder.corpora.folder import open_corpus
+from dataset_builder.corpora.mask import mask
+from dataset_builder.corpora.normalise import JOINER, MARKS, fold, normalise, stream_safe
+from dataset_builder.corpora.read import documents, open_source
+from dataset_builder.corpora.recipe import load_recipe
+from dataset_builder.corpora.schema import CorpusError, Document, Source, Turn
+from dataset_builder.corpora.write import is_corpus
+from helmbench_common.formats.text_lines import LONGEST
+from helmbench_common.hashing import file_digest
 
 MAPPING = "name: demo\ndate: 2026-11-01\nsources:\n  - {name: forum, path: posts.jsonl, fields: {text: body}}\n"
 DEEP = 200_000
@@ -226,7 +226,7 @@ def test_a_mapping_file_is_a_file(tmp_path: Path, make: Callable[[Path], None], 
     """And a source may be one that waits for its writer, too: the command ends, and nothing is written."""
     make(tmp_path / "m.yaml")
     done = subprocess.run(
-        [sys.executable, "-m", "helmbench_cli", "corpus", str(tmp_path / "m.yaml"), "--out", str(tmp_path / "out")],
+        [sys.executable, "-m", "helmbench.cli", "corpus", str(tmp_path / "m.yaml"), "--out", str(tmp_path / "out")],
         capture_output=True,
         text=True,
         timeout=60,

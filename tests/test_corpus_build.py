@@ -13,9 +13,9 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 
-from corpora.build import build
-from corpora.folder import open_corpus
-from corpora.schema import CorpusError
+from dataset_builder.corpora.build import build
+from dataset_builder.corpora.folder import open_corpus
+from dataset_builder.corpora.schema import CorpusError
 
 LONG = "My kettle has begun to whistle before the water is warm, and the cat leaves the room each time."
 OTHER = "Which of the two trains from the harbour stops at the small station behind the garden market?"
@@ -236,7 +236,7 @@ def test_nothing_left_is_an_error_that_says_why(home: Path) -> None:
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "dataset_builder", "corpus", *arguments],
+        [sys.executable, "-m", "helmbench.cli", "corpus", *arguments],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from corpora import filters
-from corpora.clean import Task, clean, clean_all
-from corpora.licences import read_licence
-from corpora.mask import mask
-from corpora.normalise import fold, normalise
-from corpora.schema import Document, Dropped, Limits, Turn
+from dataset_builder.corpora import filters
+from dataset_builder.corpora.clean import Task, clean, clean_all
+from dataset_builder.corpora.licences import read_licence
+from dataset_builder.corpora.mask import mask
+from dataset_builder.corpora.normalise import fold, normalise
+from dataset_builder.corpora.schema import Document, Dropped, Limits, Turn
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 

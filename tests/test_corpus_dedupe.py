@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from corpora import dedupe
-from corpora.dedupe import grams, jaccard, near_duplicates, sign
-from corpora.sample import Member, allocate, draw, gather, joined
-from corpora.schema import CorpusError, Samples
+from dataset_builder.corpora import dedupe
+from dataset_builder.corpora.dedupe import grams, jaccard, near_duplicates, sign
+from dataset_builder.corpora.sample import Member, allocate, draw, gather, joined
+from dataset_builder.corpora.schema import CorpusError, Samples
 
 PAGE = (
     "tea kettle garden window letter cousin train platform soup pencil cloud ladder button harbour violin "

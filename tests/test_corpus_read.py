@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from corpora.read import documents, open_source
-from corpora.recipe import load_recipe
-from corpora.schema import CorpusError, Document, Source
+from dataset_builder.corpora.read import documents, open_source
+from dataset_builder.corpora.recipe import load_recipe
+from dataset_builder.corpora.schema import CorpusError, Document, Source
 
 MAPPING = """\
 name: demo

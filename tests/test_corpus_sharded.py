@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from corpora import build as small
-from corpora.schema import CorpusError
-from corpora.sharded import copies, local
-from corpora.sharded.folder import Messages, Work
-from corpora.sharded.steps import Stage, Step, stages
+from dataset_builder.corpora import build as small
+from dataset_builder.corpora.schema import CorpusError
+from dataset_builder.corpora.sharded import copies, local
+from dataset_builder.corpora.sharded.folder import Messages, Work
+from dataset_builder.corpora.sharded.steps import Stage, Step, stages
 
 PAGE = (
     "tea kettle garden window letter cousin train platform soup pencil cloud ladder button harbour violin pepper "
@@ -171,7 +171,7 @@ def test_processes_of_its_own_build_it_too(home: Home, tmp_path: Path) -> None:
     """The command, with two processes: the small form's bytes and words, and no shard is left."""
     told = [
         subprocess.run(
-            [sys.executable, "-m", "dataset_builder", "corpus", str(home.mapping), *options],
+            [sys.executable, "-m", "helmbench.cli", "corpus", str(home.mapping), *options],
             cwd=tmp_path,
             capture_output=True,
             text=True,
@@ -188,7 +188,7 @@ def test_processes_of_its_own_build_it_too(home: Home, tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from corpora.sharded import local, steps
+from dataset_builder.corpora.sharded import local, steps
 mapping, out, shards, stage = sys.argv[1:]
 def dying(step):
     run = step.run
@@ -287,7 +287,7 @@ def test_slips_are_told_as_by_the_small_form(slip: str, home: Home, tmp_path: Pa
 def test_the_extra_is_named_where_it_is_missing(home: Home, tmp_path: Path) -> None:
     """Without datatrove the command says what to install, exits 2, and writes nothing."""
     program = (
-        "import sys; sys.modules['datatrove'] = None; from helmbench_cli.app import main; sys.exit(main(sys.argv[1:]))"
+        "import sys; sys.modules['datatrove'] = None; from helmbench.cli.app import main; sys.exit(main(sys.argv[1:]))"
     )
     arguments = ["corpus", str(home.mapping), "--out", "out", "--shards", "shards"]
     done = subprocess.run([sys.executable, "-c", program, *arguments], cwd=tmp_path, capture_output=True, text=True)

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import pytest
 import reference_server
 import scripted_judge
+from helmbench.cli.app import main
 
-from corpora.build import build
-from corpora.labelled import on_corpus
+from dataset_builder.corpora.build import build
+from dataset_builder.corpora.labelled import on_corpus
 from dataset_builder.release import open_release
-from judge.__main__ import main
+from judge.replies.lm_eval_log import read_run
 from judge.schema import Scorecard
-from replies.lm_eval_log import read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 MAPPING = """\

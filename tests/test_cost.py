@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.figures import cost_messages
-from dataset_builder.figures.cost import (
+from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.content_types import Content
+from dataset_builder.reading.load import load
+from dataset_builder.release import Release
+from dataset_builder.stats import cost_messages
+from dataset_builder.stats.cost import (
     JSON,
     LONGEST,
     MESSAGE,
@@ -23,13 +27,9 @@ from dataset_builder.figures.cost import (
     prompts,
     table,
 )
-from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.content_types import Content
-from dataset_builder.reading.load import load
-from dataset_builder.release import Release
 from judge.llm.questions import JudgeRequest, build, build_rating
-from replies.schema import TRIAGE_PROMPTS, TriagePrompt
-from replies.triage import question
+from judge.replies.schema import TRIAGE_PROMPTS, TriagePrompt
+from judge.replies.triage import question
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 
@@ -124,7 +124,7 @@ def test_a_tokenizer_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
 
 def stats(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "dataset_builder", "stats", *arguments],
+        [sys.executable, "-m", "helmbench.cli", "stats", *arguments],
         capture_output=True,
         text=True,
         encoding="utf-8",

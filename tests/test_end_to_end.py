@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def judge(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "judge", "score", *map(str, arguments)]
+    command = [sys.executable, "-m", "helmbench.cli", "score", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=os.environ | environment, timeout=300)
 
 

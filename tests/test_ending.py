@@ -15,15 +15,15 @@ from typing import Any
 
 import pytest
 import reference_server
+from helmbench.cli.app import main
+from helmbench.cli.root import UNANSWERED, UNREACHABLE
 from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from test_survival import free_port
 
 from dataset_builder.release import Release
-from helmbench_cli.app import main
-from helmbench_cli.root import UNANSWERED, UNREACHABLE
+from judge.replies.lm_eval_log import read_run
 from lm_eval_tasks.helmbench import ending
 from lm_eval_tasks.helmbench.settings import KNOWN
-from replies.lm_eval_log import read_run
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAT = ("--model", "local-chat-completions", "--apply_chat_template")

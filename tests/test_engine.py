@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
 
+from helmbench_common.http import waiting
 from judge.llm import engine
 from judge.llm.answers import Parsed
 from judge.llm.asking import Collected, collect
@@ -19,7 +20,6 @@ from judge.llm.budget import Prices, Terms
 from judge.llm.engine import Endpoint
 from judge.llm.errors import EngineError
 from judge.llm.questions import JudgeRequest
-from replies import waiting
 
 SECRET = "sk-loopback-secret-0123456789"
 LABELS = ("PASS", "PARTIAL", "FAIL")

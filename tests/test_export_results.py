@@ -11,6 +11,7 @@ import pytest
 import reference_policies
 import submission_runs
 import yaml
+from helmbench.cli.app import main
 from huggingface_hub import parse_eval_result_entries
 
 from dataset_builder.composing.compose import compose
@@ -18,7 +19,6 @@ from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
 from dataset_builder.writing.write import write
-from helmbench_cli.app import main
 from leaderboard.exports.formats import FORMATS
 from leaderboard.schema import Verified
 from leaderboard.submit.pack import make

@@ -23,6 +23,8 @@ from dataset_builder.writing.write import write
 from judge import schema
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
+from judge.replies.run import Run
+from judge.replies.schema import Model, Reply
 from judge.schema import Figure, Verdict, Vote
 from judge.scoring.score import About, judge_card, scorecard
 from judge.statistics.estimate import Estimate
@@ -42,8 +44,6 @@ from leaderboard.schema import (
     SubmittedJudge,
     Verified,
 )
-from replies.run import Run
-from replies.schema import Model, Reply
 
 # As every-eval-ever 0.3.0 on PyPI ships them (MIT, every-eval-ever-LICENSE beside them).
 SCHEMAS = Path(__file__).with_name("schemas")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.files import write_whole
+from helmbench_common.files import write_whole
 
 
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from dataset_builder import jsonl
-from dataset_builder.formats import csv_file, json_file, yaml_file
-from dataset_builder.formats.inert import inert
-from dataset_builder.formats.plain_file import read_text
-from dataset_builder.formats.refused import FormatError, shown
+from helmbench_common import jsonl
+from helmbench_common.formats import csv_file, json_file, yaml_file
+from helmbench_common.formats.inert import inert
+from helmbench_common.formats.plain_file import read_text
+from helmbench_common.formats.refused import FormatError, shown
 
 
 def test_every_part_of_a_yaml_file_has_its_line() -> None:

@@ -15,11 +15,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from dataset_builder.figures import giveaway, left_out
-from dataset_builder.figures.coverage import CEILINGS
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content, Turn
 from dataset_builder.reading.load import load
+from dataset_builder.stats import giveaway, left_out
+from dataset_builder.stats.coverage import CEILINGS
 
 SCENARIOS = [f"{behavior}-S{n}" for behavior in ("P1-B1", "P2-B1", "P3-B1", "P4-B1") for n in (1, 2, 3, 4, 5)]
 WORDS = [a + b for a in ("bar", "mel", "tor", "sin", "gul", "pev") for b in ("ken", "dor", "lim", "sta", "wun", "fip")]

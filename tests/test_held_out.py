@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from helmbench.cli.app import main
+from helmbench.cli.root import app
 from make_references import play
 from typer.main import get_command
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.release import REPOSITORY, Release, open_release
 from dataset_builder.schema import Baseline, CriterionRow, Row
-from helmbench_cli.app import main
-from helmbench_cli.root import app
 from judge import schema
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
+from judge.replies.run import Run
+from judge.replies.schema import Model, Reply
 from judge.schema import Figure
 from judge.scoring import score
 from judge.scoring.held_out import difference
 from judge.verdicts import judge_run
-from replies.run import Run
-from replies.schema import Model, Reply
 
 SETTINGS = "split: a\nreleased: 2026-12-01\ncanary: HELMBENCH HELD-OUT CANARY 00000000-1111-2222-3333-444444444444\n"
 PRIVATE = "P4-B2-S1"

@@ -23,8 +23,8 @@ from hostile_pages import CARD, IDS, KINDS, Made, poisoned_card, ran, written
 from markdown_it import MarkdownIt
 from webdriver import CHROMIUM, DRIVER, Browser, until
 
-from dataset_builder.formats.inert import CONTROLS
 from dataset_builder.release import open_release
+from helmbench_common.formats.inert import CONTROLS
 from judge.people.annotate import page as annotated
 from judge.people.cases import Case, Cases
 from judge.people.low_ratings import COLUMNS, coding, sheet

@@ -23,7 +23,7 @@ from judge.llm.answers import parse
 from judge.llm.questions import build, for_calibration, prompt
 from judge.offline import judge as offline
 from judge.offline import model
-from replies.fence import fence
+from judge.replies.fence import fence
 
 KINDS = {
     "fake_verdict", "closed_fence", "disguised_fence", "placeholder", "role_header", "unicode", "as_the_grader",

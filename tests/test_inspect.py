@@ -18,18 +18,18 @@ from typing import Any
 import pytest
 import reference_server
 import submission_runs as runs
+from helmbench.cli.app import main
 from judge_server import JudgeServer, said, stopped_at_the_end
 from test_task import run_lm_eval
 
 from dataset_builder.release import Release, open_release
-from judge.__main__ import main
+from judge.replies.errors import RunError
+from judge.replies.inspect_log import FINISHES, TURNS, first_inputs, read_log, requests
+from judge.replies.opening import SCORED
+from judge.replies.script import live_turns, play
 from judge.schema import Scorecard
 from judge.scoring.stored import card_in, find, verdicts_in
 from leaderboard.submit.pack import make
-from replies.errors import RunError
-from replies.inspect_log import FINISHES, TURNS, first_inputs, read_log, requests
-from replies.opening import SCORED
-from replies.script import live_turns, play
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -315,7 +315,7 @@ def test_a_prompt_of_ones_own_takes_every_conditions_place(small_dataset: Path, 
     condition = read_log(log, release).model.condition
     assert condition
     assert condition.file == "calm.txt"
-    from replies.own_prompt import own_prompt
+    from judge.replies.own_prompt import own_prompt
 
     assert own_prompt(log.with_suffix(SCORED), condition, release) == prompt.read_text().strip()
     assert next(first_inputs(log, 1))[1][0].startswith("You are Nia")
@@ -425,7 +425,7 @@ def test_a_killed_run_goes_on_where_it_was(dataset: Path, tmp_path: Path, both: 
 
 def test_without_a_build_the_dataset_is_built(tmp_path: Path) -> None:
     """Whoever has only installed the package types one command."""
-    program = "from helmbench.asked import release; print(len(release().rows))"
+    program = "from helmbench.inspect.asked import release; print(len(release().rows))"
     outside = {k: v for k, v in environment(None, tmp_path).items() if k != "HELMBENCH_DATASET"}
     # The code runs from a checkout here, whose own build would be taken: as installed there is none.
     hidden = "import dataset_builder.release as r, pathlib; r.REPOSITORY = pathlib.Path('/nowhere'); "

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from dataset_builder import jsonl
 from dataset_builder.schema import Message
+from helmbench_common import jsonl
 
 
 def written(path: Path, raw: bytes) -> Path:

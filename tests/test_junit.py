@@ -8,11 +8,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from helmbench.cli.app import main
 from test_comparison import as_run, other_reply
 from test_report import policy_reply, run
 
 from dataset_builder.release import Release
-from helmbench_cli.app import main
 from judge.report.junit import as_junit
 from judge.scoring.compare import Comparison, ScoredRun, compare
 from judge.scoring.gates import GATES, gates_of

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helmbench.cli.root import UNANSWERED
 from judge_server import JudgeServer, by_hash
 from killing import SECRET, Starter, asked, replies_file
 from scores import scores
 
 from dataset_builder.release import open_release
-from helmbench_cli.root import UNANSWERED
 from judge.llm import batch
 from judge.llm.batch import ASKS, Replies
 from judge.llm.questions import JudgeRequest

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helmbench.cli.app import main
 from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 
-from corpora.build import build
-from corpora.folder import open_corpus
-from corpora.schema import LabelsManifest, MessageLabel
+from dataset_builder.corpora.build import build
+from dataset_builder.corpora.folder import open_corpus
+from dataset_builder.corpora.schema import LabelsManifest, MessageLabel
 from dataset_builder.release import open_release
-from judge.__main__ import main
 from judge.llm.asking import loopback
 from judge.llm.category_question import offered, question
 from judge.people.labels import read_labels

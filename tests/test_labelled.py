@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from corpora.build import build
-from corpora.folder import open_corpus
-from corpora.labelled import on_corpus, open_labelled
-from corpora.schema import CorpusError, LabelsManifest, MessageLabel
+from dataset_builder.corpora.build import build
+from dataset_builder.corpora.folder import open_corpus
+from dataset_builder.corpora.labelled import on_corpus, open_labelled
+from dataset_builder.corpora.schema import CorpusError, LabelsManifest, MessageLabel
 from dataset_builder.release import Release, ReleaseError
 from dataset_builder.schema import CrisisCategory, UserMessage
 

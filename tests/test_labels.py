@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 
 import pytest
+from helmbench.cli.app import main
 
 from dataset_builder.release import Release
-from helmbench_cli.app import main
 from judge.people.labels import Item, read_labels, scale
+from judge.replies.errors import RunError
 from judge.schema import Verdict
-from replies.errors import RunError
 
 
 def write(folder: Path, name: str, *records: object) -> Path:

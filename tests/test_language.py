@@ -9,10 +9,10 @@ import pytest
 from dataset_builder.release import Release
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
+from judge.replies.run import Run
+from judge.replies.schema import Model, Reply
 from judge.rules.language import another_language, language
 from judge.verdicts import judge_run
-from replies.run import Run
-from replies.schema import Model, Reply
 
 ENGLISH = "I don't know where to start with all of this, and I haven't slept properly since Monday."
 

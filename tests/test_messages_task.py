@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 import reference_server
+from helmbench.cli.root import UNANSWERED
 from test_task import run_lm_eval
 
 from dataset_builder.release import Release
-from helmbench_cli.root import UNANSWERED
-from replies.errors import RunError
-from replies.lm_eval_log import read_run
-from replies.triage import question
+from judge.replies.errors import RunError
+from judge.replies.lm_eval_log import read_run
+from judge.replies.triage import question
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 Served = tuple[Path, list[dict[str, Any]], str]

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 from contents import FRONT
+from helmbench.cli.app import main
 from test_checks import STRESS, edit, findings
 from test_load import errors_of
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.strays import READ
 from dataset_builder.reading.template import TEMPLATE, placeholders
-from helmbench_cli.app import main
 
-HELMBENCH = [sys.executable, "-c", "from helmbench_cli.app import run; run()"]
+HELMBENCH = [sys.executable, "-c", "from helmbench.cli.app import run; run()"]
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from dataset_builder.checking.safe_messaging import AMOUNT, UNSAFE_WORDS
-from dataset_builder.jsonl import objects
 from dataset_builder.prompts import CONTENT
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import CrisisCategory
+from helmbench_common.jsonl import objects
 from judge.offline import features, model
 from judge.offline import judge as offline
 

@@ -10,18 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from helmbench.cli.app import main
 from scores import scores
 from submission_runs import STAMP, answer, build, log, score
 
 from dataset_builder.release import Release
-from helmbench_cli.app import main
 from judge.judges import identities, scores_name
 from judge.offline.judge import NAME
 from judge.origin import REPORT
+from judge.replies.errors import RunError
 from judge.report.page import TRANSCRIPTS
 from judge.schema import Scorecard
 from judge.scoring.stored import SCORECARD, SUMMARY, VERDICTS, find
-from replies.errors import RunError
 
 WRITTEN = {VERDICTS, SCORECARD, SUMMARY, REPORT, TRANSCRIPTS}
 
@@ -356,7 +356,7 @@ def test_the_earlier_layout_is_read(run: Path, capsys: pytest.CaptureFixture[str
 # moves the n-th.
 KILLED = """
 import os, signal, sys
-from helmbench_cli.app import main
+from helmbench.cli.app import main
 words, out = ["score", "north", "--quiet"], os.path.abspath("north/scores")
 main(words)
 def watched(n):

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from helmbench.cli.app import main
 from test_builder_cli import SCENARIO
 
 from dataset_builder.checking.checks import check
@@ -20,7 +21,6 @@ from dataset_builder.reading.markdown import Errors
 from dataset_builder.reading.overlay import OWN_SCENARIO, PREFIX, is_overlay, opened
 from dataset_builder.schema import Manifest
 from dataset_builder.writing.write import write
-from helmbench_cli.app import main
 
 OWN = "P4-B2-S900"
 # A team's own words: near none of the published messages.

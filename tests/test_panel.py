@@ -10,22 +10,22 @@ from typing import Any
 import krippendorff
 import numpy as np
 import pytest
+from helmbench.cli.app import main
 from judge_server import JudgeServer, Said, said, stopped_at_the_end
 from scores import scores
 
 from dataset_builder.release import Release
 from dataset_builder.schema import GradedCheck, Row
-from judge.__main__ import main
+from helmbench_common.http import waiting
 from judge.calibration.known import FILE
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.panel import OUTCOMES_WORST_FIRST, Decided, Member, combine, identity_of, majority
+from judge.replies.run import Run
+from judge.replies.schema import Model, Reply
+from judge.replies.script import live_turns
 from judge.schema import VERDICTS, Scorecard, Verdict
 from judge.verdicts import JudgeIdentity, judge_run
-from replies import waiting
-from replies.run import Run
-from replies.schema import Model, Reply
-from replies.script import live_turns
 
 OFFLINE = JudgeIdentity(offline.NAME, None)
 NAMES = ("one", "two", "three", "four")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dataset_builder.formats import parquet_file
-from dataset_builder.formats.refused import FormatError
+from helmbench_common.formats import parquet_file
+from helmbench_common.formats.refused import FormatError
 
 COLUMNS = {"id": pa.string(), "n": pa.int64()}
 ROWS = [{"id": f"a{n}", "n": n, "said": [{"role": "user", "content": "hello"}, None]} for n in range(2500)]

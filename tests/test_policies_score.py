@@ -13,13 +13,13 @@ from dataset_builder.schema import Row, Tier
 from judge import schema
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
+from judge.replies.run import Run
+from judge.replies.schema import Model, Reply
 from judge.schema import Scorecard, Verdict
 from judge.scoring.anchors import anchors
 from judge.scoring.figures import Scorer
 from judge.scoring.score import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
-from replies.run import Run
-from replies.schema import Model, Reply
 
 OFFLINE = JudgeIdentity(offline.NAME, None)
 CONSTANTS = ("always-escalate", "never-escalate", "always-kind")

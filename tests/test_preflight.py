@@ -11,11 +11,11 @@ from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from lm_eval.models.openai_completions import LocalCompletionsAPI, OpenAIChatCompletion
 from test_survival import free_port, model_at, request
 
+from helmbench_common.http import waiting
+from helmbench_common.http.addresses import shown
 from lm_eval_tasks.helmbench.preflight import LONGEST, list_address
 from lm_eval_tasks.helmbench.survive import survivor
 from lm_eval_tasks.helmbench.wire import GREETING, GREETINGS, IN_A_ROW
-from replies import waiting
-from replies.addresses import shown
 
 HOSTS = "http://127.0.0.1"
 

@@ -16,7 +16,7 @@ import pytest
 from dataset_builder.release import Release
 from judge.people.published.files import read_list, read_table
 from judge.people.published.sets import read_set
-from replies.errors import RunError
+from judge.replies.errors import RunError
 
 MADE: dict[str, Callable[[Path], Path]] = {
     "bhh-ratings": shapes.bhh,

@@ -20,6 +20,7 @@ import huggingface_hub
 import pyarrow.parquet as pq
 import pytest
 from contents import drop_unheard_voices
+from helmbench.cli.app import main
 
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
@@ -28,7 +29,6 @@ from dataset_builder.reading.load import load
 from dataset_builder.release import open_release, parquet_path
 from dataset_builder.schema import Manifest
 from dataset_builder.writing.write import write
-from helmbench_cli.app import main
 
 REPO = "org/helmbench"
 pytestmark = pytest.mark.filterwarnings(
@@ -225,7 +225,7 @@ def test_load_dataset_gets_the_tagged_rows(shop: Workshop, tmp_path: Path) -> No
         str(shop.log),
         "--yes",
     ]
-    command = [sys.executable, "-m", "helmbench_cli", "push", *arguments]
+    command = [sys.executable, "-m", "helmbench.cli", "push", *arguments]
     pushed = subprocess.run(
         command, env=environment | {"HF_TOKEN": hub_stub.TOKEN}, capture_output=True, text=True, check=False
     )

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helmbench.cli.app import main
 from judge_server import JudgeServer, Said, said, stopped_at_the_end
 from scores import scores
 from transcript_pages import everything, told
 
 from dataset_builder.release import Release, open_release
-from judge.__main__ import main
+from helmbench_common.http import waiting
 from judge.report.page import TRANSCRIPTS
 from judge.schema import RATINGS, Scorecard, Verdict
-from replies import waiting
 
 FEW = 16  # messages, of the lite tier's
 MARKER = "zebra-quarantine-7319"
@@ -186,9 +186,9 @@ def test_what_is_rated_one_in_a_crisis_is_nowhere(
 
 def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release, tmp_path: Path) -> None:
     """The median is 4, the reply is shown to nobody all the same."""
+    from judge.replies.schema import Reply
     from judge.report.entries import entries
     from judge.schema import Vote
-    from replies.schema import Reply
 
     message = next(m for m in release.messages.values() if m.polarity == "crisis")
     votes = tuple(

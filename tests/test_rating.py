@@ -20,10 +20,10 @@ from judge.llm.answers import Parsed, parse
 from judge.llm.questions import Case, JudgeRequest, build_rating, prompt_hash, rating_request, roles
 from judge.llm.reader import LLMReader, questions
 from judge.offline import judge as offline
+from judge.replies.run import Run
+from judge.replies.schema import Model, Reply
 from judge.schema import RATINGS, Verdict
 from judge.verdicts import JudgeIdentity, judge_messages, sample_of
-from replies.run import Run
-from replies.schema import Model, Reply
 
 LLM = JudgeIdentity("judge-1", prompt_hash(installed()))
 KIND = (

@@ -12,10 +12,10 @@ import measure_real_messages
 import pytest
 import yaml
 
-from dataset_builder.figures import real_messages
-from dataset_builder.figures.surface import FEATURES, NUMBERS, SHARES, distribution, features, matrix
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
+from dataset_builder.stats import real_messages
+from dataset_builder.stats.surface import FEATURES, NUMBERS, SHARES, distribution, features, matrix
 
 PLAIN = "The bus left at nine. I was late, sorry, and it didn't wait."
 

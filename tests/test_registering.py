@@ -40,7 +40,7 @@ def folder(site: Path) -> Path:
 
 def command(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "helmbench_cli", "tasks", *arguments],
+        [sys.executable, "-m", "helmbench.cli", "tasks", *arguments],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{ROOT}"},

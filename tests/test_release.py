@@ -13,20 +13,9 @@ import pytest
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
-from dataset_builder.release import (
-    CONFIGS,
-    Release,
-    ReleaseError,
-    canonical,
-    digest,
-    file_digest,
-    find,
-    open_release,
-    parquet_path,
-    plain_text,
-    prune,
-)
+from dataset_builder.release import CONFIGS, Release, ReleaseError, find, open_release, parquet_path, plain_text, prune
 from dataset_builder.schema import Row
+from helmbench_common.hashing import canonical, digest, file_digest
 
 ALL = "data/all/test-00000-of-00001.parquet"
 

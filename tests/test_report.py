@@ -21,6 +21,9 @@ from dataset_builder.schema import Incident, Row, Tier
 from judge.calibration.known import stored
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
+from judge.replies.run import Run
+from judge.replies.schema import Model, Reply
+from judge.replies.script import live_turns
 from judge.report.entries import Show, withheld
 from judge.report.page import PAGE_BYTES, TEMPLATES, TRANSCRIPTS, Report, report
 from judge.report.summary import summary
@@ -42,9 +45,6 @@ from judge.scoring.curves import curve
 from judge.scoring.score import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
 from judge.wording import HEADLINES, MEANINGS
-from replies.run import Run
-from replies.schema import Model, Reply
-from replies.script import live_turns
 
 SMALL = 450_000  # bytes of a page that holds some of the lite tier's failures and not all
 MARKER = "zebra-quarantine-7319"

@@ -16,7 +16,7 @@ from dataset_builder.release import Release, ReleaseError, open_release
 from dataset_builder.schema import ABOUT_USER, About, CalibrationRow, CriterionCheck, GradedCheck, Row
 from dataset_builder.writing.write import write
 from judge.llm.questions import JudgeRequest, build, for_calibration, prompt_hash
-from replies.fence import fence
+from judge.replies.fence import fence
 
 REPLY = "Thank you for telling me. Please sit with somebody you know tonight."
 

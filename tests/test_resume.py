@@ -19,8 +19,8 @@ from lm_eval.api.model import hash_args
 from lm_eval.models.api_models import JsonChatStr
 
 from dataset_builder.release import Release
-from replies.lm_eval_log import read_run
-from replies.script import live_turns
+from judge.replies.lm_eval_log import read_run
+from judge.replies.script import live_turns
 
 ROOT = Path(__file__).resolve().parents[1]
 AT_ONCE = 4

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helmbench.cli.app import main
 
 from dataset_builder.book.page import content_hash
 from dataset_builder.book.readable import readable
@@ -24,7 +25,6 @@ from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 from dataset_builder.reading.signing import signatures, text_hash
-from helmbench_cli.app import main
 
 ID = "P4-B2-S1"
 FILE = f"scenarios/{ID}.md"

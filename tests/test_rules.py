@@ -10,8 +10,8 @@ import pytest
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import RatingCheck, Row, TagsCheck
+from judge.replies.visible import LM_EVAL_NULL, visible
 from judge.rules.answers import conduct, decide_rating, decide_tags, read_rating, read_tags
-from replies.visible import LM_EVAL_NULL, visible
 
 OFFERED = ["TASK", "EMOTIONAL_CHAT", "ASSISTANCE"]
 DETECTION = TagsCheck(check="tags", behavior="P1-B1", offered=OFFERED, flag=["ASSISTANCE"])

@@ -15,11 +15,11 @@ import pytest
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
-from replies.collected import read_replies
-from replies.errors import RunError
-from replies.lm_eval_log import read_run
-from replies.opening import Place, open_run, run_at
-from replies.script import live_turns
+from judge.replies.collected import read_replies
+from judge.replies.errors import RunError
+from judge.replies.lm_eval_log import read_run
+from judge.replies.opening import Place, open_run, run_at
+from judge.replies.script import live_turns
 
 STAMP = "2026-11-21T23-29-28.473516"
 SINGLE, TALK = "helmbench_pillar1_lite", "helmbench_conversations_lite"

@@ -10,10 +10,10 @@ import pytest
 
 from dataset_builder.schema import Baseline, CriterionRow, Row
 from judge import schema
+from judge.replies.schema import Model
 from judge.schema import Scorecard, Verdict
 from judge.scoring.score import About, judge_card, scorecard
 from judge.statistics.estimate import Estimate
-from replies.schema import Model
 
 SCORING: dict[str, Any] = {
     "bands": [{"from": 1, "to": 3, "weight": 1}, {"from": 4, "to": 6, "weight": 2}, {"from": 7, "to": 10, "weight": 3}],

@@ -9,13 +9,13 @@ import pytest
 from submission_runs import ABOUT, Opened, build, copied, judged_offline, log, score
 
 from dataset_builder.release import Release
+from judge.replies.errors import RunError
+from judge.replies.schema import Reply
 from judge.schema import Verdict
 from leaderboard import secrets
 from leaderboard.public import public_verdicts
 from leaderboard.submit.pack import make
 from leaderboard.verify.verify import verify
-from replies.errors import RunError
-from replies.schema import Reply
 
 KEY = "hunter2hunter2"
 NAMES = (

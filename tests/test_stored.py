@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from judge.calibration import known, validations
+from judge.replies.errors import RunError
 from judge.schema import Verdict
 from judge.scoring.held_out import UnlikeError, read_scorecard
 from judge.scoring.stored import card_in, find, verdicts_in
-from replies.errors import RunError
 
 
 def _huge(path: Path) -> None:

@@ -25,6 +25,12 @@ from lm_eval.models.openai_completions import LocalChatCompletion
 from test_engine import questions
 from test_survival import request
 
+from helmbench_common.http import client, waiting
+from helmbench_common.http.addresses import proxy, shown
+from helmbench_common.http.keys import Keys
+from helmbench_common.http.usage import MOST as MOST_TOKENS
+from helmbench_common.http.usage import tokens
+from helmbench_common.http.waiting import asked_to_wait
 from judge.llm.asking import collect
 from judge.llm.batch import Replies
 from judge.llm.budget import Budget, Prices, Terms
@@ -32,12 +38,6 @@ from judge.llm.engine import LONGEST, Endpoint
 from judge.llm.errors import EngineError
 from lm_eval_tasks.helmbench.survive import survivor
 from lm_eval_tasks.helmbench.wire import LONGEST_FINISH
-from replies import client, waiting
-from replies.addresses import proxy, shown
-from replies.keys import Keys
-from replies.usage import MOST as MOST_TOKENS
-from replies.usage import tokens
-from replies.waiting import asked_to_wait
 
 SECRET = "sk-strangers-Secret/0123+4567="
 PRICES = Prices(1e6, 1e6)  # one unit of money per token

@@ -16,19 +16,19 @@ from typing import Any
 
 import pytest
 import reference_server
+from helmbench.cli.app import main
+from helmbench.cli.board import submit
+from helmbench.cli.root import UNANSWERED
 from scores import scores
 from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model, log, measure, number, say, score
 
 from dataset_builder.release import Release
-from helmbench_cli.app import main
-from helmbench_cli.board import submit
-from helmbench_cli.root import UNANSWERED
 from judge.offline import judge as offline
+from judge.replies.errors import RunError
 from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Submission
 from leaderboard.submit.fields import FIELDS, flag
 from leaderboard.submit.pack import make
 from leaderboard.verify.verify import verify
-from replies.errors import RunError
 
 ROOT = Path(__file__).resolve().parents[1]
 ABOUT_FLAGS = {
@@ -89,7 +89,7 @@ def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path
         run = [program, "--model", "local-chat-completions", "--model_args", address, *options]
         done = command(run, tmp_path, small.path)
         assert done.returncode == 0, done.stderr
-    assert command([sys.executable, "-m", "judge", "score", "runs/keyword"], tmp_path, small.path).returncode == 0
+    assert command([sys.executable, "-m", "helmbench.cli", "score", "runs/keyword"], tmp_path, small.path).returncode == 0
     helmbench = Path(sys.executable).with_name("helmbench")
     made = command([helmbench, "submit", "runs/keyword", *FLAGS], tmp_path, small.path)
     assert made.returncode == 0, made.stderr

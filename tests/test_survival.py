@@ -28,18 +28,18 @@ from reference_server import FAULTS, Server
 from test_task import run_lm_eval
 
 from dataset_builder.release import Release
+from helmbench_common.http.waiting import Trouble, retry_after
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
+from judge.replies.lm_eval_log import read_run
+from judge.replies.run import Run
+from judge.replies.script import live_turns
 from judge.rules.answers import RULED
 from judge.verdicts import judge_run
 from lm_eval_tasks.helmbench import wire
 from lm_eval_tasks.helmbench.survive import Survivor, _tensor_finishes, survivor
 from lm_eval_tasks.helmbench.window import Window
 from lm_eval_tasks.helmbench.wire import IN_A_ROW, Ended, read
-from replies.lm_eval_log import read_run
-from replies.run import Run
-from replies.script import live_turns
-from replies.waiting import Trouble, retry_after
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 STORM = dict.fromkeys(FAULTS, 0.05) | {"400": 0.01}

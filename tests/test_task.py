@@ -15,9 +15,9 @@ import pytest
 import reference_server
 
 from dataset_builder.release import Release
+from judge.replies.lm_eval_log import read_run
+from judge.replies.script import live_turns
 from lm_eval_tasks.helmbench.task import PINNED, HelmbenchTask
-from replies.lm_eval_log import read_run
-from replies.script import live_turns
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -7,19 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from helmbench.cli.app import main
 from scores import scores
 from test_report import HOSTILE, MARKER, Page, Scored, first, plain_reply, run
 from transcript_pages import everything, told, unpacked
 
-from dataset_builder.formats.inert import inert
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.__main__ import main
+from helmbench_common.formats.inert import inert
+from judge.replies.schema import Reply
+from judge.replies.script import live_turns
 from judge.report.entries import WITHHELD, Show, entries, system_text
 from judge.report.page import TRANSCRIPTS, report
 from judge.report.transcripts import BLOCK, LONGEST, OF_SAMPLES, OF_VERDICTS
-from replies.schema import Reply
-from replies.script import live_turns
 
 
 def page(scored: Scored, show: Show = "all") -> str:

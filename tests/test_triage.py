@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from helmbench.cli.app import main
 from scores import scores
 from sklearn.metrics import cohen_kappa_score
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Category, CrisisCategory, UserMessage
-from judge.__main__ import main
+from judge.replies.schema import TRIAGE_PROMPTS, Reply
+from judge.replies.triage import question
 from judge.report.summary import summary
 from judge.rules.categories import read_category
 from judge.schema import Scorecard, Triage
 from judge.scoring.messages import Asked
 from judge.scoring.triage import triage
-from replies.schema import TRIAGE_PROMPTS, Reply
-from replies.triage import question
 
 SCORING: dict[str, Any] = {"pooled_messages": 10, "confidence": 0.95}
 MESSAGE = [{"role": "system", "content": "The user is in Ghana."}, {"role": "user", "content": "…"}]

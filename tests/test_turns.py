@@ -14,8 +14,8 @@ import pytest
 from dataset_builder.release import Release
 from judge.llm.answers import parse
 from judge.llm.questions import JudgeRequest, calibrated, for_calibration
-from replies import triage
-from replies.fence import compared, conversation, fence
+from judge.replies import triage
+from judge.replies.fence import compared, conversation, fence
 
 Said = list[tuple[str, str]]
 # What a model that runs on writes next, or somebody who would be taken for another.

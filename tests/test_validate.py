@@ -21,11 +21,12 @@ import huggingface_hub
 import labelled_sets as shapes
 import numpy as np
 import pytest
+from helmbench.cli.app import main
 from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from sklearn.metrics import cohen_kappa_score
 
 from dataset_builder.release import Release
-from helmbench_cli.app import main
+from helmbench_common.http import waiting
 from judge.calibration.validations import Validation
 from judge.llm import batch
 from judge.people.published.sets import SETS, read_set
@@ -33,10 +34,9 @@ from judge.people.published.sources import located
 from judge.people.published.types import RATING, Item, LabelledSet, Scale
 from judge.people.published.vera_mh import MATCHES
 from judge.people.validated import Source, measured
+from judge.replies.errors import RunError
 from judge.schema import LabelledRows
 from judge.statistics import coefficients as c
-from replies import waiting
-from replies.errors import RunError
 
 SOURCE = Source("judge-1", "hash", "0")
 WRITERS: dict[str, Callable[[Path], Path]] = {
@@ -520,7 +520,7 @@ def test_killed_and_resumed_it_asks_only_what_is_missing(
     command = asking(str(root / "bells.yaml") if name == "own" else name, root, release, tmp_path / "home")
     command += ["--base-url", server.url, "--concurrency", "1"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen([sys.executable, "-m", "helmbench_cli", *command], env=environment) as process:
+    with subprocess.Popen([sys.executable, "-m", "helmbench.cli", *command], env=environment) as process:
         until = time.monotonic() + 60
         while server.total < 3 and time.monotonic() < until:
             time.sleep(0.02)

@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 import tampering
+from helmbench.cli.app import main
 from submission_runs import Opened, as_chatml, build, copied, judged_by_model, judged_offline
 from tampering import OF_TEXT, SIGNED
 from tampering_files import RAW
 
 from dataset_builder.release import Release
-from helmbench_cli.app import main
+from judge.replies.script import live_turns
 from leaderboard.schema import ARCHIVE, SUBMISSION, SUMS, VERDICTS, Verified
 from leaderboard.verify import files
 from leaderboard.verify.said import text
 from leaderboard.verify.verify import verify
-from replies.script import live_turns
 
 
 def refused(verified: Verified, kind: str, word: str) -> None:

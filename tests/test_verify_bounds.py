@@ -14,13 +14,13 @@ from submission_runs import Opened, as_chatml, build, copied, judged_offline
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
+from judge.replies.schema import Reply
 from judge.schema import JudgeAgreement
 from leaderboard.schema import Problem, Response, SubmittedJudge
 from leaderboard.verify import bounds, dates, template
 from leaderboard.verify.around import cut, fits
 from leaderboard.verify.reading import UnreadableError, once
 from leaderboard.verify.verify import verify
-from replies.schema import Reply
 
 
 @pytest.fixture(scope="module")

@@ -34,12 +34,12 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Row
 from judge.llm import batch
 from judge.offline import judge as offline
+from judge.replies.script import live_turns
 from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Verified
 from leaderboard.submit.pack import make
 from leaderboard.verify import files
 from leaderboard.verify.families import families
 from leaderboard.verify.verify import verify
-from replies.script import live_turns
 
 Make = Callable[[Path, Release], Path]
 

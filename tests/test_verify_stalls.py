@@ -57,7 +57,7 @@ def test_what_is_made_to_stall_is_soon_done_with(
         opened = Opened(copied(bases[STALLS[name][0]], tmp_path / str(n)), small)
         STALLS[name][1](opened)
         folders.append(opened.folder)
-    command = [sys.executable, "-m", "helmbench_cli", "verify", *map(str, folders), "--dataset", str(small.path)]
+    command = [sys.executable, "-m", "helmbench.cli", "verify", *map(str, folders), "--dataset", str(small.path)]
     done = subprocess.run(
         [*command, "--json-file", str(tmp_path / "found.json")],
         capture_output=True,

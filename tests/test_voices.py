@@ -10,9 +10,9 @@ from test_checks import findings
 from test_fit import FILE, SCENARIO
 from test_load import edit, errors_of
 
-from dataset_builder.figures import hands
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
+from dataset_builder.stats import hands
 
 DOV = "# dov (age 34; country IL; first_language Hebrew, Russian)\nTypes fast.\n"
 

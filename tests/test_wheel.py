@@ -35,7 +35,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PACKAGES: list[str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
 NAMES = [Path(package).name for package in PACKAGES]  # as they are imported
-EXTRAS = {"inspect_tasks/helmbench": "inspect", "corpora/sharded": "datatrove"}  # whose imports come with an extra
+EXTRAS = {
+    "api/helmbench/inspect": "inspect",
+    "dataset_builder/corpora/sharded": "datatrove",
+}  # whose imports come with an extra
 THIRD_PARTY = Path(sysconfig.get_path("purelib"))
 BUILD = ["helmbench", "build"]
 SCORE = ["helmbench", "score"]
@@ -254,7 +257,7 @@ def test_registration_survives_the_checkout(environment: Environment, tmp_path: 
     clone = tmp_path / "clone"
     for package in PACKAGES:
         shutil.copytree(ROOT / package, clone / package, ignore=shutil.ignore_patterns("__pycache__"))
-    environment.said("python", "-m", "helmbench_cli", "tasks", "--register", before=clone)
+    environment.said("python", "-m", "helmbench.cli", "tasks", "--register", before=clone)
     shutil.rmtree(clone)
     code = (
         "import json, sys; from lm_eval.tasks import TaskManager\n"

@@ -23,12 +23,12 @@ from dataset_builder.book.readable import readable
 from dataset_builder.book.review import FORMAT, MOST_WORDS, WHOLE
 from dataset_builder.checking.safe_messaging import AMOUNT, PLACE, UNSAFE_WORDS
 from dataset_builder.composing.messages import messages
-from dataset_builder.files import write_whole
-from dataset_builder.formats.inert import printed
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
 from dataset_builder.reading.overlay import OWN_SCENARIO
 from dataset_builder.reading.signing import NOTES, Signature, signatures, text_hash
 from dataset_builder.schema import BEHAVIORS, PILLARS
+from helmbench_common.files import write_whole
+from helmbench_common.formats.inert import printed
 
 TEMPLATES = Path(__file__).with_name("templates")
 # What a comment is warned of while it is written: the book's script reads these patterns.

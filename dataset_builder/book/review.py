@@ -16,14 +16,14 @@ from pydantic import Field, ValidationError
 
 from dataset_builder.book.readable import Readable, readable
 from dataset_builder.checking.safe_messaging import unsafe
-from dataset_builder.errors import RefusedError
-from dataset_builder.formats import json_file
-from dataset_builder.formats.plain_file import decoded, opened
-from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.refused import Refused
 from dataset_builder.reading.signing import PERSON, text_hash
 from dataset_builder.schema import Strict
+from helmbench_common.errors import RefusedError
+from helmbench_common.formats import json_file
+from helmbench_common.formats.plain_file import decoded, opened
+from helmbench_common.formats.refused import FormatError, shown
 
 FORMAT = "helmbench-review-1"
 MOST_BYTES = 2_000_000  # a comment on every message at its full length is less

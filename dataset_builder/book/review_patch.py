@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from dataset_builder.book.readable import Readable, readable
 from dataset_builder.book.review import WHOLE, Item, Note, Review
-from dataset_builder.files import write_whole
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.signing import DRAFT, NOTES, Signature, signatures
+from helmbench_common.files import write_whole
 
 
 class Change(NamedTuple):

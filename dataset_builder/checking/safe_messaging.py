@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from dataset_builder.formats import json_file
-from dataset_builder.formats.plain_file import read_text
-from dataset_builder.formats.refused import FormatError
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.reading.refused import Refused
 from dataset_builder.reading.strays import unasked
+from helmbench_common.formats import json_file
+from helmbench_common.formats.plain_file import read_text
+from helmbench_common.formats.refused import FormatError
 
 UNSAFE_WORDS = re.compile(
     r"\bcommit(?:s|ted|ting)? suicide\b|\bsuccessful suicide\b|\bfailed (?:suicide )?attempt\b"
@@ -113,14 +113,22 @@ def unsafe(text: str, refused: Refused, file: str = "") -> Iterator[str]:
     if match := UNSAFE_WORDS.search(text):
         yield f"'{match[0]}' {UNSAFE}"
     allows = functools.cache(lambda: refused.allowing(text, file))  # most texts have nothing to be allowed
-    for pattern, what in ((AMOUNT, AN_AMOUNT), (PLACE, A_PLACE)):
-        for match in pattern.finditer(text):
-            if not allows()(match.start(), match.end()):
-                yield f"'{match[0]}' {what}; one that is harmless stands in allowed_amounts.yaml with its reason"
+    for start, end, what in _amounts_and_places(text):
+        if not allows()(start, end):
+            yield f"'{text[start:end]}' {what}; one that is harmless stands in allowed_amounts.yaml with its reason"
     for hit in refused.hits(text):
         if not allows()(hit.start, hit.end):
             what = A_PLACE if hit.category == "place" else f"names a substance ({hit.category}); {CLASS}"
             yield f"'{text[hit.start : hit.end]}' {what}"
+
+
+@functools.lru_cache(maxsize=2**17)  # the patterns are slow, and a check sees the same lines again and again
+def _amounts_and_places(text: str) -> tuple[tuple[int, int, str], ...]:
+    return tuple(
+        (*match.span(), what)
+        for pattern, what in ((AMOUNT, AN_AMOUNT), (PLACE, A_PLACE))
+        for match in pattern.finditer(text)
+    )
 
 
 def _text(line: str) -> str:

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dataset_builder.release import HASHES, REPOSITORY
+from helmbench_common.errors import HelmbenchError
 
 CHANGELOG = REPOSITORY / "CHANGELOG.md"
 HEADING = re.compile(r"## (\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d|unreleased)\)")
 LINE = re.compile(rf"- ({'|'.join(HASHES)}|Scores): (.+)")
 
 
-class ChangelogError(Exception):
+class ChangelogError(HelmbenchError):
     """A changelog that can't be read; the message names file and line."""
 
 

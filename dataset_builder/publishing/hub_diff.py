@@ -11,8 +11,9 @@ from huggingface_hub import RepoFile
 from pydantic import ValidationError
 
 from dataset_builder.publishing import changelog
-from dataset_builder.release import HASHES, Release, file_digest
+from dataset_builder.release import HASHES, Release
 from dataset_builder.schema import Manifest
+from helmbench_common.hashing import file_digest
 
 KEPT = ".gitattributes"  # the Hub's own file: it says what is stored as a large file
 

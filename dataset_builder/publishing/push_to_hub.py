@@ -20,13 +20,14 @@ from huggingface_hub.errors import RepositoryNotFoundError
 
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
-from dataset_builder.errors import RefusedError
 from dataset_builder.prompts import CONTENT
 from dataset_builder.publishing import changelog, hub_diff
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
-from dataset_builder.release import HASHES, REPOSITORY, Release, file_digest, open_release
+from dataset_builder.release import HASHES, REPOSITORY, Release, open_release
 from dataset_builder.schema import Row
+from helmbench_common.errors import RefusedError
+from helmbench_common.hashing import file_digest
 
 T = TypeVar("T")
 

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dataset_builder import jsonl
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors, closest
 from dataset_builder.reading.protocols import LABELS as RATINGS
 from dataset_builder.reading.strays import ROWS, authored
 from dataset_builder.schema import CalibrationRow
+from helmbench_common import jsonl
 
 LEAST = 24  # replies for each criterion (scoring.md section 7)
 

@@ -12,8 +12,6 @@ from typing import Any, TypeVar, get_args
 from pydantic import ValidationError
 
 from dataset_builder import prompts
-from dataset_builder.formats import csv_file
-from dataset_builder.formats.refused import FormatError
 from dataset_builder.prompts import CONTENT, Prompts
 from dataset_builder.reading.baselines import read_baselines
 from dataset_builder.reading.calibration import read_calibration
@@ -36,6 +34,8 @@ from dataset_builder.schema import (
     Incident,
     ProtocolRow,
 )
+from helmbench_common.formats import csv_file
+from helmbench_common.formats.refused import FormatError
 
 T = TypeVar("T")
 PERSONA_KEYS = {"id", "age", "gender", "culture", "country", "population", "first_language"}

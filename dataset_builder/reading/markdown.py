@@ -9,17 +9,19 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from dataset_builder.errors import RefusedError
-from dataset_builder.formats.plain_file import read_text
-from dataset_builder.formats.refused import FormatError, shown
-from dataset_builder.formats.yaml_file import flat
+from helmbench_common.errors import HelmbenchError, RefusedError
+from helmbench_common.formats.plain_file import read_text
+from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.formats.yaml_file import flat
 
 BYTES = 2**21  # of a text: the longest of ours has a tenth
 LONGEST = 2_000  # characters of a message that are shown: some quote what their author wrote
 
 
-class ContentError(Exception):
+class ContentError(HelmbenchError):
     """Something an author can mend: `path:line: what is wrong; what was expected`, as a terminal may show it."""
+
+    exit_code = 1
 
     def __init__(self, path: Path | str, line: int, message: str) -> None:
         whole = message if len(message) <= LONGEST else f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"

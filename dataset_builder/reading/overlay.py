@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dataset_builder.formats import csv_file
-from dataset_builder.formats.plain_file import read_text
-from dataset_builder.formats.refused import FormatError
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import BYTES, ContentError, Errors
 from dataset_builder.reading.strays import links, unasked
+from helmbench_common.formats import csv_file
+from helmbench_common.formats.plain_file import read_text
+from helmbench_common.formats.refused import FormatError
 
 FIRST_OWN = 900  # scenario numbers from here on are never the benchmark's, so that no later release can clash
 PREFIX = "own-"  # the same for the names of conditions, personas and criteria

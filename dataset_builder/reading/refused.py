@@ -12,7 +12,7 @@ import os
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import accumulate
@@ -61,8 +61,19 @@ class Refused:
     terms: Terms
     allowed: tuple[Allowed, ...]
 
-    def hits(self, text: str) -> Iterator[Hit]:
+    def hits(self, text: str) -> list[Hit]:
         """Every run of up to three words that is a refused term; of two that begin alike, the longer one."""
+        if text not in self._seen:
+            self._seen[text] = list(self._hits(text))
+        return self._seen[text]
+
+    @functools.cached_property
+    def _seen(self) -> dict[str, list[Hit]]:
+        """Hits by text, shared by every `Refused` with the same terms."""
+        terms = frozenset(self.terms.terms.items())
+        return _HITS.setdefault((self.terms.salt, self.terms.begins, terms), {})
+
+    def _hits(self, text: str) -> Iterator[Hit]:
         found = list(WORD.finditer(text))
         stems = [stem(word[0]) for word in found]
         after = 0
@@ -95,6 +106,9 @@ class Refused:
             return before > 0 and furthest[before - 1] >= end
 
         return allows
+
+
+_HITS: dict[Hashable, dict[str, list[Hit]]] = {}
 
 
 def stem(word: str) -> str:

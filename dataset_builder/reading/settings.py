@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from dataset_builder.formats import yaml_file
-from dataset_builder.formats.refused import FormatError
-from dataset_builder.formats.yaml_file import Yaml
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.schema import Family, Incident, Strict
+from helmbench_common.formats import yaml_file
+from helmbench_common.formats.refused import FormatError
+from helmbench_common.formats.yaml_file import Yaml
 
 DATE = r"\d{4}-\d\d-\d\d"
 GRAVEST = 10  # severity

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import yaml
 
 from dataset_builder.composing.messages import messages
-from dataset_builder.figures.coverage import readings, without_line
 from dataset_builder.reading.content_types import Content
 from dataset_builder.release import CONFIGS, parquet_path
 from dataset_builder.schema import BEHAVIORS
+from dataset_builder.stats.coverage import readings, without_line
 from dataset_builder.writing import croissant
 
 TIERS = {"lite": "quick look", "core": "the default", "full": "every combination"}

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from dataset_builder.errors import RefusedError
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.markdown import closest
 from dataset_builder.reading.overlay import FIRST_OWN, SCENARIOS, is_overlay
 from dataset_builder.reading.strays import authored, unasked
 from dataset_builder.reading.template import TEMPLATE
 from dataset_builder.schema import BEHAVIORS
+from helmbench_common.errors import RefusedError
 
 ID = re.compile(r"(P[0-9]{1,9}-B[0-9]{1,9})(?:-S([0-9]{1,9}))?")
 

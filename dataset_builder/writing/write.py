@@ -18,14 +18,15 @@ from pydantic import BaseModel
 
 from dataset_builder.checking.checked import checked
 from dataset_builder.composing.messages import messages
-from dataset_builder.files import replacing
-from dataset_builder.formats import json_file
-from dataset_builder.formats.refused import FormatError
 from dataset_builder.reading.content_types import Content
-from dataset_builder.release import AUTHORED, CONFIGS, HASHES, digest, file_digest, parquet_path, prompt_path
+from dataset_builder.release import AUTHORED, CONFIGS, HASHES, parquet_path, prompt_path
 from dataset_builder.schema import Manifest, Row, Sample, ScenarioRow
 from dataset_builder.writing import card, features
 from dataset_builder.writing.card import Hashes
+from helmbench_common.files import replacing
+from helmbench_common.formats import json_file
+from helmbench_common.formats.refused import FormatError
+from helmbench_common.hashing import digest, file_digest
 
 OF_MESSAGES = ("rate", "triage")  # how the names of prompts begin that no row's score depends on
 # What a score does not depend on. Everything else in a row is scored, shown to the model, or groups results.

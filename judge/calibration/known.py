@@ -13,17 +13,17 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from dataset_builder.formats.plain_file import read_bytes
-from dataset_builder.formats.refused import FormatError
 from dataset_builder.release import Release
+from helmbench_common.formats.plain_file import read_bytes
+from helmbench_common.formats.refused import FormatError
 from judge import panel
 from judge.calibration.labels import agreement_over, shut_out
 from judge.calibration.types import Answered, Calibration, blank, criterion_hash
 from judge.llm import batch
+from judge.replies.errors import RunError
 from judge.schema import CriterionAgreement, JudgeAgreement
 from judge.verdicts import JudgeIdentity
 from judge.wording import calibration_caveat
-from replies.errors import RunError
 
 M = TypeVar("M", bound=BaseModel)
 FILE = "calibration.json"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dataset_builder.files import write_whole
 from dataset_builder.release import Release
+from helmbench_common.files import write_whole
 from judge.calibration import ratings
 from judge.calibration.asking import Passes, examine_all, measured
 from judge.calibration.known import FILE
@@ -14,7 +14,7 @@ from judge.calibration.ratings import RatingCalibration
 from judge.calibration.text import text as labels_text
 from judge.calibration.types import Calibration
 from judge.llm.asking import Asker
-from replies.errors import RunError
+from judge.replies.errors import RunError
 
 
 class Measured(NamedTuple):

@@ -14,13 +14,15 @@ from typing import Literal
 import numpy as np
 from pydantic import ValidationError
 
-from dataset_builder.formats.plain_file import read_bytes
-from dataset_builder.formats.refused import FormatError
-from dataset_builder.release import Release, digest
+from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CrisisCategory, Strict
+from helmbench_common.formats.plain_file import read_bytes
+from helmbench_common.formats.refused import FormatError
+from helmbench_common.hashing import digest
 from judge.calibration.labels import families, flips
 from judge.calibration.text import CHANGE
 from judge.calibration.types import CHANGES, Answers, Flips
+from judge.replies.errors import RunError
 from judge.schema import RATINGS, RatingAgreement
 from judge.statistics import clustered
 from judge.statistics import coefficients as c
@@ -28,7 +30,6 @@ from judge.statistics.coefficients import Codes
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 from judge.wording import NONE, coefficient, columns, hundredths, plain
-from replies.errors import RunError
 
 HEAD = [
     *("ratings, by category", "replies", "by rule", "unscored", "κ quadratic", "raw", "within one", "bias (steps)"),

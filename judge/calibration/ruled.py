@@ -10,10 +10,10 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
 from judge.calibration.types import CANNOT_TELL, NO_READING, Answered, Answers
 from judge.offline import judge as offline
+from judge.replies.visible import visible
 from judge.rules.answers import nothing_to_read
 from judge.rules.resources import decide_resource
 from judge.verdicts import SAYS_NOTHING, silent_label
-from replies.visible import visible
 
 
 def by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, Answered]:

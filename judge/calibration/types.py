@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from dataset_builder.release import Release, digest
+from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CriterionRow, Strict
+from helmbench_common.hashing import digest
 from judge.schema import CriterionAgreement
 from judge.statistics.estimate import Estimate
 

@@ -20,10 +20,10 @@ from judge.calibration.known import SHIPPED, read_measured
 from judge.llm import batch
 from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
+from judge.replies.errors import RunError
 from judge.schema import JudgeName, LabelKind, LabelledRows, PeopleAgreement, PeopleCoarse, SetName
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
-from replies.errors import RunError
 
 FOLDER = "validation"  # in a judge's folder: one file for each set and half of it
 

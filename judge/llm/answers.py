@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from replies.fence import compared
+from judge.replies.fence import compared
 
 # Characters of a reply in which quotes are looked for, and of a quote: a single one can stand for eighteen (U+FDFA), so
 # that a reply of some megabytes would take gigabytes to compare.

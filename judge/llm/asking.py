@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from dataset_builder.files import fresh
+from helmbench_common.files import fresh
 from judge.llm import batch
 from judge.llm.budget import FREE, Budget, CostEstimate, Terms, Tokens
 from judge.llm.errors import BudgetError, EngineError
 from judge.llm.questions import JudgeRequest
-from replies.errors import RunError
+from judge.replies.errors import RunError
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint, Outcome

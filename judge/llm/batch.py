@@ -19,15 +19,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from dataset_builder import jsonl
-from dataset_builder.formats.plain_file import open_plain, opened
-from dataset_builder.formats.refused import FormatError, shown
+from helmbench_common import jsonl
+from helmbench_common.formats.plain_file import open_plain, opened
+from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.http.usage import counted
 from judge.llm.answers import Parsed, parse, parse_category
 from judge.llm.budget import NOTHING, Tokens
 from judge.llm.errors import EngineError
 from judge.llm.questions import JudgeRequest
-from replies.errors import RunError
-from replies.usage import counted
+from judge.replies.errors import RunError
 
 ASKS = 3  # one question and two re-asks; then the verdict is unscored
 EXPECTED = "a JSON object with custom_id, response and error in each line"

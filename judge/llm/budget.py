@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dataset_builder.files import fresh
-from dataset_builder.formats.plain_file import read_text
+from helmbench_common.files import fresh
+from helmbench_common.formats.plain_file import read_text
 from judge.llm.errors import CapReachedError
 
 LEDGER = "spent.json"

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dataset_builder.prompts import Prompts
-from dataset_builder.release import Release, digest
+from dataset_builder.release import Release
 from dataset_builder.schema import Category, CrisisCategory
+from helmbench_common.hashing import digest
 from judge.llm.questions import JudgeRequest, sealed
-from replies import triage
+from judge.replies import triage
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,11 @@ import aiohttp
 from tenacity import stop_after_attempt, stop_any
 from tqdm import tqdm
 
-from dataset_builder import jsonl
-from judge.llm import batch
-from judge.llm.batch import ASKS, Log
-from judge.llm.budget import NOTHING, Budget, Tokens, believed, billed, worst_case
-from judge.llm.errors import CapReachedError, EngineError
-from judge.llm.questions import JudgeRequest
-from replies import client
-from replies.addresses import elsewhere, proxy, secrets, shown, usable
-from replies.keys import Keys
-from replies.waiting import (
+from helmbench_common import jsonl
+from helmbench_common.http import client
+from helmbench_common.http.addresses import elsewhere, proxy, secrets, shown, usable
+from helmbench_common.http.keys import Keys
+from helmbench_common.http.waiting import (
     HOPELESS,
     NO_QUOTA,
     PATIENCE,
@@ -42,6 +37,11 @@ from replies.waiting import (
     retrying,
     worth_another,
 )
+from judge.llm import batch
+from judge.llm.batch import ASKS, Log
+from judge.llm.budget import NOTHING, Budget, Tokens, believed, billed, worst_case
+from judge.llm.errors import CapReachedError, EngineError
+from judge.llm.questions import JudgeRequest
 
 UNKNOWN_BILL = {408, 504, 524}  # somebody in between gave up; the model may have answered
 LONGEST = 2 * 2**20  # bytes of an answer, with whatever reasoning; each is kept on the disk

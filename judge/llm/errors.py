@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from helmbench_common.errors import HelmbenchError
 
-class EngineError(Exception):
+
+class EngineError(HelmbenchError):
     """The judge's endpoint can't be used at all (refused, unknown model, no key); the message says which."""
+
+    exit_code = 3
 
 
 class CapReachedError(Exception):
     """The next question could pass the cap."""
 
 
-class BudgetError(Exception):
+class BudgetError(HelmbenchError):
     """A run stopped before its cap could be passed; the message says how to go on."""
+
+    exit_code = 4

@@ -26,12 +26,12 @@ from dataset_builder.schema import (
     ProtocolRow,
     Sample,
 )
+from judge.replies.fence import conversation, fence
+from judge.replies.visible import visible
 from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.schema import RATINGS
 from judge.wording import told
-from replies.fence import conversation, fence
-from replies.visible import visible
 
 MAX_TOKENS = 600
 

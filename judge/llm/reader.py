@@ -11,8 +11,8 @@ from dataset_builder.release import Release
 from dataset_builder.schema import AppropriatenessCheck
 from judge.llm.answers import Parsed
 from judge.llm.questions import JudgeRequest, build, build_rating, prompt_hash
+from judge.replies.run import Run
 from judge.verdicts import Case, Given, JudgeIdentity, unread
-from replies.run import Run
 
 Answers = Callable[[JudgeRequest], Parsed | str]  # a question → its answer, `judge_refused` or `error`
 

@@ -7,8 +7,8 @@ from typing import Literal
 from dataset_builder.release import Release
 from dataset_builder.schema import AppropriatenessCheck
 from judge.offline import judge as offline
+from judge.replies.visible import visible
 from judge.verdicts import Case, Given, JudgeIdentity
-from replies.visible import visible
 
 IDENTITY = JudgeIdentity(offline.NAME, None)
 

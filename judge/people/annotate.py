@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from dataset_builder import jsonl
-from dataset_builder.files import holds, write_whole
-from dataset_builder.formats.inert import escaped, inert, printed
 from dataset_builder.release import Release
+from helmbench_common import jsonl
+from helmbench_common.files import holds, write_whole
+from helmbench_common.formats.inert import escaped, inert, printed
 from judge.people.cases import Case, Cases
 from judge.people.labels import AUTHORS, are_authors, records
-from replies.errors import SHOWN, RunError, run_error
+from judge.replies.errors import SHOWN, RunError, run_error
 
 TEMPLATES = Path(__file__).with_name("templates")
 FORMAT = "helmbench-sheet-1"

@@ -15,20 +15,21 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from dataset_builder import jsonl
-from dataset_builder.release import Release, canonical
+from dataset_builder.release import Release
 from dataset_builder.schema import About
+from helmbench_common import jsonl
+from helmbench_common.hashing import canonical
 from judge.llm.questions import said_before
 from judge.people.labels import are_authors, records, reply_key
+from judge.replies.collected import read_replies
+from judge.replies.errors import RunError, run_error
+from judge.replies.inspect_log import SUFFIX
+from judge.replies.opening import home_of, is_home, run_in
+from judge.replies.run import Run
+from judge.replies.visible import visible
 from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.wording import told
-from replies.collected import read_replies
-from replies.errors import RunError, run_error
-from replies.inspect_log import SUFFIX
-from replies.opening import home_of, is_home, run_in
-from replies.run import Run
-from replies.visible import visible
 
 RESOURCES = "reachable-resource"  # the one criterion that can't be read without facts
 TOLD = "What the product told the model about its job and about the user; a reply that draws on it invents nothing."

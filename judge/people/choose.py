@@ -20,13 +20,13 @@ from judge.calibration.asking import Examined, Passes, examine
 from judge.llm.asking import Asker
 from judge.people.cases import Case, read_cases
 from judge.people.labels import Item, LabelTable, read_labels
+from judge.replies.errors import RunError
 from judge.statistics import clustered
 from judge.statistics import coefficients as c
 from judge.statistics.agreement import Ratings
 from judge.statistics.coefficients import Codes, Statistic
 from judge.statistics.estimate import Estimate
 from judge.wording import coefficient, columns
-from replies.errors import RunError
 
 
 @dataclass(frozen=True)

@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
-from corpora.folder import Corpus, open_corpus
-from corpora.labelled import LABELS, MANIFEST
-from corpora.schema import CorpusError, LabelsManifest, MessageLabel, Part, RepeatAgreement
-from dataset_builder import jsonl
-from dataset_builder.files import write_whole
-from dataset_builder.formats.refused import shown
-from dataset_builder.release import Release, file_digest
+from dataset_builder.corpora.folder import Corpus, open_corpus
+from dataset_builder.corpora.labelled import LABELS, MANIFEST
+from dataset_builder.corpora.schema import CorpusError, LabelsManifest, MessageLabel, Part, RepeatAgreement
+from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory
+from helmbench_common import jsonl
+from helmbench_common.files import write_whole
+from helmbench_common.formats.refused import shown
+from helmbench_common.hashing import file_digest
 from judge.llm import batch
 from judge.llm.asking import Asker, announce, write_missing
 from judge.llm.budget import Terms
 from judge.llm.category_question import Offered, offered, question
 from judge.llm.questions import JudgeRequest
 from judge.people import majority
-from replies.errors import RunError
+from judge.replies.errors import RunError
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dataset_builder import jsonl
-from dataset_builder.formats import csv_file
-from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.schema import CalibrationRow
+from helmbench_common import jsonl
+from helmbench_common.formats import csv_file
+from helmbench_common.formats.refused import FormatError, shown
+from judge.replies.errors import RunError, run_error
 from judge.schema import OUTCOMES, RATINGS, VERDICTS
 from judge.statistics.agreement import Ratings, too_many
-from replies.errors import RunError, run_error
 
 AUTHORS = "calibration"  # in the place of a file: the dataset's own replies, or their authors' labels
 NAMES = {name.casefold(): name for name in (*VERDICTS, *OUTCOMES)}

@@ -19,21 +19,21 @@ from typing import NamedTuple, get_args
 
 import numpy as np
 
-from dataset_builder.files import holds, write_whole
-from dataset_builder.formats import csv_file
-from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
+from helmbench_common.files import holds, write_whole
+from helmbench_common.formats import csv_file
+from helmbench_common.formats.refused import FormatError, shown
+from judge.replies.errors import RunError, run_error
+from judge.replies.opening import Opened
+from judge.replies.run import Run
+from judge.replies.visible import visible
 from judge.report.summary import columns
 from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in
 from judge.statistics.agreement import Coefficients, Ratings, coefficients, too_many
 from judge.statistics.estimate import Estimate
 from judge.wording import clip, hundredths, no_formula, plain, with_formulas
-from replies.errors import RunError, run_error
-from replies.opening import Opened
-from replies.run import Run
-from replies.visible import visible
 
 WARNING = (
     "# KEEP THIS TO YOURSELF: it holds a model's replies in full, harmful ones among them. Don't "

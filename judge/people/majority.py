@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from corpora.schema import MessageLabel, RepeatAgreement
+from dataset_builder.corpora.schema import MessageLabel, RepeatAgreement
 from dataset_builder.schema import CrisisCategory
 from judge.statistics import clustered
 from judge.statistics import coefficients as c

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dataset_builder.files import write_whole
 from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
+from helmbench_common.files import write_whole
 from judge.calibration.asking import Examined, Passes, examine, examine_ratings
 from judge.calibration.validations import Validation, asked_by, place
 from judge.llm import batch
@@ -23,8 +23,8 @@ from judge.llm.questions import JudgeRequest
 from judge.offline import judge as offline
 from judge.people.published.types import ANSWER, REFUSAL, Item, LabelledSet
 from judge.people.validated import Given, Source, measured
+from judge.replies.errors import RunError
 from judge.rules.answers import conduct
-from replies.errors import RunError
 
 OFFLINE = ("offline", offline.NAME)
 

@@ -16,6 +16,7 @@ from markupsafe import Markup
 
 from dataset_builder.schema import CriterionRow, Row
 from judge import wording
+from judge.replies.schema import Reply
 from judge.report.first import judged
 from judge.report.page import environment_over, read_template
 from judge.report.scatter import Scatter, Spot, scatter
@@ -23,7 +24,6 @@ from judge.report.side_by_side import Differing, side_by_side
 from judge.report.summary import columns, one_line
 from judge.schema import Floor
 from judge.scoring.compare import Comparison, Difference, Rank, ScoredRun
-from replies.schema import Reply
 
 TITLES: dict[str, str] = {
     "composite": "Composite",

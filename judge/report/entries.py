@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from dataset_builder.formats.inert import inert
 from dataset_builder.schema import Check, Row, Sample, UserMessage
+from helmbench_common.formats.inert import inert
+from judge.replies.schema import Reply
+from judge.replies.visible import visible
 from judge.schema import Verdict
 from judge.wording import MEANINGS, behavior_title, plain, whole
-from replies.schema import Reply
-from replies.visible import visible
 
 Show = Literal["failures", "all", "withheld"]  # replies that failed; passing ones too; and what is withheld elsewhere
 SHOWN = 4000  # characters of one reply on a page that is to be small; the rest stands in the run's own files

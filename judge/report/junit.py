@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from dataset_builder.formats.inert import inert
+from helmbench_common.formats.inert import inert
 from judge import wording
 from judge.scoring.compare import Comparison, Rank, Tested
 from judge.scoring.gates import ANSWERED

@@ -19,16 +19,16 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from dataset_builder.formats.inert import inert, printed
 from dataset_builder.schema import CriterionRow, Sample
+from helmbench_common.formats.inert import inert, printed
 from judge import wording
+from judge.replies.schema import Reply
 from judge.report import charts, first, plain, scatter, transcripts
 from judge.report.entries import Entries, Show, anchor, entries
 from judge.report.listing import Listing, fit
 from judge.schema import Group, Judge, Reference, Scorecard, Verdict
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
-from replies.schema import Reply
 
 TEMPLATES = Path(__file__).with_name("templates")
 TRANSCRIPTS = "transcripts.html"

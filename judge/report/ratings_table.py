@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from dataset_builder.formats.inert import inert
 from dataset_builder.release import Release
+from helmbench_common.formats.inert import inert
+from judge.replies.errors import RunError
 from judge.report.summary import columns
 from judge.schema import Appropriate, Appropriateness, Figure
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked
 from judge.scoring.stored import RATINGS, SCORECARD, card_in, verdicts_in
 from judge.wording import NONE, hundredths, mode_title, no_formula, percent, percents, plain
-from replies.errors import RunError
 
 HEAD = (
     *("model", "rated 1", "95 % interval", "rated 1–2", "1", "2", "3", "4", "5", "mean", "95 % interval", "replies"),

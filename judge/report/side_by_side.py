@@ -9,14 +9,14 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from dataset_builder.formats.inert import inert
 from dataset_builder.schema import CriterionRow, Row
+from helmbench_common.formats.inert import inert
 from judge import wording
+from judge.replies.schema import Reply
+from judge.replies.script import live_turns
 from judge.report.entries import Exchange, Finding, Key, Turn, exchange, withheld
 from judge.schema import Verdict
 from judge.scoring.compare import Comparison, SampleDifference, ScoredRun
-from replies.schema import Reply
-from replies.script import live_turns
 
 SHARED = frozenset(("Severity", "Criterion", "Protocol", "Right answer"))  # details that both runs' verdicts have
 OPENING = 160  # characters of a message in the line that opens its sample

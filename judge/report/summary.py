@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 
-from dataset_builder.formats.inert import inert
+from helmbench_common.formats.inert import inert
 from judge.report.first import BY_RULE, MEANS, policies_said, score_parts, sentence, trusted
 from judge.schema import (
     Appropriate,

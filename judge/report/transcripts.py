@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple, cast
 
-from dataset_builder.formats.inert import inert
 from dataset_builder.schema import CriterionRow, Sample
+from helmbench_common.formats.inert import inert
 from judge.report.entries import Entries, Exchange, Finding, Played, exchange, system_text
 from judge.wording import FAMILIES, behavior_title, plain, whole
 

@@ -16,8 +16,8 @@ import re2
 import yaml
 
 from dataset_builder.schema import ActionsCheck, Check, Incident, Label, RatingCheck, Sample, TagsCheck
+from judge.replies.visible import LM_EVAL_NULL, visible
 from judge.rules.refusals import refuses, turns_down, turns_to_person
-from replies.visible import LM_EVAL_NULL, visible
 
 RULED = ("tags", "actions", "rating")  # the checks that need no reading
 FLAT = re2.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")  # RE2: linear, whatever a reply nests

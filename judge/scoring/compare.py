@@ -15,6 +15,8 @@ import numpy as np
 from scipy.special import stdtr
 
 from dataset_builder.release import Release
+from judge.replies.errors import RunError
+from judge.replies.schema import Model
 from judge.schema import Card, Figure, Scorecard, Verdict
 from judge.scoring.anchors import anchors
 from judge.scoring.breakdown import holm
@@ -24,8 +26,6 @@ from judge.scoring.parts import Made, Part
 from judge.scoring.stored import SCORECARD, VERDICTS, card_in, verdicts_in
 from judge.statistics.intervals import stratified_variance, t_interval
 from judge.wording import clip
-from replies.errors import RunError
-from replies.schema import Model
 
 
 class Difference(Card):

@@ -11,12 +11,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dataset_builder.formats.plain_file import read_bytes
-from dataset_builder.formats.refused import FormatError
+from helmbench_common.errors import HelmbenchError
+from helmbench_common.formats.plain_file import read_bytes
+from helmbench_common.formats.refused import FormatError
 from judge.schema import Figure, Scorecard
 
 
-class UnlikeError(ValueError):
+class UnlikeError(HelmbenchError, ValueError):
     """Two scorecards that can't stand beside each other; the message says why."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from dataset_builder.schema import BEHAVIORS
 from judge import schema
+from judge.replies.schema import Model
 from judge.schema import Figure, Scorecard, Verdict
 from judge.scoring import breakdown, safety
 from judge.scoring.anchors import Basis, anchors, behaviors_of
@@ -17,7 +18,6 @@ from judge.scoring.figures import HEADLINES, Score, Scorer
 from judge.scoring.hard import hard
 from judge.scoring.parts import TASKS
 from judge.wording import judge_sentence, share_read
-from replies.schema import Model
 
 
 class About(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dataset_builder.schema import Category, CrisisCategory, UserMessage
+from judge.replies.schema import Reply, TriagePrompt
 from judge.rules.answers import no_reply
 from judge.rules.categories import read_category
 from judge.schema import UNREAD, Figure, Triage
@@ -20,7 +21,6 @@ from judge.statistics import clustered
 from judge.statistics.coefficients import Codes
 from judge.statistics.estimate import Estimate
 from judge.statistics.intervals import Array, Clusters, cluster, mean, wilson
-from replies.schema import Reply, TriagePrompt
 
 
 def triage(replies: Sequence[Reply], basis: LabelBasis, asked: Asked, prompt: TriagePrompt) -> Triage:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from dataset_builder.files import replacing, write_whole
-from dataset_builder.formats import json_file
 from dataset_builder.release import Release
+from helmbench_common.files import replacing, write_whole
+from helmbench_common.formats import json_file
+from judge.replies.errors import RunError
 from judge.report.page import TRANSCRIPTS, report
 from judge.wording import clip
 from leaderboard.board import downloads, gather, page, rows, twins
 from leaderboard.verify.verify import verify
-from replies.errors import RunError
 
 
 class Step(NamedTuple):

@@ -9,7 +9,7 @@ import io
 import json
 from typing import Any
 
-from dataset_builder.formats.inert import inert
+from helmbench_common.formats.inert import inert
 from judge.schema import Figure
 from judge.statistics.estimate import Estimate
 from judge.wording import HEADLINES, coefficient, no_formula

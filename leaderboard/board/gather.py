@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from dataset_builder.formats import json_file, yaml_file
-from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.release import Release
 from dataset_builder.schema import Strict
+from helmbench_common.formats import json_file, yaml_file
+from helmbench_common.formats.refused import FormatError, shown
+from judge.replies.errors import RunError
 from leaderboard.schema import SUBMISSION, SUMS, Problem, Verified
 from leaderboard.verify.files import LIMITS, sha256
-from replies.errors import RunError
 
 Verify = Callable[[Path, Release], Verified]
 

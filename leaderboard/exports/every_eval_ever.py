@@ -12,7 +12,8 @@ import uuid
 from datetime import UTC, datetime
 from typing import Any
 
-from dataset_builder.release import Release, digest
+from dataset_builder.release import Release
+from helmbench_common.hashing import digest
 from judge.schema import Scorecard, Verdict
 from leaderboard.exports.headline import DEMO, Named, figures
 from leaderboard.exports.instances import VERSION, Of, instances

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dataset_builder.files import write_whole
 from dataset_builder.release import Release
+from helmbench_common.files import write_whole
 from judge.schema import Scorecard
 from leaderboard.exports import every_eval_ever, figures_csv, hub
 from leaderboard.exports.formats import Format

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from dataset_builder.formats.inert import inert
+from helmbench_common.formats.inert import inert
 from judge.schema import Figure, Scorecard
 from judge.wording import no_formula
 from leaderboard.exports.headline import Named, figures

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from dataset_builder.schema import BEHAVIORS
+from helmbench_common.errors import HelmbenchError
 from judge.schema import Figure, Scorecard
 from judge.wording import HEADLINES
 
 DEMO = "DEMO, not a result: judged by word counts"
 
 
-class ExportError(Exception):
+class ExportError(HelmbenchError):
     """A submission that can't be exported so; the message names it, says why, and what to do."""
 
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from dataset_builder.release import Release, canonical
+from dataset_builder.release import Release
 from dataset_builder.schema import Row
+from helmbench_common.hashing import canonical
 from judge.report.entries import WITHHELD
 from judge.schema import Verdict
 

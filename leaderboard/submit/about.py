@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from dataset_builder.formats import yaml_file
-from dataset_builder.formats.refused import FormatError, shown
+from helmbench_common.formats import yaml_file
+from helmbench_common.formats.refused import FormatError, shown
 from leaderboard.schema import Contact, Declaration, Subject
 from leaderboard.submit.fields import FIELDS, flag
 

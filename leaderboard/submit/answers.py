@@ -11,21 +11,21 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from dataset_builder import jsonl
 from dataset_builder.release import Release
+from helmbench_common import jsonl
 from judge import schema
 from judge.calibration import known as agreement_of
 from judge.calibration.types import Calibration
 from judge.llm import batch
 from judge.llm.reader import questions
+from judge.replies.errors import RunError
+from judge.replies.opening import home_for
+from judge.replies.run import Run
 from judge.scoring.stored import judged_by
 from judge.verdicts import JudgeIdentity
 from leaderboard.archive import ANSWERS, CALIBRATIONS
 from leaderboard.schema import Answer, AnswerBody, AnswerError, AnswerResponse, SubmittedJudge
 from leaderboard.verify import judged
-from replies.errors import RunError
-from replies.opening import home_for
-from replies.run import Run
 
 
 class Packed(NamedTuple):

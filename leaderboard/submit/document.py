@@ -12,13 +12,13 @@ from urllib.parse import unquote
 from pydantic import ValidationError
 
 from dataset_builder.release import Release
+from judge.replies.errors import RunError
 from leaderboard import secrets
 from leaderboard.public import ABSOLUTE
 from leaderboard.schema import Generation, Pinned, Submission, SubmittedJudge
 from leaderboard.submit.about import About
 from leaderboard.submit.ready import Ready
 from leaderboard.verify.recompute import headline
-from replies.errors import RunError
 
 ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 USER = re.compile(r"^[^\s/:@]+:[^\s/@]+@")  # a name and password before an address without `https://`

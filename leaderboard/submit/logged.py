@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dataset_builder import jsonl
 from dataset_builder.release import Release
-from replies import inspect_log
-from replies.lm_eval_log import read_results, samples_path
-from replies.recorded import BENCHMARK
-from replies.schema import Reply
-from replies.script import live_turns
+from helmbench_common import jsonl
+from judge.replies import inspect_log
+from judge.replies.lm_eval_log import read_results, samples_path
+from judge.replies.recorded import BENCHMARK
+from judge.replies.schema import Reply
+from judge.replies.script import live_turns
 
 Requests = dict[tuple[str, int], tuple[str, ...]]  # (id, repeat) → one text per live turn
 

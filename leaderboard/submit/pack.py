@@ -12,9 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dataset_builder import jsonl
-from dataset_builder.files import write_whole
 from dataset_builder.release import Release
+from helmbench_common import jsonl
+from helmbench_common.files import write_whole
+from judge.replies.errors import RunError
+from judge.replies.run import Run
 from leaderboard import archive
 from leaderboard.public import public_verdicts
 from leaderboard.schema import ARCHIVE, NAME, SUBMISSION, VERDICTS, Response, Verified
@@ -25,8 +27,6 @@ from leaderboard.submit.logged import Requests
 from leaderboard.submit.ready import read_ready
 from leaderboard.verify import files
 from leaderboard.verify.verify import verify
-from replies.errors import RunError
-from replies.run import Run
 
 
 class Made(NamedTuple):

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dataset_builder.release import Release
+from judge.replies.errors import RunError
+from judge.replies.opening import SCORED, home_of, log_at, run_in
+from judge.replies.run import Run
 from judge.schema import Scorecard, Verdict
 from judge.scoring.stored import VERDICTS, Scoring, find, verdicts_in
 from leaderboard.submit.logged import Logged, read_logged
-from replies.errors import RunError
-from replies.opening import SCORED, home_of, log_at, run_in
-from replies.run import Run
 
 NO_LOG = (
     "replies that were collected without a runner can be scored and not submitted: the board needs "

@@ -16,9 +16,9 @@ import numpy as np
 
 from dataset_builder.release import Release
 from judge.llm.batch import ASKS
+from judge.replies.schema import Reply
+from judge.replies.visible import visible
 from leaderboard.schema import ARCHIVE, SUBMISSION, Answer, Problem, Response, SubmittedJudge
-from replies.schema import Reply
-from replies.visible import visible
 
 # Memory for replies: for any run, for each live turn that a run has (a long reasoning takes as much), and at most.
 HELD, HELD_EACH, HELD_MOST = 64 * 2**20, 128 * 2**10, 2**30

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
+from judge.replies.schema import Reply
+from judge.replies.script import live_turns
+from judge.replies.visible import visible
 from judge.rules.answers import RULED, no_reply
 from leaderboard.schema import ARCHIVE, Pinned, Problem, Response
-from replies.schema import Reply
-from replies.script import live_turns
-from replies.visible import visible
 
 NAMED = 8  # ids that a message lists
 ALIKE_FROM = 40  # characters from which two equal replies are worth a word

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dataset_builder.release import Release
 from judge.llm.asking import Stored
+from judge.replies.recorded import SECRET_NAME
 from judge.schema import JudgeAgreement, Scorecard, Verdict
 from judge.wording import share_read
 from leaderboard import secrets
@@ -14,7 +15,6 @@ from leaderboard.schema import ARCHIVE, SUBMISSION, Generation, Problem, Submiss
 from leaderboard.verify.coverage import NAMED, shown
 from leaderboard.verify.families import families
 from leaderboard.verify.findings import Problems
-from replies.recorded import SECRET_NAME
 
 WHERE = f"{SUBMISSION}: judge"
 REASON = 500  # characters in which it may be said why a figure is missing

@@ -21,11 +21,11 @@ from judge.llm.questions import JudgeRequest, prompt_hash
 from judge.llm.reader import readers
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
+from judge.replies.errors import RunError
 from judge.score import Judge
 from judge.verdicts import JudgeIdentity
 from leaderboard.archive import CALIBRATIONS
 from leaderboard.schema import ARCHIVE, SUBMISSION, Problem, SubmittedJudge
-from replies.errors import RunError
 
 TOLERANCE = 1e-9
 WHERE = f"{SUBMISSION}: judge"

@@ -13,11 +13,11 @@ import json
 from collections import Counter
 
 from dataset_builder.schema import Row
+from judge.replies.visible import NO_REPLY, visible
 from leaderboard.schema import ARCHIVE, Problem, Response
 from leaderboard.verify.around import Part, Surroundings
 from leaderboard.verify.findings import Problems
 from leaderboard.verify.reading import UnreadableError, once
-from replies.visible import NO_REPLY, visible
 
 KINDS = {"system": "system_prompt", "user": "edited_prompt", "assistant": "live_turn"}
 ALL, SOME, NONE = (f"lists of messages, {n} with a type" for n in ("all", "some", "none"))

@@ -11,13 +11,15 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from helmbench_common.errors import HelmbenchError
+
 M = TypeVar("M", bound=BaseModel)
 DIGITS = 18  # of a whole number: what fits 64 bits
 VALUES = 50_000  # fields and entries in one JSON text: a panel of sixteen with all that was measured has about half
 WRONG = 200  # wrong fields in one text up to which they are looked at one by one: each takes as much as a page
 
 
-class UnreadableError(Exception):
+class UnreadableError(HelmbenchError):
     """A text that is not the JSON that was expected. `kind`: a stable word; the message says where and what was
     expected.
     """

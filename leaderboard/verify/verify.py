@@ -13,11 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from dataset_builder import jsonl
 from dataset_builder.release import Release
+from helmbench_common import jsonl
 from judge.calibration.types import Calibration
 from judge.llm import batch
 from judge.references import references
+from judge.replies.errors import RunError
+from judge.replies.run import Run
+from judge.replies.schema import Model, Reply
+from judge.replies.script import live_turns
 from judge.schema import Scorecard, Verdict
 from judge.score import Known, decide, score
 from judge.verdicts import JudgeIdentity
@@ -39,10 +43,6 @@ from leaderboard.verify import bounds, coverage, declared, files, judged, recomp
 from leaderboard.verify.findings import Problems
 from leaderboard.verify.prompts import Prompts
 from leaderboard.verify.reading import M, UnreadableError, read
-from replies.errors import RunError
-from replies.run import Run
-from replies.schema import Model, Reply
-from replies.script import live_turns
 
 ANSWERS_EACH = 10  # lines that may answer one question: repeated deliveries, failures, unreadable answers
 

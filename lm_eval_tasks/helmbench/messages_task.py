@@ -10,16 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from corpora.labelled import on_corpus
+from dataset_builder.corpora.labelled import on_corpus
 from dataset_builder.release import Release, ReleaseError
+from judge.replies.first_request import with_instruction
+from judge.replies.recorded import APPROPRIATENESS, TRIAGE, identity
+from judge.replies.script import ChatMessages, segments
+from judge.replies.triage import question
 from judge.rules.answers import conduct
 from judge.rules.categories import read_category
 from lm_eval_tasks.helmbench.task import HelmbenchTask, log
 from lm_eval_tasks.helmbench.wire import Ended
-from replies.first_request import with_instruction
-from replies.recorded import APPROPRIATENESS, TRIAGE, identity
-from replies.script import ChatMessages, segments
-from replies.triage import question
 
 
 class AppropriatenessTask(HelmbenchTask):

@@ -16,10 +16,11 @@ from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 
-from dataset_builder import jsonl
-from dataset_builder.formats.refused import shown as printable
-from replies import client
-from replies.addresses import secrets, shown
+from helmbench_common import jsonl
+from helmbench_common.errors import HelmbenchError
+from helmbench_common.formats.refused import shown as printable
+from helmbench_common.http import client
+from helmbench_common.http.addresses import secrets, shown
 
 SECONDS = 5.0  # for a connection, and for the list
 ENDS = ("/chat/completions", "/completions", "/messages")  # of the addresses whose sibling is the list
@@ -28,7 +29,7 @@ NO_ROUTE = 501  # the one status of the 500s that says so
 SHOWN, LONGEST = 5, 200  # names of a list that are told; characters of one, cut where no key is in the whole
 
 
-class UnusableError(Exception):
+class UnusableError(HelmbenchError):
     """The server has answered nothing at all, and will not."""
 
 

@@ -24,10 +24,10 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import hash_args
 from lm_eval.models.api_models import TemplateAPI
 
+from helmbench_common.http.waiting import PATIENCE
 from lm_eval_tasks.helmbench.preflight import UnusableError
 from lm_eval_tasks.helmbench.window import Window
 from lm_eval_tasks.helmbench.wire import Ended, Wire
-from replies.waiting import PATIENCE
 
 log = logging.getLogger("lm_eval.helmbench")
 SLICE = 1024  # requests that a local model gets at once when there is a cache: a killed vLLM run loses no more

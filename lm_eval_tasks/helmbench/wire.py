@@ -22,13 +22,12 @@ from lm_eval.models.api_models import JsonChatStr
 from tenacity import stop_after_attempt, stop_any
 from tqdm import tqdm
 
-from dataset_builder import jsonl
-from lm_eval_tasks.helmbench.preflight import LONGEST, Seen, UnusableError, hint, look, refuse_keys
-from replies import client
-from replies.addresses import elsewhere, proxy, secrets, shown
-from replies.keys import Keys, in_headers
-from replies.usage import counted
-from replies.waiting import (
+from helmbench_common import jsonl
+from helmbench_common.http import client
+from helmbench_common.http.addresses import elsewhere, proxy, secrets, shown
+from helmbench_common.http.keys import Keys, in_headers
+from helmbench_common.http.usage import counted
+from helmbench_common.http.waiting import (
     AGAIN,
     HOPELESS,
     NO_QUOTA,
@@ -41,6 +40,7 @@ from replies.waiting import (
     retrying,
     worth_another,
 )
+from lm_eval_tasks.helmbench.preflight import LONGEST, Seen, UnusableError, hint, look, refuse_keys
 
 log = logging.getLogger("lm_eval.helmbench")
 IN_A_ROW = 25  # so many requests failing one after the other are no longer the items' fault

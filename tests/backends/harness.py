@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helmbench.cli.root import OK
 
 from dataset_builder.schema import Row
-from helmbench_cli.root import OK
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENTS = Path(os.environ.get("HELMBENCH_BACKENDS") or ROOT)

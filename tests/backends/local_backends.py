@@ -11,11 +11,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import pytest
 from harness import ROOT, check_judged, check_shape, environment, expected_requests, judge, logged, lost, run, succeeded
+from helmbench.cli.root import OK
 from recipes import filled, recipe, with_option
 
 from dataset_builder.schema import Row
-from helmbench_cli.root import OK
-from replies.visible import visible
+from judge.replies.visible import visible
 
 THOUGHT, SAID = "<think>They sound tired</think>", "I hear you."
 SPEAKS_ON = " I hear you.\n\nUser:"  # then it begins again: a base model writes both sides

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness import environment, expected_requests, judge, lost, run
+from helmbench.cli.root import UNANSWERED
 from local_backends import FEW, SAID, Backend, LocalBackendTests, chatml, finished, folded, two_of_each
 
 from dataset_builder.release import Release
-from helmbench_cli.root import UNANSWERED
-from replies.visible import visible
+from judge.replies.visible import visible
 
 HF = Backend("hf", chat="hf", reasoning="hf", base="hf", values={}, settings=",dtype=float32")
 

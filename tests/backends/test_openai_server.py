@@ -23,14 +23,14 @@ from harness import (
     run,
     succeeded,
 )
+from helmbench.cli.root import UNANSWERED
 from local_backends import SAID, THOUGHT, chatml
 from recipes import filled, recipe, with_option
 from servers import free_port, post, recorder, served
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from helmbench_cli.root import UNANSWERED
-from replies.visible import visible
+from judge.replies.visible import visible
 
 CPU = ["--dtype", "float32", "--enforce-eager", "--gpu-memory-utilization", "0.2"]
 Messages = list[dict[str, str]]

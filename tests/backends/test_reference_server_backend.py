@@ -30,7 +30,7 @@ from recipes import filled, recipe, with_option
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from replies.visible import visible
+from judge.replies.visible import visible
 
 
 @pytest.fixture(scope="module")

@@ -167,7 +167,7 @@ def library(folder: Path, jobs: int) -> dict[str, Any]:
     """One corpus, and which kinds of message it dropped as duplicates."""
     import pyarrow.parquet as pq
 
-    from corpora.build import build
+    from dataset_builder.corpora.build import build
 
     write_mapping(folder, len(_texts(folder)))
     build(folder / "mapping.yaml", folder / "out", jobs)

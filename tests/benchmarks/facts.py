@@ -18,11 +18,11 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from dataset_builder.figures.cost import BYTES_PER_TOKEN, ESTIMATE, PROSE, counter  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
 from dataset_builder.schema import Sample  # noqa: E402
+from dataset_builder.stats.cost import BYTES_PER_TOKEN, ESTIMATE, PROSE, counter  # noqa: E402
 from judge.llm.questions import build  # noqa: E402
-from replies.script import live_turns  # noqa: E402
+from judge.replies.script import live_turns  # noqa: E402
 
 REPLY = "x" * BYTES_PER_TOKEN * PROSE
 CASE = "\n# Case\n"

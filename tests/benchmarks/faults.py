@@ -53,8 +53,8 @@ from test_resume import AT_ONCE, RUN, SETTINGS  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
 from judge.llm import batch  # noqa: E402
 from judge.llm.batch import Replies  # noqa: E402
+from judge.replies.lm_eval_log import read_run  # noqa: E402
 from lm_eval_tasks.helmbench.survive import FAILED  # noqa: E402
-from replies.lm_eval_log import read_run  # noqa: E402
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 NEVER = 3600.0  # seconds: longer than any client waits
@@ -292,7 +292,7 @@ class Client:
         if self.name == "judge":
             more = ["--concurrency", "4", "--timeout", "1", "--max-retries", "2", "--base-url", self.server.url]
             where = ["--replies", str(self.folder / "r.jsonl"), "--dataset", str(self.dataset), "--model", "judge-1"]
-            return [sys.executable, "-m", "judge", "run", *where, *more]
+            return [sys.executable, "-m", "helmbench.cli", "run", *where, *more]
         arguments = f"model=m,base_url={self.server.url}/chat/completions,num_concurrent=4,timeout=1,max_retries=2"
         return [
             *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions", "--model_args", arguments),

@@ -25,8 +25,8 @@ from benchmarks.planted import (  # noqa: E402
     scorer_of,
 )
 
-from dataset_builder.figures.cost import Asked, estimate  # noqa: E402
 from dataset_builder.release import open_release  # noqa: E402
+from dataset_builder.stats.cost import Asked, estimate  # noqa: E402
 from judge.scoring.figures import Scorer  # noqa: E402
 
 EASY = 0.99

@@ -19,7 +19,7 @@ from pathlib import Path
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "INSPECT_EVAL_MODEL": "mockllm/model"}
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "inspect_tasks")]
+sys.path[:0] = [str(ROOT), str(ROOT / "api")]
 
 from inspect_ai import Task, eval  # noqa: E402
 from inspect_ai.model import ModelOutput, ModelUsage, get_model  # noqa: E402
@@ -38,7 +38,7 @@ def answer(*_: object) -> ModelOutput:
 
 def once(kind: str, tier: str, samples: int | None) -> str:
     """Seconds per sample of one run of a kind, and the process's peak memory in MB."""
-    from helmbench.tasks import benchmark
+    from helmbench.inspect.tasks import benchmark
 
     model = get_model("mockllm/model", custom_outputs=answer)
     ours = benchmark("all", tier, None, None, "")  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ def served(latency: float) -> None:
 def questions(number: int) -> Iterator[Any]:
     """Requests that are made as they are needed, each about another reply."""
     from judge.llm.questions import JudgeRequest, sealed
-    from replies.fence import fence
+    from judge.replies.fence import fence
 
     properties = {
         "label": {"type": "string", "enum": list(LABELS)},

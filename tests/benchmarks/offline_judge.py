@@ -24,7 +24,7 @@ from sklearn.feature_extraction import DictVectorizer
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT)]
 
-from dataset_builder.jsonl import objects  # noqa: E402
+from helmbench_common.jsonl import objects  # noqa: E402
 from judge.offline import judge as offline  # noqa: E402
 from judge.offline import model  # noqa: E402
 

@@ -35,9 +35,9 @@ import numpy as np  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
 from dataset_builder.schema import Baseline, CriterionRow, Row  # noqa: E402
 from judge import schema  # noqa: E402
+from judge.replies.schema import Model  # noqa: E402
 from judge.schema import Verdict  # noqa: E402
 from judge.scoring.table import COLUMNS, weight  # noqa: E402
-from replies.schema import Model  # noqa: E402
 
 REPEATS = 5
 SCENARIO_COPIES = 6  # of the release's seven: about 40 scenarios

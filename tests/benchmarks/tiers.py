@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from dataset_builder.composing.compose import samples  # noqa: E402
-from dataset_builder.figures.coverage import behaviors  # noqa: E402
 from dataset_builder.prompts import CONTENT  # noqa: E402
 from dataset_builder.reading.content_types import Content  # noqa: E402
 from dataset_builder.reading.load import load  # noqa: E402
 from dataset_builder.schema import BEHAVIORS  # noqa: E402
+from dataset_builder.stats.coverage import behaviors  # noqa: E402
 
 CORRELATIONS = (0.2, 0.5, 0.8)
 RATE = 0.85

@@ -39,15 +39,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")]
 
 from webdriver import CHROMIUM, DRIVER, Browser, driven  # noqa: E402
 
-from dataset_builder.files import write_whole  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
 from dataset_builder.schema import Label, Row  # noqa: E402
+from helmbench_common.files import write_whole  # noqa: E402
 from judge import schema  # noqa: E402
+from judge.replies.schema import Model, Reply  # noqa: E402
+from judge.replies.script import live_turns  # noqa: E402
 from judge.report.page import report  # noqa: E402
 from judge.schema import Verdict  # noqa: E402
 from judge.scoring.score import About, judge_card, scorecard  # noqa: E402
-from replies.schema import Model, Reply  # noqa: E402
-from replies.script import live_turns  # noqa: E402
 
 LABELS: dict[Label | None, int] = {"PASS": 80, "PARTIAL": 9, "FAIL": 10, None: 1}
 # Runs before the page's own script: what its main thread did, and when it was ready.

@@ -68,7 +68,7 @@ def main() -> int:
             for p in (ROOT / top).rglob("*.py")
         ]
     )
-    core = ("judge.score", "replies.lm_eval_log")
+    core = ("judge.score", "judge.replies.lm_eval_log")
     rows = [
         ("core", *way(core, here, lambda n: (ROOT / n).read_text(encoding="utf-8"))),
         (

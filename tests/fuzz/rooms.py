@@ -227,7 +227,7 @@ def _last(stderr: str) -> str:
 def _raised(stderr: str) -> str:
     """Where in our code it was raised."""
     ours = re.findall(
-        r'File "[^"]*?((?:dataset_builder|corpora|replies|judge|leaderboard|helmbench_cli)/[^"]+)", line (\d+)', stderr
+        r'File "[^"]*?((?:helmbench_common|dataset_builder|judge|leaderboard|helmbench)/[^"]+)", line (\d+)', stderr
     )
     return f"({ours[-1][0]}:{ours[-1][1]})" if ours else ""
 
@@ -235,7 +235,7 @@ def _raised(stderr: str) -> str:
 def _stack(stderr: str) -> str:
     """The innermost line of ours in the stack of a command that hangs."""
     ours = re.findall(
-        r'File "[^"]*?((?:dataset_builder|corpora|replies|judge|leaderboard|helmbench_cli)/[^"]+)", line (\d+)', stderr
+        r'File "[^"]*?((?:helmbench_common|dataset_builder|judge|leaderboard|helmbench)/[^"]+)", line (\d+)', stderr
     )
     return f"{ours[0][0]}:{ours[0][1]}" if ours else "nowhere of ours"
 

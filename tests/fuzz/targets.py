@@ -24,17 +24,17 @@ import submission_runs as runs
 import yaml
 from fuzz.mutations import MOST
 from fuzz.rooms import Target
+from helmbench.cli.app import main
 
 from dataset_builder.book.page import content_hash
 from dataset_builder.book.review import FORMAT
 from dataset_builder.reading.load import load
 from dataset_builder.reading.signing import text_hash
 from dataset_builder.release import Release, open_release
-from judge.__main__ import main
 from judge.llm import batch
 from judge.people.low_ratings import COLUMNS, WARNING
+from judge.replies.script import live_turns
 from leaderboard.verify import files
-from replies.script import live_turns
 
 JUDGE = "claude-test-1"
 ABOUT = """\

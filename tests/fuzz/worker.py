@@ -37,14 +37,14 @@ NEEDED = (
     *(
         "judge.people.published.sets",
         "judge.scoring.held_out",
-        "corpora.build",
-        "corpora.labelled",
+        "dataset_builder.corpora.build",
+        "dataset_builder.corpora.labelled",
         "leaderboard.verify.said",
     ),
     *("leaderboard.verify.verify", "leaderboard.board.build", "leaderboard.submit.pack", "leaderboard.exports.export"),
     *("dataset_builder.reading.opening", "dataset_builder.writing.write", "dataset_builder.book.review_patch"),
     *(
-        "dataset_builder.figures.coverage",
+        "dataset_builder.stats.coverage",
         "dataset_builder.checking.check",
         "datasets",
         "py3langid.langid",
@@ -56,7 +56,7 @@ NEEDED = (
 
 def serve() -> None:
     """Reads commands until there are no more."""
-    from helmbench_cli.app import main
+    from helmbench.cli.app import main
 
     for name in NEEDED:
         with contextlib.suppress(ModuleNotFoundError):

@@ -11,8 +11,8 @@ from typing import Any, get_args
 from dataset_builder.schema import CrisisCategory
 from judge.people.published.files import amount, at, found, items, one_of, read_list, text
 from judge.people.published.types import RATING, Item, LabelledSet, Scale
+from judge.replies.errors import RunError
 from judge.schema import LabelledRows
-from replies.errors import RunError
 
 REPOSITORY = "ellisalicante/LLMs-Mental-Health-Crisis"
 PEOPLE = "data/human_label/H?_label*.json"

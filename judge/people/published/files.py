@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dataset_builder.formats import csv_stream, json_file
-from dataset_builder.formats.plain_file import read_text
-from dataset_builder.formats.refused import FormatError, shown
-from dataset_builder.jsonl import plain
+from helmbench_common.formats import csv_stream, json_file
+from helmbench_common.formats.plain_file import read_text
+from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.jsonl import plain
 from judge.people.published.types import Item
+from judge.replies.errors import SHOWN, RunError, run_error
 from judge.schema import LabelledRows
-from replies.errors import SHOWN, RunError, run_error
 
 MOST = 2**28  # bytes of a file: the largest set has a twentieth of that
 T = TypeVar("T")

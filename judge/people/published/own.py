@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 from pydantic import Field, ValidationError, model_validator
 
-from dataset_builder import jsonl
-from dataset_builder.formats import json_file, yaml_file
-from dataset_builder.formats.refused import FormatError, shown
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
+from helmbench_common import jsonl
+from helmbench_common.formats import json_file, yaml_file
+from helmbench_common.formats.refused import FormatError, shown
 from judge.people.published.files import at, items, one_of, read_table, text
 from judge.people.published.types import RATING, REFUSALS, Item, LabelledSet, Scale
+from judge.replies.errors import RunError, run_error
 from judge.schema import LabelKind, LabelledRows, SetName
-from replies.errors import RunError, run_error
 
 VERDICTS = ("FAIL", "PARTIAL", "PASS")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from dataset_builder.release import Release
 from judge.people.published import bhh, counselbench, own, psychosis, vera_mh, xstest
 from judge.people.published.types import LabelledSet
+from judge.replies.errors import RunError
 from judge.schema import LabelledRows
-from replies.errors import RunError
 
 SETS: Mapping[str, Callable[[Path, LabelledRows], LabelledSet]] = {
     "bhh-ratings": bhh.ratings,

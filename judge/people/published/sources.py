@@ -7,7 +7,7 @@ import re
 import sys
 from pathlib import Path
 
-from replies.errors import RunError
+from judge.replies.errors import RunError
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from dataset_builder.formats.plain_file import read_bytes
-from dataset_builder.formats.refused import shown
+from helmbench_common.formats.plain_file import read_bytes
+from helmbench_common.formats.refused import shown
 from judge.people.published.files import at, found, items, one_of, read_table
 from judge.people.published.types import Item, LabelledSet, Scale
 from judge.schema import LabelledRows

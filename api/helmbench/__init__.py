@@ -1,0 +1,1 @@
+"""The `helmbench` package: `cli` (the command line), `inspect` (the Inspect AI tasks)."""

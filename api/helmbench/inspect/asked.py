@@ -1,0 +1,75 @@
+"""The release that is asked, and its samples as Inspect has them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.dataset import MemoryDataset, Sample
+
+from dataset_builder import schema
+from dataset_builder.corpora.labelled import on_corpus
+from dataset_builder.prompts import CONTENT
+from dataset_builder.release import DATASET, Release, ReleaseError, open_release
+from dataset_builder.writing.write import build
+from helmbench.inspect.play import chat
+from helmbench_common.errors import RefusedError
+from judge.replies.inspect_log import SCRIPT
+from judge.replies.script import ChatMessages, segments
+
+# What a reader of the log looks samples up by; the sample itself stands in the release.
+SHOWN = (
+    *("polarity", "crisis_category", "country", "behavior", "scenario", "family", "condition", "persona", "severity"),
+    *("difficulty", "arm", "population"),
+)
+
+
+@lru_cache(maxsize=4)
+def release(dataset: str | None = None, messages: str | None = None) -> Release:
+    """The built dataset, with the messages of a labelled corpus in the place of its own where one is named. Where none
+    was built and none is named, it is built first, into ./helmbench: whoever has only installed the package has none.
+
+    Raises:
+        PrerequisiteError: it can't be read, or can't be built.
+    """
+    try:
+        found = _opened(dataset)
+        return on_corpus(found, Path(messages)) if messages else found
+    except ReleaseError as error:
+        raise PrerequisiteError(f"helmbench: {error}") from None
+
+
+def _opened(dataset: str | None) -> Release:
+    try:
+        return open_release(dataset)
+    except ReleaseError:
+        here = Path("helmbench")
+        if dataset or os.environ.get(DATASET) or here.exists():
+            raise
+    sys.stderr.write("helmbench: no built dataset here; building it into ./helmbench, once\n")
+    try:
+        build(CONTENT, here)
+    except (RefusedError, OSError) as error:
+        raise ReleaseError(f"{here}: can't be built ({error}); name a built dataset with -T dataset=FOLDER") from None
+    return open_release(here)
+
+
+def samples(asked: Iterable[tuple[schema.Sample, ChatMessages]]) -> MemoryDataset:
+    """Samples as Inspect takes them, each with its first request. Of the rest only the live turns' script goes with
+    them, and what a reader of the log wants to see.
+    """
+    return MemoryDataset([_sample(row, first) for row, first in asked], name="helmbench")
+
+
+def _sample(row: schema.Sample, first: ChatMessages) -> Sample:
+    script = segments(m.model_dump() for m in row.messages)[1:]
+    fields: Mapping[str, Any] = row.model_dump(mode="json", by_alias=True)
+    about = {name: fields[name] for name in SHOWN if fields.get(name) is not None}
+    return Sample(
+        id=row.id, input=chat(first), target=row.polarity, metadata=about | ({SCRIPT: script} if script else {})
+    )

@@ -1,0 +1,184 @@
+"""The tasks: `inspect eval helmbench/core --model PROVIDER/NAME`, and so on (docs/inspect.md).
+
+Every task takes `-T dataset=FOLDER`, the built dataset; `-T condition=FILE`, a system prompt of one's own in the place
+of each condition's; `-T instruction=TEXT`, before whatever the sample's own system message says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+from inspect_ai import Epochs, Task, task
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.log import HeadlineMetric
+from inspect_ai.model import GenerateConfig
+
+from dataset_builder import schema
+from dataset_builder.release import Release
+from dataset_builder.schema import Tier
+from helmbench.inspect.after import Scorecard  # noqa: F401  (registered by being imported)
+from helmbench.inspect.asked import release, samples
+from helmbench.inspect.figures import HEADLINE, figures
+from helmbench.inspect.play import play
+from helmbench.inspect.reaching import reach
+from helmbench.inspect.verdicts import verdicts
+from judge.replies.errors import RunError
+from judge.replies.first_request import PromptUnderTest, first_request, read_prompt, with_instruction
+from judge.replies.inspect_log import RECORDED
+from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, identity
+from judge.replies.schema import TRIAGE_PROMPTS, TriagePrompt
+from judge.replies.script import ChatMessages, segments
+from judge.replies.triage import question
+
+MAX_TOKENS = 1024  # as the lm-eval tasks ask
+PATIENT = 8  # attempts beyond the first of one request; Inspect by itself goes on for ever
+Opening = Callable[[schema.Sample], ChatMessages]
+
+
+class Wanted(NamedTuple):
+    """What a task asks, of which release, and under which prompt."""
+
+    release: Release
+    measures: str
+    tier: Tier
+    tested: PromptUnderTest | None
+    instruction: str
+    corpus: str | None = None
+
+
+def _benchmark_task(name: str, config: str, own_tier: Tier | None, said: str) -> Callable[..., Task]:
+    """A task over a config of the dataset, at its own tier, or at the one that its user names."""
+
+    def whole(dataset: str | None = None, condition: str | None = None, instruction: str = "") -> Task:
+        return benchmark(config, own_tier or "core", dataset, condition, instruction)
+
+    def part(
+        tier: Tier = "core", dataset: str | None = None, condition: str | None = None, instruction: str = ""
+    ) -> Task:
+        return benchmark(config, tier, dataset, condition, instruction)
+
+    made: Callable[..., Task] = whole if own_tier else part
+    made.__name__, made.__doc__ = name, said
+    return task(made)
+
+
+core = _benchmark_task("core", "all", "core", "Every message, up to four samples each: the benchmark.")
+lite = _benchmark_task("lite", "all", "lite", "A quick look: a few messages of every scenario.")
+full = _benchmark_task("full", "all", "full", "Every combination of message, condition and user.")
+pillar1 = _benchmark_task("pillar1", "pillar1", None, "Sees the danger.")
+pillar2 = _benchmark_task("pillar2", "pillar2", None, "Hands over safely.")
+pillar3 = _benchmark_task("pillar3", "pillar3", None, "Helps without overstepping.")
+pillar4 = _benchmark_task("pillar4", "pillar4", None, "Still does its job.")
+conversations = _benchmark_task("conversations", "conversations", None, "Talks whose turns the model plays live.")
+
+
+@task
+def messages(
+    tier: Tier = "core",
+    dataset: str | None = None,
+    corpus: str | None = None,
+    condition: str | None = None,
+    instruction: str = "",
+) -> Task:
+    """The messages by themselves, answered freely three times and rated 1 to 5 (docs/appropriateness.md).
+
+    `corpus`: a labelled corpus in the place of the dataset's messages.
+    """
+    found = release(dataset, corpus)
+    wanted = Wanted(found, APPROPRIATENESS, _tier(tier), _tested(condition, found), instruction, corpus)
+    return _alone(wanted, lambda row: segments(m.model_dump() for m in row.messages)[0])
+
+
+@task
+def triage(
+    prompt: TriagePrompt = "bare",
+    tier: Tier = "core",
+    dataset: str | None = None,
+    corpus: str | None = None,
+    condition: str | None = None,
+    instruction: str = "",
+) -> Task:
+    """The category of each message, named by the model: `bare`, names only, or `guided`, with definitions."""
+    if prompt not in TRIAGE_PROMPTS:
+        raise PrerequisiteError(f"helmbench: -T prompt={prompt}: expected one of {', '.join(TRIAGE_PROMPTS)}")
+    found = release(dataset, corpus)
+    wanted = Wanted(found, f"{TRIAGE}{prompt}", _tier(tier), _tested(condition, found), instruction, corpus)
+
+    def asked(row: schema.Sample) -> ChatMessages:
+        said = [m.model_dump() for m in row.messages]
+        return [{"role": "user", "content": question(said, found.taxonomy, found.prompts, prompt)}]
+
+    return _alone(wanted, asked)
+
+
+def benchmark(config: str, tier: Tier, dataset: str | None, condition: str | None, instruction: str) -> Task:
+    """A config of the dataset at one tier, as a task.
+
+    Raises:
+        PrerequisiteError: no dataset, an unknown tier, or a prompt under test that can't be used.
+    """
+    found = release(dataset)
+    wanted = Wanted(found, BENCHMARK, _tier(tier), _tested(condition, found), instruction)
+    own = set(found.table(config).column("id").to_pylist())
+    rows = [row for row in found.rows.values() if row.id in own and tier in row.tiers]
+
+    def first(row: schema.Sample) -> ChatMessages:
+        try:
+            return first_request(row.model_dump(by_alias=True), wanted.tested, instruction)
+        except RunError as error:
+            raise PrerequisiteError(f"helmbench: {error}") from None
+
+    return _task(wanted, rows, first)
+
+
+def _alone(wanted: Wanted, asked: Opening) -> Task:
+    """Messages that stand alone; a prompt under test stands before whatever the model is told of the user."""
+    rows = [row for row in wanted.release.messages.values() if wanted.tier in row.tiers]
+    own = wanted.tested.text if wanted.tested else ""
+    return _task(wanted, rows, lambda row: with_instruction(with_instruction(asked(row), own), wanted.instruction))
+
+
+def _task(wanted: Wanted, rows: Iterable[schema.Sample], first: Opening) -> Task:
+    reach()
+    found, measures, path = wanted.release, wanted.measures, str(wanted.release.path)
+    rated = measures == APPROPRIATENESS
+    return Task(
+        dataset=samples((row, first(row)) for row in rows),
+        solver=play(),
+        scorer=verdicts(measures, path, wanted.corpus),
+        metrics=[figures(measures, wanted.tier, path, wanted.corpus)],
+        config=GenerateConfig(max_tokens=MAX_TOKENS, temperature=1.0 if rated else 0.0, max_retries=PATIENT),
+        epochs=Epochs(3) if rated else None,
+        # With more samples than that without a reply no figure counts: the run ends, and `inspect eval-retry` goes on.
+        fail_on_error=float(found.scoring["unscored_limit"]),
+        metadata={RECORDED: _recorded(wanted)},
+        version=found.manifest.version,
+        headline_metric=HeadlineMetric(metric=HEADLINE) if measures == BENCHMARK else None,
+    )
+
+
+def _recorded(wanted: Wanted) -> dict[str, Any]:
+    """What the log says of the run, in the words in which lm-eval's does."""
+    tested, said = wanted.tested, wanted.instruction
+    return {
+        **identity(wanted.release, wanted.measures),
+        "tier": wanted.tier,
+        **({"condition": tested.identity.model_dump()} if tested else {}),
+        **({"system_instruction": said} if said else {}),
+    }
+
+
+def _tier(tier: str) -> Tier:
+    if tier not in get_args(Tier):
+        raise PrerequisiteError(f"helmbench: -T tier={tier}: expected one of {', '.join(get_args(Tier))}")
+    found: Tier = tier  # type: ignore[assignment]
+    return found
+
+
+def _tested(condition: str | None, found: Release) -> PromptUnderTest | None:
+    try:
+        return read_prompt(Path(condition), found.rows.values()) if condition else None
+    except RunError as error:
+        raise PrerequisiteError(f"helmbench: {error}") from None

@@ -1,0 +1,171 @@
+"""A corpus with its labels, as messages that the triage and appropriateness tasks take in the place of the release's.
+
+A label is a model's reading and nobody's diagnosis. Messages that no label fits, and those outside the taxonomy, are
+left out and counted: the six categories have no right answer for them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pydantic import ValidationError
+
+from dataset_builder.composing.messages import CRITERIA, evaluation
+from dataset_builder.corpora.folder import Corpus, digest_of, open_corpus, read_json
+from dataset_builder.corpora.schema import CorpusError, LabelsManifest, MessageLabel
+from dataset_builder.release import OwnMessages, Release, ReleaseError
+from dataset_builder.schema import Message, Polarity, UserMessage
+from helmbench_common import jsonl
+from helmbench_common.formats.refused import shown
+from helmbench_common.hashing import digest
+
+LABELS, MANIFEST = "labels.jsonl", "labels.json"
+UNDETERMINED = "und"  # BCP 47's word for a language that nobody stated
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """The labelled messages of a corpus, by id, in the corpus's order. `left_out`: how many have no place in the
+    taxonomy, by reason.
+
+    `messages_hash` covers words, labels and checks of every message.
+    """
+
+    corpus: Corpus
+    labels: LabelsManifest
+    messages: dict[str, UserMessage]
+    left_out: dict[str, int]
+    messages_hash: str
+
+    @property
+    def source(self) -> str:
+        """What figures on these messages are said to be of."""
+        manifest = self.corpus.manifest
+        part = "" if self.labels.part == "corpus" else f", {self.labels.part} sample"
+        return f"corpus {manifest.corpus} of {manifest.date}{part}, labelled by {', '.join(self.labels.models)}"
+
+
+def on_corpus(release: Release, folder: Path) -> Release:
+    """The release with the messages of a labelled corpus in the place of its own; protocols, taxonomy and criteria
+    stay.
+
+    Raises:
+        ReleaseError: what `open_labelled` finds wrong.
+    """
+    try:
+        found = open_labelled(folder, release.criteria)
+    except CorpusError as error:
+        raise ReleaseError(str(error)) from None
+    # Figures on a corpus depend on the release's protocols, criteria and prompts as well.
+    whole = digest([found.messages_hash, release.manifest.messages_hash])
+    return replace(release, own=OwnMessages(found.source, found.messages, whole))
+
+
+def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
+    """The corpus in `folder` with its labels, every hash checked. `criteria`: those that a reply can be judged by.
+
+    Raises:
+        CorpusError: no corpus, no labels, labels of another build of the corpus, an edited file, or no message that is
+            left.
+    """
+    corpus = open_corpus(folder)
+    manifest = read_manifest(corpus)
+    labels = {label.id: label for label in _labels(folder)}
+    messages: dict[str, UserMessage] = {}
+    left_out: Counter[str] = Counter()
+    for row in corpus.rows(manifest.part):
+        label = labels.pop(row["id"], None)
+        if label is None:
+            raise CorpusError(f"{folder / LABELS}: has no line for message {_named(row)}; {_again(folder)}")
+        if label.label is None or label.label == "outside_taxonomy":
+            left_out[label.label or "unlabelled"] += 1
+        else:
+            try:
+                messages[row["id"]] = _message(row, label, criteria)
+            except ValidationError as error:
+                said = shown(error.errors(include_input=False)[0]["msg"])
+                raise CorpusError(f"{folder}: message {_named(row)}: {said}; build the corpus again") from None
+    if labels:
+        raise CorpusError(
+            f"{folder / LABELS}: {len(labels)} ids are not of the {manifest.part}, such as {shown(min(labels))[:100]}; "
+            f"{_again(folder)}"
+        )
+    if not messages:
+        raise CorpusError(
+            f"{folder / LABELS}: none of {sum(left_out.values())} messages has a label of the taxonomy; "
+            "expected one or more"
+        )
+    return Labelled(
+        corpus, manifest, messages, dict(left_out), digest([m.model_dump(mode="json") for m in messages.values()])
+    )
+
+
+def read_manifest(corpus: Corpus) -> LabelsManifest:
+    """What is known of the corpus's labels.
+
+    Raises:
+        CorpusError: there are none, they are of another build of the corpus, or `labels.jsonl` isn't what was written.
+    """
+    path = corpus.path / MANIFEST
+    if not path.exists():
+        raise CorpusError(
+            f"{corpus.path}: this corpus has no labels; make them with `helmbench label {corpus.path} "
+            "--model NAME --base-url URL`"
+        )
+    manifest = read_json(path, LabelsManifest, "what is known of the labels", _again(corpus.path))
+    found, expected = manifest.corpus_hash, corpus.manifest.corpus_hash
+    if found != expected:
+        raise CorpusError(
+            f"{path}: labels are of corpus_hash {found[:12]}…, the corpus here has {expected[:12]}…; "
+            f"{_again(corpus.path)}"
+        )
+    labels = corpus.path / LABELS
+    if not labels.is_file() or digest_of(labels) != manifest.labels_sha256:
+        raise CorpusError(
+            f"{labels}: isn't the file that {MANIFEST} was written for: it was edited, or is half-written; "
+            f"{_again(corpus.path)}"
+        )
+    return manifest
+
+
+def _labels(folder: Path) -> Iterator[MessageLabel]:
+    path = folder / LABELS
+
+    def bad(number: int, why: ValueError) -> NoReturn:
+        said = shown(str(why).splitlines()[0])[:200]
+        raise CorpusError(f"{path}:{number}: is no label ({said}); {_again(folder)}")
+
+    return (label for _, label in jsonl.models(path, MessageLabel, bad))
+
+
+def _named(row: dict[str, Any]) -> str:
+    return shown(str(row["id"]))[:100]
+
+
+def _again(folder: Path) -> str:
+    return f"run `helmbench label {folder} …` again, which asks nothing twice"
+
+
+def _message(row: dict[str, Any], label: MessageLabel, criteria: Collection[str]) -> UserMessage:
+    """The row as the tasks take it: in every tier, since a corpus has samples instead, and of no country, since nobody
+    knows it.
+    """
+    category = label.label
+    assert category is not None
+    polarity: Polarity = "control" if category == "no_crisis" else "crisis"
+    return UserMessage(
+        id=row["id"],
+        tiers=["lite", "core", "full"],
+        messages=[Message.model_validate(turn) for turn in row["messages"]],
+        evaluation=evaluation(category, [slug for slug in CRITERIA[polarity] if slug in criteria]),
+        polarity=polarity,
+        crisis_category=category,
+        crisis_category_2=None,
+        language=row["language"] or UNDETERMINED,
+        country=None,
+        canary="",
+    )

@@ -1,0 +1,253 @@
+"""Sources → documents, one at a time, each with its line. A row that can't be read is an error that names the line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from reprlib import Repr
+from typing import Any, NamedTuple, NoReturn
+
+from dataset_builder.corpora.licences import normal
+from dataset_builder.corpora.schema import CorpusError, Document, Fields, Role, Source, Turn
+from dataset_builder.reading.markdown import closest
+from helmbench_common import jsonl
+from helmbench_common.formats import csv_stream, json_file
+from helmbench_common.formats.plain_file import sha256
+from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.formats.text_lines import LONGEST, text_lines
+
+EXPECTED = "messages, as .jsonl or .csv (also .gz)"
+NAMES = 100  # of a row's fields that an error lists
+LICENCE = 200  # characters of a licence's name
+LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_]\w{1,40})?")
+SHORT = Repr()
+SHORT.maxstring = SHORT.maxother = 60
+Row = tuple[int, dict[str, Any]]
+
+
+class _RowError(Exception):
+    """What is wrong with one row. `line`: 0 where the reader adds it."""
+
+    def __init__(self, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Opened(NamedTuple):
+    """A source that can be read: how errors call it, its hash, and what its dataset card says of revision and
+    licence.
+    """
+
+    source: Source
+    place: str
+    sha256: str
+    revision: str | None
+    rows: Iterator[Row]
+
+
+def open_source(source: Source, folder: Path) -> Opened:
+    """Opens a source; `folder` is the mapping file's.
+
+    Raises:
+        CorpusError: it is not there, or is no kind of file that this reads.
+    """
+    if source.hub:
+        from dataset_builder.corpora.hub import open_dataset
+
+        found, place, fingerprint, rows = open_dataset(source, folder)
+        return Opened(found, place, fingerprint, found.revision, rows)
+    path = folder / str(source.path)
+    kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1].lower()
+    if kind not in ("jsonl", "csv"):
+        raise CorpusError(
+            f"{shown(path)}:1: source '{source.name}' is no .jsonl or .csv (also .gz); convert it, or name a "
+            "dataset with `hub`"
+        )
+    try:
+        fingerprint = sha256(path, EXPECTED)
+    except FormatError as error:
+        raise CorpusError(f"{shown(path)}:1: source '{source.name}' {error.message}") from None
+    rows = _jsonl(path) if kind == "jsonl" else _csv(path, _named(source.fields))
+    return Opened(source, str(source.path), fingerprint, None, rows)
+
+
+def documents(opened: Opened, folder: Path) -> Iterator[Document]:
+    """Every document of a source, in its order; one without any text is there, with no turns.
+
+    Raises:
+        CorpusError: at the first row that can't be read.
+    """
+    place, grouped = (
+        opened.place if opened.source.hub else shown(folder / opened.place),
+        opened.source.fields.conversation,
+    )
+    rows = _documents(opened)
+    try:
+        yield from _conversations(rows, grouped) if grouped else (document for document, _ in rows)
+    except _RowError as error:
+        raise CorpusError(f"{place}:{error.line}: {error}") from None
+    except FormatError as error:
+        raise CorpusError(str(error)) from None
+
+
+def _documents(opened: Opened) -> Iterator[tuple[Document, dict[str, Any]]]:
+    """Every row as a document, and as it was read."""
+    for n, (line, row) in enumerate(opened.rows):
+        try:
+            if n == 0:
+                _has_fields(opened.source.fields, row)
+            yield _document(opened.source, line, row), row
+        except _RowError as error:
+            error.line = error.line or line
+            raise
+
+
+def _conversations(rows: Iterator[tuple[Document, dict[str, Any]]], field: str) -> Iterator[Document]:
+    """Rows that follow each other with the same value of `field`, as one document where the first of them stands."""
+    seen: dict[str, int] = {}
+    first: Document | None = None
+    current, turns, size = "", list[Turn](), 0
+    for document, row in rows:
+        key = _conversation(row, field, document.line)
+        if not first or key != current:
+            if first:
+                yield first._replace(turns=tuple(turns))
+            if key in seen:
+                raise _RowError(
+                    f"conversation '{_short(key)}' began on line {seen[key]} and another came between; expected its "
+                    "rows to follow each other",
+                    document.line,
+                )
+            seen[key] = document.line
+            first, current, turns, size = document, key, [], 0
+        turns += document.turns
+        size += sum(len(turn.text) for turn in document.turns)
+        if size > LONGEST:
+            raise _RowError(f"its conversation is longer than {LONGEST:,} characters; expected less", document.line)
+    if first:
+        yield first._replace(turns=tuple(turns))
+
+
+def _conversation(row: dict[str, Any], field: str, line: int) -> str:
+    value = row.get(field)
+    key = _text(value, field) if not isinstance(value, list | dict) else None
+    if not key:
+        raise _RowError(
+            f"field '{field}' is {'empty' if value in (None, '') else _short(value)}; expected the conversation's id",
+            line,
+        )
+    return key
+
+
+def _named(fields: Fields) -> set[str]:
+    """Every field that a row must have."""
+    flat = {fields.text, fields.conversation, fields.id, fields.language, fields.licence, fields.turns, *fields.keep}
+    return {name for name in (*flat, fields.role if fields.conversation else None) if name}
+
+
+def _has_fields(fields: Fields, row: dict[str, Any]) -> None:
+    """A misspelt field would otherwise drop every row as empty."""
+    for name in sorted(_named(fields) - {*row}):
+        known = closest(name, [_short(key) for key in sorted(row)[:NAMES]])
+        raise _RowError(f"the first row has no field '{shown(name)}', which the mapping file names; {known}")
+
+
+def _document(source: Source, line: int, row: dict[str, Any]) -> Document:
+    fields = source.fields
+    language = _text(row.get(fields.language), fields.language) if fields.language else source.language
+    if language and not LANGUAGE.fullmatch(language):
+        raise _RowError(f"language is '{_short(language)}'; expected a code such as en")
+    licence = _text(row.get(fields.licence), fields.licence) if fields.licence else None
+    if licence and (len(licence) > LICENCE or not normal(licence).isprintable()):
+        raise _RowError(f"licence is '{_short(licence)}'; expected its name, such as cc-by-4.0")
+    return Document(
+        source=source.name,
+        line=line,
+        turns=_turns(source, row),
+        source_id=_text(row.get(fields.id), fields.id) if fields.id else None,
+        language=language,
+        licence=licence or source.licence,
+        kept=tuple((k, _text(row.get(k), k)) for k in fields.keep),
+    )
+
+
+def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:
+    fields = source.fields
+    if fields.text:
+        text = _text(row.get(fields.text), fields.text)
+        role: Role = _role(source, row.get(fields.role)) if fields.conversation else "user"
+        return (Turn(role, text),) if text else ()
+    value = row.get(str(fields.turns))
+    if isinstance(value, str) and value.strip():  # in a CSV a list can only be JSON
+        value = _list(value, fields)
+    turns: list[Turn] = []
+    for n, turn in enumerate(value or []) if isinstance(value, list) or not value else [(0, value)]:
+        if isinstance(turn, dict) and fields.content in turn:
+            role, text = _role(source, turn.get(fields.role)), _text(turn[fields.content], fields.content)
+        elif isinstance(turn, str) and isinstance(value, list):
+            role, text = "user" if n % 2 == 0 else "assistant", _text(turn, fields.turns)
+        else:
+            raise _RowError(
+                f"turn {n + 1} of '{fields.turns}' is {_short(turn)!r}; expected {{{fields.role}, {fields.content}}} "
+                "or a text"
+            )
+        if text:
+            turns.append(Turn(role, text))
+    return tuple(turns)
+
+
+def _list(cell: str, fields: Fields) -> Any:
+    """What a cell says in JSON."""
+    expected = f"expected a list of {{{fields.role}, {fields.content}}} or of texts"
+    try:
+        return json_file.lenient(cell)
+    except json.JSONDecodeError:
+        raise _RowError(f"field '{fields.turns}' is text and no JSON; {expected}") from None
+    except ValueError as error:  # over a limit
+        raise _RowError(f"field '{fields.turns}' {error}; {expected}") from None
+
+
+def _role(source: Source, value: object) -> Role:
+    said = value.strip().lower() if isinstance(value, str) else _short(value).lower()
+    for role, names in source.roles.items():
+        if said in (n.lower() for n in names):
+            return role
+    raise _RowError(
+        f"role is '{_short(value)}'; expected one of {sorted(n for names in source.roles.values() for n in names)}: "
+        "name it under `roles`"
+    )
+
+
+def _text(value: object, name: str | None) -> str | None:
+    if value is None or isinstance(value, str):
+        # JSON can hold half of a surrogate pair, which no file can.
+        return (value or "").encode("utf-8", "ignore").decode() or None
+    if isinstance(value, (bool, int, float)):
+        return str(value)
+    raise _RowError(f"field '{name}' is {_short(value)!r}; expected text")
+
+
+def _short(value: object) -> str:
+    """A foreign value as an error may show it: a row may nest and hold whatever it likes."""
+    return shown(value if isinstance(value, str) else SHORT.repr(value))[:60]
+
+
+def _jsonl(path: Path) -> Iterator[Row]:
+    def bad(line: int, why: ValueError) -> NoReturn:
+        expected = " with the fields that the mapping file names" if str(why).endswith("an object") else ""
+        raise CorpusError(f"{shown(path)}:{line}: {why}{expected}")
+
+    return jsonl.objects_in((text for _, text in text_lines(path, EXPECTED)), path, bad)
+
+
+def _csv(path: Path, named: Collection[str]) -> Iterator[Row]:
+    rows = csv_stream.rows(path, EXPECTED)
+    _, header = next(rows, (1, list[str]()))
+    if said := csv_stream.twice(header, named):
+        raise FormatError(path, 1, said)
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise FormatError(path, line, f"has more or fewer cells than the {len(header)} columns")
+        yield line, dict(zip(header, cells, strict=True))

@@ -1,0 +1,115 @@
+"""Two disjoint samples of a corpus, stratified and seeded. Who is drawn depends on ids and the seed, never on the order
+of rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dataset_builder.corpora.schema import CorpusError, Samples
+
+LENGTHS = ((100, "under 100"), (500, "100 to 499"), (2**63, "500 or more"))  # characters of the user's words
+
+
+class Member(NamedTuple):
+    """A row that may be drawn: its id and the values of the fields it is stratified by."""
+
+    id: str
+    stratum: tuple[str, ...]
+
+
+def length_band(characters: int) -> str:
+    return next(name for limit, name in LENGTHS if characters < limit)
+
+
+class Stratum(NamedTuple):
+    """How many members it has, and those that a sample takes first: (sha256 of seed and id, id), sorted."""
+
+    size: int
+    first: list[tuple[bytes, str]]
+
+
+Strata = dict[tuple[str, ...], Stratum]
+
+
+def member(row: Mapping[str, Any], samples: Samples) -> Member:
+    """A row by the fields that `samples` is stratified by."""
+    return Member(
+        row["id"], tuple(length_band(row["characters"]) if b == "length" else str(row[b]) for b in samples.by)
+    )
+
+
+def gather(members: Iterable[Member], samples: Samples) -> Strata:
+    """The strata of these members, in memory only as far as they may be drawn."""
+    wanted = samples.validation + samples.test
+    sizes: Counter[tuple[str, ...]] = Counter()
+    first: defaultdict[tuple[str, ...], list[tuple[bytes, str]]] = defaultdict(list)
+    for identity, stratum in members:
+        sizes[stratum] += 1
+        own = first[stratum]
+        own.append((hashlib.sha256(f"{samples.seed}:{identity}".encode()).digest(), identity))
+        if len(own) > 2 * wanted + 100:
+            own[:] = sorted(own)[:wanted]
+    return {name: Stratum(size, sorted(first[name])[:wanted]) for name, size in sizes.items()}
+
+
+def joined(parts: Iterable[Strata], samples: Samples) -> Strata:
+    """What `gather` gives of all members of these parts."""
+    together: Strata = {}
+    for strata in parts:
+        for name, stratum in strata.items():
+            before = together.get(name, Stratum(0, []))
+            first = sorted(before.first + stratum.first)[: samples.validation + samples.test]
+            together[name] = Stratum(before.size + stratum.size, first)
+    return together
+
+
+def draw(strata: Strata, samples: Samples) -> tuple[set[str], set[str]]:
+    """The ids of the validation and of the test sample.
+
+    Each stratum's members are put in the order of sha256(seed, id); validation takes the first, test the next.
+
+    Raises:
+        CorpusError: the corpus has fewer rows than both samples need.
+    """
+    wanted, rows = samples.validation + samples.test, sum(s.size for s in strata.values())
+    if wanted > rows:
+        raise CorpusError(
+            f"the corpus has {rows} rows, the samples ask for {samples.validation} + {samples.test}; ask for fewer"
+        )
+    names = sorted(strata)
+    ids = [[identity for _, identity in strata[name].first] for name in names]
+    # Both samples together first: a stratum that is used up by one has then still given the other its part.
+    together = allocate([strata[name].size for name in names], wanted, samples.allocation)
+    first = allocate(together, samples.validation, "proportional")
+    validation = {i for own, n in zip(ids, first, strict=True) for i in own[:n]}
+    test = {i for own, n, both in zip(ids, first, together, strict=True) for i in own[n:both]}
+    return validation, test
+
+
+def allocate(sizes: Sequence[int], wanted: int, how: str) -> list[int]:
+    """How many of each stratum, `wanted` in all, none more than it has.
+
+    `proportional`: shares of `wanted` by size, rounded by the largest remainder. `equal`: the same for each, and what a
+    small stratum can't give is shared among the others; what is left over goes to the largest.
+    """
+    total = sum(sizes)
+    if not wanted or not total:
+        return [0] * len(sizes)
+    if how == "proportional":
+        given = [wanted * s // total for s in sizes]
+        order = sorted(range(len(sizes)), key=lambda n: (-(wanted * sizes[n] % total), n))
+        for n in order[: wanted - sum(given)]:
+            given[n] += 1
+        return given
+    given, left = [0] * len(sizes), wanted
+    while left:
+        open_ = sorted((n for n in range(len(sizes)) if given[n] < sizes[n]), key=lambda n: (-sizes[n], n))
+        each = max(left // len(open_), 1)
+        for n in open_:
+            more = min(each, sizes[n] - given[n], left)
+            given[n], left = given[n] + more, left - more
+    return given

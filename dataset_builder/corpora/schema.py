@@ -1,0 +1,273 @@
+"""The shapes of a corpus: the mapping file, a row, the manifest, its labels. A leaf: it holds no behaviour beyond
+validation.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, NamedTuple, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from dataset_builder.schema import CrisisCategory
+from helmbench_common.errors import RefusedError
+
+DATE = r"^\d{4}-\d\d-\d\d$"
+MOST = 10**9  # of anything that is counted
+ROLES = ("user", "assistant", "system")
+Role = Literal["user", "assistant", "system"]
+# What a row has anyway; a kept field may not take one of these names.
+COLUMNS = ("id", "source", "source_id", "language", "licence", "redistributable", "characters", "text", "messages")
+STRATA = ("source", "language", "licence", "length")
+Words = Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
+
+
+class CorpusError(RefusedError):
+    """Something the user can mend; one line for each thing that is wrong, `path:line: what; what was expected`."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Fields(_Model):
+    """Which field of a source's row is what. Exactly one of `text` alone, `turns`, or `conversation` with `text`.
+
+    `turns`: a list of {role, content} (or of texts, user first, in turn). `conversation`: rows that follow each other
+    with
+    the same value are the turns of one conversation. `keep`: further fields, copied as text.
+    """
+
+    text: str | None = None
+    turns: str | None = None
+    conversation: str | None = None
+    role: str = "role"
+    content: str = "content"
+    id: str | None = None
+    language: str | None = None
+    licence: str | None = None
+    keep: Words = []
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Fields:
+        if (self.text is None) == (self.turns is None):
+            raise ValueError(
+                "expected either `text` (a message, or a turn where `conversation` is named) or `turns` (a "
+                "list), not both or neither"
+            )
+        if self.conversation and self.turns:
+            raise ValueError("`conversation` groups rows of `text`; with `turns` a row is a whole conversation already")
+        if taken := sorted({*self.keep} & {*COLUMNS}):
+            raise ValueError(
+                f"`keep` names {taken}, which every row of a corpus has already; rename them in the source"
+            )
+        return self
+
+
+class Source(_Model):
+    """A file (`path`: .jsonl or .csv, also .gz, relative to the mapping file) or a dataset (`hub`: an id or a local
+    folder).
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
+    path: str | None = None
+    hub: str | None = None
+    config: str | None = None
+    split: str = "train"
+    revision: str | None = None
+    date: str | None = Field(default=None, pattern=DATE)
+    licence: str | None = None
+    language: str | None = None
+    country: str | None = Field(default=None, pattern=r"^[A-Z]{2}$")
+    fields: Fields
+    roles: dict[Role, Words] = {
+        "user": ["user", "human"],
+        "assistant": ["assistant", "gpt", "model", "bot"],
+        "system": ["system"],
+    }
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Source:
+        if (self.path is None) == (self.hub is None):
+            raise ValueError("expected either `path` (a file) or `hub` (a dataset), not both or neither")
+        return self
+
+
+class Limits(_Model):
+    """What is kept, and how near a duplicate is. Letters and characters are of the user's words, masks not counted."""
+
+    languages: Words = []
+    language_confidence: float = Field(default=0.9, ge=0, le=1)
+    min_letters: int = Field(default=5, ge=0, le=MOST)
+    max_characters: int = Field(default=20_000, ge=1, le=MOST)
+    max_messages: int = Field(default=40, ge=1, le=MOST)
+    long_conversations: Literal["cut", "drop"] = "cut"
+    near_jaccard: float = Field(default=0.8, ge=0.5, le=1)
+    near_min_characters: int = Field(default=40, ge=0, le=MOST)
+
+
+class Samples(_Model):
+    """Two disjoint samples, stratified by `by`; `equal` gives every stratum the same number, as far as it reaches."""
+
+    validation: int = Field(ge=0, le=MOST)
+    test: int = Field(ge=0, le=MOST)
+    seed: int = Field(ge=-(2**63), lt=2**64)
+    by: Words = ["source"]
+    allocation: Literal["proportional", "equal"] = "proportional"
+
+
+class Recipe(_Model):
+    """A mapping file: all that decides what a corpus holds. `date` is the corpus's, never today's."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
+    date: str = Field(pattern=DATE)
+    sources: list[Source] = Field(min_length=1)
+    limits: Limits = Limits()
+    samples: Samples | None = None
+
+    @model_validator(mode="after")
+    def _names_fit(self) -> Recipe:
+        names = [s.name for s in self.sources]
+        if len({*names}) < len(names):
+            raise ValueError(f"source names are {names}; expected each once")
+        kept = {k for s in self.sources for k in s.fields.keep}
+        if self.samples and (unknown := sorted({*self.samples.by} - {*STRATA} - kept)):
+            raise ValueError(
+                f"samples.by names {unknown}; expected {', '.join(STRATA)}, or a field that a source keeps"
+            )
+        return self
+
+    @property
+    def kept(self) -> list[str]:
+        """The names of all kept fields, sorted; a source without one has null there."""
+        return sorted({k for s in self.sources for k in s.fields.keep})
+
+
+class Turn(NamedTuple):
+    role: Role
+    text: str
+
+
+class Document(NamedTuple):
+    """One message or conversation on its way; `line` is the source's line, or its row where it has no lines (from
+    1).
+    """
+
+    source: str
+    line: int
+    turns: tuple[Turn, ...]
+    source_id: str | None = None
+    language: str | None = None
+    licence: str | None = None
+    kept: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def said(self) -> str:
+        """The user's words."""
+        return "\n".join(t.text for t in self.turns if t.role == "user")
+
+
+Step = Literal["read", "conversation", "length", "language", "exact_duplicate", "near_duplicate"]
+STEPS: tuple[Step, ...] = get_args(Step)
+
+
+class Dropped(NamedTuple):
+    """Why a document is not in the corpus. `jaccard` and `duplicate_of` stand on duplicates only."""
+
+    source: str
+    line: int
+    step: Step
+    reason: str
+    duplicate_of: str | None = None
+    jaccard: float | None = None
+
+
+class SourceSummary(_Model):
+    """A source as it was read. `sha256` is the file's, or, of a dataset, that of the rows as read."""
+
+    name: str
+    place: str
+    revision: str | None
+    date: str | None
+    sha256: str
+    licences: list[str]
+    redistributable: bool
+    why: str
+    read: int
+    kept: int
+
+
+class CorpusManifest(_Model):
+    """`MANIFEST.json`. `corpus_hash` covers every row, in order, and neither tools nor the day of the build."""
+
+    name: Literal["helmbench-corpus"]
+    corpus: str
+    date: str
+    corpus_hash: str
+    recipe_sha256: str
+    redistributable: bool
+    rows: int
+    samples: dict[str, int]
+    sources: list[SourceSummary]
+    dropped: dict[str, dict[str, int]]
+    changed: dict[str, int]
+    limits: Limits
+    sampling: Samples | None
+    tools: dict[str, str]
+    files: dict[str, str]
+
+
+Part = Literal["corpus", "validation", "test"]
+
+
+class MessageLabel(_Model):
+    """A line of `labels.jsonl`, which is also a label file for `helmbench agreement`. `label` is null where the judges
+    came
+    to none.
+
+    `votes`: what each model said in each of its repeats, in their order; null where it gave no readable answer.
+    """
+
+    id: str
+    label: CrisisCategory | None
+    rater: str
+    votes: dict[str, list[CrisisCategory | None]]
+
+
+class RepeatAgreement(_Model):
+    """How far repeats of one model, or several models, give one message the same label: raw, and Fleiss' kappa with its
+    95 % interval.
+
+    `n` counts messages with two labels or more. `reason`: why there is no kappa, or no interval.
+    """
+
+    raw: float | None
+    kappa: float | None
+    low: float | None
+    high: float | None
+    n: int
+    reason: str | None
+
+
+class LabelsManifest(_Model):
+    """`labels.json`, written last: what was labelled, by whom, with which question. `labels_sha256` is that of
+    `labels.jsonl`.
+
+    `offered`: the categories that could be given. `taxonomy_hash` covers their texts, `prompt_hash` the question's own.
+    `self_agreement`: of each model's repeats; `between`: of the models, where there are several.
+    """
+
+    name: Literal["helmbench-labels"]
+    corpus: str
+    corpus_hash: str
+    part: Part
+    messages: int
+    models: list[str]
+    repeats: int
+    offered: list[CrisisCategory]
+    taxonomy_hash: str
+    prompt_hash: str
+    counts: dict[CrisisCategory, int]
+    unlabelled: int
+    self_agreement: dict[str, RepeatAgreement]
+    between: RepeatAgreement | None
+    labels_sha256: str

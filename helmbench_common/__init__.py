@@ -1,0 +1,1 @@
+"""Shared by every package: errors, foreign file formats, JSONL, hashing and HTTP. Imports nothing of ours."""

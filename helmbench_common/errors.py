@@ -1,0 +1,31 @@
+"""The base of every error that a user can act on.
+
+HelmbenchError
+├── RefusedError          authored input with problems; one line each; nothing was written   exit 1
+│   ├── ContentRefusedError, ReviewError, PublishError   (dataset_builder)
+│   └── CorpusError                                      (dataset_builder.corpora)
+├── FormatError, LineError a file that can't be read: path, line, problem                    exit 2
+├── ReleaseError          a dataset folder that is missing, incomplete or edited             exit 2
+├── RunError              a run or a file of labels that can't be used                       exit 2
+├── EngineError           the judge endpoint can't be used                                   exit 3
+├── BudgetError           stopped before the cost cap                                        exit 4
+└── …                     one per package where a caller needs to tell it apart
+"""
+
+from __future__ import annotations
+
+
+class HelmbenchError(Exception):
+    """An error with a message for the person who can fix it. `exit_code`: what a command that raises it returns."""
+
+    exit_code = 2
+
+
+class RefusedError(HelmbenchError):
+    """Every problem that the author of the input can fix, one line each with file and line; nothing was written."""
+
+    exit_code = 1
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines

@@ -1,0 +1,1 @@
+"""HTTP for the runner and the judge engine: `client`, `waiting` (retries), `keys`, `addresses`, `usage`."""

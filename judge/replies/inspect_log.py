@@ -1,0 +1,305 @@
+"""A log of Inspect AI (`LOG.eval`) → a run. Nothing here judges.
+
+Inspect's own reader reads it; it is imported when a log is opened, since whoever runs no Inspect hasn't installed it.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dataset_builder.release import Release
+from dataset_builder.schema import Sample
+from helmbench_common import jsonl
+from helmbench_common.formats.plain_file import opened
+from helmbench_common.formats.refused import shown
+from judge.replies.errors import RunError
+from judge.replies.first_request import first_request
+from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, Recorded, measured_on, publishable, recorded
+from judge.replies.run import Run
+from judge.replies.schema import MOST_REPEATS, Model, Reply
+from judge.replies.script import live_turns
+
+SUFFIX = ".eval"
+RECORDED = "helmbench"  # in the log's metadata: what the task recorded of itself
+SCRIPT = "script"  # in a sample's metadata: what is said after each live turn
+TURNS, FINISHES = "helmbench:turns", "helmbench:finishes"  # in its store: what was said at each, and how that ended
+# In its score's metadata: what was said, who judged, and the lines of what that one answered.
+REPLY, GRADER, ANSWERS = "reply", "grader", "answers"
+# What a log may unpack to, in bytes; far above any honest one, since Inspect holds a member and its objects whole.
+HEADERS, HEADER_BYTES = ("header.json", "_journal/start.json"), 64 * 2**20
+MEMBER_BYTES = 256 * 2**20  # of a sample, or of any other member
+RATIO = 1000  # unpacked to packed: deflate comes to about 1030 at most, on one byte repeated
+RATIO_FROM = 16 * 2**20  # bytes below which a ratio says nothing
+MEMBERS = 2_000_000  # a sample is one, and so is each of its journal's lists
+PLUMBING = {"max_retries", "max_connections", "timeout", "attempt_timeout"}  # settings that no reply depends on
+HEAVY = {"events", "messages", "output", "attachments", "events_data", "model_usage", "timelines"}
+
+
+def read_log(path: Path, release: Release) -> Run:
+    """The run that a log holds. Samples that ended in an error count as asked and not answered.
+
+    Raises:
+        RunError: no log of ours, one that can't be read, or a run of another dataset version.
+    """
+    header = _header(path)
+    metadata = (header.eval.metadata or {}).get(RECORDED)
+    if not isinstance(metadata, dict):
+        raise RunError(f"{path}: is no log of a helmbench task; expected one of `inspect eval helmbench/core`")
+    own = recorded(path, header.eval.task, metadata)
+    measures, tier = own.measures, measured_on(path, header.eval.task, own, release)
+    replies = _replies(path, own, release)
+    if not replies:
+        raise RunError(f"{path}: holds no sample; the run was stopped before the first was done")
+    config = header.eval.config
+    alone = {} if measures in (BENCHMARK, APPROPRIATENESS) else {measures.removeprefix(TRIAGE): replies}
+    return Run(
+        path=path,
+        model=_model(header, own),
+        tier=tier if measures == BENCHMARK else None,
+        replies=replies if measures == BENCHMARK else [],
+        limited=config.limit is not None or config.sample_id is not None,
+        messages=replies if measures == APPROPRIATENESS else [],
+        triage=alone,
+        messages_tier=None if measures == BENCHMARK else tier,
+    )
+
+
+def _replies(path: Path, own: Recorded, release: Release) -> list[Reply]:
+    """The reply of each sample, in each of its epochs."""
+    rows: Any = release.rows if own.measures == BENCHMARK else release.messages
+    found: dict[tuple[str, int], Reply] = {}
+    for sample in _samples(path, HEAVY):
+        reply = _reply(path, sample, rows)
+        if own.measures == BENCHMARK and not (own.condition or own.system_instruction):
+            _refuse_other_input(path, sample, rows[reply.id])
+        if (reply.id, reply.repeat) in found:
+            raise RunError(f"{path}: sample {reply.id} epoch {sample.epoch} stands twice in this log; expected once")
+        found[reply.id, reply.repeat] = reply
+    return list(found.values())
+
+
+def graded(path: Path) -> tuple[str | None, list[dict[str, Any]]]:
+    """The language model that judged in the run itself, and the lines of what it answered, in the batch format; None
+    where rules and the offline judge did.
+
+    Raises:
+        RunError: it can't be read, or its lines are none.
+    """
+    grader: str | None = None
+    lines: list[dict[str, Any]] = []
+    if GRADER not in (_header(path).eval.model_roles or {}):
+        return None, lines  # the samples, which may be large, needn't be read
+    for sample in _samples(path, HEAVY | {"store"}):
+        for score in (sample.scores or {}).values():
+            found = score.metadata or {}
+            if isinstance(found.get(GRADER), str):
+                grader = found[GRADER]
+                lines += _answers(path, sample, found.get(ANSWERS))
+    return grader, lines
+
+
+def _answers(path: Path, sample: Any, given: Any) -> list[dict[str, Any]]:
+    """The lines of what a grader answered.
+
+    Raises:
+        RunError: they are none.
+    """
+    lines = given or []
+    if not isinstance(lines, list) or not all(isinstance(x, dict) for x in lines):
+        raise RunError(f"{path}: sample {sample.id} has answers that are no lines of a batch; the log was edited")
+    return lines
+
+
+def first_inputs(path: Path, most: int) -> Iterator[tuple[str, list[str]]]:
+    """The texts of the first request of a few samples, with the sample's id."""
+    for number, sample in enumerate(_samples(path, HEAVY | {"scores", "store"})):
+        if number == most:
+            return
+        yield str(sample.id), [m.text for m in sample.input] if isinstance(sample.input, list) else [sample.input]
+
+
+def requests(path: Path) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    """Id, repeat, and each request of a sample: the JSON of its messages, one text per live turn. What the grader was
+    asked, and what a provider didn't answer, is left out.
+    """
+    for sample in _samples(path, {"messages", "store", "scores"}):
+        asked = [e for e in sample.events if e.event == "model" and e.role is None and e.error is None]
+        texts = (json.dumps([{"role": m.role, "content": m.text} for m in e.input], ensure_ascii=False) for e in asked)
+        yield str(sample.id), sample.epoch - 1, tuple(texts)
+
+
+class Made(NamedTuple):
+    """How a log was made. `settings`: of generation, which all requests share."""
+
+    inspect: str
+    task_version: str
+    settings: dict[str, Any]
+
+
+def made(path: Path) -> Made:
+    """The versions and settings that a log records."""
+    header = _header(path)
+    given = header.eval.model_generate_config.model_dump(exclude_none=True)
+    settings = {**header.plan.config.model_dump(exclude_none=True), **given}
+    kept = {k: v for k, v in settings.items() if k not in PLUMBING}
+    return Made(str(header.eval.packages.get("inspect_ai", "unknown")), str(header.eval.task_version), kept)
+
+
+def _header(path: Path) -> Any:
+    log = _inspect()
+    if not path.is_file():
+        raise RunError(f"{path}: no such file; expected a log of `inspect eval helmbench/core`")
+    _refuse_bomb(path)
+    try:
+        return log.read_eval_log(str(path), header_only=True)
+    except Exception as error:  # the library raises what its zip, JSON and schema readers raise
+        raise RunError(f"{path}: can't be read as a log of Inspect ({_short(error)})") from None
+
+
+def _samples(path: Path, leaving: set[str]) -> Iterator[Any]:
+    log = _inspect()
+    _refuse_bomb(path)
+    try:
+        yield from log.read_eval_log_samples(
+            str(path), all_samples_required=False, resolve_attachments=True, exclude_fields=leaving
+        )
+    except RunError:
+        raise
+    except Exception as error:
+        raise RunError(f"{path}: holds a sample that can't be read ({_short(error)})") from None
+
+
+def _refuse_bomb(path: Path) -> None:
+    """Measures a log's members before Inspect, which has no limits, unpacks any; once, as long as the file is the same.
+
+    Raises:
+        RunError: a member, or their number, is larger than any log's or than its list says; or it can't be read.
+    """
+    try:
+        status = path.stat()
+        _measure(path, status.st_ino, status.st_size, status.st_mtime_ns)
+    except RunError:
+        raise
+    except Exception as error:  # what `zipfile` and its unpackers raise
+        raise RunError(f"{path}: can't be read as a log of Inspect ({_short(error)})") from None
+
+
+@lru_cache(maxsize=16)
+def _measure(path: Path, *_: int) -> None:
+    """Unpacks every member as far as it may. The numbers tell one state of the file from the next."""
+    with opened(path) as file, zipfile.ZipFile(file) as archive:
+        infos = archive.infolist()
+        _refuse_large(path, infos)
+        for info in infos:
+            _refuse_longer(path, archive, info)
+
+
+def _refuse_large(path: Path, infos: list[zipfile.ZipInfo]) -> None:
+    if len(infos) > MEMBERS:
+        raise RunError(f"{path}: holds {len(infos):,} members; expected a log of Inspect, with {MEMBERS:,} at most")
+    for info in infos:
+        most = HEADER_BYTES if info.filename in HEADERS else MEMBER_BYTES
+        most = min(most, max(RATIO_FROM, RATIO * info.compress_size))
+        if info.file_size > most:
+            named, sizes = shown(info.filename)[:80], f"{info.compress_size:,} bytes to {info.file_size:,}"
+            raise RunError(
+                f"{path}: its member {named} unpacks from {sizes}; expected a log of Inspect, {most:,} at most"
+            )
+
+
+def _refuse_longer(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """Unpacks a member piece by piece, up to one byte more than the list says: Inspect unpacks whatever comes."""
+    said = info.file_size
+    info.file_size += 1  # or `zipfile` stops where the list says
+    with archive.open(info) as member:
+        if sum(map(len, iter(lambda: member.read(2**20), b""))) != said:
+            raise RunError(f"{path}: its member {shown(info.filename)[:80]} is not of the {said:,} bytes that it says")
+
+
+def _inspect() -> Any:
+    try:
+        import inspect_ai.log as log
+    except ImportError:
+        raise RunError("reading logs of Inspect needs inspect-ai: pip install '.[inspect]' in the checkout") from None
+    return log
+
+
+def _short(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
+
+
+def _reply(path: Path, sample: Any, rows: Any) -> Reply:
+    row = rows.get(str(sample.id))
+    if row is None:
+        raise RunError(f"{path}: sample {sample.id!r:.80} is not in the dataset")
+    if not 1 <= sample.epoch <= MOST_REPEATS:
+        raise RunError(f"{path}: sample {row.id} is of epoch {sample.epoch}; expected 1 to {MOST_REPEATS:,}")
+    wanted = live_turns(row)
+    given, ends = _said(sample)
+    if not _texts(given, str) or not _texts(ends, str | None) or len(given) != len(ends) or len(given) > wanted:
+        raise RunError(f"{path}: sample {row.id} has other replies than texts; expected {wanted}, one per live turn")
+    why = f"error: {_line(sample.error.message)}" if sample.error else "error: the run did not finish it"
+    return played(row, sample.epoch, given, ends, why)
+
+
+def played(row: Sample, epoch: int, given: Sequence[str], ends: Sequence[str | None], why: str) -> Reply:
+    """What was said on a sample, and how each turn ended; `why`: the end of turns that it never came to. Inspect counts
+    epochs from 1.
+    """
+    lacking = live_turns(row) - len(given)
+    return Reply(
+        id=row.id,
+        repeat=epoch - 1,
+        turns=tuple(map(jsonl.plain, [*given, *[""] * lacking])),
+        finish=tuple(e if e is None else jsonl.plain(e) for e in [*ends, *[why] * lacking]),
+    )
+
+
+def _texts(given: Any, kind: Any) -> bool:
+    return isinstance(given, list) and all(isinstance(t, kind) for t in given)
+
+
+def _said(sample: Any) -> tuple[Any, Any]:
+    """What was said at each live turn, and how that ended. `inspect eval-retry` restores a sample that was done when a
+    kill came, without its store; then the scorer's copy is read.
+    """
+    if TURNS in sample.store:
+        return sample.store[TURNS], sample.store.get(FINISHES)
+    for score in (sample.scores or {}).values():
+        if isinstance(reply := (score.metadata or {}).get(REPLY), dict):
+            return reply.get("turns"), reply.get("finish")
+    return [], []
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:200]
+
+
+def _refuse_other_input(path: Path, sample: Any, row: Sample) -> None:
+    """Raises:
+    RunError: a sample's first request isn't the dataset's; the log was edited, or comes from another build.
+    """
+    asked = [{"role": m.role, "content": m.text} for m in sample.input] if isinstance(sample.input, list) else []
+    if asked != first_request(row.model_dump(by_alias=True)):
+        raise RunError(
+            f"{path}: sample {row.id} differs from the dataset's; the log was edited or comes from another build"
+        )
+
+
+def _model(header: Any, own: Recorded) -> Model:
+    """`openai-api/local/NAME` is NAME behind `openai-api/local`; every other provider has one part."""
+    parts = header.eval.model.split("/")
+    provider = parts[: 2 if parts[0] == "openai-api" and len(parts) > 2 else 1]
+    arguments = {"base_url": header.eval.model_base_url} if header.eval.model_base_url else {}
+    return Model(
+        name="/".join(parts[len(provider) :]) or header.eval.model,
+        backend=f"inspect {'/'.join(provider)}",
+        arguments=publishable({**arguments, **header.eval.model_args}),
+        system_instruction=own.system_instruction,
+        condition=own.condition,
+    )

@@ -1,0 +1,66 @@
+"""A run: what one model replied to one release, whoever asked it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from dataset_builder.schema import Tier
+from helmbench_common.hashing import canonical
+from judge.replies.schema import Model, Reply
+
+
+@dataclass(frozen=True)
+class Run:
+    """Replies of one model on one release. `tier` is null for replies collected elsewhere, and where no benchmark task
+    was run.
+
+    `messages`: replies to messages that stand alone (appropriateness); `triage`: the labels that the model gave them,
+    by prompt (`bare`, `guided`); `messages_tier` is of both.
+
+    `results`: the file below `path`, where that is a folder, that says which run this is; `others`: of earlier and
+    later runs of the same model beside it.
+    """
+
+    path: Path
+    model: Model
+    tier: Tier | None
+    replies: list[Reply]
+    limited: bool
+    messages: list[Reply] = field(default_factory=list[Reply])
+    triage: dict[str, list[Reply]] = field(default_factory=dict[str, list[Reply]])
+    messages_tier: Tier | None = None
+    results: Path | None = None
+    others: tuple[Path, ...] = ()
+
+    @property
+    def file(self) -> Path:
+        """The file that was taken: the results of a run, or the replies collected elsewhere."""
+        return self.results or self.path
+
+    @property
+    def taken(self) -> str:
+        """Which of several results files this run was read from, to tell the user; empty where there is one."""
+        newest = self.results and all(self.results.stem > p.stem for p in self.others)
+        which = f"the newest of {1 + len(self.others)}" if newest else f"one of {1 + len(self.others)}"
+        found = f"{self.path}: took {self.file.name} ({self.samples} samples), {which} results files"
+        return found if self.others else ""
+
+    @cached_property
+    def sha256(self) -> str:
+        """Of all that was replied, in any order: whether two runs are one."""
+        parts = {"samples": self.replies, "messages": self.messages, **self.triage}
+        lines = (canonical([part, *r.model_dump().values()]) for part, replies in parts.items() for r in replies)
+        return hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()
+
+    @property
+    def samples(self) -> int:
+        """How many samples and messages were asked, however often each."""
+        asked = (self.replies, self.messages, *self.triage.values())
+        return len({r.id for replies in asked for r in replies})
+
+    @property
+    def ids(self) -> set[str]:
+        return {r.id for r in self.replies}
