@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 TASKS := $(shell find lm_eval_tasks/helmbench -name '*yaml')
 CONTENT := $(shell find dataset_builder -type f -not -path '*/__pycache__/*')
 
-.PHONY: setup demo measure test test-backends check lint generated validations lock clean
+.PHONY: setup demo measure test soak test-backends check lint generated validations lock clean
 
 setup: helmbench/MANIFEST.json  ## environment, registered task, built dataset
 
@@ -16,8 +16,11 @@ demo: setup  ## the main job, end to end
 measure: setup  ## the paper's measurement, end to end: 2 models × 3 runs × 3 judge runs
 	@$(BIN)/python scripts/measure.py
 
-test: setup  ## every test
+test: setup  ## every test, soak tests in their short form
 	$(BIN)/python -m pytest
+
+soak: setup  ## the soak tests at full size: kills, simulations, fuzzing, benchmarks; an hour or more
+	$(BIN)/python -m pytest --soak
 
 test-backends: setup .venv-hf/.ready .venv-vllm/.ready  ## transformers, vLLM and its server, really run on the CPU
 	HELMBENCH_BACKENDS=$(CURDIR) $(BIN)/python -m pytest tests/backends --numprocesses=0

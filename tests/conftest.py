@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from contents import small
+from filelock import FileLock
+from support.contents import small
 
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
@@ -18,26 +19,44 @@ from dataset_builder.release import Release, open_release
 from dataset_builder.writing.write import write
 
 ROOT = Path(__file__).resolve().parents[1]
-# Files that take longest begin first, so that no core is left with one of them at the end (`--durations` says which).
-LONGEST = (
-    *("end_to_end", "survival", "board", "planted", "submission", "measure", "benchmarks", "kill", "resume"),
-    "wheel",
-)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order is a matter of time only: files stay whole, and no test knows which came before it."""
-    ranks = {f"test_{name}.py": n for n, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--soak", action="store_true", help="run the tests marked `soak`, and only those, at full size")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --soak only marked tests remain; without it, those that have no short form are left out."""
+
+    def wanted(item: pytest.Item) -> bool:
+        marker = item.get_closest_marker("soak")
+        return marker is not None if config.getoption("soak") else marker is None or bool(marker.kwargs["short"])
+
+    config.hook.pytest_deselected(items=[i for i in items if not wanted(i)])
+    items[:] = [i for i in items if wanted(i)]
+
+
+@pytest.fixture
+def rounds(request: pytest.FixtureRequest) -> int:
+    """How much a test marked `soak(short=…, full=…)` does: `full` under --soak, else `short`."""
+    marker = request.node.get_closest_marker("soak")
+    return int(marker.kwargs["full" if request.config.getoption("soak") else "short"])
 
 
 @pytest.fixture(scope="session")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the real content built into it; read-only by agreement."""
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
-    out = tmp_path_factory.mktemp("dataset") / "helmbench"
-    write(content, compose(content), out)
+    shared = (
+        tmp_path_factory.getbasetemp().parent
+        if os.environ.get("PYTEST_XDIST_WORKER")
+        else tmp_path_factory.getbasetemp()
+    )
+    out = shared / "dataset" / "helmbench"
+    with FileLock(shared / "dataset.lock"):  # one build for all workers
+        if not out.exists():
+            content, errors = load(CONTENT)
+            assert content, errors.lines()
+            write(content, compose(content), out)
     return out
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import reference_server
-from recipes import filled, recipe, with_option
+from support.recipes import filled, recipe, with_option
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row

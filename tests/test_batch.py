@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from helmbench.cli.app import main
-from judge_server import GOOD, JudgeServer, by_hash, failed, said
-from scores import scores
+from support.judge_server import GOOD, JudgeServer, by_hash, failed, said
+from support.scores import scores
 
 from dataset_builder.release import Release
 from helmbench_common.http import waiting

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-import submission_runs as runs
-from board_runs import place, played, refused, verified, verifier
 from helmbench.cli.app import main
 from pydantic import ValidationError
-from transcript_pages import unpacked
+from support import submission_runs as runs
+from support.board_runs import place, played, refused, verified, verifier
+from support.transcript_pages import unpacked
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import test_report_browser as report_page
-from board_runs import place, verified, verifier
+from support.board_runs import place, verified, verifier
 from test_board import some
 from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import make_references
 import pytest
-from figures_alike import same
+from support.figures_alike import same
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from broken_inputs import ALL, Broken, place, smaller, state
 from helmbench.cli.app import main
+from support.broken_inputs import ALL, Broken, place, smaller, state
 
 from dataset_builder.checking.safe_messaging import unsafe
 from dataset_builder.composing.compose import compose

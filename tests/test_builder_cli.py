@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from contents import FRONT
+from support.contents import FRONT
 
 from dataset_builder.prompts import CONTENT
 

@@ -13,10 +13,10 @@ from typing import Any
 import make_references
 import numpy as np
 import pytest
-from figures_alike import same
 from helmbench.cli.app import main
-from judge_server import JudgeServer, Said, said, stopped_at_the_end
 from sklearn.metrics import cohen_kappa_score
+from support.figures_alike import same
+from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
 
 from dataset_builder.prompts import installed
 from dataset_builder.release import Release

@@ -9,14 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import labelled_sets as shapes
 import make_validations
 import pytest
-import submission_runs as runs
-from board_runs import verified
 from helmbench.cli.app import main
-from judge_server import JudgeServer, Said, said, stopped_at_the_end
-from scores import scores
+from support import labelled_sets as shapes
+from support import submission_runs as runs
+from support.board_runs import verified
+from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.scores import scores
 from test_board import Page as BoardPage
 from test_board import built, read
 from test_report import Page

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from helmbench.cli.app import main
-from scores import scores
+from support.scores import scores
 
 from dataset_builder.release import Release, open_release
 from judge.people.low_ratings import COLUMNS, WARNING, coding, text
@@ -178,7 +178,7 @@ def test_codes_are_counted_by_coder_and_category(
         coded(sheet, "done.csv", ["Context misread", "context_misread", "formulaic"], "Ann"),
         tmp_path / "codes.json",
     )
-    assert main(["ratings", "import", str(done), "--json", str(out)]) == 0
+    assert main(["ratings", "import", str(done), "--json-file", str(out)]) == 0
     found = json.loads(out.read_text(encoding="utf-8"))
     assert (found["rows"], found["uncoded"], found["coders"], found["shared"], found["coefficients"]) == (
         3,

@@ -13,7 +13,7 @@ from typing import Any
 import make_references
 import pytest
 from helmbench.cli.app import main
-from scores import scores
+from support.scores import scores
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from contents import FRONT
+from support.contents import FRONT
 
 from dataset_builder.composing.compose import compose, diagonal
 from dataset_builder.composing.messages import messages

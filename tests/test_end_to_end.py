@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import reference_policies
-from scores import scores
+from support.scores import scores
 
 from dataset_builder.release import Release, open_release
 

@@ -17,7 +17,7 @@ import pytest
 import reference_server
 from helmbench.cli.app import main
 from helmbench.cli.root import UNANSWERED, UNREACHABLE
-from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
+from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from test_survival import free_port
 
 from dataset_builder.release import Release

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
+from support.judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
 
 from helmbench_common.http import waiting
 from judge.llm import engine

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import reference_policies
-import submission_runs
 import yaml
 from helmbench.cli.app import main
 from huggingface_hub import parse_eval_result_entries
+from support import submission_runs
 
 from dataset_builder.composing.compose import compose
 from dataset_builder.reading.load import load

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from contents import FRONT, drop_unheard_voices
+from support.contents import FRONT, drop_unheard_voices
 from test_checks import findings
 from test_load import edit
 

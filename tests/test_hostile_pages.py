@@ -18,9 +18,9 @@ from xml.etree import ElementTree
 
 import pytest
 import test_report_browser as report_page
-from hostile import SMALL, TEXTS, Poison, harmless, in_turn
-from hostile_pages import CARD, IDS, KINDS, Made, poisoned_card, ran, written
 from markdown_it import MarkdownIt
+from support.hostile import SMALL, TEXTS, Poison, harmless, in_turn
+from support.hostile_pages import CARD, IDS, KINDS, Made, poisoned_card, ran, written
 from webdriver import CHROMIUM, DRIVER, Browser, until
 
 from dataset_builder.release import open_release

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 import reference_server
-import submission_runs as runs
 from helmbench.cli.app import main
-from judge_server import JudgeServer, said, stopped_at_the_end
+from support import submission_runs as runs
+from support.judge_server import JudgeServer, said, stopped_at_the_end
 from test_task import run_lm_eval
 
 from dataset_builder.release import Release, open_release
@@ -156,7 +156,7 @@ def test_live_turns_hold_the_models_own_words(both: Both, release: Release) -> N
 
 def test_the_two_runs_are_comparable(both: Both, dataset: Path, tmp_path: Path) -> None:
     runs_of_both = [str(both.lm_eval), str(both.log.with_suffix(SCORED))]
-    assert main(["compare", *runs_of_both, "--dataset", str(dataset), "--json", str(tmp_path / "found.json")]) == 0
+    assert main(["compare", *runs_of_both, "--dataset", str(dataset), "--json-file", str(tmp_path / "found.json")]) == 0
     found = json.loads((tmp_path / "found.json").read_text())
     assert not [d for d in found["differences"] if d["found"]]
 

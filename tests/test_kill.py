@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 from helmbench.cli.root import UNANSWERED
-from judge_server import JudgeServer, by_hash
-from killing import SECRET, Starter, asked, replies_file
-from scores import scores
+from support.judge_server import JudgeServer, by_hash
+from support.killing import SECRET, Starter, asked, replies_file
+from support.scores import scores
 
 from dataset_builder.release import open_release
 from judge.llm import batch

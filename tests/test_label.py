@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from helmbench.cli.app import main
-from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
+from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 
 from dataset_builder.corpora.build import build
 from dataset_builder.corpora.folder import open_corpus

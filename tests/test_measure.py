@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from scores import scores
+from support.scores import scores
 
 from judge.schema import Scorecard, Verdict
 

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from contents import FRONT
 from helmbench.cli.app import main
+from support.contents import FRONT
 from test_checks import STRESS, edit, findings
 from test_load import errors_of
 

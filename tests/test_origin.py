@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from scores import scores
-from submission_runs import STAMP, answer, build, log, score
+from support.scores import scores
+from support.submission_runs import STAMP, answer, build, log, score
 
 from dataset_builder.release import Release
 from judge.judges import identities, scores_name

@@ -11,8 +11,8 @@ import krippendorff
 import numpy as np
 import pytest
 from helmbench.cli.app import main
-from judge_server import JudgeServer, Said, said, stopped_at_the_end
-from scores import scores
+from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.scores import scores
 
 from dataset_builder.release import Release
 from dataset_builder.schema import GradedCheck, Row

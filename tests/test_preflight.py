@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable, Iterator
 
 import pytest
-from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from lm_eval.models.openai_completions import LocalCompletionsAPI, OpenAIChatCompletion
+from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from test_survival import free_port, model_at, request
 
 from helmbench_common.http import waiting

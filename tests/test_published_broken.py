@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import labelled_sets as shapes
 import pytest
+from support import labelled_sets as shapes
 
 from dataset_builder.release import Release
 from judge.people.published.files import read_list, read_table

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import hub_stub
 import huggingface_hub
 import pyarrow.parquet as pq
 import pytest
-from contents import drop_unheard_voices
 from helmbench.cli.app import main
+from support import hub_stub
+from support.contents import drop_unheard_voices
 
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from helmbench.cli.app import main
-from judge_server import JudgeServer, Said, said, stopped_at_the_end
-from scores import scores
-from transcript_pages import everything, told
+from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.scores import scores
+from support.transcript_pages import everything, told
 
 from dataset_builder.release import Release, open_release
 from helmbench_common.http import waiting
@@ -131,7 +131,9 @@ def test_two_models_three_runs_three_judge_runs(
     table, figures = tmp_path / "table.csv", tmp_path / "table.json"
     runs = [str(p.with_suffix(".scored")) for p in paths]
     assert (
-        main(["appropriateness", *runs, "--dataset", str(release.path), "--csv", str(table), "--json", str(figures)])
+        main(
+            ["appropriateness", *runs, "--dataset", str(release.path), "--csv", str(table), "--json-file", str(figures)]
+        )
         == 0
     )
     shown = capsys.readouterr().out

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import pytest
 from reference_policies import KIND
-from transcript_pages import everything, told
+from support.transcript_pages import everything, told
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Incident, Row, Tier

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from submission_runs import ABOUT, Opened, build, copied, judged_offline, log, score
+from support.submission_runs import ABOUT, Opened, build, copied, judged_offline, log, score
 
 from dataset_builder.release import Release
 from judge.replies.errors import RunError

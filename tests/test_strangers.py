@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
-from judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
 from lm_eval.models.openai_completions import LocalChatCompletion
+from support.judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
 from test_engine import questions
 from test_survival import request
 

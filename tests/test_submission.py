@@ -19,8 +19,20 @@ import reference_server
 from helmbench.cli.app import main
 from helmbench.cli.board import submit
 from helmbench.cli.root import UNANSWERED
-from scores import scores
-from submission_runs import ABOUT, ALONE, STAMP, answer, build, judged_by_model, log, measure, number, say, score
+from support.scores import scores
+from support.submission_runs import (
+    ABOUT,
+    ALONE,
+    STAMP,
+    answer,
+    build,
+    judged_by_model,
+    log,
+    measure,
+    number,
+    say,
+    score,
+)
 
 from dataset_builder.release import Release
 from judge.offline import judge as offline
@@ -89,7 +101,9 @@ def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path
         run = [program, "--model", "local-chat-completions", "--model_args", address, *options]
         done = command(run, tmp_path, small.path)
         assert done.returncode == 0, done.stderr
-    assert command([sys.executable, "-m", "helmbench.cli", "score", "runs/keyword"], tmp_path, small.path).returncode == 0
+    assert (
+        command([sys.executable, "-m", "helmbench.cli", "score", "runs/keyword"], tmp_path, small.path).returncode == 0
+    )
     helmbench = Path(sys.executable).with_name("helmbench")
     made = command([helmbench, "submit", "runs/keyword", *FLAGS], tmp_path, small.path)
     assert made.returncode == 0, made.stderr

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pytest
 import reference_server
-from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import CachingLM
 from lm_eval.models.api_models import JsonChatStr
 from lm_eval.models.openai_completions import LocalChatCompletion, OpenAIChatCompletion
 from reference_server import FAULTS, Server
+from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from test_task import run_lm_eval
 
 from dataset_builder.release import Release

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from scores import scores
+from support.scores import scores
+from support.transcript_pages import everything, told, unpacked
 from test_report import HOSTILE, MARKER, Page, Scored, first, plain_reply, run
-from transcript_pages import everything, told, unpacked
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row

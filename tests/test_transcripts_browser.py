@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 import test_report_browser as report_page
+from support.transcript_pages import told
 from test_report import HOSTILE, MARKER, Scored, plain_reply, policy_reply, run
-from transcript_pages import told
 from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, until
 
 from dataset_builder.release import Release

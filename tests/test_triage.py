@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from helmbench.cli.app import main
-from scores import scores
 from sklearn.metrics import cohen_kappa_score
+from support.scores import scores
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Category, CrisisCategory, UserMessage

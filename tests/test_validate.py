@@ -16,14 +16,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import hub_stub
 import huggingface_hub
-import labelled_sets as shapes
 import numpy as np
 import pytest
 from helmbench.cli.app import main
-from judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from sklearn.metrics import cohen_kappa_score
+from support import hub_stub
+from support import labelled_sets as shapes
+from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 
 from dataset_builder.release import Release
 from helmbench_common.http import waiting

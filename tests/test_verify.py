@@ -13,11 +13,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import tampering
 from helmbench.cli.app import main
-from submission_runs import Opened, as_chatml, build, copied, judged_by_model, judged_offline
-from tampering import OF_TEXT, SIGNED
-from tampering_files import RAW
+from support import tampering
+from support.submission_runs import Opened, as_chatml, build, copied, judged_by_model, judged_offline
+from support.tampering import OF_TEXT, SIGNED
+from support.tampering_files import RAW
 
 from dataset_builder.release import Release
 from judge.replies.script import live_turns

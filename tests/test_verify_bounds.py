@@ -9,8 +9,8 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-import tampering
-from submission_runs import Opened, as_chatml, build, copied, judged_offline
+from support import tampering
+from support.submission_runs import Opened, as_chatml, build, copied, judged_offline
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row

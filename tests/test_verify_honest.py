@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from submission_runs import (
+from support.submission_runs import (
     ABOUT,
     Opened,
     answer,

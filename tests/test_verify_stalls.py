@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from stalls import STALLS
-from submission_runs import Opened, as_chatml, build, copied, judged_by_model, judged_offline
+from support.stalls import STALLS
+from support.submission_runs import Opened, as_chatml, build, copied, judged_by_model, judged_offline
 
 from dataset_builder.release import Release
 

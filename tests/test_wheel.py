@@ -27,7 +27,7 @@ import pytest
 import reference_server
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from scores import scores
+from support.scores import scores
 
 from dataset_builder.release import open_release
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 from harness import ROOT, check_judged, check_shape, environment, expected_requests, judge, logged, lost, run, succeeded
 from helmbench.cli.root import OK
-from recipes import filled, recipe, with_option
+from support.recipes import filled, recipe, with_option
 
 from dataset_builder.schema import Row
 from judge.replies.visible import visible

@@ -25,8 +25,8 @@ from harness import (
 )
 from helmbench.cli.root import UNANSWERED
 from local_backends import SAID, THOUGHT, chatml
-from recipes import filled, recipe, with_option
 from servers import free_port, post, recorder, served
+from support.recipes import filled, recipe, with_option
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from harness import ROOT, SCORE, environment
-from recipes import PAGE, names, recipe
+from support.recipes import PAGE, names, recipe
 
 PARSE = """
 import json, sys

@@ -26,7 +26,7 @@ from harness import (
     run,
     succeeded,
 )
-from recipes import filled, recipe, with_option
+from support.recipes import filled, recipe, with_option
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row

@@ -44,10 +44,10 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 
-from judge_server import JudgeServer, Said, failed, said  # noqa: E402
-from killing import SECRET, Starter, asked, replies_file  # noqa: E402
 from lm_eval.api.model import hash_args  # noqa: E402
 from lm_eval.models.api_models import JsonChatStr  # noqa: E402
+from support.judge_server import JudgeServer, Said, failed, said  # noqa: E402
+from support.killing import SECRET, Starter, asked, replies_file  # noqa: E402
 from test_resume import AT_ONCE, RUN, SETTINGS  # noqa: E402
 
 from dataset_builder.release import Release, open_release  # noqa: E402

@@ -28,13 +28,13 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "scripts")]
 
-import stalls  # noqa: E402
 import test_verify_honest as honest  # noqa: E402
-from contents import small  # noqa: E402
-from submission_runs import Opened, as_chatml, build, copied, judged_by_model, judged_offline  # noqa: E402
-from tampering import OF_TEXT, SIGNED  # noqa: E402
-from tampering_files import RAW  # noqa: E402
-from tampering_kinds import kind_of  # noqa: E402
+from support import stalls  # noqa: E402
+from support.contents import small  # noqa: E402
+from support.submission_runs import Opened, as_chatml, build, copied, judged_by_model, judged_offline  # noqa: E402
+from support.tampering import OF_TEXT, SIGNED  # noqa: E402
+from support.tampering_files import RAW  # noqa: E402
+from support.tampering_kinds import kind_of  # noqa: E402
 
 from dataset_builder.release import Release  # noqa: E402
 from leaderboard.verify import files  # noqa: E402

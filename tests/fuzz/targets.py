@@ -18,13 +18,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import contents
 import reference_server
-import submission_runs as runs
 import yaml
 from fuzz.mutations import MOST
 from fuzz.rooms import Target
 from helmbench.cli.app import main
+from support import contents
+from support import submission_runs as runs
 
 from dataset_builder.book.page import content_hash
 from dataset_builder.book.review import FORMAT

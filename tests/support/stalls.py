@@ -10,12 +10,11 @@ from collections.abc import Callable
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED
 
-import tampering_files
-from submission_runs import Opened, zipped
-from tampering import sha
-
 from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS
 from leaderboard.verify import files
+from support import tampering_files
+from support.submission_runs import Opened, zipped
+from support.tampering import sha
 
 Case = tuple[
     str, Callable[[Opened], Any], set[str]

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from hostile import SMALL, TEXTS, Poison, harmless, in_turn
-
 from dataset_builder.book.page import book
 from dataset_builder.reading.load import load
 from dataset_builder.release import Release
@@ -29,6 +27,7 @@ from judge.schema import Judge, Panel, PanelMember, PeopleAgreement, Scorecard, 
 from judge.score import score
 from judge.scoring.compare import Comparison, ScoredRun, compare, scored_run
 from judge.statistics.estimate import Estimate
+from support.hostile import SMALL, TEXTS, Poison, harmless, in_turn
 
 Change = Callable[[str], str]
 KINDS: dict[str, Change] = {"hostile": str, "harmless": harmless}

@@ -17,10 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from submission_runs import zipped
-
 from leaderboard.schema import ARCHIVE, SUBMISSION, SUMS, VERDICTS
 from leaderboard.verify import files
+from support.submission_runs import zipped
 
 Case = tuple[Callable[[Path], Any], str, str]  # the change, the kind of problem, a word of its message
 

@@ -8,7 +8,7 @@ import re
 import shlex
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "running.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "running.md"
 BLOCK = re.compile(r"^```sh ([\w-]+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 

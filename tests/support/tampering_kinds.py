@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tampering import OF_TEXT, SIGNED
-from tampering_files import RAW
+from support.tampering import OF_TEXT, SIGNED
+from support.tampering_files import RAW
 
 # The kinds of problems that a change is found by; where a name says more, that decides.
 BY_PROBLEM = {

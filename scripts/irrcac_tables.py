@@ -1,7 +1,7 @@
 """Writes irrcac_tables.json: rating tables, random and degenerate, with what irrCAC says of each
 (tests/test_agreement_libraries.py).
 
-Usage: pip install irrCAC==0.4.4 in an environment of its own, then python tests/irrcac_tables.py irrCAC is the only
+Usage: pip install irrCAC==0.4.4 in an environment of its own, then python scripts/irrcac_tables.py irrCAC is the only
 library known to us that has Gwet's AC1. It pins scipy 1.12, which numpy 2 rules out, so its figures are kept and it is
 no dependency. A table is one string per item, one digit per rater, "." where a rater gave no label.
 """
@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from irrCAC.raw import CAC
 
-OUT = Path(__file__).with_name("irrcac_tables.json")
+OUT = Path(__file__).resolve().parents[1] / "tests" / "irrcac_tables.json"
 RANDOM = 120
 # name → (labels on the scale, items)
 DEGENERATE: dict[str, tuple[int, list[str]]] = {

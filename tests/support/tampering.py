@@ -9,10 +9,9 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from submission_runs import Opened, as_chatml
-
 from judge.offline import judge as offline
 from judge.wording import calibration_caveat
+from support.submission_runs import Opened, as_chatml
 
 Case = tuple[Callable[[Opened], Any], str, str]  # the change, the kind of problem, a word of its message
 HARD = "P1-B1-S1"

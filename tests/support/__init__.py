@@ -1,0 +1,1 @@
+"""What several test modules share: contents, runs, submissions, servers, hostile input."""
