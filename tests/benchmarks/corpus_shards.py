@@ -4,7 +4,9 @@ Usage: python tests/benchmarks/corpus_shards.py [--size 250000] [--jobs 1 2 4] [
 
 The messages are those of tests/benchmarks/corpus.py, made from a seed. Each build runs in a process of its own, from
 JSONL to the finished folder: `pass` is `dataset_builder.corpora.build`, `shards` is
-`dataset_builder.corpora.sharded.local` (`helmbench corpus --shards`). Printed are seconds by the clock and of CPU, in all and for a million messages, the ratio to the small form
+`dataset_builder.corpora.sharded.local` (`helmbench corpus --shards`).
+
+Printed are seconds by the clock and of CPU, in all and for a million messages, the ratio to the small form
 with as many processes, and memory: the most that all its processes held together at any quarter of a second, without
 pages of mapped files, which the system takes back (read from /proc: Linux only, else nan). Under each build in shards
 stand the seconds of its stages and the largest size of its folder on the way. The last line says whether all builds
