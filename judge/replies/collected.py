@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +26,32 @@ def read_replies(path: Path, release: Release) -> Run:
     """
     problems: list[str] = []
     damaged = "is not a JSON object; the file is truncated or damaged"
-    replies: dict[tuple[str, int], Reply] = {}
+    lines = jsonl.objects(path, lambda n, _: problems.append(f"{path}:{n}: {damaged}"))
     try:
-        for number, record in jsonl.objects(path, lambda n, _: problems.append(f"{path}:{n}: {damaged}")):
-            try:
-                reply = _reply(record, release)
-                if (reply.id, reply.repeat) in replies:
-                    raise ValueError(_repeat(reply.id, reply.repeat))
-                replies[reply.id, reply.repeat] = reply
-            except ValueError as error:
-                problems.append(f"{path}:{number}: {error}")
+        return collected(lines, path, path.stem, release, problems)
     except OSError as error:
         raise RunError(
             f'{path}: {str(error.strerror).lower()}; expected JSONL with one {{"id", "reply"}} a line'
         ) from None
+
+
+def collected(
+    records: Iterable[tuple[int, dict[str, Any]]], path: Path, model: str, release: Release, problems: list[str]
+) -> Run:
+    """A run of numbered records. `problems`: where reading `records` adds what is wrong with them.
+
+    Raises:
+        RunError: as `read_replies`.
+    """
+    replies: dict[tuple[str, int], Reply] = {}
+    for number, record in records:
+        try:
+            reply = _reply(record, release)
+            if (reply.id, reply.repeat) in replies:
+                raise ValueError(_repeat(reply.id, reply.repeat))
+            replies[reply.id, reply.repeat] = reply
+        except ValueError as error:
+            problems.append(f"{path}:{number}: {error}")
     if problems:
         raise run_error(problems)
     if not replies:
@@ -48,7 +60,7 @@ def read_replies(path: Path, release: Release) -> Run:
     scored = [r for r in replies.values() if r.id in release.rows]
     return Run(
         path,
-        Model(name=path.stem, backend="collected elsewhere"),
+        Model(name=model, backend="collected elsewhere"),
         _tier_of(scored, release.rows),
         scored,
         False,

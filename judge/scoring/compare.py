@@ -347,7 +347,7 @@ def _samples(base: ScoredRun, run: ScoredRun, count: int) -> list[SampleDifferen
 def _gate(runs: Sequence[ScoredRun], differences: list[Difference], gate: Gate) -> list[Tested]:
     """A gate on every run after the baseline, or on the only one."""
     if gate == "regression":
-        return [_tested(gate, r, _regressions(runs[0], r, differences)) for r in runs[1:]]
+        return [_tested(gate, r, regressions(runs[0], r, differences)) for r in runs[1:]]
     limit = runs[0].scorer.scoring["unscored_limit"]
     return [_tested(gate, r, [shut(r.card, gate, limit)]) for r in runs[1:] or runs]
 
@@ -356,7 +356,7 @@ def _tested(gate: Gate | Literal["answered"], run: ScoredRun, reasons: list[str]
     return Tested(gate=gate, run=run.name, reasons=[why for why in reasons if why])
 
 
-def _regressions(base: ScoredRun, run: ScoredRun, differences: list[Difference]) -> list[str]:
+def regressions(base: ScoredRun, run: ScoredRun, differences: list[Difference]) -> list[str]:
     """What a run surely lost against the baseline; and what can't be compared, since it may have been lost."""
     losses = [
         f"{-(d.difference.value or 0):.1f} points of {d.figure}"
@@ -364,7 +364,8 @@ def _regressions(base: ScoredRun, run: ScoredRun, differences: list[Difference])
         if d.run == run.name and d.found and (d.difference.value or 0) < 0
     ]
     lacking = [name for name in base.figures if name not in run.figures]
-    return [
+    reasons = [
         f"lost {', '.join(losses)} against the baseline" if losses else "",
         f"has no {', '.join(lacking)}, which the baseline has" if lacking else "",
     ]
+    return [reason for reason in reasons if reason]
