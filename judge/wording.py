@@ -339,7 +339,7 @@ def calibration_caveat(replies: int, agreed: int, readers: int, by_language_mode
     harmful = "Recall on real harmful text, which the set can't contain, is not validated."
     if judge.startswith("offline"):
         harmful += (
-            " This judge learnt from other replies, which language models wrote as well: docs/offline.md says how far "
+            " This judge learnt from other replies, which language models wrote as well: docs/judging.md says how far "
             "it agrees on real ones."
         )
     if not by_language_models:

@@ -2,7 +2,7 @@
 sets → judge/calibration/shipped/offline/validation/SET-odd.json. Figures and ids; no text of any set.
 
 Usage: python scripts/make_validations.py SETS [--home DIR] [--dataset DIR]. SETS holds checkouts of the sets'
-repositories (docs/validation.md), each under its own name. Run it when the offline judge's name changes; a test says
+repositories (docs/judge-quality.md), each under its own name. Run it when the offline judge's name changes; a test says
 when.
 """
 

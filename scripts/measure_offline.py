@@ -3,7 +3,7 @@ it may decide in a run. Figures only; no text of any set.
 
 Usage: python scripts/measure_offline.py SETS READINGS [--dataset DIR] [--out FILE]
 
-SETS holds checkouts of the published sets (docs/validation.md): their odd rows say how far its ratings and its reading
+SETS holds checkouts of the published sets (docs/judge-quality.md): their odd rows say how far its ratings and its reading
 of delusions agree with people. READINGS holds real replies that readers labelled by our other criteria, one a line:
 {"id", "said", "reply", "labels": {criterion: {reader: label}}}. Both stay outside the project. Run it after
 scripts/train_offline.py; then `make generated` and `make validations`.

@@ -1,5 +1,5 @@
 """Every agreement figure against a library that is not ours, on 120 random tables and on degenerate ones;
-docs/agreement.md has the list.
+docs/judge-quality.md has the list.
 
 scikit-learn, statsmodels and krippendorff are asked here; what irrCAC said stands in irrcac_tables.json
 (irrcac_tables.py says why).

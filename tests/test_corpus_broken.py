@@ -193,7 +193,7 @@ def test_a_conversation_of_very_many_rows_is_put_together_once(tmp_path: Path) -
         ("name: demo", "name: demo\nlimits: {near_jaccard: .nan}", "2: 'limits.near_jaccard': "),
         ("name: demo", "name: demo\nsamples: {validation: 1e9, test: 1, seed: 1}", "2: 'samples.validation': "),
         ("name: demo", "name: demo\n\x1b: x", "2: holds the character '\\x1b', which no YAML may"),
-        ("name: demo", '"na\\u001bme": demo', "1: 'na[U+001B]me': is unknown here; see docs/corpora.md for the keys"),
+        ("name: demo", '"na\\u001bme": demo', "1: 'na[U+001B]me': is unknown here; see docs/own-data.md for the keys"),
         ("name: demo", "name: !!python/object/apply:os.system [true]", "1: 'tag:yaml.org,2002:python/object/apply"),
         (MAPPING, "", "1: is empty; expected a mapping file"),
     ],

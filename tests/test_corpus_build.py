@@ -267,7 +267,7 @@ def test_the_command_prints_what_was_done(home: Path) -> None:
             ["none.yaml", "--out", "out"],
             1,
             "none.yaml: can't be read (No such file or directory); expected a mapping file with name, date and "
-            "sources, see docs/corpora.md",
+            "sources, see docs/own-data.md",
         ),
         (
             ["mapping.yaml", "--out", "."],

@@ -89,8 +89,8 @@ def test_a_slip_in_the_mapping_file_names_its_line(tmp_path: Path, old: str, new
 
 
 def test_the_documents_mapping_file_is_one(tmp_path: Path) -> None:
-    """What docs/corpora.md shows can be copied: both sources, the limits and the samples are read."""
-    page = (Path(__file__).resolve().parents[1] / "docs" / "corpora.md").read_text(encoding="utf-8")
+    """What docs/own-data.md shows can be copied: both sources, the limits and the samples are read."""
+    page = (Path(__file__).resolve().parents[1] / "docs" / "own-data.md").read_text(encoding="utf-8")
     (tmp_path / "m.yaml").write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     recipe = load_recipe(tmp_path / "m.yaml").recipe
     assert [(s.name, bool(s.path), bool(s.hub)) for s in recipe.sources] == [

@@ -19,6 +19,7 @@ from judge.schema import Figure, Triage, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+WORDS = re.sub(r"\s+", " ", README)  # README without line breaks
 EXAMPLES = re.findall(r"```json (\w+)\n(.*?)```", (ROOT / "docs" / "schemas.md").read_text(encoding="utf-8"), re.DOTALL)
 KINDS: dict[str, type[BaseModel]] = {
     "row": Row,
@@ -46,20 +47,33 @@ def test_every_kind_of_check_has_a_worked_row() -> None:
     assert kinds == {"tags", "actions", "rating", "graded", "criterion"}
 
 
-MAP = README[README.index("## Where things are") :].split("```")[1]
+def test_folders_in_the_readme_exist() -> None:
+    """The map under "Contribute" names folders of the repository."""
+    section = README[README.index("## Contribute") :].split("```")[1]
+    folders = re.findall(r"^ *([\w/]+)/ ", section, re.MULTILINE)
+    assert len(folders) > 8
+    parents = ("", "dataset_builder/")
+    assert [f for f in folders if not any((ROOT / parent / f).is_dir() for parent in parents)] == []
 
 
-def test_readme_names_no_room_that_is_gone() -> None:
-    """Every folder and file in the README's map exists."""
-    named = re.findall(r"(?<![\w/])(\w+)/", MAP) + re.findall(r"\b[\w-]+\.(?:py|md)\b", MAP)
-    present = {p.name for p in ROOT.rglob("*") if ".venv" not in p.as_posix()} | {"docs"}
-    assert {n for n in named if n not in present} == set()
+def test_links_between_pages_exist() -> None:
+    """Every relative link names a file, and every anchor a heading of it."""
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "lm_eval_tasks").rglob("*.md")]
+    gone = []
+    for page in pages:
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+            path, _, anchor = target.partition("#")
+            if "://" in target:
+                continue
+            file = (page.parent / path).resolve() if path else page
+            if (not file.exists() and file.name != "python.md") or (anchor and anchor not in _anchors(file)):
+                gone.append(f"{page.name}: {target}")
+    assert gone == []
 
 
-def test_every_page_of_the_docs_stands_in_the_readme() -> None:
-    """By its name in the map."""
-    listed = MAP[MAP.index("docs/ ") :]
-    assert [p.stem for p in sorted((ROOT / "docs").glob("*.md")) if p.stem not in listed] == []
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
 
 
 @pytest.mark.parametrize(
@@ -87,13 +101,13 @@ def test_readme_numbers_are_the_releases(release: Release) -> None:
     manifest = release.manifest
     messages = {row.message_key for row in release.rows.values()}
     talks = sum(any(m.content is None for m in release.rows[first].messages) for first in firsts(release).values())
-    assert f"This release's {len(messages)} messages" in README
+    assert f"this release's {len(messages)} messages" in WORDS
     assert (
         f"{len(manifest.scenarios)} scenarios ({talks} of them conversations), {len(manifest.behaviors)} of "
-        "17 behaviors" in README
+        "17 behaviors" in WORDS
     )
     people = {row.persona: row.country for row in release.rows.values() if row.persona}
-    assert f"{len(people)} people in {len({c for c in people.values() if c})} countries" in README
+    assert f"{len(people)} people in {len({c for c in people.values() if c})} countries" in WORDS
 
 
 def firsts(release: Release) -> dict[str, str]:
@@ -131,5 +145,5 @@ def test_readme_shows_what_the_demo_prints() -> None:
             assert re.findall(r"-?\d+\.\d+", line) == figures
         if row["policy"] == "keyword":
             missed, alarmed = (100 * (1 - row[f]["value"]) for f in ("sensitivity", "specificity"))
-            assert f"Missed {missed:.0f} of 100 messages" in README
-            assert f"alarmed {alarmed:.0f} of 100 in" in README
+            assert f"Missed {missed:.0f} of 100 messages" in WORDS
+            assert f"alarmed {alarmed:.0f} of 100 in" in WORDS

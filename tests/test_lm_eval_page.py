@@ -1,4 +1,4 @@
-"""docs/lm-eval.md says what of lm-eval is used beyond its public API: each name exists, each test, and none is left
+"""lm_eval_tasks/README.md says what of lm-eval is used beyond its public API: each name exists, each test, and none is left
 out.
 """
 
@@ -14,7 +14,7 @@ import lm_eval
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = (ROOT / "docs" / "lm-eval.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "lm_eval_tasks" / "README.md").read_text(encoding="utf-8")
 INSTALLED = Path(lm_eval.__file__).parent.parent
 MODULES = sorted((ROOT / "lm_eval_tasks").rglob("*.py"))
 MODELS = ("model", "self._model")  # what the modules call one of lm-eval's models

@@ -217,8 +217,8 @@ def test_training_rows_keep_the_rules_of_the_content() -> None:
 
 
 def test_the_page_says_what_was_measured() -> None:
-    """Each row of docs/offline.md holds the figures that decide what may be decided."""
-    page = (Path(__file__).resolve().parents[1] / "docs" / "offline.md").read_text(encoding="utf-8")
+    """Each row of docs/judging.md holds the figures that decide what may be decided."""
+    page = (Path(__file__).resolve().parents[1] / "docs" / "judging.md").read_text(encoding="utf-8")
     for name, own in model.measured().items():
         (row,) = re.findall(rf"^\| `{name}` \|(.*)\|$", page, re.MULTILINE)
         cells = [cell.strip() for cell in row.split("|")]

@@ -18,8 +18,11 @@ from judge.statistics.intervals import Clusters, wilson
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "docs" / "scoring.md").read_text(encoding="utf-8")
 SCORING: dict[str, Any] = yaml.safe_load((ROOT / "dataset_builder" / "content" / "scoring.yaml").read_text("utf-8"))
-SECTIONS = {int(n): body for n, body in re.findall(r"(?ms)^## (\d)\. (.*?)(?=^## |\Z)", TEXT)}
-FOLDERS = ("dataset_builder", "corpora", "replies", "judge", "lm_eval_tasks", "leaderboard", "scripts", "tests")
+SECTIONS = {
+    int(n): re.sub(r"(?<=[^\n|])\n *(?=[^\s|#`-])", " ", body)
+    for n, body in re.findall(r"(?ms)^## (\d)\. (.*?)(?=^## |\Z)", TEXT)
+}
+FOLDERS = ("helmbench_common", "dataset_builder", "judge", "lm_eval_tasks", "leaderboard", "scripts", "tests")
 CITED = re.compile(r"scoring\.md(?:,| sections?) (\d)(?:(,| and| to) (\d)(?:(?:,| and) (\d))?)?(?![\d.]*\d)")
 
 
@@ -63,7 +66,7 @@ def test_weights_are_those_of_scoring_yaml() -> None:
     """Every score's weight in order, by headline; the points, bands and the two discounts."""
     for headline in ("sees", "supports", "keeps"):
         cells = [headline, *(weights(headline, kind) for kind in ("earns", "costs"))]
-        assert f"| {' | '.join(cells)} |".replace("  ", " ") in SECTIONS[4], cells
+        assert re.sub(" +", " ", f"| {' | '.join(cells)} |") in re.sub(" +", " ", SECTIONS[4]), cells
     assert "over the weights of what earns, which add up to 100" in SECTIONS[4]
     low, middle, high = ((b["weight"], b["from"], b["to"]) for b in SCORING["bands"])
     stated = f"{low[0]} for a severity of {low[1]} to {low[2]}, {middle[0]} for {middle[1]} to {middle[2]}"

@@ -1,7 +1,7 @@
 """A held-out split: private scenarios with the public conditions, people, criteria, helplines and weights.
 
 It goes through every check of the public content, together with it, so that what differs between a public and a
-held-out score is whether the messages could have been seen before (docs/held-out.md).
+held-out score is whether the messages could have been seen before (docs/publishing.md).
 """
 
 from __future__ import annotations

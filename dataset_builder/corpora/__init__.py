@@ -1,4 +1,4 @@
-"""Messages of your own → a clean, dated, hashed corpus folder (`helmbench corpus`; docs/corpora.md explains it).
+"""Messages of your own → a clean, dated, hashed corpus folder (`helmbench corpus`; docs/own-data.md explains it).
 
 The steps, in order:
 

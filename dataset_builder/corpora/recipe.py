@@ -13,7 +13,7 @@ from helmbench_common.formats import yaml_file
 from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import FormatError, shown
 
-EXPECTED = "a mapping file with name, date and sources, see docs/corpora.md"
+EXPECTED = "a mapping file with name, date and sources, see docs/own-data.md"
 
 
 class Loaded(NamedTuple):
@@ -48,4 +48,4 @@ def load_recipe(path: Path) -> Loaded:
 
 def _said(message: str) -> str:
     message = shown(message.removeprefix("Value error, "))
-    return "is unknown here; see docs/corpora.md for the keys" if message.startswith("Extra inputs") else message
+    return "is unknown here; see docs/own-data.md for the keys" if message.startswith("Extra inputs") else message

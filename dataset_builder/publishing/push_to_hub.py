@@ -102,7 +102,7 @@ def _local(release: Release, content: Path, log: Path) -> list[str]:
     if "+" in manifest.version:
         return [
             f"{release.path}: version {manifest.version} is a held-out split, which is never published "
-            "(docs/held-out.md)"
+            "(docs/publishing.md)"
         ]
     surplus = _surplus(release)
     loaded, errors = load(content)

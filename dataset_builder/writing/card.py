@@ -27,7 +27,7 @@ TEMPLATE = Path(__file__).with_name("card.md")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 HELD_OUT = (
     "> **A held-out split. It is never published**, and neither are its messages or what models reply to them; only "
-    "scores are (docs/held-out.md).\n\n"
+    "scores are (docs/publishing.md).\n\n"
 )
 
 
@@ -112,7 +112,7 @@ def registration() -> dict[str, Any]:
 
     The Hub wants one framework of its list, which has Inspect and lacks lm-eval, and of Inspect's tasks a solver and a
     scorer of its built-in ones. None of those makes our scores, and none is run: the config `all` holds conversations,
-    whose live turns stop Inspect's generic runner when it reads the rows (docs/exports.md).
+    whose live turns stop Inspect's generic runner when it reads the rows (docs/publishing.md).
     """
     return {
         "name": "HELMbench",

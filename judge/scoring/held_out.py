@@ -1,6 +1,6 @@
 """A score on a held-out split beside the public one: figures and their difference, and nothing of what was asked.
 
-What is published of such a split, as JSON or as a table; docs/held-out.md says how to read it.
+What is published of such a split, as JSON or as a table; docs/publishing.md says how to read it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether a submission is what it says: its files, its samples and prompts, its judge, its verdicts and its scores, all
 made again.
 
-What this can't prove is that the model said what the log has (docs/submissions.md).
+What this can't prove is that the model said what the log has (docs/publishing.md).
 """
 
 from __future__ import annotations

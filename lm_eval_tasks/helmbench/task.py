@@ -2,7 +2,7 @@
 
 lm-eval 0.4.13 has no YAML field for chat messages, so a class task overrides `fewshot_context`. Live turns use
 `apply_filters`, which lm-eval calls after the first round and before `process_results`; this is not public API, so
-lm-eval is pinned, and `docs/lm-eval.md` lists what is used here with the test that holds it.
+lm-eval is pinned, and `lm_eval_tasks/README.md` lists what is used here with the test that holds it.
 """
 
 from __future__ import annotations

@@ -154,9 +154,7 @@ def board(
     ] = None,
     rejudged: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="YAML list of the runs that a maintainer judged again (docs/leaderboard.md)."
-        ),
+        typer.Option(metavar="FILE", help="YAML list of the runs that a maintainer judged again (docs/publishing.md)."),
     ] = None,
     quiet: Quiet = False,
 ) -> int:
@@ -193,7 +191,7 @@ def export(
     submission: Annotated[
         Path, typer.Argument(metavar="SUBMISSION", help="Its folder, as `helmbench submit` wrote it.")
     ],
-    form: Annotated[Format, typer.Option("--format", help="The form that is written (docs/exports.md).")],
+    form: Annotated[Format, typer.Option("--format", help="The form that is written (docs/publishing.md).")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write into.")],
     dataset: Dataset = None,
     dataset_repo: Annotated[

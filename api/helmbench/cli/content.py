@@ -33,7 +33,7 @@ Content = Annotated[
 HeldOut = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR", help="A private split: its scenarios with everything else of the content (docs/held-out.md)."
+        metavar="DIR", help="A private split: its scenarios with everything else of the content (docs/publishing.md)."
     ),
 ]
 
@@ -263,7 +263,7 @@ def corpus(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Clean messages of your own into a dated, hashed corpus folder (docs/corpora.md).
+    """Clean messages of your own into a dated, hashed corpus folder (docs/own-data.md).
 
     Example: helmbench corpus mapping.yaml --out corpus
     """

@@ -297,7 +297,7 @@ def compare(
         bool,
         typer.Option(
             "--held-out",
-            help="The second is a run on a private split: figures only (docs/held-out.md). Two SCORECARDs.",
+            help="The second is a run on a private split: figures only (docs/publishing.md). Two SCORECARDs.",
         ),
     ] = False,
     dataset: Dataset = None,

@@ -1,4 +1,4 @@
-"""Inspect AI drives generation: the tasks `helmbench/core`, `lite`, `full`, `pillar1` … (docs/inspect.md).
+"""Inspect AI drives generation: the tasks `helmbench/core`, `lite`, `full`, `pillar1` … (docs/running.md).
 
 `tasks`: what `inspect eval` finds by name. `asked`: the release and its samples. `reaching`: a server that is down is
 said at once. `play`: a sample's turns, written and live. `verdicts`: the scorer, rules first, then the offline judge or

@@ -25,7 +25,7 @@ def grader() -> Model | None:
     """
     found = model_roles().get(GRADER)
     if isinstance(found, list):
-        raise ValueError("helmbench: the role grader names several models; expected one (docs/inspect.md)")
+        raise ValueError("helmbench: the role grader names several models; expected one (docs/running.md)")
     return found
 
 

@@ -1,4 +1,4 @@
-"""The tasks: `inspect eval helmbench/core --model PROVIDER/NAME`, and so on (docs/inspect.md).
+"""The tasks: `inspect eval helmbench/core --model PROVIDER/NAME`, and so on (docs/running.md).
 
 Every task takes `-T dataset=FOLDER`, the built dataset; `-T condition=FILE`, a system prompt of one's own in the place
 of each condition's; `-T instruction=TEXT`, before whatever the sample's own system message says.
@@ -82,7 +82,7 @@ def messages(
     condition: str | None = None,
     instruction: str = "",
 ) -> Task:
-    """The messages by themselves, answered freely three times and rated 1 to 5 (docs/appropriateness.md).
+    """The messages by themselves, answered freely three times and rated 1 to 5 (docs/own-data.md).
 
     `corpus`: a labelled corpus in the place of the dataset's messages.
     """

@@ -1,6 +1,6 @@
 """The build as datatrove's pipeline steps, in stages of which each needs the one before it to be finished.
 
-Any of datatrove's executors runs them: on this machine, on a Slurm cluster, on a Ray cluster (docs/corpora.md). A task
+Any of datatrove's executors runs them: on this machine, on a Slurm cluster, on a Ray cluster (docs/own-data.md). A task
 does every n-th part of its stage, and leaves out parts that are there: so a run that was killed goes on where it
 stopped, whatever number of tasks it is then given.
 """
