@@ -1,6 +1,4 @@
-"""lm_eval_tasks/README.md says what of lm-eval is used beyond its public API: each name exists, each test, and none is left
-out.
-"""
+"""lm_eval_tasks/README.md lists the lm-eval internals that the tasks use: each name and test exists, and none is left out."""
 
 from __future__ import annotations
 
