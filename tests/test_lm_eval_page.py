@@ -1,4 +1,4 @@
-"""lm_eval_tasks/README.md lists the lm-eval internals that the tasks use: each name and test exists, and none is left out."""
+"""lm_eval_tasks/README.md lists every lm-eval internal that the tasks use; its names and tests exist."""
 
 from __future__ import annotations
 
