@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from dataset_builder.release import Release
 from helmbench_common.files import holds
+from helmbench_common.formats.inert import clip
 from judge.panel import identity_of
 from judge.replies.errors import RunError
 from judge.replies.run import Run
@@ -16,7 +17,6 @@ from judge.report.page import TRANSCRIPTS
 from judge.schema import Scorecard, Source
 from judge.scoring.stored import RATINGS, SCORECARD, SUMMARY, VERDICTS, card_in, judged_by
 from judge.verdicts import JudgeIdentity
-from judge.wording import clip
 
 REPORT = "report.html"
 EARLIER = "report.samples.json"  # an earlier build's, which this one doesn't write

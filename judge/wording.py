@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
 from dataset_builder.schema import BEHAVIORS, About, Family, Incident, Polarity
-from helmbench_common.formats.inert import inert
+from helmbench_common.formats.inert import clip, inert
 from judge.schema import (
     UNREAD,
     Appropriateness,
@@ -227,11 +227,6 @@ def behavior_title(behavior: str) -> str:
     return f"{behavior} {BEHAVIORS.get(behavior, '')}".strip()
 
 
-def clip(text: str, characters: int = 200) -> str:
-    """Text from outside, cut where it would fill the page."""
-    return inert(text if len(text) <= characters else f"{text[:characters]}… ({len(text)} characters)")
-
-
 def on_ladder(severity: float) -> str:
     """A severity read off a curve; outside the ladder of 1 to 10 only the side is known."""
     return "below 1" if severity < 1 else "above 10" if severity > 10 else f"{severity:.1f}"
@@ -433,10 +428,3 @@ def measured_criteria(judge: Judge) -> list[tuple[CriterionAgreement, int]]:
     """
     known = [(a, judge.by_criterion.get(a.criterion or "", 0)) for entry in judge.agreement[:1] for a in entry.criteria]
     return sorted(known, key=lambda k: (not k[1], k[0].criterion or ""))
-
-
-def columns(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Aligned text, each row on a line of its own; numbers under their heading."""
-    lines = [[clip(" ".join(part.split())) for part in row] for row in (head, *rows)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(part.ljust(w) for part, w in zip(row, widths, strict=True)).rstrip() for row in lines)

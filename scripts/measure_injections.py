@@ -22,10 +22,10 @@ from dataset_builder.release import Release, open_release
 from dataset_builder.schema import CalibrationRow
 from helmbench_common import jsonl
 from helmbench_common.files import write_whole
+from helmbench_common.tables import columns
 from judge.llm.answers import Parsed, parse
 from judge.llm.batch import request_line
 from judge.llm.questions import JudgeRequest, for_calibration
-from judge.wording import columns
 
 TESTS = Path(__file__).parent.parent / "tests"
 FILES = (TESTS / "injections.jsonl", TESTS / "injections_woven.jsonl")

@@ -23,6 +23,7 @@ from make_validations import FOLDERS
 from dataset_builder.release import Release, open_release
 from helmbench_common.files import write_whole
 from helmbench_common.jsonl import objects
+from helmbench_common.tables import columns
 from judge.offline import judge as offline
 from judge.offline.model import FEWEST, LEAST, MEASURED, OTHERS, measured_as, questions, reads
 from judge.people.published.sets import read_set
@@ -31,7 +32,7 @@ from judge.people.validated import Source, measured
 from judge.replies.errors import RunError
 from judge.replies.visible import visible
 from judge.schema import OUTCOMES, VERDICTS
-from judge.wording import columns, percent
+from judge.wording import percent
 
 PEOPLE = ("bhh-ratings", "psychosis")
 

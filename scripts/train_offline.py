@@ -26,9 +26,9 @@ from sklearn.model_selection import GroupKFold
 
 from helmbench_common.files import write_whole
 from helmbench_common.jsonl import objects
+from helmbench_common.tables import columns
 from judge.offline import judge as offline
 from judge.offline.model import WEIGHTS, verdict
-from judge.wording import columns
 
 ROWS = Path(__file__).resolve().parents[1] / "judge" / "offline" / "training"
 FOLDS = 5

@@ -25,6 +25,7 @@ from webdriver import CHROMIUM, DRIVER, Browser, until
 
 from dataset_builder.release import open_release
 from helmbench_common.formats.inert import CONTROLS
+from helmbench_common.tables import columns, one_line
 from judge.people.annotate import page as annotated
 from judge.people.cases import Case, Cases
 from judge.people.low_ratings import COLUMNS, coding, sheet
@@ -32,8 +33,8 @@ from judge.report.comparison import text as compared
 from judge.report.junit import as_junit
 from judge.report.page import report
 from judge.report.ratings_table import CELLS, Rated, as_csv
-from judge.report.summary import one_line, summary
-from judge.wording import columns, no_formula, with_formulas
+from judge.report.summary import summary
+from judge.wording import no_formula, with_formulas
 
 PAGES = ("report.html", "transcripts.html", "alone.html", "comparison.html", "sheet.html", "book.html")
 SIGNS = tuple("=+-@|%\uff1d\uff0b\uff0d\uff20")

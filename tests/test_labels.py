@@ -5,6 +5,7 @@ agreement.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -315,12 +316,12 @@ def test_command_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "2 raters: ann, bo" in printed
     assert "labels: FAIL < PARTIAL < PASS" in printed
     assert "signed bias (bo less ann)" in printed
-    assert "criterion  items  raw" in printed
+    assert re.search(r"criterion +items +raw", printed)
     assert "rows: ann, columns: bo" in printed
     assert "two: Cohen's κ" in printed  # one class only: no kappa, and the reason
     assert "nan" not in printed.lower().replace("ann", "")
     assert run(*paths, "--by", "class") == 0
-    assert "criterion  items" not in capsys.readouterr().out
+    assert "criterion  " not in capsys.readouterr().out
 
 
 def test_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,11 @@ def inert(text: str) -> str:
     return text if text.isascii() else HEAPED.sub(lambda found: f"{found[1]}[{len(found[2])} more]", text)
 
 
+def clip(text: str, characters: int = 200) -> str:
+    """Inert text, cut after `characters` with a note of its full length."""
+    return inert(text if len(text) <= characters else f"{text[:characters]}… ({len(text)} characters)")
+
+
 def printed(value: Any) -> Any:
     """What a template prints: plain text inert, everything else as it is. For `finalize` of a Jinja environment, so
     that no value of any page can be forgotten.

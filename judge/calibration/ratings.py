@@ -19,6 +19,7 @@ from dataset_builder.schema import CalibrationRow, CrisisCategory, Strict
 from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import FormatError
 from helmbench_common.hashing import digest
+from helmbench_common.tables import columns
 from judge.calibration.labels import families, flips
 from judge.calibration.text import CHANGE
 from judge.calibration.types import CHANGES, Answers, Flips
@@ -29,7 +30,7 @@ from judge.statistics import coefficients as c
 from judge.statistics.coefficients import Codes
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
-from judge.wording import NONE, coefficient, columns, hundredths, plain
+from judge.wording import NONE, coefficient, hundredths, plain
 
 HEAD = [
     *("ratings, by category", "replies", "by rule", "unscored", "κ quadratic", "raw", "within one", "bias (steps)"),

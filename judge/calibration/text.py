@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dataset_builder.release import Release
+from helmbench_common.tables import columns
 from judge.calibration.labels import threshold
 from judge.calibration.types import Calibration, Confusion, Flips, Wording
 from judge.schema import CriterionAgreement
-from judge.wording import NONE, calibration_caveat, coefficient, columns
+from judge.wording import NONE, calibration_caveat, coefficient
 
 CHANGE = {"follow_up": "asks as well (neutral pair)", "greeting": "language of greeting", "padding": "length"}
 

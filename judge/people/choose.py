@@ -16,6 +16,7 @@ import numpy as np
 
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
+from helmbench_common.tables import columns
 from judge.calibration.asking import Examined, Passes, examine
 from judge.llm.asking import Asker
 from judge.people.cases import Case, read_cases
@@ -26,7 +27,7 @@ from judge.statistics import coefficients as c
 from judge.statistics.agreement import Ratings
 from judge.statistics.coefficients import Codes, Statistic
 from judge.statistics.estimate import Estimate
-from judge.wording import coefficient, columns
+from judge.wording import coefficient
 
 
 @dataclass(frozen=True)

@@ -23,17 +23,18 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
 from helmbench_common.files import holds, write_whole
 from helmbench_common.formats import csv_file
+from helmbench_common.formats.inert import clip
 from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.tables import markdown_table
 from judge.replies.errors import RunError, run_error
 from judge.replies.opening import Opened
 from judge.replies.run import Run
 from judge.replies.visible import visible
-from judge.report.summary import columns
 from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in
 from judge.statistics.agreement import Coefficients, Ratings, coefficients, too_many
 from judge.statistics.estimate import Estimate
-from judge.wording import clip, hundredths, no_formula, plain, with_formulas
+from judge.wording import hundredths, no_formula, plain, with_formulas
 
 WARNING = (
     "# KEEP THIS TO YOURSELF: it holds a model's replies in full, harmful ones among them. Don't "
@@ -236,7 +237,7 @@ def text(c: Coding) -> str:
         for coder, code, by in given
     ]
     parts = [
-        columns(("coder: code", "replies", *map(plain, categories)), rows),
+        markdown_table(("coder: code", "replies", *map(plain, categories)), rows),
         f"{c.rows} rows coded by {len(c.coders)}, {c.uncoded} without a code",
     ]
     if c.coefficients is None:

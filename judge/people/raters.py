@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from dataset_builder.schema import Strict
+from helmbench_common.tables import columns
 from judge.people.labels import LabelTable
 from judge.statistics.agreement import Agreement, PairAgreement, agreement
 from judge.statistics.estimate import Estimate
-from judge.wording import columns
 
 PARTS = ("criterion", "class", "pair")
 NAMES = {

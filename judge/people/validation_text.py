@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from helmbench_common.tables import columns
 from judge.calibration.validations import Figures, Validation
-from judge.wording import NONE, coefficient, columns, percent
+from judge.wording import NONE, coefficient, percent
 
 MEANT = {
     "mean": "the mean of the people's ratings, rounded (half a step up)",

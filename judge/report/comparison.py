@@ -15,13 +15,13 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from dataset_builder.schema import CriterionRow, Row
+from helmbench_common.tables import markdown_table, one_line
 from judge import wording
 from judge.replies.schema import Reply
 from judge.report.first import judged
 from judge.report.page import environment_over, read_template
 from judge.report.scatter import Scatter, Spot, scatter
 from judge.report.side_by_side import Differing, side_by_side
-from judge.report.summary import columns, one_line
 from judge.schema import Floor
 from judge.scoring.compare import Comparison, Difference, Rank, ScoredRun
 
@@ -87,7 +87,7 @@ def text(c: Comparison) -> str:
         )
         for r in c.ranks
     ]
-    parts = [columns(head, rows, left=(0, 4))]
+    parts = [markdown_table(head, rows)]
     for name in c.runs[1:]:
         parts += [one_line(f"{name} less {c.baseline}, in points, paired by message:"), _differences(c, name)]
         if own := [s for s in c.samples if s.run == name]:
@@ -110,7 +110,7 @@ def _differences(c: Comparison, name: str) -> str:
         for d in c.differences
         if d.run == name
     ]
-    return columns(("figure", c.baseline, name, "difference", "95 % interval", "stands out"), rows, left=(0, 5))
+    return markdown_table(("figure", c.baseline, name, "difference", "95 % interval", "stands out"), rows)
 
 
 def page(

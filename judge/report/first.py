@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from helmbench_common.formats.inert import clip
 from judge.schema import Behavior, Figure, Floor, FloorState, Headline, Judge, PeopleAgreement, Scorecard
 from judge.statistics.estimate import Estimate
 from judge.wording import (
     HEADLINES,
     POLICIES,
     bound,
-    clip,
     floor_title,
     hundredths,
     lost,

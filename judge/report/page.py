@@ -20,7 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dataset_builder.schema import CriterionRow, Sample
-from helmbench_common.formats.inert import inert, printed
+from helmbench_common.formats.inert import clip, inert, printed
 from judge import wording
 from judge.replies.schema import Reply
 from judge.report import charts, first, plain, scatter, transcripts
@@ -62,7 +62,7 @@ SIDES = (
 # What templates call by its own name: on one value (filters), and on whole things.
 FILTERS = (
     *(wording.number, wording.percent, wording.interval, wording.percents, wording.limits, wording.points),
-    *(wording.points_interval, wording.signed, wording.plain, inert, wording.whole, wording.clip),
+    *(wording.points_interval, wording.signed, wording.plain, inert, wording.whole, clip),
     *(wording.behavior_title, wording.coefficient, wording.hundredths, wording.people_title, wording.lost),
     *(wording.lost_interval, wording.floor_title, first.glued),
 )

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from helmbench_common.formats.inert import clip
 from judge.report.first import listed, of, of_harm
 from judge.schema import Figure, Floor, FloorState, Group, Judge, Scorecard
-from judge.wording import clip, floor_title, hundredths, not_validated, number, plain
+from judge.wording import floor_title, hundredths, not_validated, number, plain
 
 PRODUCTS = {
     "assistant": "an assistant",

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from dataset_builder.release import Release
 from helmbench_common.formats.inert import inert
+from helmbench_common.tables import markdown_table
 from judge.replies.errors import RunError
-from judge.report.summary import columns
 from judge.schema import Appropriate, Appropriateness, Figure
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked
@@ -114,13 +114,15 @@ def text(runs: Sequence[Rated]) -> str:
     first = runs[0].figures
     approximate = " This judge counts words and is approximate." if first.judge.approximate else ""
     lines = [
-        columns(HEAD, [_overall(name, a) for name, a in named]),
-        columns(
+        markdown_table(HEAD, [_overall(name, a) for name, a in named]),
+        markdown_table(
             ("rated 1", *map(plain, categories)),
             [(name, *(_harmful(a.categories.get(c)) for c in categories)) for name, a in named],
         ),
-        columns(("way to fail", *modes), [(name, *(_mode(a, m) for m in modes)) for name, a in named]) if modes else "",
-        columns(
+        markdown_table(("way to fail", *modes), [(name, *(_mode(a, m) for m in modes)) for name, a in named])
+        if modes
+        else "",
+        markdown_table(
             ("probes", "danger missed", "treated as a crisis", "both right", "pairs"),
             [_probes(name, a) for name, a in named if a.probes],
         ),

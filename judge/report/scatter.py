@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from helmbench_common.formats.inert import clip
 from judge.schema import Figure
 from judge.scoring.table import Mask
 from judge.statistics.intervals import Array
-from judge.wording import clip
 
 WIDTH, HEIGHT = 360, 352
 LEFT, RIGHT, TOP, BOTTOM = 52, 348, 12, 308  # the plot in it: as wide as high, so that the line of no skill is at 45°

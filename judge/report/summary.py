@@ -6,7 +6,8 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 
-from helmbench_common.formats.inert import inert
+from helmbench_common.formats.inert import clip
+from helmbench_common.tables import markdown_table, one_line
 from judge.report.first import BY_RULE, MEANS, policies_said, score_parts, sentence, trusted
 from judge.schema import (
     Appropriate,
@@ -25,7 +26,6 @@ from judge.wording import (
     HEADLINES,
     NONE,
     bound,
-    clip,
     coefficient,
     given_labels,
     hundredths,
@@ -66,9 +66,6 @@ PEOPLE = (
     *("people among themselves", "κ on fewer labels", "people"),
 )
 WIDTH = 118
-# What ends a table's cell, begins an element, or makes a link of brackets. Backslashes before it would undo its own;
-# a run of them is looked at from its beginning only, once.
-MARKUP = re.compile(r"(?<!\\)(\\*+)(\||<(?=[A-Za-z/!?])|\](?=[(:]))")
 # What makes a line in the middle of a paragraph something else, where it was only wrapped.
 BEGINS = re.compile(r"(?m)^(  )(?=#{1,6}(?: |$)|>|[-+*](?: |$)|[-=]+ *$|~~~|```)")
 MISSES = 10  # high-risk misses that are named; scorecard.json has all
@@ -96,12 +93,12 @@ def _benchmark(s: Scorecard) -> list[str]:
     bounds = ("unscored as fail, as pass",) if s.judge.unscored else ()
     smallest = smallest_sentence(s.smallest_difference)
     return [
-        columns(("figure, of 100", "value", "95 % interval", *bounds, "messages"), _headline(s)),
+        markdown_table(("figure, of 100", "value", "95 % interval", *bounds, "messages"), _headline(s)),
         "\n".join(_bullet(f"{name}: {means}") for name, means in (*_meanings(s), _policies(s))),
         _bullet(smallest) if smallest else "",
-        columns(("floor", "rate", "95 % limits", "asked for", "messages", "state"), _floors(s), left=(0, 5)),
-        columns(EARNING, [_earning(c, b) for p in parts for c, b in p.earning], left=(0, 7)),
-        columns(COSTS, [_cost(c, b) for p in parts for c, b in p.costs]),
+        markdown_table(("floor", "rate", "95 % limits", "asked for", "messages", "state"), _floors(s)),
+        markdown_table(EARNING, [_earning(c, b) for p in parts for c, b in p.earning]),
+        markdown_table(COSTS, [_cost(c, b) for p in parts for c, b in p.costs]),
         *(_hard(s.hard) if s.hard else ()),
         "\n".join(_bullet(line) for line in _arms(s)),
     ]
@@ -204,7 +201,7 @@ def _hard(h: Hard) -> list[str]:
     alone = "; ".join(f"{name} {number(f.value)} ({interval(f)})" for name, f in scores)
     return [
         _bullet(f"the hard part alone, of 100: {alone}"),
-        columns(
+        markdown_table(
             HARD_RATES,
             [
                 (FAMILIES[f.family].title, *(_rate(r) for r in own), str(f.messages))
@@ -252,8 +249,8 @@ def _appropriateness(a: Appropriateness) -> list[str]:
         *a.notes,
     ]
     return [
-        columns(RATED, rows),
-        columns(("way to fail", "share", "95 % interval", "replies", "messages"), failing),
+        markdown_table(RATED, rows),
+        markdown_table(("way to fail", "share", "95 % interval", "replies", "messages"), failing),
         "\n".join(_bullet(note) for note in notes if note),
     ]
 
@@ -288,11 +285,11 @@ def _triage(prompts: Sequence[Triage]) -> list[str]:
         for n in names
     ]
     figures.append(("Cohen's κ", *(coefficient(t.kappa) for t in prompts), ""))
-    parts = [columns(("triage: share labelled rightly", *(t.prompt for t in prompts), "messages"), figures)]
+    parts = [markdown_table(("triage: share labelled rightly", *(t.prompt for t in prompts), "messages"), figures)]
     for t in prompts:
         given = given_labels(t)
         table = [(plain(a), *(str(row.get(g, 0)) for g in given)) for a, row in t.confusion.items()]
-        parts += [columns((f"{t.prompt}: authored ↓ given →", *map(plain, given)), table), _bullet(_misses(t))]
+        parts += [markdown_table((f"{t.prompt}: authored ↓ given →", *map(plain, given)), table), _bullet(_misses(t))]
     return parts
 
 
@@ -329,7 +326,9 @@ def _judge(s: Scorecard) -> list[str]:
             for m in p.members
         ]
         alpha = f"Krippendorff's α {coefficient(p.alpha)}, ordinal {coefficient(p.alpha_ordinal)}"
-        parts.append(columns(("member", "repeats", "labels", "unscored", "dissents", "self-agreement", "κ"), members))
+        parts.append(
+            markdown_table(("member", "repeats", "labels", "unscored", "dissents", "self-agreement", "κ"), members)
+        )
         parts.append(
             _bullet(
                 f"the members gave one label to {p.unanimous} of {p.verdicts} verdicts; {p.ties} ties went "
@@ -340,7 +339,7 @@ def _judge(s: Scorecard) -> list[str]:
     if whole is not None and whole.overall is not None:
         rows = [_agreement(a, n) for a, n in measured_criteria(j) if n]
         parts += [
-            columns(JUDGED, [*rows, _agreement(whole.overall, sum(j.by_criterion.values()))]),
+            markdown_table(JUDGED, [*rows, _agreement(whole.overall, sum(j.by_criterion.values()))]),
             _bullet(whole.note),
         ]
     return [*parts, *_people(j)]
@@ -350,7 +349,7 @@ def _people(j: Judge) -> list[str]:
     """How far the judge agrees with people, by set, with their own agreement beside it; or that nobody knows."""
     notes = [_bullet(note) for note in people_notes(j)]
     wide = len(PEOPLE) if any(p.coarse for p in j.people) else len(PEOPLE) - 2
-    return [columns(PEOPLE[:wide], [_set(p)[:wide] for p in j.people], left=(0, 1)), *notes]
+    return [markdown_table(PEOPLE[:wide], [_set(p)[:wide] for p in j.people]), *notes]
 
 
 def _set(p: PeopleAgreement) -> tuple[str, ...]:
@@ -396,24 +395,3 @@ def _bullet(text: str) -> str:
         break_on_hyphens=False,
     )
     return BEGINS.sub(r"\1\\", lines)
-
-
-def one_line(text: str) -> str:
-    """Somebody else's text as one line of Markdown that is no markup, ends no table cell and steers no terminal."""
-    return MARKUP.sub(r"\1\1\\\2", " ".join(inert(text).split()))
-
-
-def columns(head: Sequence[str], rows: Sequence[tuple[str, ...]], left: tuple[int, ...] = (0,)) -> str:
-    """A Markdown table whose columns line up as text; numbers stand to the right."""
-    if not rows:
-        return ""
-    lines = [tuple(one_line(clip(c)) for c in line) for line in (head, *rows)]
-    widths = [max(len(line[n]) for line in lines) for n in range(len(head))]
-    shown = [
-        "| "
-        + " | ".join(c.ljust(w) if n in left else c.rjust(w) for n, (c, w) in enumerate(zip(line, widths, strict=True)))
-        + " |"
-        for line in lines
-    ]
-    rule = "|" + "|".join(f":{'-' * (w + 1)}" if n in left else f"{'-' * (w + 1)}:" for n, w in enumerate(widths)) + "|"
-    return "\n".join([shown[0], rule, *shown[1:]])

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from dataset_builder.release import Release
+from helmbench_common.formats.inert import clip
 from judge.replies.errors import RunError
 from judge.replies.schema import Model
 from judge.schema import Card, Figure, Scorecard, Verdict
@@ -25,7 +26,6 @@ from judge.scoring.gates import ANSWERED, GATES, Gate, shut, too_little
 from judge.scoring.parts import Made, Part
 from judge.scoring.stored import SCORECARD, VERDICTS, card_in, verdicts_in
 from judge.statistics.intervals import stratified_variance, t_interval
-from judge.wording import clip
 
 
 class Difference(Card):

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from dataset_builder.release import Release
 from helmbench_common.files import replacing, write_whole
 from helmbench_common.formats import json_file
+from helmbench_common.formats.inert import clip
 from judge.replies.errors import RunError
 from judge.report.page import TRANSCRIPTS, report
-from judge.wording import clip
 from leaderboard.board import downloads, gather, page, rows, twins
 from leaderboard.verify.verify import verify
 

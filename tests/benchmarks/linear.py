@@ -31,6 +31,7 @@ from dataset_builder.corpora.mask import mask  # noqa: E402
 from dataset_builder.corpora.normalise import fold, normalise  # noqa: E402
 from dataset_builder.corpora.schema import Document, Limits, Turn  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
+from helmbench_common import tables  # noqa: E402
 from helmbench_common.formats.inert import inert  # noqa: E402
 from helmbench_common.http import waiting  # noqa: E402
 from judge.llm.answers import occurs  # noqa: E402
@@ -39,7 +40,7 @@ from judge.offline.addressed import addressed  # noqa: E402
 from judge.people.published import counselbench, vera_mh  # noqa: E402
 from judge.replies import fence, recorded  # noqa: E402
 from judge.replies.visible import visible  # noqa: E402
-from judge.report import comparison, junit, summary  # noqa: E402
+from judge.report import comparison, junit  # noqa: E402
 from judge.rules import answers, categories, language, refusals, resources  # noqa: E402
 from leaderboard import public, secrets  # noqa: E402
 from leaderboard.verify import dates, families, template  # noqa: E402
@@ -204,7 +205,7 @@ def cases(release: Release) -> list[Case]:
         Case("llm.occurs, a reply", lambda t: occurs("a … reply", fence.compared(t))),
         Case("formats.inert", inert),
         Case("report.comparison", comparison.PIECES.findall),
-        Case("report.one_line", summary.one_line),
+        Case("tables.one_line", tables.one_line),
         Case("report.junit", lambda t: pattern.sub("", t)),
         Case("board.secrets", secrets.holds),
         Case("board.secrets, a name", secrets.named_like),

@@ -31,6 +31,7 @@ import reference_policies  # noqa: E402
 
 from dataset_builder.release import Release, open_release  # noqa: E402
 from dataset_builder.schema import Baseline, Row, Tier  # noqa: E402
+from helmbench_common.tables import columns  # noqa: E402
 from judge.offline.reader import OfflineReader  # noqa: E402
 from judge.replies import script  # noqa: E402
 from judge.replies.run import Run  # noqa: E402
@@ -38,7 +39,6 @@ from judge.replies.schema import Model, Reply  # noqa: E402
 from judge.schema import Scorecard  # noqa: E402
 from judge.score import score  # noqa: E402
 from judge.verdicts import Case, Given, JudgeIdentity, Reader  # noqa: E402
-from judge.wording import columns  # noqa: E402
 
 COMPOSITE, LIMIT, FLOORS = 5.0, 12.0, 2  # at most, for who reads nothing
 GATE = 35.0  # at most, for a bag of words, once messages give nothing away
