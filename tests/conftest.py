@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from support.browser import CHROMIUM, DRIVER, Browser, driven
 from support.contents import small
 
 from dataset_builder.composing.compose import compose
@@ -86,6 +87,15 @@ def _lm_eval_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def release(dataset: Path) -> Release:
     """The built dataset, verified."""
     return open_release(dataset)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One headless Chromium for the tests of a module."""
+    if not (CHROMIUM and DRIVER):
+        pytest.skip("no Chromium with chromedriver on this machine (Debian: chromium, chromium-driver)")
+    with driven(tmp_path_factory.mktemp("profile")) as one:
+        yield one
 
 
 @pytest.fixture(scope="session")

@@ -1,31 +1,21 @@
-"""The sheet for human raters in a real browser: keys, autosave, download, pause, and that it asks nobody for anything.
-
-Skipped where there is no Chromium with its chromedriver, as tests/test_report_browser.py is, whose browser this uses.
-"""
+"""The sheet for human raters in headless Chromium: keys, autosave, download, pause, and no network request."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium.webdriver.common.keys import Keys
+from support.browser import VIEWS, Browser, until
 from test_annotate import MARK, rows, write
-from test_report_browser import browser
-from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 
 from dataset_builder.release import Release
 from judge.people.annotate import page, restore
 from judge.people.cases import Cases, read_cases
 
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
-)
-__all__ = ["browser"]  # a fixture, which pytest finds by its name
-
-ARROWS = {"right": "\ue014", "left": "\ue012", "escape": "\ue00c"}  # WebDriver's code points
+KEYS = {"right": Keys.ARROW_RIGHT, "left": Keys.ARROW_LEFT, "escape": Keys.ESCAPE}
 STATE = """
     const pressed = [...document.querySelectorAll('#labels [aria-pressed=true]')].map(b => b.textContent);
     return {where: document.getElementById('where').textContent, pressed,
@@ -71,9 +61,8 @@ def click(browser: Browser, identity: str) -> None:
 
 
 def press(browser: Browser, *keys: str) -> None:
-    """Real key strokes, to whatever has the focus."""
-    actions = [{"type": kind, "value": ARROWS.get(key, key)} for key in keys for kind in ("keyDown", "keyUp")]
-    browser.call("/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
+    """Types into whatever has the focus; longer names are keys."""
+    browser.press(*(KEYS.get(key, key) for key in keys))
 
 
 def state(browser: Browser) -> dict[str, Any]:
@@ -81,16 +70,8 @@ def state(browser: Browser) -> dict[str, Any]:
     return found
 
 
-def until(ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not ready():
-        assert time.monotonic() < deadline, "nothing came in 20 seconds"
-        time.sleep(0.05)
-
-
 def download(browser: Browser, folder: Path) -> Path:
-    folder.mkdir()
-    browser.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    browser.downloads(folder)
     click(browser, "download")
     until(lambda: any(p.suffix == ".jsonl" for p in folder.iterdir()))
     return next(p for p in folder.iterdir() if p.suffix == ".jsonl")
@@ -100,7 +81,7 @@ def test_sheet_is_quiet(browser: Browser, path: Path) -> None:
     """No console message, no policy violation, no request but for the page itself, from the first screen to the last
     reply.
     """
-    browser.call("/url", {"url": "about:blank"})  # the browser's own first page asks for its parts
+    browser.driver.get("about:blank")  # the browser's own first page asks for its parts
     browser.console()
     browser.requested()
     opened(browser, path)
@@ -128,7 +109,7 @@ def test_opens_with_the_warning_and_shows_nothing_else(browser: Browser, path: P
     paused = str(browser.script("return document.body.innerText"))
     assert "findahelpline.com" in paused
     assert "can't go on" not in paused
-    press(browser, "\ue007")  # Enter: the button to go on has the focus
+    press(browser, Keys.ENTER)  # Enter: the button to go on has the focus
     assert state(browser)["seen"] == ["sheet"]
 
 
@@ -259,11 +240,10 @@ def test_nothing_runs_off_the_page(browser: Browser, path: Path, view: str) -> N
     end of a long reply.
     """
     opened(browser, path, view, begin=False)
-    wide = "const e = document.documentElement; return e.scrollWidth - e.clientWidth"
-    assert browser.script(wide) == 0
+    assert browser.overflow() == 0
     click(browser, "begin")
     for _ in range(11):
-        assert browser.script(wide) == 0
+        assert browser.overflow() == 0
         browser.script("window.scrollTo(0, document.documentElement.scrollHeight)")
         boxes = browser.script(
             "return ['labels', 'stop'].map(id => { const r = "
@@ -277,18 +257,16 @@ def test_nothing_runs_off_the_page(browser: Browser, path: Path, view: str) -> N
         assert covered <= 0
         click(browser, "on")
     click(browser, "stop")
-    assert browser.script(wide) == 0
+    assert browser.overflow() == 0
 
 
-@pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing(browser: Browser, path: Path, view: str) -> None:
     """No accessibility issue of any weight on the first screen, a labelled reply, or the pause."""
     opened(browser, path, view, begin=False)
-    browser.script(Path(AXE).read_text(encoding="utf-8"))
-    assert browser.later(RUN_AXE) == []
+    assert browser.violations() == []
     click(browser, "begin")
     press(browser, "1", "j", "2")
-    assert browser.later(RUN_AXE) == []
+    assert browser.violations() == []
     press(browser, "p")
-    assert browser.later(RUN_AXE) == []
+    assert browser.violations() == []

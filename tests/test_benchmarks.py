@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from webdriver import CHROMIUM, DRIVER
+from support.browser import CHROMIUM, DRIVER
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "tests" / "benchmarks").glob("*.py"))

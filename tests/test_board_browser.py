@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_report_browser as report_page
+from selenium.webdriver.common.keys import Keys
 from support.board_runs import place, verified, verifier
+from support.browser import VIEWS, Browser
 from test_board import some
-from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 
 from dataset_builder.release import Release, open_release
 from leaderboard.board.build import build
 
-browser = report_page.browser  # its fixture
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
-)
 OPEN = "document.querySelectorAll('details').forEach(d => d.open = true)"
 LONG = "a-model-with-a-name-that-goes-on-" + "x" * 60
 
@@ -48,19 +44,10 @@ def models(browser: Browser, table: int = 1) -> list[str]:
     return list(browser.script(f"return {names}.map(c => c.firstChild.textContent)"))
 
 
-def press(browser: Browser, key: str) -> None:
-    """One key, as a person presses it."""
-    keys = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
-    browser.call("/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": keys}]})
-
-
-TAB, ENTER = "\ue004", "\ue007"
-
-
 def tab_to(browser: Browser, words: str) -> None:
     """Presses Tab until a button of the second table with these words has the focus."""
     for _ in range(120):
-        press(browser, TAB)
+        browser.press(Keys.TAB)
         inside = "document.activeElement.closest('table') === document.querySelectorAll('table.board')[1]"
         if (
             browser.script(
@@ -101,15 +88,15 @@ def test_table_sorts_by_keyboard(browser: Browser, board: Path) -> None:
     before = models(browser)
     assert sorted_by(browser) == [("Composite", "descending")]
     tab_to(browser, "Model")
-    press(browser, ENTER)
+    browser.press(Keys.ENTER)
     assert sorted_by(browser) == [("Model", "ascending")]
     assert models(browser) == sorted(before) != before
-    press(browser, ENTER)
+    browser.press(Keys.ENTER)
     assert sorted_by(browser) == [("Model", "descending")]
     assert models(browser) == sorted(before, reverse=True)
     tab_to(browser, "Composite")
-    press(browser, ENTER)
-    press(browser, ENTER)
+    browser.press(Keys.ENTER)
+    browser.press(Keys.ENTER)
     assert sorted_by(browser) == [("Composite", "ascending")]
     assert models(browser)[0] == before[-1]
     assert (
@@ -137,7 +124,7 @@ def test_nothing_runs_off_the_page(browser: Browser, board: Path, name: str, vie
     """With everything open the page never scrolls sideways, however long a name is."""
     browser.show(board / name, view)
     browser.script(OPEN)
-    assert browser.script("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0
+    assert browser.overflow() == 0
 
 
 def test_phone_shows_every_figure(browser: Browser, board: Path) -> None:
@@ -161,15 +148,13 @@ def test_phone_shows_every_figure(browser: Browser, board: Path) -> None:
     )
 
 
-@pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("name", ["index.html", "example__middle/r1.html"])
 def test_axe_finds_nothing_serious(browser: Browser, board: Path, name: str, view: str) -> None:
     """No serious or critical issue with everything open."""
     browser.show(board / name, view)
     browser.script(OPEN)
-    browser.script(Path(AXE).read_text(encoding="utf-8"))
-    assert [found for found in browser.later(RUN_AXE) if found[0] in ("serious", "critical")] == []
+    assert browser.violations() == []
 
 
 def test_fifty_submissions_are_one_readable_page(browser: Browser, release: Release, tmp_path: Path) -> None:
@@ -180,4 +165,4 @@ def test_fifty_submissions_are_one_readable_page(browser: Browser, release: Rele
     browser.show(out / "index.html")
     assert len(models(browser, 0)) == 50
     assert len(list(out.glob("*/*.html"))) == 50
-    assert browser.script("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0
+    assert browser.overflow() == 0

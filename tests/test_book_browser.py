@@ -1,6 +1,4 @@
-"""The book in a real browser: headless Chromium over WebDriver, as in test_report_browser.py, which says when it is
-skipped.
-"""
+"""The book in headless Chromium."""
 
 from __future__ import annotations
 
@@ -13,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_report_browser as report_page
+from support.browser import VIEWS, Browser, until
 from test_book import HOSTILE, SCENARIO
-from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, until
 
 from dataset_builder.book.page import book
 from dataset_builder.book.review import Review, read
@@ -24,10 +21,6 @@ from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content, Perturbation, Scenario
 from dataset_builder.reading.load import load
 
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
-)
-browser = report_page.browser
 OPEN = "document.querySelector('#pause > summary').click()"
 ID, OTHER = "P4-B2-S1", "P3-B1-S1"
 
@@ -102,7 +95,7 @@ def value(browser: Browser, source: str) -> Any:
 
 def downloaded(browser: Browser, folder: Path) -> Path:
     """The file that the button saves."""
-    browser.devtools("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+    browser.downloads(folder)
     click(browser, "#download")
     until(lambda: any(p.suffix == ".json" for p in folder.iterdir()))
     (found,) = folder.glob("*.json")
@@ -142,7 +135,7 @@ def test_nothing_is_quoted_until_the_reader_opens_it(browser: Browser, page: Pat
     followed.
     """
     browser.show(page)
-    browser.call("/url", {"url": f"{page.as_uri()}#{ID}-PT3"})
+    browser.driver.get(f"{page.as_uri()}#{ID}-PT3")
     until(lambda: value(browser, "document.getElementById('pause').open") is False)
     assert value(browser, f"document.getElementById('{ID}-PT3').checkVisibility()") is False
     assert "findahelpline.com" in value(browser, "document.body.innerText")
@@ -220,16 +213,11 @@ def test_slash_leads_to_the_search(browser: Browser, page: Path) -> None:
     """From anywhere on the page; within a comment it is a slash."""
     shown(browser, page)
     unfold(browser, ID)
-    keys = {
-        "actions": [
-            {"type": "key", "id": "k", "actions": [{"type": "keyDown", "value": "/"}, {"type": "keyUp", "value": "/"}]}
-        ]
-    }
-    browser.call("/actions", keys)
+    browser.press("/")
     assert value(browser, "document.activeElement.name") == "words"
     assert value(browser, "document.activeElement.value") == ""
     browser.script(f"document.querySelector('#{ID}-PT1 textarea').focus()")
-    browser.call("/actions", keys)
+    browser.press("/")
     assert value(browser, f"document.querySelector('#{ID}-PT1 textarea').value") == "/"
 
 
@@ -257,7 +245,6 @@ def test_what_was_written_is_there_again_and_becomes_a_patch(
     choose(browser, mine="yes")
     assert visible(browser, ".message") == [f"{ID}-PT1", f"{ID}-PT2"]
 
-    (tmp_path / "down").mkdir()
     file = downloaded(browser, tmp_path / "down")
     assert file.name.startswith("helmbench-review-ana-perez-")
     review = read(file, content)
@@ -294,7 +281,6 @@ def test_a_protocol_and_a_category_take_a_comment_that_becomes_a_patch(
     assert visible(browser, ".shared") == [protocol, category]
     choose(browser, words="self-harm", polarity="crisis")
     assert visible(browser, ".shared") == []
-    (tmp_path / "down").mkdir()
     review = read(downloaded(browser, tmp_path / "down"), content)
     assert [(i.scenario, i.signed, i.notes[0].comment) for i in review.items] == [
         (protocol, True, "Level 3 is strict."),
@@ -311,7 +297,6 @@ def test_a_review_is_continued_from_its_file(browser: Browser, page: Path, conte
     name_reviewer(browser)
     unfold(browser, ID)
     write(browser, f"#{ID} [data-sign] textarea", "On the whole.")
-    (tmp_path / "down").mkdir()
     file = downloaded(browser, tmp_path / "down")
     shown(browser, page)
     unfold(browser, ID)
@@ -360,7 +345,6 @@ def test_nobody_signs_without_a_name_or_over_a_dispute(browser: Browser, page: P
     assert value(browser, why) == "You disagree with the severity of PT1. That has to be settled before you can sign."
     click(browser, f"#{ID}-PT1 .undo")
     assert value(browser, f"{tick}.disabled") is False
-    (tmp_path / "down").mkdir()
     write(browser, f"#{ID}-PT1 textarea", "x")
     assert Review.model_validate_json(downloaded(browser, tmp_path / "down").read_bytes()).items[0].signed is False
 
@@ -425,10 +409,9 @@ def test_nothing_runs_off_the_page(browser: Browser, page: Path, view: str) -> N
     """With everything open, the page never scrolls sideways."""
     shown(browser, page, view)
     browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert value(browser, "document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    assert browser.overflow() == 0
 
 
-@pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_serious(browser: Browser, page: Path, view: str) -> None:
     """No serious or critical issue with the lists and one scenario of each kind open, answers and warnings among it."""
@@ -440,5 +423,4 @@ def test_axe_finds_nothing_serious(browser: Browser, page: Path, view: str) -> N
     write(browser, f"#{ID}-PT1 textarea", "<b>")
     write(browser, f"#{ID}-PT1 [type=number]", "0")
     time.sleep(0.1)
-    browser.script(Path(AXE).read_text(encoding="utf-8"))
-    assert [found for found in browser.later(RUN_AXE) if found[0] in ("serious", "critical")] == []
+    assert browser.violations() == []

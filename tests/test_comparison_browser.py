@@ -5,20 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import test_report_browser as report_page
+from support.browser import VIEWS, Browser
 from test_comparison import as_run, other_reply
 from test_report import HOSTILE, policy_reply, run
-from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser
 
 from dataset_builder.release import Release, open_release
 from judge.replies.schema import OwnPrompt
 from judge.report.comparison import Said, page
 from judge.scoring.compare import compare
 
-browser = report_page.browser  # its fixture
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
-)
 OPEN = "document.querySelectorAll('details').forEach(d => d.open = true)"
 NAMES = ("a-model-with-a-name-that-goes-on-" + "x" * 60, "m-1 under brisk.txt", "hostile")
 
@@ -57,7 +52,7 @@ def test_nothing_runs_off_the_page(browser: Browser, comparison: Path, view: str
     """With everything open, neither the page nor a table in it scrolls sideways, and no cell is hidden."""
     browser.show(comparison, view)
     browser.script(OPEN)
-    assert browser.script("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0
+    assert browser.overflow() == 0
     width = browser.script("return document.documentElement.clientWidth")
     right = "Math.max(...[...document.querySelectorAll('td, dd, .quote')].map(e => e.getBoundingClientRect().right))"
     assert browser.script(f"return {right}") <= width
@@ -65,11 +60,9 @@ def test_nothing_runs_off_the_page(browser: Browser, comparison: Path, view: str
     assert browser.script(f"return {hidden}") == 0
 
 
-@pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing(browser: Browser, comparison: Path, view: str) -> None:
     """With everything open."""
     browser.show(comparison, view)
     browser.script(OPEN)
-    browser.script(Path(AXE).read_text(encoding="utf-8"))
-    assert browser.later(RUN_AXE) == []
+    assert browser.violations() == []

@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import pytest
-import test_report_browser as report_page
 from markdown_it import MarkdownIt
+from support.browser import CHROMIUM, DRIVER, Browser, until
 from support.hostile import SMALL, TEXTS, Poison, harmless, in_turn
 from support.hostile_pages import CARD, IDS, KINDS, Made, poisoned_card, ran, written
-from webdriver import CHROMIUM, DRIVER, Browser, until
 
 from dataset_builder.release import open_release
 from helmbench_common.formats.inert import CONTROLS
@@ -42,7 +41,6 @@ LINKS = {"https://findahelpline.com", "transcripts.html", "report.html", "data:,
 in_chromium = pytest.mark.skipif(
     not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
 )
-browser = report_page.browser  # its fixture
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +278,7 @@ def shown(browser: Browser, path: Path, view: str = "light") -> None:
     browser.requested()
     browser.show(path, view)
     browser.script("localStorage.clear()")
-    browser.call("/refresh")
+    browser.driver.refresh()
     if path.name == "transcripts.html":
         ready(browser)
     if path.name == "sheet.html":
@@ -332,7 +330,7 @@ def test_a_browser_finds_the_same_elements(browser: Browser, paths: dict[str, di
 def test_nothing_runs_off_a_page(browser: Browser, paths: dict[str, dict[str, Path]], name: str, view: str) -> None:
     """With everything open, the page never scrolls sideways."""
     shown(browser, paths[name]["hostile"], view)
-    assert browser.script("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0
+    assert browser.overflow() == 0
 
 
 def every_choice(browser: Browser) -> int:
@@ -399,7 +397,7 @@ def test_a_sheet_is_labelled_to_its_end(browser: Browser, paths: dict[str, dict[
     """Every reply, with a hostile name and hostile notes, over a reload; the file that is saved holds them as text."""
     path = paths["sheet.html"]["hostile"]
     shown(browser, path)
-    browser.call("/refresh")
+    browser.driver.refresh()
     browser.script(f"document.getElementById('rater').value = {json.dumps(TYPED)}")
     browser.script("document.getElementById('begin').click()")
     while True:
@@ -413,7 +411,7 @@ def test_a_sheet_is_labelled_to_its_end(browser: Browser, paths: dict[str, dict[
         if browser.script("return document.getElementById('on').disabled"):
             break
         browser.script("document.getElementById('on').click()")
-    browser.call("/refresh")
+    browser.driver.refresh()
     browser.script("for (const id of ['begin', 'stop', 'resume']) document.getElementById(id).click()")
     browser.downloads(tmp_path / "down")
     browser.script("document.getElementById('download').click()")

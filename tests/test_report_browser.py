@@ -1,19 +1,16 @@
-"""The report in a real browser: headless Chromium, driven over WebDriver by the standard library.
-
-Skipped where there is no Chromium with its chromedriver; `browsers` says what the accessibility check needs.
-"""
+"""The report in headless Chromium."""
 
 from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.browser import VIEWS, Browser
 from test_first import people
 from test_report import HOSTILE, SMALL, Scored, ladder, plain_reply, policy_reply, run
-from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, driven
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
@@ -21,17 +18,6 @@ from judge.report.page import PAGE_BYTES
 from judge.schema import Figure, FloorState, Pairing
 
 OPEN = "document.querySelectorAll('details').forEach((d, n) => d.open = !d.matches('.failure') || n % 8 == 0)"
-
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """One browser for all tests; what it logged before a test is thrown away by `console` and `requested`."""
-    with driven(tmp_path_factory.mktemp("profile")) as one:
-        yield one
 
 
 def everything(release: Release, said: Callable[[Row], str] = plain_reply) -> Scored:
@@ -174,14 +160,12 @@ def test_nothing_runs_off_the_page(browser: Browser, release: Release, tmp_path:
     """With everything open, the page never scrolls sideways; wide tables do so within themselves."""
     browser.show(written(tmp_path, everything(release)), view)
     browser.script(OPEN)
-    assert browser.script("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0
+    assert browser.overflow() == 0
 
 
-@pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing_serious(browser: Browser, release: Release, tmp_path: Path, view: str) -> None:
     """No serious or critical issue with everything open."""
     browser.show(written(tmp_path, everything(release)), view)
     browser.script(OPEN)
-    browser.script(Path(AXE).read_text(encoding="utf-8"))
-    assert [found for found in browser.later(RUN_AXE) if found[0] in ("serious", "critical")] == []
+    assert browser.violations() == []

@@ -9,20 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import test_report_browser as report_page
+from selenium.webdriver.common.keys import Keys
+from support.browser import VIEWS, Browser, until
 from support.transcript_pages import told
 from test_report import HOSTILE, MARKER, Scored, plain_reply, policy_reply, run
-from webdriver import AXE, CHROMIUM, DRIVER, RUN_AXE, VIEWS, Browser, until
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
 from judge.report.entries import Show, entries, is_failure
 from judge.report.page import TRANSCRIPTS
 
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no Chromium with chromedriver on this machine; the page isn't opened"
-)
-browser = report_page.browser  # its fixture
 ON_PAGE = 50  # replies on one page of the list
 
 
@@ -58,8 +54,8 @@ def opened(browser: Browser, path: Path, fragment: str = "", view: str = "light"
     """The page, when its list stands."""
     browser.show(path, view)
     if fragment:
-        browser.call("/url", {"url": "about:blank"})
-        browser.call("/url", {"url": f"{path.as_uri()}#{fragment}"})
+        browser.driver.get("about:blank")
+        browser.driver.get(f"{path.as_uri()}#{fragment}")
     until(lambda: bool(browser.script("return document.querySelector('#filter[data-state=ready]') !== null")))
 
 
@@ -245,12 +241,7 @@ def test_the_keyboard_is_enough(browser: Browser, scored: Scored, tmp_path: Path
     opened(browser, written(tmp_path, scored))
     assert browser.script("return document.getElementById('count').getAttribute('aria-live')") == "polite"
     browser.script("document.querySelector('.failure > summary').focus()")
-    keys = {
-        "actions": [
-            {"type": "key", "id": "k", "actions": [{"type": t, "value": "\ue007"} for t in ("keyDown", "keyUp")]}
-        ]
-    }
-    browser.call("/actions", keys)
+    browser.press(Keys.ENTER)
     until(lambda: bool(browser.script("return document.querySelector('.failure').open")))
     lost = browser.script(
         "return [...document.querySelectorAll('a[href], button, select, input, summary')]"
@@ -279,10 +270,9 @@ def test_nothing_runs_off_the_page(browser: Browser, scored: Scored, tmp_path: P
     opened(browser, written(tmp_path, scored), view=view)
     unfolded(browser)
     browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert browser.script("const e = document.documentElement; return e.scrollWidth - e.clientWidth") == 0
+    assert browser.overflow() == 0
 
 
-@pytest.mark.skipif(not AXE, reason="HELMBENCH_AXE doesn't name an axe.min.js; accessibility isn't checked")
 @pytest.mark.parametrize("view", VIEWS)
 def test_axe_finds_nothing(browser: Browser, scored: Scored, tmp_path: Path, view: str) -> None:
     """No issue of any weight, with everything open and words searched."""
@@ -292,5 +282,4 @@ def test_axe_finds_nothing(browser: Browser, scored: Scored, tmp_path: Path, vie
     browser.script(
         "document.querySelectorAll('details').forEach((d, n) => d.open = !d.matches('.failure') || n % 8 == 0)"
     )
-    browser.script(Path(AXE).read_text(encoding="utf-8"))
-    assert browser.later(RUN_AXE) == []
+    assert browser.violations() == []

@@ -37,7 +37,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")]
 
-from webdriver import CHROMIUM, DRIVER, Browser, driven  # noqa: E402
+from support.browser import CHROMIUM, DRIVER, Browser, driven  # noqa: E402
 
 from dataset_builder.release import Release, open_release  # noqa: E402
 from dataset_builder.schema import Label, Row  # noqa: E402
@@ -156,7 +156,7 @@ def write(what: str, entries: int, out: Path) -> dict[str, Any]:
 def open_page(what: str, path: Path) -> Opened:
     """Opens a page and uses it as a reader would."""
     with tempfile.TemporaryDirectory() as profile, driven(Path(profile)) as browser:
-        browser.call("/timeouts", {"script": 110_000, "pageLoad": 110_000})
+        browser.driver.set_page_load_timeout(110)
         browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=WATCH.replace("READY", READY[what]))
         browser.show(path)
         _wait(browser)
@@ -175,7 +175,7 @@ def open_page(what: str, path: Path) -> Opened:
             steps[name] = _act(browser, field, value)
         browser.devtools("HeapProfiler.collectGarbage")
         heap = browser.devtools("Runtime.getHeapUsage")["usedSize"] / 1e6
-        return Opened(paint, usable, longest, steps, heap, _resident(browser.driver))
+        return Opened(paint, usable, longest, steps, heap, _resident(browser.driver.service.process.pid))
 
 
 def _wait(browser: Browser) -> None:
