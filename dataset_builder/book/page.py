@@ -6,7 +6,6 @@ nothing. What a reader writes stays in their browser until they download it; `re
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import re
@@ -14,7 +13,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from dataset_builder.book import words as say
@@ -28,7 +26,7 @@ from dataset_builder.reading.overlay import OWN_SCENARIO
 from dataset_builder.reading.signing import NOTES, Signature, signatures, text_hash
 from dataset_builder.schema import BEHAVIORS, PILLARS
 from helmbench_common.files import write_whole
-from helmbench_common.formats.inert import printed
+from helmbench_common.pages import environment, inlined
 
 TEMPLATES = Path(__file__).with_name("templates")
 # What a comment is warned of while it is written: the book's script reads these patterns.
@@ -126,8 +124,10 @@ def book(content: Content) -> str:
     }
     scenarios = [_scenario(content, s, bool(OWN_SCENARIO.fullmatch(s.id)), standing) for s in content.scenarios]
     registers = {m.register for s in scenarios for m in s.messages}
-    script = _file("book.js")
-    return _template().render(
+    jinja = environment(TEMPLATES)
+    filters: dict[str, Any] = jinja.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    filters |= {"blocks": blocks, "minus": lambda number: str(number).replace("-", "−")}
+    return jinja.get_template("book.html.j2").render(
         c=content,
         hash=content_hash(content),
         scenarios=scenarios,
@@ -151,25 +151,8 @@ def book(content: Content) -> str:
             ]
         ),
         mark=Markup(MARK),
-        style=Markup(_file("book.css")),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        **inlined(TEMPLATES / "book.css", TEMPLATES / "book.js"),
     )
-
-
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        finalize=printed,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    filters |= {"blocks": blocks, "minus": lambda number: str(number).replace("-", "−")}
-    return environment.get_template("book.html.j2")
 
 
 def content_hash(content: Content) -> str:
@@ -196,10 +179,6 @@ def blocks(text: str) -> list[tuple[str, list[str]]]:
             else:
                 found.append((kind, [words]))
     return found
-
-
-def _file(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8").strip()
 
 
 def _names(content: Content) -> dict[str, str]:

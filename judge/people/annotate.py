@@ -8,7 +8,6 @@ shuffled.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 import os
@@ -18,13 +17,13 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from dataset_builder.release import Release
 from helmbench_common import jsonl
 from helmbench_common.files import holds, write_whole
-from helmbench_common.formats.inert import escaped, inert, printed
+from helmbench_common.formats.inert import escaped, inert
+from helmbench_common.pages import environment, inlined
 from judge.people.cases import Case, Cases
 from judge.people.labels import AUTHORS, are_authors, records
 from judge.replies.errors import SHOWN, RunError, run_error
@@ -145,24 +144,17 @@ def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
     criteria = {name: _criterion(name, release) for name, _ in groupby(c.criterion for c in ordered)}
     identity = hashlib.sha256(json.dumps([FORMAT, rater, seed, [i["item"] for i in items]]).encode()).hexdigest()[:16]
     data = {"format": FORMAT, "sheet": identity, "seed": seed, "rater": rater, "criteria": criteria, "items": items}
-    script = _text("annotate.js")
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        finalize=printed,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("annotate.html.j2").render(
-        replies=len(items),
-        criteria=len(criteria),
-        of_a_model=found.of_a_model,
-        asks_name=not rater,
-        style=Markup(_text("annotate.css")),
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=Markup(_inside_html(data)),
+    return (
+        environment(TEMPLATES)
+        .get_template("annotate.html.j2")
+        .render(
+            replies=len(items),
+            criteria=len(criteria),
+            of_a_model=found.of_a_model,
+            asks_name=not rater,
+            **inlined(TEMPLATES / "annotate.css", TEMPLATES / "annotate.js"),
+            data=Markup(_inside_html(data)),
+        )
     )
 
 
@@ -256,7 +248,3 @@ def _inside_html(data: dict[str, Any]) -> str:
     """JSON that no text in it can end: a script element ends at `</script`, whatever stands around it."""
     text = escaped(json.dumps(data, ensure_ascii=False))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _text(name: str) -> str:
-    return (TEMPLATES / name).read_text(encoding="utf-8").strip()

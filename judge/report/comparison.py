@@ -12,14 +12,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from markupsafe import Markup
-
 from dataset_builder.schema import CriterionRow, Row
+from helmbench_common.pages import inlined
 from helmbench_common.tables import markdown_table, one_line
 from judge import wording
 from judge.replies.schema import Reply
 from judge.report.first import judged
-from judge.report.page import environment_over, read_template
+from judge.report.page import TEMPLATES, environment_over
 from judge.report.scatter import Scatter, Spot, scatter
 from judge.report.side_by_side import Differing, side_by_side
 from judge.schema import Floor
@@ -140,7 +139,7 @@ def page(
             lacking=[(name, s.lacking) for name, s in zip(found.runs, said, strict=True) if s.lacking],
             judge=judged(most.card.judge),
             most=most,
-            style=Markup(read_template("report.css") + "\n" + read_template("comparison.css")),
+            **inlined(TEMPLATES / "report.css", TEMPLATES / "comparison.css"),
         )
     )
 

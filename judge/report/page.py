@@ -8,19 +8,16 @@ must not be seen never reaches the template (`judge.report.entries`). What a pag
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Iterator, Mapping
-from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from dataset_builder.schema import CriterionRow, Sample
-from helmbench_common.formats.inert import clip, inert, printed
+from helmbench_common.formats.inert import clip, inert
+from helmbench_common.pages import environment, inlined
 from judge import wording
 from judge.replies.schema import Reply
 from judge.report import charts, first, plain, scatter, transcripts
@@ -145,22 +142,19 @@ def report(
 def _transcripts(
     environment: Environment, found: Entries, criteria: dict[str, CriterionRow], s: Scorecard, show: Show
 ) -> Iterator[str]:
-    script = read_template("transcripts.js")
     return environment.get_template("transcripts.html").generate(
         s=s,
         show=show,
         judge=_judge(s),
         replies=len(found.played),
         blocks=transcripts.blocks(found, criteria),
-        style=Markup(read_template("report.css") + "\n" + read_template("transcripts.css")),
-        script=Markup(script),
-        script_hash=script_hash(script),
+        **inlined(TEMPLATES / "report.css", TEMPLATES / "transcripts.css", TEMPLATES / "transcripts.js"),
     )
 
 
 def _of_scorecard(s: Scorecard) -> dict[str, Any]:
     """What the page shows of the scorecard, and what it is made with."""
-    judge, script = _judge(s), read_template("report.js")
+    judge = _judge(s)
     return {
         "s": s,
         "judge": judge,
@@ -176,39 +170,17 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
         "measured": wording.measured_criteria(judge),
         "share_read": wording.share_read(judge),
         "titles": COLUMNS,
-        "style": Markup(read_template("report.css")),
-        "script": Markup(script),
-        "script_hash": script_hash(script),
-    }
+    } | inlined(TEMPLATES / "report.css", TEMPLATES / "report.js")
 
 
-@cache
 def environment_over(*folders: Path) -> Environment:
     """The report's filters and names over its templates, and over more folders of them."""
-    environment = Environment(
-        loader=FileSystemLoader([*folders, TEMPLATES]),
-        autoescape=True,
-        finalize=printed,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    filters: dict[str, Any] = environment.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    names: dict[str, Any] = environment.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    jinja = environment(*folders, TEMPLATES)
+    filters: dict[str, Any] = jinja.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    names: dict[str, Any] = jinja.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     filters |= {f.__name__: f for f in FILTERS}
     names |= {f.__name__: f for f in SAID} | NAMES
-    return environment
-
-
-def read_template(name: str, folder: Path = TEMPLATES) -> str:
-    """A style or script that a page holds as it stands."""
-    return (folder / name).read_text(encoding="utf-8").strip()
-
-
-def script_hash(script: str) -> str:
-    """What a page's policy says of its own script, so that it runs no other."""
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return jinja
 
 
 def floor_counts(s: Scorecard) -> str:

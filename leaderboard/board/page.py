@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment
-from markupsafe import Markup
 
+from helmbench_common.pages import inlined
 from judge import wording
 from judge.report import charts
-from judge.report.page import environment_over, floor_counts, read_template, script_hash
+from judge.report.page import TEMPLATES as REPORT
+from judge.report.page import environment_over, floor_counts
 from judge.schema import Figure, Floor, FloorState, PeopleAgreement, Reference
 from judge.statistics.estimate import Estimate
 from leaderboard.board.downloads import CSV, JSON
@@ -59,15 +60,12 @@ class Line(NamedTuple):
 def index(board: Board) -> str:
     """The page that opens the board."""
     environment = _environment()
-    script = read_template("board.js", TEMPLATES)
     return environment.get_template("board.html").render(
         board=board,
         sections=[(t, _lines(t)) for t in board.current],
         earlier=[(t, _lines(t)) for t in board.earlier],
         refusals=REFUSALS,
-        style=_style(),
-        script=Markup(script),
-        script_hash=script_hash(script),
+        **inlined(REPORT / "report.css", TEMPLATES / "board.css", TEMPLATES / "board.js"),
         downloads=(JSON, CSV),
     )
 
@@ -90,7 +88,7 @@ def submission_page(e: Entry, board: Board) -> str:
             floors=floor_counts(e.card),
             trust=wording.judge_sentence(e.card.judge),
             report=e.report.partition("/")[2],
-            style=_style(),
+            **inlined(REPORT / "report.css", TEMPLATES / "board.css"),
         )
     )
 
@@ -100,10 +98,6 @@ def _environment() -> Environment:
     names: dict[str, Any] = environment.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     names |= {"titles": wording.HEADLINES, "states": STATES, "tiers": TIERS, "place_words": place_words, "parts": PARTS}
     return environment
-
-
-def _style() -> Markup:
-    return Markup(read_template("report.css") + "\n" + read_template("board.css", TEMPLATES))
 
 
 def place_words(place: Place) -> str:
