@@ -11,10 +11,9 @@ from pathlib import Path
 from dataset_builder.prompts import PLAIN, RATE
 from dataset_builder.release import Release
 from helmbench_common.hashing import digest
-from judge.calibration import known as calibrations
-from judge.calibration import ratings as rating_calibrations
-from judge.calibration.ruled import offline_ratings
-from judge.calibration.validations import carried
+from judge.agreement import known as agreement_of
+from judge.agreement import rating_calibration
+from judge.agreement.answers import offline_labels
 from judge.llm import batch
 from judge.llm.asking import Stored
 from judge.llm.questions import prompt_hash
@@ -98,9 +97,11 @@ def known(judges: Sequence[JudgeIdentity], home: Path, given: Given, release: Re
     Raises:
         RunError: a file that can't be read, or is of a judge that isn't asked.
     """
-    agreement = calibrations.stored(judges, home, given.calibrations, release)
+    agreement = agreement_of.stored(judges, home, given.calibrations, release)
     ratings = _ratings(judges, home, given.calibrations, release) if rated else []
-    return Known(agreement, ratings, references(release), carried(judges, home, given.validations, release))
+    return Known(
+        agreement, ratings, references(release), agreement_of.with_people(judges, home, given.validations, release)
+    )
 
 
 def _ratings(
@@ -111,6 +112,6 @@ def _ratings(
         return []
     (judge,) = judges
     if judge.offline:
-        return rating_calibrations.agreement(release, offline_ratings(release))
+        return rating_calibration.agreement(release, offline_labels(release, "rating", release.rating_calibration))
     folders = [batch.folder(home, judge.name), *(path.parent for path in given)]
-    return rating_calibrations.known(replace(judge, prompt_hash=prompt_hash(release.prompts, RATE)), folders, release)
+    return agreement_of.of_ratings(replace(judge, prompt_hash=prompt_hash(release.prompts, RATE)), folders, release)

@@ -1,5 +1,5 @@
 """What every report shows beside a run: the trivial policies' scores (judge/references.json) and how far the offline
-judge agrees with the calibration set (judge/calibration/shipped/offline-N.json).
+judge agrees with the calibration set (judge/agreement/shipped/offline-N.json).
 
 Usage: python scripts/make_references.py [--dataset DIR] [--out FILE] [--calibrations DIR]. Run it after the content or
 the offline judge changed; a test says when.
@@ -18,8 +18,8 @@ import reference_policies
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
 from judge import schema
-from judge.calibration.asking import of_offline
-from judge.calibration.known import SHIPPED
+from judge.agreement.calibration import of_offline
+from judge.agreement.known import SHIPPED
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.references import REFERENCES
@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
         type=Path,
         default=SHIPPED,
         metavar="DIR",
-        help="where to write the offline judge's (default: judge/calibration/shipped)",
+        help="where to write the offline judge's (default: judge/agreement/shipped)",
     )
     options = parser.parse_args(arguments)
     release = open_release(options.dataset)

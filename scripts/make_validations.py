@@ -1,5 +1,5 @@
 """How far the offline judge agrees with people, as every report of an offline run shows it: the odd rows of published
-sets → judge/calibration/shipped/offline/validation/SET-odd.json. Figures and ids; no text of any set.
+sets → judge/agreement/shipped/offline/validation/SET-odd.json. Figures and ids; no text of any set.
 
 Usage: python scripts/make_validations.py SETS [--home DIR] [--dataset DIR]. SETS holds checkouts of the sets'
 repositories (docs/judge-quality.md), each under its own name. Run it when the offline judge's name changes; a test says
@@ -13,12 +13,11 @@ import sys
 from pathlib import Path
 
 from dataset_builder.release import open_release
-from judge.calibration.known import SHIPPED
-from judge.calibration.validations import place
+from judge.agreement.known import SHIPPED
+from judge.agreement.published.sets import read_set
+from judge.agreement.validation import place, validate
 from judge.llm.asking import Asker
 from judge.offline import judge as offline
-from judge.people.published.sets import read_set
-from judge.people.validation import validate
 from judge.replies.errors import RunError
 from judge.wording import coefficient
 
@@ -35,9 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code: 2 where a set is missing or can't be read, and nothing was written then."""
     parser = argparse.ArgumentParser(description="Hold the offline judge against people's labels; keep the figures.")
     parser.add_argument("sets", type=Path, metavar="SETS", help="folder with a checkout of each set's repository")
-    parser.add_argument(
-        "--home", type=Path, default=SHIPPED, help="where to write (default: judge/calibration/shipped)"
-    )
+    parser.add_argument("--home", type=Path, default=SHIPPED, help="where to write (default: judge/agreement/shipped)")
     parser.add_argument("--dataset", type=Path, help="the built dataset (default: as for the judge)")
     options = parser.parse_args(arguments)
     release = open_release(options.dataset)

@@ -15,10 +15,10 @@ from helmbench.cli.app import main
 
 from dataset_builder.release import Release
 from dataset_builder.schema import About, CalibrationRow, Row
+from judge.agreement.annotate import blocks, order, page, restore, sampled
+from judge.agreement.cases import TOLD, Case, Cases, read_cases
+from judge.agreement.labels import read_labels
 from judge.llm.questions import for_calibration
-from judge.people.annotate import blocks, order, page, restore, sample
-from judge.people.cases import TOLD, Case, Cases, read_cases
-from judge.people.labels import read_labels
 from judge.replies.errors import RunError
 from judge.replies.script import live_turns
 
@@ -130,8 +130,8 @@ def test_sheet_opens_with_the_readmes_words(release: Release, tmp_path: Path) ->
     cases = read_cases(write(tmp_path / "rows.jsonl", rows()), release)
     plain = re.sub(r"<[^>]+>|\s+", " ", page(cases, release))
     for words in (
-        "quotes messages about suicide and despair. Nothing in it says how.",
-        "lists people who answer, by country; in danger now, ring your local emergency number.",
+        "quotes messages about suicide and despair, never methods.",
+        "lists services by country; in immediate danger, call your local emergency number.",
     ):
         assert words in " ".join(readme.split())
         assert words in " ".join(plain.split())
@@ -192,7 +192,7 @@ def test_labels_come_home(release: Release, tmp_path: Path, capsys: pytest.Captu
         == 0
     )
     assert (
-        "10 labels; 2 replies of the sheet without one; 0 labels of no case\nwithout a label: "
+        "10 labels; 2 replies of the sheet without a label; 0 labels that match no case\nwithout a label: "
         f"acts-at-once-{MARK}-10 (acts-at-once)" in capsys.readouterr().out
     )
     first = json.loads((tmp_path / "ann.jsonl").read_text(encoding="utf-8").splitlines()[0])
@@ -224,7 +224,7 @@ def test_labels_of_edited_or_other_cases_are_unknown(
     edited[3]["reply"] += " And more."
     write(source, edited)
     assert command("import", labels, "--cases", source, "--out", tmp_path / "out.jsonl", "--dataset", release.path) == 1
-    assert re.search(r"labels\.jsonl:\d+: is of no case", capsys.readouterr().out)
+    assert re.search(r"labels\.jsonl:\d+: does not match any case", capsys.readouterr().out)
     assert len((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()) == 11
 
 
@@ -240,7 +240,7 @@ def test_import_writes_over_nobodys_labels(
     assert command("import", tmp_path / "a", *arguments) == 0
     assert command("import", tmp_path / "a", *arguments) == 0
     assert command("import", tmp_path / "b", *arguments) == 2
-    assert "is there already, with other labels" in capsys.readouterr().err
+    assert "already exists with other labels" in capsys.readouterr().err
     assert '"PASS"' in (tmp_path / "labels.jsonl").read_text(encoding="utf-8")
 
 
@@ -248,8 +248,8 @@ def test_import_writes_over_nobodys_labels(
     ("change", "what"),
     [
         ({"label": "GOOD"}, r":2: label is 'GOOD'; expected one of PASS"),
-        ({"item": None}, r":2: is no line of a sheet"),
-        ({"seed": "0"}, r":2: is no line of a sheet"),
+        ({"item": None}, r":2: not a label-sheet row"),
+        ({"seed": "0"}, r":2: not a label-sheet row"),
     ],
 )
 def test_bad_line_of_a_sheet_is_named(release: Release, tmp_path: Path, change: dict[str, Any], what: str) -> None:
@@ -260,7 +260,7 @@ def test_bad_line_of_a_sheet_is_named(release: Release, tmp_path: Path, change: 
     with pytest.raises(RunError, match=what):
         restore(write(tmp_path / "labels.jsonl", lines), cases.cases, release)
     twice = write(tmp_path / "twice.jsonl", [lines[0], lines[0]])
-    with pytest.raises(RunError, match=r":2: item \w+ stands at line 1 already"):
+    with pytest.raises(RunError, match=r":2: duplicate item \w+, first at line 1"):
         restore(twice, cases.cases, release)
 
 
@@ -269,7 +269,7 @@ def test_a_file_of_many_seeds_is_refused(release: Release, tmp_path: Path) -> No
     cases = read_cases(write(tmp_path / "rows.jsonl", rows()), release).cases
     lines = [{"item": c.code(n), "seed": n, "label": "PASS"} for n, c in enumerate([*cases] * 9)]
     assert len(restore(write(tmp_path / "labels.jsonl", lines[:100]), cases, release).labels) == 100
-    with pytest.raises(RunError, match=r"labels\.jsonl:101: is of a seed beside 100 others"):
+    with pytest.raises(RunError, match=r"labels\.jsonl:101: more than 100 different seeds"):
         restore(write(tmp_path / "labels.jsonl", lines), cases, release)
 
 
@@ -318,8 +318,8 @@ def test_sources(release: Release, tmp_path: Path) -> None:
     assert read_cases(write(tmp_path / "bare.jsonl", bare), release) == Cases(
         [c for c in both.cases if c.criterion == "acts-at-once"], True
     )
-    assert len(sample(both.cases, 5, 0)) == 10
-    assert sample(both.cases, 5, 0) == sample(both.cases[::-1], 5, 0)
+    assert len(sampled(both, 5, 0).cases) == 10
+    assert sampled(both, 5, 0) == sampled(both._replace(cases=both.cases[::-1]), 5, 0)
 
 
 def test_country_is_told_where_a_criterion_needs_it(release: Release) -> None:
@@ -387,7 +387,7 @@ def _judged(row: Row) -> bool:
         ({"reply": None}, r"rows\.jsonl:1: expected"),
         ({"about": {"jobs": "Chats."}}, r"rows\.jsonl:1: about: jobs: Extra inputs"),
         ({"about": "Chats."}, r"rows\.jsonl:1: about: "),
-        ({"id": f"acts-at-once-{MARK}-01"}, r"rows\.jsonl:2: .* is given twice"),
+        ({"id": f"acts-at-once-{MARK}-01"}, r"rows\.jsonl:2: duplicate case"),
     ],
 )
 def test_bad_case_is_named(release: Release, tmp_path: Path, change: dict[str, Any], what: str) -> None:
@@ -404,9 +404,9 @@ def test_sources_that_are_none(release: Release, tmp_path: Path, capsys: pytest.
     (tmp_path / "empty").mkdir()
     for path, criteria, what in (
         (tmp_path / "none", [], "no such file or folder"),
-        (tmp_path / "empty", [], "neither a run of lm_eval nor"),
-        (source, ["no-such"], "no such criterion"),
-        (source, ["does-not-diagnose"], "holds no reply to label"),
+        (tmp_path / "empty", [], "neither a run nor"),
+        (source, ["no-such"], "unknown criterion"),
+        (source, ["does-not-diagnose"], "no reply to label"),
     ):
         with pytest.raises(RunError, match=what):
             read_cases(path, release, criteria)

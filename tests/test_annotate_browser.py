@@ -12,8 +12,8 @@ from support.browser import VIEWS, Browser, until
 from test_annotate import MARK, rows, write
 
 from dataset_builder.release import Release
-from judge.people.annotate import page, restore
-from judge.people.cases import Cases, read_cases
+from judge.agreement.annotate import page, restore
+from judge.agreement.cases import Cases, read_cases
 
 KEYS = {"right": Keys.ARROW_RIGHT, "left": Keys.ARROW_LEFT, "escape": Keys.ESCAPE}
 STATE = """

@@ -22,10 +22,9 @@ from dataset_builder.prompts import installed
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
 from helmbench_common.http import waiting
-from judge.calibration.asking import of_offline
-from judge.calibration.known import SHIPPED, of_judge
-from judge.calibration.labels import Earned, calibrate
-from judge.calibration.types import Answered, Calibration, calibration_hash
+from judge.agreement.answers import JudgeLabel
+from judge.agreement.calibration import Calibration, EarnedPoints, calibrate, calibration_hash, of_offline
+from judge.agreement.known import SHIPPED, of_judge
 from judge.llm import batch
 from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request
 from judge.offline import judge as offline
@@ -45,8 +44,8 @@ def author(release: Release) -> Labels:
 def measured(release: Release, *repeats: Labels, others: dict[str, Labels] | None = None) -> Calibration:
     """A planted judge's calibration; None is unscored."""
 
-    def answers(labels: Labels) -> dict[str, Answered]:
-        return {k: Answered(x, None if x else "unparsable") for k, x in labels.items()}
+    def answers(labels: Labels) -> dict[str, JudgeLabel]:
+        return {k: JudgeLabel(x, None if x else "unparsable") for k, x in labels.items()}
 
     return calibrate(
         release,
@@ -141,7 +140,7 @@ def test_unscored_replies_are_counted_and_can_shut_a_judge_out(release: Release)
     assert c.overall.unscored == len(skipped)
     assert c.overall.kappa.n == len(release.calibration) - len(skipped)
     failing = [  # only outcomes that fail are left
-        r for r in release.calibration if r.id not in skipped and Earned(release).label(r, r.label) == "FAIL"
+        r for r in release.calibration if r.id not in skipped and EarnedPoints(release).verdict(r, r.label) == "FAIL"
     ]
     assert {release.criteria[r.criterion].kind for r in failing} == {"graded"}
     assert (c.overall.fail_recall.value, c.overall.fail_recall.n) == (1.0, len(failing))
@@ -175,7 +174,7 @@ def test_a_criterion_without_replies_is_listed_and_shuts_out(release: Release) -
     release.__dict__["calibration"] = [r for r in release.calibration if r.criterion != "acts-at-once"]
     c = measured(release, author(release))
     assert of(c, "acts-at-once").reason == "the calibration set has no reply for this criterion"
-    assert c.reasons == ["nothing is measured for acts-at-once"]
+    assert c.reasons == ["agreement is not measured for acts-at-once"]
 
 
 def test_agreed_rows_are_those_on_which_every_reader_gave_the_label(release: Release) -> None:
@@ -449,9 +448,9 @@ def test_against_people_the_judge_that_agrees_more_is_chosen(
         "--home",
         str(tmp_path / "home"),
     ]
-    assert main([*command, "--judge", "offline", "--repeats", "2", "--labels", str(ann), str(bea)]) == 0
+    assert main([*command, "--judge", "offline", "--repeats", "2", "--labels", str(ann), "--labels", str(bea)]) == 0
     printed = capsys.readouterr().out
-    assert "40 replies labelled by 2 raters: ann, bea" in printed
+    assert "40 replies labeled by 2 raters: ann, bea" in printed
     assert "Chosen: good; its mean κ with the raters is" in printed
     assert "ahead of kind by" in printed
     assert "Fleiss' κ" in printed
@@ -474,9 +473,9 @@ def test_labels_that_fit_no_criterion_are_refused(
         for name, k, x in (("five", identity, "4"), ("none", "x", "PASS"), ("offline", identity, "PASS"))
     )
     for path, told in (
-        (five, "is labelled 4; expected one of FAIL, PARTIAL, PASS"),
+        (five, "is labeled 4; expected FAIL, PARTIAL, PASS"),
         (nothing, "none of its"),
-        (clash, "is the name of a judge and of a rater"),
+        (clash, "both a judge and a rater have this name"),
     ):
         assert main(["calibrate", "--judge", "offline", "--dataset", str(release.path), "--labels", str(path)]) == 2
         assert told in capsys.readouterr().err

@@ -23,14 +23,13 @@ from test_report import Page
 
 from dataset_builder.release import Release
 from helmbench_common.http import waiting
-from judge.calibration.known import SHIPPED
-from judge.calibration.validations import Validation, asked_by, carried, entry, place
+from judge.agreement.known import SHIPPED, entry, with_people
+from judge.agreement.published.mapping import read as read_own
+from judge.agreement.published.sets import bhh_messages
+from judge.agreement.validation import Source, Validation, asked_by, measured, place
 from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
 from judge.offline import judge as offline
-from judge.people.published import bhh
-from judge.people.published.own import read as read_own
-from judge.people.validated import Source, measured
 from judge.replies.script import live_turns
 from judge.report.page import report
 from judge.report.summary import summary
@@ -209,8 +208,8 @@ def test_what_validate_measured_of_a_model_is_found(
     [
         ({"prompt_hash": "0" * 16}, "prompt 0000000000000000, here "),
         ({"dataset": "0.0.9"}, "dataset 0.0.9, here "),
-        ({"asked": {"answers-the-need": "0" * 16}}, "answers-the-need reads otherwise here"),
-        ({"asked": {"no-such-criterion": "0" * 16}}, "no-such-criterion reads otherwise here"),
+        ({"asked": {"answers-the-need": "0" * 16}}, "the text of answers-the-need has changed"),
+        ({"asked": {"no-such-criterion": "0" * 16}}, "the text of no-such-criterion has changed"),
     ],
 )
 def test_another_question_is_said_and_its_figures_are_not(
@@ -218,9 +217,9 @@ def test_another_question_is_said_and_its_figures_are_not(
 ) -> None:
     """Prompt, dataset or criterion: nothing is carried over, and the judge counts as not validated."""
     stored(planted(release, tmp_path / "set", **change), tmp_path)
-    (found,) = carried([identity(release)], tmp_path, [], release)
+    (found,) = with_people([identity(release)], tmp_path, [], release)
     assert found.reason is not None
-    assert found.reason.startswith(f"of another question ({told}")
+    assert found.reason.startswith(f"measured with another question ({told}")
     assert (found.kappa.value, found.decided, found.between) == (None, 0, None)
     scored = scored_with(release, [found])
     page, text = Page(report(scored, [], [], {}).page), summary(scored)
@@ -232,13 +231,13 @@ def test_another_question_is_said_and_its_figures_are_not(
 
 def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Release, tmp_path: Path) -> None:
     """Categories also as crisis or not, of the judge and of the people; other sets alone have no such columns."""
-    what = bhh.messages(shapes.bhh(tmp_path / "set"), "all")
+    what = bhh_messages(shapes.bhh(tmp_path / "set"), "all")
     choice = offered(release)
     source = Source(JUDGE, choice.prompt_hash, release.manifest.version, asked_by("category", (), release))
     labels = dict(zip("012345", ["no_crisis", "suicidal_ideation", *["no_crisis"] * 4], strict=True))
     stored(measured(what, labels, source), tmp_path)
     stored(planted(release, tmp_path / "own"), tmp_path)
-    found = carried([identity(release)], tmp_path, [], release)
+    found = with_people([identity(release)], tmp_path, [], release)
     assert [(p.set, p.reason) for p in found] == [("bells", None), ("bhh-messages", None)]
     assert found[0].coarse is None
     coarse = found[1].coarse
@@ -268,7 +267,7 @@ def test_sets_stand_beside_each_other_and_the_given_ones_first(release: Release,
     stored(second, tmp_path)
     stored(first.model_copy(update={"judge": "judge 1", "set": "alarms"}), tmp_path)
     given = stored(first.model_copy(update={"decided": 3}), tmp_path / "given")
-    found = carried([identity(release)], tmp_path, [given], release)
+    found = with_people([identity(release)], tmp_path, [given], release)
     assert [(p.set, p.rows, p.decided) for p in found] == [("bells", "all", 3), ("bells", "odd", 4)]
 
 
@@ -276,7 +275,7 @@ def test_members_of_a_panel_are_shown_each(release: Release, tmp_path: Path) -> 
     """A panel's own agreement is not measured; a member without any is named."""
     stored(planted(release, tmp_path / "set"), tmp_path)
     members = [identity(release), OFFLINE, JudgeIdentity("judge-2", prompt_hash(release.prompts))]
-    found = carried(members, tmp_path, [], release)
+    found = with_people(members, tmp_path, [], release)
     assert [p.judge for p in found] == [JUDGE, *[offline.NAME] * len(shipped())]
 
 
@@ -287,10 +286,10 @@ def test_files_of_nobody_here_are_refused(
     path = stored(planted(release, tmp_path / "set"), tmp_path)
     (tmp_path / "empty").mkdir()
     for given, told in (
-        (path, f"validates '{JUDGE}', which doesn't judge here; expected one of {offline.NAME}"),
-        (tmp_path / "empty", f"holds no validation of {offline.NAME}"),
-        (tmp_path / "mine.jsonl", "can't be read as a validation"),
-        (tmp_path / "nowhere.json", "can't be read (No such file or directory); expected what"),
+        (path, f"validates '{JUDGE}'; expected a judge of this run: {offline.NAME}"),
+        (tmp_path / "empty", f"no validation of {offline.NAME}"),
+        (tmp_path / "mine.jsonl", "expected a Validation written by `helmbench validate`"),
+        (tmp_path / "nowhere.json", "can't be read (No such file or directory); expected a file written by"),
     ):
         assert main(["score", *run, "--validation", str(given)]) == 2
         assert told in capsys.readouterr().err
@@ -376,7 +375,7 @@ def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> 
     own = entry(planted(release, tmp_path / "set")).model_copy(
         update={"kappa": Estimate(value=0.61, low=0.5, high=0.7), "people": Estimate(value=0.86)}
     )
-    other = own.model_copy(update={"set": "alarms", "reason": "of another question (prompt 0, here 1)"})
+    other = own.model_copy(update={"set": "alarms", "reason": "measured with another question (prompt 0, here 1)"})
     held = verified(release, "held", judge=identity(release))
     held = replace(held, scorecard=scored_with(release, [own, other]))
     found = {"a/example__held/r1": held, "a/example__not/r1": verified(release, "not", judge=identity(release))}
@@ -391,7 +390,7 @@ def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> 
         " ".join(c) for _, cells in pages["held"].rows for c in [" ".join(cells).split()]
     )
     assert "As declared by whoever submitted" in pages["held"].text
-    assert "of another question (prompt 0, here 1)" in pages["held"].text
+    assert "measured with another question (prompt 0, here 1)" in pages["held"].text
     assert "Not validated: judge-1 was not held against people's labels" in pages["not"].text
     table = json.loads(read(out, "leaderboard.json"))["tables"][0]
     assert sorted(len(e["judge"]["people_declared"]) for e in (*table["ranked"], *table["breached"])) == [0, 1]

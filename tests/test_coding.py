@@ -15,7 +15,7 @@ from helmbench.cli.app import main
 from support.scores import scores
 
 from dataset_builder.release import Release, open_release
-from judge.people.low_ratings import COLUMNS, WARNING, coding, text
+from judge.agreement.coding import COLUMNS, WARNING, coding, text
 from judge.replies.errors import RunError
 from judge.schema import Verdict
 from judge.wording import with_formulas
@@ -100,7 +100,7 @@ def test_the_sheet_holds_the_low_ratings_and_nothing_else(
     """Replies rated 1 or 2 with message, rating and evidence, empty columns for the coder; others with --at-most."""
     path = scored(tmp_path, release, {1: 1, 4: 2, 6: 3})
     sheet = export(path, release)
-    assert "keep it to yourself" in capsys.readouterr().out
+    assert "keep it private" in capsys.readouterr().out
     rows = rows_of(sheet)
     assert sorted((r["reply"], r["rating"], r["evidence"]) for r in rows) == [
         ("Reply 1, repeat 1.", "1", "Reply 1"),
@@ -119,7 +119,7 @@ def test_only_its_owner_may_read_the_sheet(release: Release, tmp_path: Path) -> 
     """Mode 0600, and the first line says to keep it."""
     sheet = export(scored(tmp_path, release, {0: 1}), release)
     assert stat.S_IMODE(sheet.stat().st_mode) == 0o600
-    assert "KEEP THIS TO YOURSELF" in sheet.read_text(encoding="utf-8-sig").splitlines()[0]
+    assert "CONFIDENTIAL" in sheet.read_text(encoding="utf-8-sig").splitlines()[0]
 
 
 @pytest.mark.parametrize("reply", [FORMULA, "+1 800", "-2", "@SUM(A1)", "\t=1+1", "  =1+1", "|cmd", "'quoted"])
@@ -141,7 +141,7 @@ def test_a_coded_sheet_is_not_written_over(
     assert sheet.read_bytes() == before
     sheet.write_bytes(before + b"x")
     assert main(["ratings", "export", "--replies", str(path), "--out", str(sheet), "--dataset", str(release.path)]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert sheet.read_bytes() == before + b"x"
 
 
@@ -166,7 +166,7 @@ def test_a_rating_of_another_run_is_an_error(
         )
         == 2
     )
-    assert "is rated and not in the run" in capsys.readouterr().err
+    assert "has a rating but is not in the run" in capsys.readouterr().err
 
 
 def test_codes_are_counted_by_coder_and_category(
@@ -192,7 +192,7 @@ def test_codes_are_counted_by_coder_and_category(
         "formulaic": 1,
     }
     assert "Reply" not in out.read_text(encoding="utf-8")
-    assert "a single coder" in capsys.readouterr().out
+    assert "one coder" in capsys.readouterr().out
 
 
 def test_two_coders_of_the_same_rows_agree_or_don_t(release: Release, tmp_path: Path) -> None:
@@ -223,11 +223,11 @@ def test_a_sheet_saved_with_semicolons_is_read(release: Release, tmp_path: Path)
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"coder": ""}, "has a code and no coder"),
+        ({"coder": ""}, "a code without a coder"),
         ({"repeat": "two"}, "repeat is 'two'"),
         ({"category": "sadness"}, "category is 'sadness'; expected one of"),
         ({"rating": "9"}, "rating is '9'"),
-        ({"id": ""}, "has no id"),
+        ({"id": ""}, "no id"),
     ],
 )
 def test_a_row_that_can_t_be_read_is_named(
@@ -247,7 +247,7 @@ def test_all_problems_are_named_at_once(release: Release, tmp_path: Path) -> Non
     short.write_text("id,repeat,category,rating,code\na,0,self_harm,1,x\n", encoding="utf-8")
     with pytest.raises(RunError) as error:
         coding([done, done, short, tmp_path / "nowhere.csv"])
-    for said in ("was coded by Ann already", f"{short}:1: has no column coder", "nowhere.csv: can't be read"):
+    for said in ("Ann already coded", f"{short}:1: no column coder", "nowhere.csv: can't be read"):
         assert said in str(error.value)
 
 

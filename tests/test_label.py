@@ -21,10 +21,10 @@ from dataset_builder.corpora.build import build
 from dataset_builder.corpora.folder import open_corpus
 from dataset_builder.corpora.schema import LabelsManifest, MessageLabel
 from dataset_builder.release import open_release
+from judge.agreement.corpus_labels import majority, settle, votes_agreement
+from judge.agreement.labels import read_labels
 from judge.llm.asking import loopback
 from judge.llm.category_question import offered, question
-from judge.people.labels import read_labels
-from judge.people.majority import between, majority, self_agreement, settle
 
 MAPPING = """\
 name: kitchen
@@ -126,20 +126,17 @@ def test_self_agreement_is_fleiss_kappa_by_hand() -> None:
         ["no_crisis", "self_harm", "self_harm"],
         ["self_harm"] * 3,
     ]
-    labels = [settle(str(n), {"a": votes}) for n, votes in enumerate(rows)]
-    found = self_agreement(labels, "a")
+    found = votes_agreement(rows)
     assert (found.raw, found.kappa, found.n) == (pytest.approx(5 / 6), pytest.approx(23 / 35), 4)
 
 
 def test_agreement_that_can_not_be_had_says_why() -> None:
-    """One label throughout leaves no kappa; nobody's answer leaves nothing; two models are compared by their
-    majorities.
-    """
-    alike = [settle(str(n), {"a": ["no_crisis"] * 3, "b": ["no_crisis", "no_crisis", None]}) for n in range(3)]
-    assert (self_agreement(alike, "a").kappa, between(alike).raw) == (None, 1.0)
-    assert "one label" in (self_agreement(alike, "a").reason or "")
-    silent = [settle(str(n), {"a": [None, None, None]}) for n in range(3)]
-    assert (self_agreement(silent, "a").raw, self_agreement(silent, "a").n) == (None, 0)
+    """A single label leaves no kappa; without answers there is no figure at all."""
+    alike = votes_agreement([["no_crisis"] * 3] * 3)
+    assert (alike.kappa, alike.raw) == (None, 1.0)
+    assert "one label" in (alike.reason or "")
+    silent = votes_agreement([[None, None, None]] * 3)
+    assert (silent.raw, silent.n) == (None, 0)
 
 
 # The question
@@ -211,7 +208,7 @@ def test_every_message_gets_the_majority_of_three(
     assert manifest.labels_sha256 == hashlib.sha256((corpus / "labels.jsonl").read_bytes()).hexdigest()
     assert (manifest.self_agreement["judge-1"].kappa, manifest.self_agreement["judge-1"].n) == (1.0, 9)
     out, err = capsys.readouterr()
-    assert "no majority, unlabelled: 0" in out
+    assert "no majority, unlabeled: 0" in out
     assert "LEAVE THIS MACHINE" not in err
     people = corpus.parent / "people.csv"
     people.write_text("id,label\n" + "".join(f"{x.id},{x.label}\n" for x in lines(corpus)))
@@ -244,7 +241,7 @@ def test_scattered_votes_leave_a_message_unlabelled(
     }
     assert server.total == 27 + 3 * 2  # an unreadable answer is asked for twice more
     out = capsys.readouterr().out
-    assert "no majority, unlabelled: 3" in out
+    assert "no majority, unlabeled: 3" in out
     assert all(x.id in out for x in lines(corpus) if x.label is None)
 
 
@@ -313,7 +310,9 @@ def test_a_folder_in_a_files_place_leaves_the_earlier_labels(
     (corpus / "labels.jsonl").write_text("earlier\n")
     (corpus / "labels.json").mkdir()
     assert label(corpus, dataset, "--repeats", "1", model="org/judge") == 2
-    assert capsys.readouterr().err.endswith("labels.json: is a folder; expected an earlier file of labels or none\n")
+    assert capsys.readouterr().err.endswith(
+        "labels.json: is a folder; expected an earlier file of labels, or nothing\n"
+    )
     assert (corpus / "labels.jsonl").read_text() == "earlier\n"
 
 
@@ -415,7 +414,7 @@ def test_no_corpus_and_no_sample_are_said(corpus: Path, dataset: Path, capsys: p
     mapping.write_text(MAPPING.replace("validation: 2", "validation: 0"))
     build(mapping, corpus.parent / "bare")
     assert label(corpus.parent / "bare", dataset, "--sample", "validation") == 2
-    assert "its validation holds no message to label" in capsys.readouterr().err
+    assert "no message to label in its validation" in capsys.readouterr().err
     (corpus / "data" / "test.parquet").write_bytes(b"")
     assert label(corpus, dataset) == 2
     assert "it was edited or is half-written" in capsys.readouterr().err

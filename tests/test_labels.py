@@ -12,7 +12,7 @@ import pytest
 from helmbench.cli.app import main
 
 from dataset_builder.release import Release
-from judge.people.labels import Item, read_labels, scale
+from judge.agreement.labels import Item, read_labels, scale
 from judge.replies.errors import RunError
 from judge.schema import Verdict
 
@@ -118,7 +118,7 @@ def test_criteria_are_told_apart(tmp_path: Path) -> None:
     assert table.ratings("one").codes.tolist() == [[2, 0]]
     assert not table.ratings().ordered
     both = write(tmp_path, "c.jsonl", label("x", "PASS", criterion="one"), label("x", "PASS", criterion="two"))
-    with pytest.raises(RunError, match=r"d\.jsonl:1: x has labels for one, two elsewhere"):
+    with pytest.raises(RunError, match=r"d\.jsonl:1: x has labels for one, two in other files"):
         read_labels([both, write(tmp_path, "d.jsonl", label("x", "FAIL"))])
 
 
@@ -162,13 +162,13 @@ def test_verdicts_of_two_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("{", r"a\.jsonl:2: is not a JSON object"),
-        ("[]", r"a\.jsonl:2: is not a JSON object"),
-        ('{"id": "x"}', r"a\.jsonl:2: has no `label`"),
-        ('{"label": "PASS"}', r"a\.jsonl:2: has no `id`"),
-        ('{"id": "", "label": "PASS"}', r"a\.jsonl:2: has no `id`"),
+        ("{", r"a\.jsonl:2: not a JSON object"),
+        ("[]", r"a\.jsonl:2: not a JSON object"),
+        ('{"id": "x"}', r"a\.jsonl:2: no `label`"),
+        ('{"label": "PASS"}', r"a\.jsonl:2: no `id`"),
+        ('{"id": "", "label": "PASS"}', r"a\.jsonl:2: no `id`"),
         ('{"id": "x", "label": ["PASS"]}', r'a\.jsonl:2: x: label is \["PASS"\]'),
-        ('{"id": "first", "label": "PASS"}', r"a\.jsonl:2: first has a label of a already, at .*a\.jsonl:1"),
+        ('{"id": "first", "label": "PASS"}', r"a\.jsonl:2: a already labeled first, at .*a\.jsonl:1"),
     ],
 )
 def test_bad_line_is_named(tmp_path: Path, line: str, what: str) -> None:
@@ -243,7 +243,7 @@ def test_the_authors_labels_go_by_one_word(
         ("id,label\na,PASS,more\n", r"a\.csv:2: has 3 cells, the header 2"),
         ("id,label,label\na,PASS,FAIL\n", r"a\.csv:1: column 'label' stands twice"),
         ('id,label\na,"PASS\n', r"a\.csv:\d: is not CSV"),
-        ("name,label\na,PASS\n", r"a\.csv:2: has no `id`"),
+        ("name,label\na,PASS\n", r"a\.csv:2: no `id`"),
         ("", r"a\.csv:1: is empty"),
     ],
 )
@@ -277,7 +277,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 def test_one_rater_has_nobody_to_agree_with(tmp_path: Path) -> None:
     """Said plainly, with what to do."""
-    with pytest.raises(RunError, match="labels only of ann; expected two raters or more"):
+    with pytest.raises(RunError, match="labels of ann only; expected two raters or more"):
         read_labels([write(tmp_path, "ann.jsonl", label("a", "PASS"))])
 
 
@@ -346,7 +346,7 @@ def test_order_of_free_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert run(*paths, "--ordinal") == 2
     assert "no known order" in capsys.readouterr().err
     assert run(*paths, "--order", "low,high") == 2
-    assert "--order doesn't hold mid" in capsys.readouterr().err
+    assert "--order: missing mid" in capsys.readouterr().err
     assert run(*paths, "--order", "low,mid,high") == 0
     assert "labels: low < mid < high" in capsys.readouterr().out
 

@@ -17,10 +17,10 @@ from support.scores import scores
 from dataset_builder.release import Release
 from dataset_builder.schema import GradedCheck, Row
 from helmbench_common.http import waiting
-from judge.calibration.known import FILE
+from judge.agreement.known import FILE
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
-from judge.panel import OUTCOMES_WORST_FIRST, Decided, Member, combine, identity_of, majority
+from judge.panel import OUTCOMES_WORST_FIRST, Member, PanelVerdicts, combine, identity_of, majority
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply
 from judge.replies.script import live_turns
@@ -104,7 +104,7 @@ def relabelled(v: Verdict, label: str | None, release: Release, quote: str = "")
     return v.model_copy(update={"label": label, "incident": incident, "unscored": None, "evidence": (quote,)})
 
 
-def panel(release: Release, *labels: str | None) -> tuple[list[Verdict], Decided]:
+def panel(release: Release, *labels: str | None) -> tuple[list[Verdict], PanelVerdicts]:
     """A panel whose members each say one thing of everything that is read; the first's verdicts, and the panel's."""
     base = judged(release)
     members = [
@@ -206,7 +206,7 @@ def test_a_judge_has_one_vote_however_often_it_is_asked(release: Release) -> Non
     assert (first.dissents, decided.card.members[1].self_agreement) == (len(panels), None)
     alone = combine([often], release)
     assert {v.label for v in alone.verdicts if v.decided_by == "panel"} == {"PASS"}
-    assert (alone.card.alpha.value, alone.card.alpha.reason) == (None, "one judge, so nobody to agree with")
+    assert (alone.card.alpha.value, alone.card.alpha.reason) == (None, "there is only one judge")
 
 
 def test_members_of_different_replies_are_an_error(release: Release) -> None:

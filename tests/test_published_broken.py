@@ -14,8 +14,8 @@ import pytest
 from support import labelled_sets as shapes
 
 from dataset_builder.release import Release
-from judge.people.published.files import read_list, read_table
-from judge.people.published.sets import read_set
+from judge.agreement.published.files import read_list, read_table
+from judge.agreement.published.sets import read_set
 from judge.replies.errors import RunError
 
 MADE: dict[str, Callable[[Path], Path]] = {
@@ -113,7 +113,7 @@ def test_a_broken_file_of_ones_own_set(release: Release, tmp_path: Path, suffix:
         broken_file.write_bytes(BROKEN[broken])
         said = said_of(str(mapping), tmp_path, release)
         assert all(map(str.isprintable, said.splitlines()))
-        assert broken_file.name in said or (broken == "empty" and "no labelled item" in said)
+        assert broken_file.name in said or (broken == "empty" and "no labeled item" in said)
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ import pytest
 from dataset_builder.prompts import RATE, installed
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import About, CrisisCategory, CriterionCheck, UserMessage
-from judge.calibration import ratings as rating_agreement
-from judge.calibration.ruled import offline_ratings
-from judge.calibration.types import Answered
+from judge.agreement import rating_calibration as rating_agreement
+from judge.agreement.answers import JudgeLabel, offline_labels
+from judge.agreement.tables import ratings_text
 from judge.llm.answers import Parsed, parse
 from judge.llm.questions import Case, JudgeRequest, build_rating, prompt_hash, rating_request, roles
 from judge.llm.reader import LLMReader, questions
@@ -291,7 +291,7 @@ def test_neutral_pairs_get_equal_ratings(release: Release) -> None:
     rows = {r.id: r for r in release.rating_calibration}
     pairs = [r for r in rows.values() if r.change == "follow_up"]
     assert {r.criterion for r in pairs} == set(release.protocols)
-    given = offline_ratings(release)
+    given = offline_labels(release, "rating", release.rating_calibration)
     for row in pairs:
         origin = rows[str(row.same_as)]
         assert row.label == origin.label, row.id
@@ -303,7 +303,7 @@ def test_questions_after_any_reply_move_no_offline_rating(release: Release) -> N
     asks = (
         "\n\nWhat has today been like? How long have you felt this way? Could you tell me a bit more about it tonight?"
     )
-    given = offline_ratings(release)
+    given = offline_labels(release, "rating", release.rating_calibration)
     for row in release.rating_calibration:
         if not given[row.id].by_rule and row.reply.rstrip().endswith((".", "!", "?")):
             protocol = next(p for p in release.protocols.values() if p.category == row.criterion)
@@ -330,10 +330,10 @@ def test_protocols_say_that_asking_is_not_judged(release: Release) -> None:
 def test_agreement_with_the_calibration_set(release: Release) -> None:
     """Perfect answers agree perfectly; answers one step up are kinder by one step, and all within one."""
     rows = release.rating_calibration
-    same = rating_agreement.agreement(release, {r.id: Answered(r.label) for r in rows})
+    same = rating_agreement.agreement(release, {r.id: JudgeLabel(r.label) for r in rows})
     assert [a.category for a in same] == [None, *release.protocols]
     assert all((a.kappa.value, a.raw.value, a.bias.value, a.harmful_recall.value) == (1.0, 1.0, 0.0, 1.0) for a in same)
-    kinder = rating_agreement.agreement(release, {r.id: Answered(str(min(5, int(r.label) + 1))) for r in rows})[0]
+    kinder = rating_agreement.agreement(release, {r.id: JudgeLabel(str(min(5, int(r.label) + 1))) for r in rows})[0]
     lifted = sum(r.label != "5" for r in rows) / len(rows)
     assert (kinder.within_one.value, kinder.harmful_recall.value, kinder.bias.value) == (
         1.0,
@@ -346,7 +346,7 @@ def test_agreement_with_the_calibration_set(release: Release) -> None:
 def test_unscored_ratings_are_counted_and_agree_with_nothing(release: Release) -> None:
     """They leave the figures to the rest."""
     rows = release.rating_calibration
-    answers = {r.id: Answered(None, "unparsable") if n % 2 else Answered(r.label) for n, r in enumerate(rows)}
+    answers = {r.id: JudgeLabel(None, "unparsable") if n % 2 else JudgeLabel(r.label) for n, r in enumerate(rows)}
     whole = rating_agreement.agreement(release, answers)[0]
     assert (whole.unscored, whole.raw.value, whole.raw.n) == (len(rows) // 2, 1.0, len(rows) - len(rows) // 2)
 
@@ -354,11 +354,11 @@ def test_unscored_ratings_are_counted_and_agree_with_nothing(release: Release) -
 def test_repeats_of_a_judge_are_compared_with_each_other(release: Release) -> None:
     """Two runs one step apart never agree, with a standard deviation of 1/√2; the text says so."""
     rows = release.rating_calibration
-    twice = [{r.id: Answered(label) for r in rows} for label in ("3", "4")]
+    twice = [{r.id: JudgeLabel(label) for r in rows} for label in ("3", "4")]
     found = rating_agreement.measured(release, LLM, twice)
     assert found.self_agreement is not None
     assert (found.self_agreement.value, found.rating_sd) == (0.0, pytest.approx(2**-0.5))
-    assert "Self-agreement over 2 repeats" in rating_agreement.text(found)
+    assert "Self-agreement over 2 repeats" in ratings_text(found)
     assert json.loads(found.model_dump_json())["labels"][rows[0].id] == "3"
 
 
@@ -366,15 +366,15 @@ def test_a_moved_rating_of_a_neutral_pair_is_reported(release: Release) -> None:
     """Which row, and of how many pairs."""
     rows = release.rating_calibration
     moved = next(r for r in rows if r.change == "follow_up")
-    answers = {r.id: Answered("1" if r.id == moved.id else "4") for r in rows}
+    answers = {r.id: JudgeLabel("1" if r.id == moved.id else "4") for r in rows}
     (found,) = [f for f in rating_agreement.measured(release, LLM, [answers]).flips if f.change == "follow_up"]
     assert (found.flips, found.rows) == (1, [moved.id])
-    assert moved.id in rating_agreement.text(rating_agreement.measured(release, LLM, [answers]))
+    assert moved.id in ratings_text(rating_agreement.measured(release, LLM, [answers]))
 
 
 def test_the_offline_judge_is_far_from_guessing_where_it_rates(release: Release) -> None:
     """Quadratic κ over what it rates, and what it leaves is counted; approximate all the same."""
-    whole = rating_agreement.agreement(release, offline_ratings(release))[0]
+    whole = rating_agreement.agreement(release, offline_labels(release, "rating", release.rating_calibration))[0]
     assert 0 < whole.unscored < len(release.rating_calibration)
     assert whole.kappa.value is not None
     assert whole.kappa.value > 0.5

@@ -9,7 +9,7 @@ import pytest
 
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
-from judge.calibration.ruled import by_rules, says_nothing
+from judge.agreement.answers import by_rules, says_nothing
 from judge.replies.schema import Reply
 from judge.rules.answers import conduct, nothing_to_read
 from judge.verdicts import REFUSING, Case, by_rule

@@ -18,7 +18,7 @@ from support.transcript_pages import everything, told
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Incident, Row, Tier
-from judge.calibration.known import stored
+from judge.agreement.known import stored
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.replies.run import Run

@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from judge.calibration import known, validations
+from judge.agreement import known
+from judge.agreement.calibration import Calibration
+from judge.agreement.validation import Validation
 from judge.replies.errors import RunError
 from judge.schema import Verdict
 from judge.scoring.held_out import UnlikeError, read_scorecard
@@ -27,8 +29,8 @@ def _huge(path: Path) -> None:
 READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a scorecard": (lambda path: card_in(path.parent), "scorecard.json"),
     "a scorecard's folder": (lambda path: find(path.parent), "scorecard.json"),
-    "a calibration": (known.read, "calibration.json"),
-    "a validation": (validations.read, "xstest.json"),
+    "a calibration": (lambda path: known.read(path, Calibration), "calibration.json"),
+    "a validation": (lambda path: known.read(path, Validation, "validate"), "xstest.json"),
     "a public scorecard": (read_scorecard, "scorecard.json"),
 }
 PLACES: dict[str, tuple[Callable[[Path], Any], str]] = {

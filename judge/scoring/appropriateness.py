@@ -19,7 +19,6 @@ from judge.scoring import ratings
 from judge.scoring.messages import Asked, RatingBasis
 from judge.scoring.ratings import HIGHEST, Failing, Ratings
 from judge.scoring.table import INCIDENTS, Codes, Mask
-from judge.statistics import clustered
 from judge.statistics import coefficients as c
 from judge.statistics.estimate import Estimate
 from judge.statistics.intervals import Array, Clusters, influence, linear_interval, mean, wilson
@@ -151,9 +150,7 @@ def _steadiness(table: Ratings) -> tuple[Estimate | None, float | None]:
     n, numbers = counts.sum(axis=1), np.arange(1, HIGHEST + 1)
     centre = counts @ numbers / n
     spread = np.sum(counts * (numbers - centre[:, None]) ** 2, axis=1) / (n - 1)
-    return clustered.share(c.pairwise(counts), messages, "no reply has two ratings of one judge"), float(
-        np.sqrt(spread).mean()
-    )
+    return c.raw(counts, messages, "no reply has two ratings of one judge"), float(np.sqrt(spread).mean())
 
 
 # --- ways to fail, and probes -----------------------------------------------------------------------------------------

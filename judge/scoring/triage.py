@@ -17,8 +17,7 @@ from judge.rules.answers import no_reply
 from judge.rules.categories import read_category
 from judge.schema import UNREAD, Figure, Triage
 from judge.scoring.messages import Asked, LabelBasis
-from judge.statistics import clustered
-from judge.statistics.coefficients import Codes
+from judge.statistics.coefficients import Codes, kappa
 from judge.statistics.estimate import Estimate
 from judge.statistics.intervals import Array, Clusters, cluster, mean, wilson
 
@@ -126,7 +125,7 @@ def _kappa(
         if asked
         else np.zeros(0, dtype=np.int64)
     )
-    return clustered.kappa(first, second, groups, len(names) + 1)
+    return kappa(first, second, len(names) + 1, groups)
 
 
 def _confusion(

@@ -1,9 +1,7 @@
-"""How far raters agree: every coefficient of scoring.md section 7, overall, per class and per pair of raters.
+"""How well raters agree: every coefficient of scoring.md section 7, overall, per label and per pair of raters.
 
-Pure functions of arrays. `judge.people.labels` reads label files into `Ratings`; `helmbench calibrate` and the panel
-build them
-themselves. A pooled figure hides the class, the criterion or the rater where agreement fails, so these always stand
-beside it. Formulas and their sources are in `judge.statistics.coefficients`.
+A pooled figure hides the label or the rater where agreement fails, so these are always reported with it. Formulas and
+sources are in `judge.statistics.coefficients`.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import numpy as np
 
 from dataset_builder.schema import Strict
 from judge.statistics import coefficients as c
-from judge.statistics.coefficients import Array, Codes, Statistic
+from judge.statistics.coefficients import Array, Codes, Mask
 from judge.statistics.estimate import Estimate
 
 UNORDERED = "the labels have no order"
@@ -30,10 +28,10 @@ class Ratings:
     """Labels that raters gave to items.
 
     codes: shape (items, raters), the label's place in `labels`, -1 where a rater gave none. labels: the whole scale,
-    lowest first if `ordered`, also those that nobody used. Distances between labels are counted in steps of this scale.
+    lowest first if `ordered`, with labels that were never used. Distances are counted in steps of this scale.
 
     Raises:
-        ValueError: no raters, fewer labels than a code says, repeated labels, or a shape that doesn't fit.
+        ValueError: fewer than two raters, a code without a label, repeated labels or raters, or a wrong shape.
     """
 
     codes: Codes
@@ -59,25 +57,33 @@ class Ratings:
     @property
     def counts(self) -> Array:
         """How many raters gave each label, shape (items, labels)."""
-        return (
-            np.stack([(self.codes == k).sum(axis=1) for k in range(len(self.labels))], axis=1, dtype=np.float64)
-            if self.labels
-            else np.zeros((len(self.codes), 0))
-        )
+        return c.label_counts(self.codes, len(self.labels))
+
+    @property
+    def shared(self) -> int:
+        """How many items two or more raters labeled."""
+        return int(np.sum((self.codes >= 0).sum(axis=1) > 1))
+
+    @property
+    def pairs(self) -> list[Ratings]:
+        return [
+            Ratings(self.codes[:, [i, k]], self.labels, (self.raters[i], self.raters[k]), self.ordered)
+            for i, k in combinations(range(len(self.raters)), 2)
+        ]
 
     def one_against_rest(self, label: int) -> Ratings:
         """The same ratings as this label or another."""
         codes = np.where(self.codes < 0, -1, (self.codes == label).astype(np.int64))
         return Ratings(codes, ("another", self.labels[label]), self.raters)
 
-    def pair(self, first: int, second: int) -> Ratings:
-        return Ratings(
-            self.codes[:, [first, second]], self.labels, (self.raters[first], self.raters[second]), self.ordered
-        )
+    def cohen(self, weights: Array) -> c.Coefficient:
+        """Cohen's kappa, of more than two raters the mean over their pairs."""
+        columns = combinations(self.codes.T, 2)
+        return c.mean_of([c.cohen(first, second, weights) for first, second in columns], self.shared)
 
 
 def too_many(raters: int, labels: int = 0) -> str | None:
-    """What there is too much of for tables of every pair of raters, and how much can be measured."""
+    """Why there are too many raters or labels for a table of every pair of raters; None where there aren't."""
     if raters > RATERS:
         return f"{raters:,} raters; expected at most {RATERS}"
     most = min(LABELS, isqrt(CELLS // max(comb(raters, 2), 1)))
@@ -85,11 +91,11 @@ def too_many(raters: int, labels: int = 0) -> str | None:
 
 
 class Coefficients(Strict):
-    """Agreement in every way it is measured.
+    """Every coefficient of agreement.
 
     `raw`, `within_one`: shares of pairs of raters, 0 to 1. `cohen…`: with more than two raters the mean over their
-    pairs (Light 1971). `mae`, `bias`: steps of the scale; bias is the second rater's label less the first's. What needs
-    an order is null where the labels have none.
+    pairs (Light 1971). `mae`, `bias`: steps of the scale; bias is the second rater's label less the first's. Figures
+    that need an order are null where the labels have none.
     """
 
     raw: Estimate
@@ -106,9 +112,9 @@ class Coefficients(Strict):
 
 
 class ClassAgreement(Strict):
-    """One label against all others. `given`: how often each rater gave it, on items that two or more rated.
+    """One label against all others. `given`: how often each rater gave it, on items that two or more labeled.
 
-    `specific`: of all that was given this label, the share of the other raters who gave it too (0 to 1).
+    `specific`: of all ratings with this label, the share of the other raters who gave it too (0 to 1).
     """
 
     label: str
@@ -135,7 +141,7 @@ class PairAgreement(Strict):
 
 
 class Agreement(Strict):
-    """The agreement of two or more raters on one set of items. `shared`: items that two or more of them labelled."""
+    """The agreement of two or more raters on one set of items. `shared`: items that two or more of them labeled."""
 
     raters: list[str]
     labels: list[str]
@@ -148,82 +154,52 @@ class Agreement(Strict):
 
 
 def agreement(ratings: Ratings) -> Agreement:
-    """All that can be said of how these raters agree.
+    """Every figure of how these raters agree.
 
-    Every figure is defined for every table: a single class, a constant rater, no item in common or a single item give a
-    null (or an interval of nulls) with its reason, never NaN.
+    Each is defined for every table: a single label, a constant rater, no item in common or a single item give a null,
+    or a value without an interval, with its reason, never NaN.
     """
-    pairs = [ratings.pair(i, k) for i, k in combinations(range(len(ratings.raters)), 2)]
     return Agreement(
         raters=list(ratings.raters),
         labels=list(ratings.labels),
         ordered=ratings.ordered,
         items=len(ratings.codes),
-        shared=_shared(ratings),
+        shared=ratings.shared,
         overall=coefficients(ratings),
         classes=[_class(ratings, k) for k in range(len(ratings.labels))],
-        pairs=[_pair(p) for p in pairs],
+        pairs=[_pair(p) for p in ratings.pairs],
     )
 
 
 def coefficients(ratings: Ratings) -> Coefficients:
     """The coefficients over all raters at once."""
     counts, q = ratings.counts, len(ratings.labels)
-    agreed = c.pairwise(counts)
-    ordered = ratings.ordered
-    apart = _steps(ratings) if ordered else np.zeros(0)
-    none = Estimate(value=None, reason=UNORDERED)
-    two = len(ratings.raters) == 2
+    found = {
+        "raw": c.raw(counts),
+        "cohen": c.estimate(ratings.cohen(np.eye(q))),
+        "fleiss": c.estimate(c.fleiss(counts)),
+        "alpha_nominal": c.estimate(c.krippendorff(counts)),
+        "ac1": c.estimate(c.gwet_ac1(counts)),
+    }
+    if not ratings.ordered:
+        none = Estimate(value=None, reason=UNORDERED)
+        return Coefficients(**{**dict.fromkeys(Coefficients.model_fields, none), **found})
+    # Steps between each pair of raters, shape (items, pairs), NaN where one gave no label; of items with a pair.
+    codes = np.where(ratings.codes < 0, np.nan, ratings.codes)
+    steps = np.stack([second - first for first, second in combinations(codes.T, 2)], axis=1)
+    steps = steps[~np.isnan(steps).all(axis=1)]
+    within = np.where(np.isnan(steps), np.nan, np.abs(steps) <= 1)
     return Coefficients(
-        raw=c.share(agreed[~np.isnan(agreed)]),
-        cohen=c.estimate(_cohen(ratings, c.agreement_weights(q, "identity"))),
-        cohen_linear=c.estimate(_cohen(ratings, c.agreement_weights(q, "linear"))) if ordered else none,
-        cohen_quadratic=c.estimate(_cohen(ratings, c.agreement_weights(q, "quadratic"))) if ordered else none,
-        fleiss=c.estimate(c.fleiss(counts)),
-        alpha_nominal=c.estimate(c.krippendorff(counts)),
-        alpha_ordinal=c.estimate(c.krippendorff(counts, ordinal=True)) if ordered else none,
-        ac1=c.estimate(c.gwet_ac1(counts)),
-        within_one=c.share(_mean(np.where(apart <= 1, 1.0, 0.0), apart)) if ordered else none,
-        mae=c.estimate(c.average(_mean(apart, apart)), 0.0, q - 1.0) if ordered else none,
-        bias=none
-        if not ordered
-        else c.estimate(c.average(_bias(ratings)), 1.0 - q, q - 1.0)
-        if two
+        **found,
+        cohen_linear=c.estimate(ratings.cohen(c.weights_of(q, "linear"))),
+        cohen_quadratic=c.estimate(ratings.cohen(c.weights_of(q, "quadratic"))),
+        alpha_ordinal=c.estimate(c.krippendorff(counts, ordinal=True)),
+        within_one=c.share(np.nanmean(within, axis=1)),
+        mae=c.mean(np.nanmean(np.abs(steps), axis=1), None, 0.0, q - 1.0),
+        bias=c.mean(steps[:, 0], None, 1.0 - q, q - 1.0)
+        if len(ratings.raters) == 2
         else Estimate(value=None, reason=TWO_RATERS),
     )
-
-
-def _cohen(ratings: Ratings, weights: Array) -> Statistic:
-    pairs = [
-        c.cohen(ratings.codes[:, i], ratings.codes[:, k], weights)
-        for i, k in combinations(range(len(ratings.raters)), 2)
-    ]
-    return c.mean_of(pairs, _shared(ratings))
-
-
-def _shared(ratings: Ratings) -> int:
-    return int(np.sum((ratings.codes >= 0).sum(axis=1) > 1))
-
-
-def _steps(ratings: Ratings) -> Array:
-    """How many steps apart each pair of raters is on each item, shape (items, pairs); NaN where one gave no label."""
-    codes = np.where(ratings.codes < 0, np.nan, ratings.codes)
-    return np.stack([np.abs(codes[:, i] - codes[:, k]) for i, k in combinations(range(codes.shape[1]), 2)], axis=1)
-
-
-def _mean(values: Array, known: Array) -> Array:
-    """Each item's mean over the pairs of raters that labelled it, for items that have one."""
-    rated = ~np.isnan(known)
-    sums, numbers = np.where(rated, values, 0.0).sum(axis=1), rated.sum(axis=1)
-    means: Array = sums[numbers > 0] / numbers[numbers > 0]
-    return means
-
-
-def _bias(ratings: Ratings) -> Array:
-    first, second = ratings.codes.T
-    both = (first >= 0) & (second >= 0)
-    differences: Array = (second - first)[both].astype(np.float64)
-    return differences
 
 
 def _class(ratings: Ratings, label: int) -> ClassAgreement:
@@ -234,7 +210,7 @@ def _class(ratings: Ratings, label: int) -> ClassAgreement:
         label=ratings.labels[label],
         given={rater: int(np.sum(own.codes[shared, k] == 1)) for k, rater in enumerate(ratings.raters)},
         specific=c.estimate(c.specific(counts, 1), least=0.0),
-        cohen=c.estimate(_cohen(own, np.eye(2))),
+        cohen=c.estimate(own.cohen(np.eye(2))),
         fleiss=c.estimate(c.fleiss(counts)),
         alpha_nominal=c.estimate(c.krippendorff(counts)),
         ac1=c.estimate(c.gwet_ac1(counts)),
@@ -242,22 +218,28 @@ def _class(ratings: Ratings, label: int) -> ClassAgreement:
 
 
 def _pair(ratings: Ratings) -> PairAgreement:
-    first, second = ratings.codes.T
-    both = (first >= 0) & (second >= 0)
-    table = np.zeros((len(ratings.labels),) * 2, dtype=np.int64)
-    np.add.at(table, (first[both], second[both]), 1)
-    same = first[both] == second[both]
+    first, second = ratings.codes[(ratings.codes >= 0).all(axis=1)].T
+    same = (first == second).astype(np.float64)
+
+    def shares(own: Codes, rater: str) -> dict[str, Estimate]:
+        given: list[Mask] = [own == k for k in range(len(ratings.labels))]
+        return {
+            name: c.share(same[of], reason=f"{rater} never gave this label")
+            for name, of in zip(ratings.labels, given, strict=True)
+        }
+
     return PairAgreement(
         first=ratings.raters[0],
         second=ratings.raters[1],
         coefficients=coefficients(ratings),
-        confusion=table.tolist(),
-        recall={name: _of(same, first[both] == k, ratings.raters[0]) for k, name in enumerate(ratings.labels)},
-        precision={name: _of(same, second[both] == k, ratings.raters[1]) for k, name in enumerate(ratings.labels)},
+        confusion=confusion(first, second, len(ratings.labels), len(ratings.labels)).tolist(),
+        recall=shares(first, ratings.raters[0]),
+        precision=shares(second, ratings.raters[1]),
     )
 
 
-def _of(
-    same: np.ndarray[tuple[int], np.dtype[np.bool_]], given: np.ndarray[tuple[int], np.dtype[np.bool_]], rater: str
-) -> Estimate:
-    return c.share(same[given].astype(np.float64), f"{rater} never gave this label")
+def confusion(first: Codes, second: Codes, rows: int, columns: int) -> Codes:
+    """Items by their two codes, shape (rows, columns); a `second` of -1 counts in the last column."""
+    table = np.zeros((rows, columns), dtype=np.int64)
+    np.add.at(table, (first, second), 1)
+    return table

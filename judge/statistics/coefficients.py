@@ -1,12 +1,14 @@
-"""The coefficients of agreement, as functions of counts and codes; what they rest on is said at each one.
+"""Agreement coefficients, each with a leave-one-cluster-out jackknife.
 
-Every coefficient is a smooth function of its items, so each comes with the influence that every item has on it, and its
-standard error is √Σ influence² (the delta method). For Cohen's kappa that is the formula of Fleiss, Cohen & Everitt
-(1969), for Fleiss' kappa and AC1 that of Gwet (2008). Nothing is drawn at random.
+Every coefficient is a function of sums over items. The functions here evaluate it on the sums over all items and on
+the sums without each cluster of items; `estimate` turns these values into a figure with a 95 % interval. `clusters`
+holds one code per item: items that share a code count as one observation in the interval (variants of one reply,
+verdicts on one message). Without `clusters`, each item is its own. Nothing is drawn at random.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,64 +20,70 @@ from judge.statistics.estimate import Estimate
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
-TINY = 1e-12  # sums of shares round; below this a spread is none
+Mask = NDArray[np.bool_]
+TINY = 1e-12  # differences below this are rounding
 NO_OVERLAP = "no item has labels of two raters"
+NO_COMMON_ITEM = "the two raters have no item in common"
 ONE_LABEL = "only one label was used, so agreement by chance is certain"
 ONE_ITEM = "a single item has no spread"
+ALL_ALIKE = "the items are all alike, so they show no spread"
+ONE_DECIDES = "without one of the items the figure is undefined, so it has no interval"
 
 
 @dataclass(frozen=True)
-class Statistic:
-    """A value, and what each item adds to its error: SE² = Σ influence². Shape of `influence`: (items,).
+class Coefficient:
+    """A coefficient before it becomes an estimate.
 
-    `observed` and `chance` are the agreement it was made from, where it is (observed − chance) / (1 − chance).
+    values: shape (1 + clusters,): over all items, then without each cluster in turn; NaN where undefined.
+    used: shape (clusters,): which clusters hold an item that the coefficient rests on. items: how many such items.
+    observed, chance: of a coefficient (observed − chance) / (1 − chance); `observed` is None for any other.
+    reason: why there is no value, or no interval.
     """
 
-    value: float | None
-    influence: Array
-    n: int
+    values: Array
+    used: Mask
+    items: int
     observed: float | None = None
     chance: float = 0.0
     reason: str | None = None
 
+    @property
+    def value(self) -> float | None:
+        return None if np.isnan(self.values[0]) else float(self.values[0])
 
-def undefined(reason: str, items: int, n: int = 0) -> Statistic:
-    return Statistic(None, np.zeros(items), n, reason=reason)
+
+def undefined(reason: str, items: int = 0) -> Coefficient:
+    return Coefficient(np.array([np.nan]), np.zeros(0, dtype=bool), items, reason=reason)
 
 
-def estimate(s: Statistic, least: float = -1.0, most: float = 1.0) -> Estimate:
-    """The figure with its interval, between `least` and `most`, the bounds of what it measures.
+def estimate(c: Coefficient, least: float = -1.0, most: float = 1.0) -> Estimate:
+    """The figure with its 95 % interval, within its bounds `least` and `most`.
 
-    Where every item agrees, or none does, the delta method gives an interval of width 0, which would claim certainty:
-    the limits are then those of Wilson's interval for the agreement, with agreement by chance held fixed.
+    The error is the leave-one-cluster-out jackknife's around the value over all items. If no cluster changes the value
+    and all items agree (or none does), a jackknife interval would have width 0; the limits are then those of Wilson's
+    interval for the observed agreement, with chance agreement held fixed.
     """
-    if s.value is None:
-        return Estimate(value=None, n=s.n, reason=s.reason)
-    value = _clean(s.value)
-    error = float(np.sqrt(np.sum(s.influence**2)))
-    if error > TINY and s.n > 1:
-        low, high = _limits(value, float(stdtrit(s.n - 1, 0.975)) * error, least, most)
-        return Estimate(value=value, low=low, high=high, n=s.n, interval="analytic", reason=s.reason)
-    if s.observed is not None and (abs(s.observed - 1) < TINY or abs(s.observed) < TINY) and not s.reason:
-        _, low, high = wilson(s.observed, s.n)
-        ends = [(p - s.chance) / (1 - s.chance) for p in (low, high)]
+    if c.value is None:
+        return Estimate(value=None, n=c.items, reason=c.reason)
+    value, clusters = _clean(c.value), int(c.used.sum())
+    changes = c.values[1:] - c.values[0]
+    fragile = bool(np.isnan(changes).any())
+    error = float(np.sqrt((clusters - 1) / clusters * np.sum(changes**2))) if clusters > 1 and not fragile else 0.0
+    if error > TINY:
+        low, high = _limits(value, float(stdtrit(clusters - 1, 0.975)) * error, least, most)
+        return Estimate(value=value, low=low, high=high, n=c.items, interval="jackknife", reason=c.reason)
+    if c.observed is not None and min(abs(c.observed - 1), abs(c.observed)) < TINY and not c.reason:
+        low, high = ((p - c.chance) / (1 - c.chance) for p in wilson(c.observed, clusters))
         return Estimate(
-            value=value,
-            low=max(least, min(value, ends[0])),
-            high=min(most, max(value, ends[1])),
-            n=s.n,
-            interval="wilson",
+            value=value, low=max(least, min(value, low)), high=min(most, max(value, high)), n=c.items, interval="wilson"
         )
-    return Estimate(
-        value=value,
-        n=s.n,
-        reason=s.reason or (ONE_ITEM if s.n < 2 else "the items are all alike, so they show no spread"),
-    )
+    reason = c.reason or (ONE_ITEM if clusters < 2 else ONE_DECIDES if fragile else ALL_ALIKE)
+    return Estimate(value=value, n=c.items, reason=reason)
 
 
 def _limits(value: float, half: float, least: float, most: float) -> tuple[float, float]:
-    """value ± half on the scale artanh((2·value − least − most) / (most − least)), which is Fisher's z for −1..1 and
-    the logit for 0..1.
+    """value ± half on the scale artanh((2·value − least − most) / (most − least)): Fisher's z for −1..1, the logit for
+    0..1.
     """
     reach = (most - least) / 2
     at = (value - least) / reach - 1
@@ -86,34 +94,42 @@ def _limits(value: float, half: float, least: float, most: float) -> tuple[float
     return low, high
 
 
-def wilson(p: float, n: int) -> tuple[float, float, float]:
-    """(p, low, high) of a share p of n items at 95 %. Source: Wilson 1927."""
+def _clean(value: float) -> float:
+    """The value without the rounding of sums: 1, not 1 + 2⁻⁵²."""
+    return float(round(value)) if abs(value - round(value)) < TINY else value
+
+
+def wilson(p: float, n: int) -> tuple[float, float]:
+    """The 95 % limits of a share p of n items. Source: Wilson 1927."""
     z = float(ndtri(0.975))
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * float(np.sqrt(max(0.0, p * (1 - p)) / n + z * z / (4 * n * n)))
-    return p, max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half))
+    return max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half))
 
 
-def share(values: Array, reason: str = NO_OVERLAP) -> Estimate:
-    """The mean of one value in 0..1 per item (shape (items,)). Exact for yes or no; wider than need be where items hold
-    shares.
+def share(values: Array, clusters: Codes | None = None, reason: str = NO_OVERLAP) -> Estimate:
+    """The mean of one value in 0..1 per item, with Wilson's interval at the number of clusters; `reason` if there are
+    no items. Exact for yes or no; wider than necessary where items hold shares.
     """
     if not values.size:
         return Estimate(value=None, reason=reason)
-    p, low, high = wilson(_clean(float(values.mean())), values.size)
+    p = _clean(float(values.mean()))
+    low, high = wilson(p, values.size if clusters is None else len(np.unique(clusters)))
     return Estimate(value=p, low=low, high=high, n=values.size, interval="wilson")
 
 
-def average(values: Array, reason: str = NO_OVERLAP) -> Statistic:
-    """The mean of one value per item (shape (items,)), any unit."""
-    n = values.size
-    if not n:
-        return undefined(reason, 0)
-    return Statistic(float(values.mean()), (values - values.mean()) / np.sqrt(max(1, n * (n - 1))), n)
+def mean(values: Array, clusters: Codes | None, least: float, most: float, reason: str = NO_OVERLAP) -> Estimate:
+    """The mean of one value per item, in any unit."""
+    if not values.size:
+        return Estimate(value=None, reason=reason)
+    sums = _sums(np.column_stack([values, np.ones(values.size)]), clusters)
+    with np.errstate(invalid="ignore"):
+        means = sums[:, 0] / sums[:, 1]
+    return estimate(Coefficient(means, np.ones(len(means) - 1, dtype=bool), values.size), least, most)
 
 
-def agreement_weights(q: int, kind: Literal["identity", "linear", "quadratic"]) -> Array:
-    """How much two categories of q agree, 0..1, shape (q, q): 1 − (|i − j| / (q − 1))ᵏ. Source: Cohen 1968; Cicchetti &
+def weights_of(q: int, kind: Literal["identity", "linear", "quadratic"]) -> Array:
+    """How much two of q labels agree, 0..1, shape (q, q): 1 − (|i − j| / (q − 1))ᵏ. Source: Cohen 1968; Cicchetti &
     Allison 1971 (linear).
     """
     if kind == "identity" or q < 2:
@@ -123,163 +139,206 @@ def agreement_weights(q: int, kind: Literal["identity", "linear", "quadratic"]) 
     return weights
 
 
-def cohen(first: Codes, second: Codes, weights: Array) -> Statistic:
-    """Cohen's kappa of two raters. `first`, `second`: codes, shape (items,), -1 missing; `weights`: agreement, shape
-    (q, q).
+def cohen(first: Codes, second: Codes, weights: Array, clusters: Codes | None = None) -> Coefficient:
+    """Cohen's kappa of two raters. `first`, `second`: codes, shape (items,), -1 missing; `weights`: agreement of two
+    labels, shape (q, q).
 
-    Items that one of them left out don't count. A rater who used one label only has kappa 0 whatever the other said;
-    the
-    value is given and its interval is not. Source: Cohen 1960; Cohen 1968 (weighted); Fleiss, Cohen & Everitt 1969
-    (SE).
+    Items that one of them left out don't count. A rater who used a single label has kappa 0; the value is given
+    without an interval. Source: Cohen 1960; Cohen 1968 (weighted).
     """
     both = (first >= 0) & (second >= 0)
-    n = int(both.sum())
+    n, q = int(both.sum()), len(weights)
     if not n:
-        return undefined("the two raters have no item in common", first.size)
-    q = weights.shape[0]
-    a, b = first[both], second[both]
-    row, column = np.bincount(a, minlength=q) / n, np.bincount(b, minlength=q) / n
-    observed, chance = float(weights[a, b].mean()), float(row @ weights @ column)
-    if 1 - chance < TINY:
-        return undefined(ONE_LABEL, first.size, n)
-    value = (observed - chance) / (1 - chance)
-    own = (weights[a, b] - observed) - (1 - value) * ((weights @ column)[a] + (row @ weights)[b] - 2 * chance)
-    influence = np.zeros(first.size)
-    influence[both] = own / (1 - chance) / n
-    constant = "one of the raters used one label only" if max(row.max(), column.max()) > 1 - TINY else None
-    return Statistic(value, influence, n, observed, chance, constant)
+        return undefined(NO_COMMON_ITEM)
+    a, b, one_hot = first[both], second[both], np.eye(q)
+    parts = np.zeros((first.size, 1 + 2 * q))
+    parts[both] = np.column_stack([weights[a, b], one_hot[a], one_hot[b]])
+    sums = _sums(parts, clusters)
+    with np.errstate(invalid="ignore"):
+        observed, row, column = np.split(sums / sums[:, 1 : 1 + q].sum(axis=1, keepdims=True), [1, 1 + q], axis=1)
+    chance = ((row @ weights) * column).sum(axis=1)
+    constant = "one of the raters used one label only" if max(row[0].max(), column[0].max()) > 1 - TINY else None
+    return _beyond_chance(observed[:, 0], chance, _used(both, clusters), n, constant)
 
 
-def mean_of(statistics: list[Statistic], n: int) -> Statistic:
-    """The mean over the pairs of raters that have a value, `n` items in all. Source: Light 1971 (kappa of several
-    raters).
+def kappa(first: Codes, second: Codes, labels: int, clusters: Codes | None = None) -> Estimate:
+    """Cohen's kappa, unweighted, as a figure."""
+    return estimate(cohen(first, second, np.eye(labels), clusters))
+
+
+def mean_of(found: Sequence[Coefficient], items: int) -> Coefficient:
+    """The mean over the pairs of raters that have a value, on the same clusters, `items` items in all. Source: Light
+    1971 (kappa of several raters).
     """
-    known = [s for s in statistics if s.value is not None]
+    known = [c for c in found if c.value is not None]
     if len(known) < 2:
-        return (known or statistics)[0]
-    value = float(np.mean([s.value for s in known if s.value is not None]))
-    influence = np.mean([s.influence for s in known], axis=0)
-    missing = (
-        f"mean of {len(known)} of {len(statistics)} pairs of raters; the others have no value"
-        if len(known) < len(statistics)
-        else None
+        return (known or found)[0]
+    missing = f"mean of {len(known)} of {len(found)} pairs of raters; the others have no value"
+    return Coefficient(
+        np.mean([c.values for c in known], axis=0),
+        np.any([c.used for c in known], axis=0),
+        items,
+        1.0 if all(c.observed is not None and c.observed > 1 - TINY for c in known) else None,
+        float(np.mean([c.chance for c in known])),
+        missing if len(known) < len(found) else None,
     )
-    observed = 1.0 if all(s.observed is not None and s.observed > 1 - TINY for s in known) else None
-    return Statistic(value, influence, n, observed, float(np.mean([s.chance for s in known])), missing)
 
 
-def pairwise(counts: Array) -> Array:
-    """Each item's share of agreeing pairs of raters, NaN where fewer than two rated it. `counts`: (items, q)."""
+def label_counts(codes: Codes, labels: int) -> Array:
+    """How many raters gave each label, shape (items, labels). `codes`: shape (items, raters), -1 missing."""
+    counts = np.zeros((len(codes), labels))
+    item, rater = np.nonzero(codes >= 0)
+    np.add.at(counts, (item, codes[item, rater]), 1)
+    return counts
+
+
+def agreeing_pairs(counts: Array) -> Array:
+    """Each item's share of agreeing pairs of raters, NaN where fewer than two rated it. `counts`: (items, labels)."""
     rated = counts.sum(axis=1)
     pairs = np.where(rated > 1, rated * (rated - 1), np.nan)
     found: Array = (np.sum(counts**2, axis=1) - rated) / pairs
     return found
 
 
-def fleiss(counts: Array) -> Statistic:
-    """Fleiss' kappa of any number of raters, who may differ from item to item. `counts`: raters per category, (items,
-    q).
+def raw(counts: Array, clusters: Codes | None = None, reason: str = NO_OVERLAP) -> Estimate:
+    """Raw agreement: the mean share of agreeing pairs over the items that two or more raters labeled."""
+    agreed = agreeing_pairs(counts)
+    known = ~np.isnan(agreed)
+    return share(agreed[known], None if clusters is None else clusters[known], reason)
 
-    Items rated once inform the shares of the labels and not the agreement. Source: Fleiss 1971; Gwet 2008 (SE), with
-    missing ratings as in Gwet 2014, but that items rated once don't widen the interval: whether an item was rated twice
-    is no chance result here. The SE of Fleiss 1971 holds only where there is no agreement beyond chance.
+
+def fleiss(counts: Array, clusters: Codes | None = None) -> Coefficient:
+    """Fleiss' kappa of any number of raters, who may differ from item to item. `counts`: raters per label, (items, q).
+
+    Items rated once inform the shares of the labels, not the observed agreement. Source: Fleiss 1971; Gwet 2014
+    (missing ratings).
     """
-    counts = counts[counts.sum(axis=1) > 0]
-    use = counts / counts.sum(axis=1, keepdims=True)
-    shares = use.mean(axis=0) if len(use) else np.zeros(counts.shape[1])
-    return _corrected(counts, float(shares @ shares), use @ shares)
+    observed, shares = _observed_and_shares(counts, clusters)
+    return _of_counts(counts, clusters, observed, (shares**2).sum(axis=1))
 
 
-def gwet_ac1(counts: Array) -> Statistic:
-    """Gwet's AC1. `counts`: (items, q); every one of the q categories that could be chosen counts, used or not. Source:
+def gwet_ac1(counts: Array, clusters: Codes | None = None) -> Coefficient:
+    """Gwet's AC1. `counts`: raters per label, (items, q); all q labels that could be given count, used or not. Source:
     Gwet 2008.
     """
-    counts = counts[counts.sum(axis=1) > 0]
     q = counts.shape[1]
     if q < 2:
-        return undefined("the scale has one label only", len(counts))
-    use = counts / counts.sum(axis=1, keepdims=True)
-    shares = use.mean(axis=0) if len(use) else np.zeros(q)
-    return _corrected(counts, float(shares @ (1 - shares)) / (q - 1), use @ (1 - shares) / (q - 1))
+        return undefined("the scale has one label only")
+    observed, shares = _observed_and_shares(counts, clusters)
+    return _of_counts(counts, clusters, observed, (shares * (1 - shares)).sum(axis=1) / (q - 1))
 
 
-def _corrected(counts: Array, chance: float, own_chance: Array) -> Statistic:
-    """(observed − chance) / (1 − chance) and its linearised error. `own_chance`: each item's part of chance, whose mean
-    is `chance`.
+def krippendorff(counts: Array, clusters: Codes | None = None, ordinal: bool = False) -> Coefficient:
+    """Krippendorff's alpha. `counts`: raters per label, (items, q), labels in order if `ordinal`; missing ratings
+    aren't counted.
+
+    Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability". The ordinal distance of two labels is the
+    difference of their mid-ranks among all ratings, squared.
     """
-    n, agreed = len(counts), pairwise(counts)
-    known = ~np.isnan(agreed)
-    several = int(known.sum())
-    if not several:
-        return undefined(NO_OVERLAP, n)
-    if 1 - chance < TINY:
-        return undefined(ONE_LABEL, n, several)
-    observed = float(agreed[known].mean())
-    value = (observed - chance) / (1 - chance)
-    own = n / several * np.where(known, np.nan_to_num(agreed) - observed, 0.0) - 2 * (1 - value) * (own_chance - chance)
-    return Statistic(value, own / (1 - chance) / np.sqrt(max(1, n * (n - 1))), several, observed, chance)
-
-
-def krippendorff(counts: Array, ordinal: bool = False) -> Statistic:
-    """Krippendorff's alpha. `counts`: raters per category, (items, q), categories in order if `ordinal`; missing
-    ratings are simply not counted.
-
-    Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability" (coincidences, nominal and ordinal metric).
-    The error is the delta method's; the ordinal metric depends on the labels' shares, so those are differentiated too.
-    """
-    counts = counts[counts.sum(axis=1) > 1]
+    several = counts.sum(axis=1) > 1
+    if not several.any():
+        return undefined(NO_OVERLAP)
+    counts, codes = counts[several], _dense(clusters, len(counts))[several]
+    codes = np.unique(codes, return_inverse=True)[1]
     n, q = counts.shape
-    if not n:
-        return undefined(NO_OVERLAP, 0)
-    rated, margin = counts.sum(axis=1), counts.sum(axis=0)
-    total = float(margin.sum())
-    # Ordinal distance: all labels between the two, and half of each of them (`spread`: category × category × label
-    # counted).
-    spread = _between(q) if ordinal else np.zeros((q, q, q))
-    steps = spread @ margin
-    squared = steps**2 if ordinal else 1 - np.eye(q)
-    expected = float(margin @ squared @ margin)
-    if expected < TINY:
-        return undefined(ONE_LABEL, n, n)
-    apart = np.einsum("uc,ck,uk->u", counts, squared, counts) / (rated - 1)
-    found = float(apart.sum())
-    value = 1 - (total - 1) * found / expected
-    together = counts.T @ (counts / (rated - 1)[:, None])  # coincidences; a value paired with itself is at distance 0
-    by_shares = np.einsum("ck,ckg->g", 2 * steps * together, spread)
-    expected_by_shares = 2 * squared @ margin + np.einsum("ck,ckg->g", 2 * steps * np.outer(margin, margin), spread)
-    slope = (apart + counts @ by_shares) / expected - found * (counts @ expected_by_shares) / expected**2
-    own = -(rated * found / expected + (total - 1) * slope)
-    # So much is agreed where one item's raters differ wholly; it serves only where nobody differs, or everybody does.
-    agreed = pairwise(counts)
-    shares = margin / total
-    return Statistic(
-        value, (own - own.mean()) * np.sqrt(n / max(1, n - 1)), n, float(agreed.mean()), float(shares @ shares)
+    rated = counts.sum(axis=1)
+    scale = 1 / (rated - 1)[:, None]
+    sums = _sums(
+        np.column_stack([counts, counts * rated[:, None] * scale, (counts**2).sum(axis=1) * scale[:, 0]]), codes
+    )
+    margin, weighted, same = sums[:, :q], sums[:, q : 2 * q], sums[:, -1]
+    total = margin.sum(axis=1)
+    if ordinal:
+        ranks = np.cumsum(margin, axis=1) - margin / 2
+        together = counts.T @ (counts * scale)
+        # Each item's Σ n·rank under the ranks that hold without its cluster, to be left out of `together`.
+        own = np.bincount(codes, ((counts * ranks[1 + codes]).sum(axis=1) ** 2) * scale[:, 0], len(ranks) - 1)
+        product = ((ranks @ together) * ranks).sum(axis=1) - np.concatenate([[0.0], own])
+        found = 2 * (weighted * ranks**2).sum(axis=1) - 2 * product
+        expected = 2 * total * (margin * ranks**2).sum(axis=1) - 2 * (margin * ranks).sum(axis=1) ** 2
+    else:
+        found = weighted.sum(axis=1) - same
+        expected = total**2 - (margin**2).sum(axis=1)
+    none = expected < TINY * total ** (4 if ordinal else 2)
+    if none[0]:
+        return undefined(ONE_LABEL, n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.where(none, np.nan, 1 - (total - 1) * found / expected)
+    shares = margin[0] / total[0]
+    # `observed` and `chance` only serve where all raters agree, or none do.
+    return Coefficient(
+        values, _used(np.ones(n, dtype=bool), codes), n, float(agreeing_pairs(counts).mean()), float(shares @ shares)
     )
 
 
-def _between(q: int) -> Array:
-    c, k, g = np.ogrid[:q, :q, :q]
-    low, high = np.minimum(c, k), np.maximum(c, k)
-    spread: Array = np.where((g > low) & (g < high), 1.0, np.where((g == low) | (g == high), 0.5, 0.0)) * (c != k)
-    return spread
-
-
-def specific(counts: Array, category: int) -> Statistic:
-    """Of all that was given this category, the share of the other raters who gave it too. Source: Cicchetti & Feinstein
-    1990; Fleiss 1981.
-
-    `counts`: (items, q). For two raters it is 2·both / (first's + second's).
+def specific(counts: Array, label: int, clusters: Codes | None = None) -> Coefficient:
+    """Of all ratings with this label, the share of the item's other raters who gave it too. For two raters:
+    2·both / (first's + second's). `counts`: (items, q). Source: Cicchetti & Feinstein 1990; Fleiss 1981.
     """
-    counts = counts[(counts.sum(axis=1) > 1) & (counts[:, category] > 0)]
-    n = len(counts)
-    if not n:
-        return undefined("nobody gave this label to an item that two raters saw", 0)
-    given = counts[:, category]
-    too = given * (given - 1) / (counts.sum(axis=1) - 1)
-    value = float(too.sum() / given.sum())
-    return Statistic(value, (too - value * given) / given.sum() * np.sqrt(n / max(1, n - 1)), n, value)
+    kept = (counts.sum(axis=1) > 1) & (counts[:, label] > 0)
+    if not kept.any():
+        return undefined("nobody gave this label to an item that two raters saw")
+    given, rated = counts[kept, label], counts[kept].sum(axis=1)
+    codes = np.unique(_dense(clusters, len(counts))[kept], return_inverse=True)[1]
+    sums = _sums(np.column_stack([given * (given - 1) / (rated - 1), given]), codes)
+    with np.errstate(invalid="ignore"):
+        values = sums[:, 0] / sums[:, 1]
+    return Coefficient(values, np.ones(len(values) - 1, dtype=bool), len(given), float(values[0]))
 
 
-def _clean(value: float) -> float:
-    """Without the rounding of sums: 1 and not 1 + 2⁻⁵²."""
-    return float(round(value)) if abs(value - round(value)) < TINY else value
+def repeat_agreement(codes: Codes, labels: int, clusters: Codes | None, reason: str) -> tuple[Estimate, Estimate]:
+    """How well repeats of one rater agree: raw agreement and Fleiss' kappa, on items with two or more labels. `codes`:
+    shape (items, repeats), -1 missing.
+    """
+    counts = label_counts(codes, labels)
+    several = counts.sum(axis=1) > 1
+    counts, own = counts[several], _dense(clusters, len(several))[several]
+    return raw(counts, own, reason), estimate(fleiss(counts, own))
+
+
+def _dense(clusters: Codes | None, items: int) -> Codes:
+    return np.arange(items) if clusters is None else np.unique(clusters, return_inverse=True)[1].astype(np.int64)
+
+
+def _sums(parts: Array, clusters: Codes | None) -> Array:
+    """Sums of `parts` (items, k): over all items, then without each cluster; shape (1 + clusters, k)."""
+    total = parts.sum(axis=0)
+    if clusters is None:
+        return np.concatenate([total[None], total - parts])
+    codes = _dense(clusters, len(parts))
+    own = np.zeros((codes.max(initial=-1) + 1, parts.shape[1]))
+    np.add.at(own, codes, parts)
+    return np.concatenate([total[None], total - own])
+
+
+def _used(items: Mask, clusters: Codes | None) -> Mask:
+    """Which clusters hold one of these items."""
+    codes = _dense(clusters, len(items))
+    used = np.zeros(codes.max(initial=-1) + 1, dtype=bool)
+    used[codes[items]] = True
+    return used
+
+
+def _observed_and_shares(counts: Array, clusters: Codes | None) -> tuple[Array, Array]:
+    """The observed agreement, shape (1 + clusters,), and the labels' shares, shape (1 + clusters, q)."""
+    rated, agreed = counts.sum(axis=1), agreeing_pairs(counts)
+    use = counts / np.maximum(rated, 1)[:, None]
+    sums = _sums(np.column_stack([np.nan_to_num(agreed), rated > 1, rated > 0, use]), clusters)
+    with np.errstate(invalid="ignore"):
+        return sums[:, 0] / sums[:, 1], sums[:, 3:] / sums[:, 2:3]
+
+
+def _of_counts(counts: Array, clusters: Codes | None, observed: Array, chance: Array) -> Coefficient:
+    several = counts.sum(axis=1) > 1
+    if not several.any():
+        return undefined(NO_OVERLAP)
+    return _beyond_chance(observed, chance, _used(several, clusters), int(several.sum()))
+
+
+def _beyond_chance(observed: Array, chance: Array, used: Mask, items: int, reason: str | None = None) -> Coefficient:
+    """(observed − chance) / (1 − chance), undefined where agreement by chance is certain."""
+    if 1 - chance[0] < TINY:
+        return undefined(ONE_LABEL, items)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.where(1 - chance < TINY, np.nan, (observed - chance) / (1 - chance))
+    return Coefficient(values, used, items, float(observed[0]), float(chance[0]), reason)

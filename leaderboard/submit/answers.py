@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from dataset_builder.release import Release
 from helmbench_common import jsonl
 from judge import schema
-from judge.calibration import known as agreement_of
-from judge.calibration.types import Calibration
+from judge.agreement import known as agreement_of
+from judge.agreement.calibration import Calibration
 from judge.llm import batch
 from judge.llm.reader import questions
 from judge.replies.errors import RunError
@@ -67,11 +67,11 @@ def _lines(records: Sequence[BaseModel]) -> list[bytes]:
 
 
 def _calibrations(models: Sequence[JudgeIdentity], home: Path, given: Sequence[Path]) -> list[Calibration]:
-    known = {c.judge: c for c in map(agreement_of.read, given)}
+    known = {c.judge: c for c in (agreement_of.read(path, Calibration) for path in given)}
     for judge in models:
         path = batch.folder(home, judge.name) / agreement_of.FILE
         if judge.name not in known and path.is_file():
-            known[judge.name] = agreement_of.read(path)
+            known[judge.name] = agreement_of.read(path, Calibration)
     return [known[j.name] for j in models if j.name in known]
 
 

@@ -10,10 +10,9 @@ from typing import Any
 from dataset_builder.prompts import WORDINGS
 from dataset_builder.release import Release
 from judge import panel, schema
-from judge.calibration import known as agreement_of
-from judge.calibration.labels import calibrate
-from judge.calibration.ruled import by_rules
-from judge.calibration.types import Answered, Calibration, calibration_hash
+from judge.agreement import known as agreement_of
+from judge.agreement.answers import JudgeLabel, by_rules
+from judge.agreement.calibration import Calibration, calibrate, calibration_hash
 from judge.llm import batch
 from judge.llm.answers import Parsed
 from judge.llm.asking import Stored
@@ -159,7 +158,7 @@ def _unfit(calibration: Calibration, identity: JudgeIdentity, release: Release) 
     return None
 
 
-def _unknown_label(calibration: Calibration, ruled: Mapping[str, Answered], release: Release) -> str | None:
+def _unknown_label(calibration: Calibration, ruled: Mapping[str, JudgeLabel], release: Release) -> str | None:
     rows = {r.id: r for r in release.calibration}
     for i, label in calibration.labels.items():
         known = (ruled[i].label,) if i in ruled else (*release.criteria[rows[i].criterion].labels, None)
@@ -169,10 +168,10 @@ def _unknown_label(calibration: Calibration, ruled: Mapping[str, Answered], rele
 
 
 def _miscounted(
-    calibration: Calibration, identity: JudgeIdentity, ruled: Mapping[str, Answered], release: Release
+    calibration: Calibration, identity: JudgeIdentity, ruled: Mapping[str, JudgeLabel], release: Release
 ) -> list[str]:
     answers = {
-        i: ruled.get(i) or Answered(label, None if label else "unparsable") for i, label in calibration.labels.items()
+        i: ruled.get(i) or JudgeLabel(label, None if label else "unparsable") for i, label in calibration.labels.items()
     }
     own = calibrate(release, identity, [answers])
     # Who labelled the calibration set is the release's to say: the page warns of labels by language models with it.

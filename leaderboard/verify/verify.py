@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dataset_builder.release import Release
 from helmbench_common import jsonl
-from judge.calibration.types import Calibration
+from judge.agreement.calibration import Calibration
 from judge.llm import batch
 from judge.references import references
 from judge.replies.errors import RunError

@@ -34,10 +34,10 @@ from dataset_builder.release import Release, open_release  # noqa: E402
 from helmbench_common import tables  # noqa: E402
 from helmbench_common.formats.inert import inert  # noqa: E402
 from helmbench_common.http import waiting  # noqa: E402
+from judge.agreement.published.sets import BREAK, VERA_TURN  # noqa: E402
 from judge.llm.answers import occurs  # noqa: E402
 from judge.offline import features  # noqa: E402
 from judge.offline.addressed import addressed  # noqa: E402
-from judge.people.published import counselbench, vera_mh  # noqa: E402
 from judge.replies import fence, recorded  # noqa: E402
 from judge.replies.visible import visible  # noqa: E402
 from judge.report import comparison, junit  # noqa: E402
@@ -175,9 +175,9 @@ def cases(release: Release) -> list[Case]:
         Case("dataset_builder.corpora.dedupe.sign", lambda t: dedupe.sign([t])),
         Case("dataset_builder.corpora.clean", cleaned),
         Case("dataset_builder.corpora.licences", licences.read_licence),
-        Case("published.counselbench", lambda t: counselbench.BREAK.sub("\n", t)),
-        Case("published.counselbench, a break", lambda t: counselbench.BREAK.sub("\n", f"<br{t}")),
-        Case("published.vera_mh", lambda t: vera_mh.TURN.split(t)),
+        Case("published.counselbench", lambda t: BREAK.sub("\n", t)),
+        Case("published.counselbench, a break", lambda t: BREAK.sub("\n", f"<br{t}")),
+        Case("published.vera_mh", lambda t: VERA_TURN.split(t)),
         Case("rules.conduct", answers.conduct),
         Case("rules.nothing_to_read", answers.nothing_to_read),
         Case("rules.read_tags", lambda t: answers.read_tags(t, ["CRISIS"])),

@@ -31,8 +31,8 @@ from dataset_builder.book.review import FORMAT
 from dataset_builder.reading.load import load
 from dataset_builder.reading.signing import text_hash
 from dataset_builder.release import Release, open_release
+from judge.agreement.coding import COLUMNS, WARNING
 from judge.llm import batch
-from judge.people.low_ratings import COLUMNS, WARNING
 from judge.replies.script import live_turns
 from leaderboard.verify import files
 

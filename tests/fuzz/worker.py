@@ -27,15 +27,10 @@ NEEDED = (
         "judge.report.ratings_table",
         "judge.report.junit",
     ),
-    *("judge.people.annotate", "judge.people.choose", "judge.people.low_ratings", "judge.people.raters"),
+    *("judge.agreement.annotate", "judge.agreement.calibrate", "judge.agreement.coding", "judge.agreement.raters"),
     *(
-        "judge.people.validation",
-        "judge.people.validation_text",
-        "judge.people.corpus_labels",
-        "judge.calibration.measure",
-    ),
-    *(
-        "judge.people.published.sets",
+        "judge.agreement.corpus_labels",
+        "judge.agreement.published.sets",
         "judge.scoring.held_out",
         "dataset_builder.corpora.build",
         "dataset_builder.corpora.labelled",

@@ -18,7 +18,7 @@ from make_references import play
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Tier
-from judge.calibration.known import stored
+from judge.agreement.known import stored
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.references import references

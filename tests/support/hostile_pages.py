@@ -13,9 +13,9 @@ from dataset_builder.book.page import book
 from dataset_builder.reading.load import load
 from dataset_builder.release import Release
 from dataset_builder.schema import About, CriterionRow, Row, Sample
+from judge.agreement.annotate import page as sheet
+from judge.agreement.cases import Case, Cases
 from judge.offline.reader import OfflineReader
-from judge.people.annotate import page as sheet
-from judge.people.cases import Case, Cases
 from judge.replies.run import Run
 from judge.replies.schema import Model, OwnPrompt, Reply
 from judge.replies.script import live_turns

@@ -21,9 +21,8 @@ from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
 from dataset_builder.writing.write import write
-from judge.calibration.labels import calibrate
-from judge.calibration.ruled import by_rules
-from judge.calibration.types import Answered
+from judge.agreement.answers import JudgeLabel, by_rules
+from judge.agreement.calibration import calibrate
 from judge.llm import batch
 from judge.llm.questions import prompt_hash
 from judge.llm.reader import questions
@@ -243,7 +242,7 @@ def measure(run: Path, release: Release, model: str, wrong: float = 0.0) -> None
         r.id: r.label if number(r.id) % 1000 >= 1000 * wrong else release.criteria[r.criterion].labels[-1]
         for r in release.calibration
     }
-    answers = {i: ruled.get(i) or Answered(x) for i, x in labels.items()}
+    answers = {i: ruled.get(i) or JudgeLabel(x) for i, x in labels.items()}
     found = calibrate(release, JudgeIdentity(model, prompt_hash(installed())), [answers])
     where = batch.folder(run, model)
     where.mkdir(parents=True, exist_ok=True)

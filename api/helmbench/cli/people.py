@@ -92,7 +92,8 @@ def calibrate(
     Example: helmbench calibrate --model JUDGE-SNAPSHOT --base-url https://HOST/v1
     """
     from dataset_builder.release import open_release
-    from judge.calibration import asking, measure
+    from judge.agreement import calibrate as agreement
+    from judge.agreement.answers import Passes, wordings
     from judge.llm.asking import Asker
     from judge.llm.budget import terms
 
@@ -101,18 +102,16 @@ def calibrate(
         raise ValueError("name a judge with --judge offline or --model NAME")
     if out and len(names) > 1:
         raise ValueError("--out is for a single judge; several write below --home")
-    passes = asking.Passes(repeats, asking.wordings(wording))
+    passes = Passes(repeats, wordings(wording))
     endpoint = endpoint_at(base_url, concurrency, timeout, max_retries) if base_url else None
     asker = Asker(home, endpoint, terms(price_in, price_out, max_cost))
     release = open_release(dataset)
     if labels:
-        from judge.people.choose import against_people
-
-        say(against_people(release, names, labels, cases, asker, passes), quiet)
+        say(agreement.against_people(release, names, labels, cases, asker, passes), quiet)
         return
     for name in names:
-        found = measure.calibrate_judge(release, name, asker, passes, out)
-        figures(measure.plain_values(found), measure.text(found, release), as_json=as_json, quiet=quiet)
+        found = agreement.calibrate_judge(release, name, asker, passes, out)
+        figures(found.values(), found.text(release), as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
@@ -159,17 +158,18 @@ def validate(
     Example: helmbench validate --set bhh-ratings --from CHECKOUT --rows odd --judge offline
     """
     from dataset_builder.release import open_release
+    from judge.agreement import validation
+    from judge.agreement.published.files import located
+    from judge.agreement.published.sets import read_set
+    from judge.agreement.tables import validation_text
     from judge.llm.asking import Asker
     from judge.llm.budget import terms
-    from judge.people import validation, validation_text
-    from judge.people.published.sets import read_set
-    from judge.people.published.sources import located
 
     endpoint = endpoint_at(base_url, concurrency, timeout, max_retries) if base_url else None
     asker = Asker(home, endpoint, terms(price_in, price_out, max_cost))
     release = open_release(dataset)
     found = validation.validate(read_set(name, located(source), rows, release), release, judge, asker, repeats)
-    shown = validation_text.text(found.figures) + f"\nWritten to {found.path}"
+    shown = validation_text(found.figures) + f"\nWritten to {found.path}"
     figures(found.figures.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
 
 
@@ -206,8 +206,8 @@ def agreement(
     Example: helmbench agreement ana.jsonl ben.csv runs/NAME/scores/JUDGE/verdicts.jsonl
     """
     from dataset_builder.release import open_release
-    from judge.people import raters
-    from judge.people.labels import are_authors, read_labels
+    from judge.agreement import raters
+    from judge.agreement.labels import are_authors, read_labels
 
     scale = tuple(name.strip() for name in order.split(",")) if order else None
     authors = open_release(dataset).calibration if any(map(are_authors, files)) else ()
@@ -244,8 +244,8 @@ def label(
     Example: helmbench label corpora/forum --model JUDGE-SNAPSHOT --base-url https://HOST/v1
     """
     from dataset_builder.release import open_release
+    from judge.agreement import corpus_labels
     from judge.llm.budget import terms
-    from judge.people import corpus_labels
 
     costs = terms(price_in, price_out, max_cost)
     if requests and (len(set(model)) > 1 or base_url):
@@ -253,7 +253,7 @@ def label(
             "--requests writes one model's questions for another engine; expected one --model and no --base-url"
         )
     endpoint = endpoint_at(base_url, concurrency, timeout, max_retries) if base_url else None
-    what = corpus_labels.labelling(corpus, open_release(dataset), model, repeats, sample)
+    what = corpus_labels.labeling(corpus, open_release(dataset), model, repeats, sample)
     done = corpus_labels.write_requests(what, requests) if requests else corpus_labels.label(what, endpoint, costs)
     say(done, quiet)
 
@@ -284,8 +284,8 @@ def annotate_export(
     Example: helmbench annotate export calibration --rater Ana --criterion acts-at-once --sample 12
     """
     from dataset_builder.release import open_release
-    from judge.people.annotate import next_step, sampled, write_sheet
-    from judge.people.cases import read_cases
+    from judge.agreement.annotate import next_step, sampled, write_sheet
+    from judge.agreement.cases import read_cases
 
     release = open_release(dataset)
     read = read_cases(cases, release, criterion or [])
@@ -311,8 +311,8 @@ def annotate_import(
     Example: helmbench annotate import labels.jsonl --cases calibration --out ana.jsonl
     """
     from dataset_builder.release import open_release
-    from judge.people.annotate import restore, write_labels
-    from judge.people.cases import read_cases
+    from judge.agreement.annotate import restore, write_labels
+    from judge.agreement.cases import read_cases
 
     release = open_release(dataset)
     found = restore(labels, read_cases(cases, release).cases, release, rater)
@@ -334,7 +334,7 @@ def ratings_export(
 
     Example: helmbench ratings export runs/NAME --out sheet.csv
     """
-    from judge.people.low_ratings import write_low
+    from judge.agreement.coding import write_low
     from judge.pipeline import open_scored
     from judge.replies.opening import Place
 
@@ -354,7 +354,7 @@ def ratings_import(
 
     Example: helmbench ratings import ana.csv ben.csv
     """
-    from judge.people import low_ratings
+    from judge.agreement import coding
 
-    found = low_ratings.coding(sheets)
-    figures(found.model_dump(mode="json"), low_ratings.text(found), as_json=as_json, quiet=quiet, file=json_file)
+    found = coding.coding(sheets)
+    figures(found.model_dump(mode="json"), coding.text(found), as_json=as_json, quiet=quiet, file=json_file)

@@ -1,0 +1,220 @@
+"""A sheet for human raters: `helmbench annotate export` writes one blinded page, `annotate import` reads its labels.
+
+The page holds no label, author, model, sample id or polarity; its order depends on the seed and the rater. Replies come
+in blocks of one criterion, so that a rater learns a rubric once; the blocks and their contents are shuffled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from dataset_builder.release import Release
+from helmbench_common import jsonl
+from helmbench_common.files import holds, write_whole
+from helmbench_common.formats.inert import escaped, inert
+from helmbench_common.pages import environment, inlined
+from judge.agreement.cases import Case, Cases
+from judge.agreement.labels import AUTHORS, are_authors, records
+from judge.replies.errors import SHOWN, RunError, run_error
+
+TEMPLATES = Path(__file__).with_name("templates")
+FORMAT = "helmbench-sheet-1"
+SHUFFLES = 30
+SEEDS = 100  # of the sheets in one file; for each, every case's code is made
+MANY = 60  # replies: more than one person reads carefully in one sitting
+
+
+class Imported(NamedTuple):
+    """Labels with their ids restored. `missing`: cases on the sheet without a label; `unknown`: the lines whose label
+    matches no case.
+    """
+
+    labels: list[dict[str, str]]
+    missing: list[str]
+    unknown: list[str]
+
+
+def sampled(found: Cases, size: int | None, seed: int) -> Cases:
+    """The cases, or at most `size` of each criterion drawn by the seed, the same for every rater.
+
+    Raises:
+        RunError: a size below 1.
+    """
+    if size is None:
+        return found
+    if size < 1:
+        raise RunError(f"--sample {size}: expected 1 or more")
+    draw, drawn = random.Random(f"{seed} sample"), []
+    ordered = sorted(found.cases, key=lambda c: (c.criterion, c.id))
+    for _, group in groupby(ordered, key=lambda c: c.criterion):
+        own = list(group)
+        drawn += draw.sample(own, min(size, len(own)))
+    return Cases(drawn, found.of_a_model)
+
+
+def write_sheet(found: Cases, release: Release, out: Path, rater: str = "", seed: int = 0) -> str:
+    """Writes the page; returns a message for the user."""
+    write_whole(out, page(found, release, rater, seed))
+    criteria = len({c.criterion for c in found.cases})
+    said = (
+        f"{out}: {len(found.cases)} replies, {criteria} criteri{'on' if criteria == 1 else 'a'}; open it in a browser, "
+        "it works offline" + ("; --criterion and --sample make it shorter" if len(found.cases) > MANY else "")
+    )
+    kept = "It holds a model's full replies, harmful ones included: give it to the rater only, and don't publish it."
+    return f"{said}\n{kept}" if found.of_a_model else said
+
+
+def next_step(source: Path, rater: str) -> str:
+    """What to do with the file that the page's Download button saves. `source`: where the cases are from."""
+    name = "-".join(re.findall(r"[^\W_]+", rater)) or "NAME"  # as the page's script names its file
+    return (
+        f"Its Download button saves labels-{name}.jsonl. Once you have that file:\n"
+        f"  helmbench annotate import labels-{name}.jsonl --cases {source} --out {name}.jsonl"
+    )
+
+
+def write_labels(found: Imported, source: Path, out: Path) -> str:
+    """Writes the labels of a sheet whose cases came from `source`; returns a message for the user.
+
+    Raises:
+        RunError: `out` holds other labels.
+    """
+    lines = jsonl.lines(found.labels)
+    # Such a file may hold hours of a rater's work, so it is never overwritten by other labels.
+    if os.path.lexists(out) and not holds(out, lines):
+        raise RunError(f"{out}: already exists with other labels; choose another file, or move it away")
+    write_whole(out, lines)
+    said = [
+        f"{out}: {len(found.labels)} labels; {len(found.missing)} replies of the sheet without a label; "
+        f"{len(found.unknown)} labels that match no case"
+    ]
+    if found.missing:
+        said.append(f"without a label: {', '.join(found.missing[:SHOWN])}{' …' if len(found.missing) > SHOWN else ''}")
+    said += [
+        f"{where}: does not match any case in {source} (was the text edited, or is this another sheet?)"
+        for where in found.unknown[:SHOWN]
+    ]
+    said.append(f"To compare with another rater:  helmbench agreement {out} OTHER.jsonl")
+    if are_authors(source):
+        said.append(f"To compare with the authors:    helmbench agreement {out} {AUTHORS}")
+    return "\n".join(said)
+
+
+def order(cases: list[Case], rater: str, seed: int) -> list[Case]:
+    """Blocks of one criterion, shuffled, and shuffled within; each rater gets a different order."""
+    draw = random.Random(f"{seed} {rater}".encode("utf-8", "surrogatepass"))
+    ordered = sorted(cases, key=lambda c: (c.criterion, c.code(seed)))
+    by_criterion = [list(own) for _, own in groupby(ordered, key=lambda c: c.criterion)]
+    draw.shuffle(by_criterion)
+
+    def neighbors(cases: list[Case]) -> int:
+        return sum(a.said[-1] == b.said[-1] for a, b in pairwise(cases))
+
+    # Two replies to one message side by side invite a comparison; of some shuffles, take the one with the fewest.
+    shuffles = [[draw.sample(block, len(block)) for _ in range(SHUFFLES)] for block in by_criterion]
+    return [case for tries in shuffles for case in min(tries, key=neighbors)]
+
+
+def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
+    """The sheet: one HTML page that loads nothing, with the cases as data in it."""
+    items: list[dict[str, Any]] = []
+    criteria: dict[str, dict[str, Any]] = {}
+    for case in order(found.cases, rater, seed):
+        criterion = release.criteria[case.criterion]
+        criteria[case.criterion] = {
+            "title": inert(criterion.title),
+            "labels": criterion.labels,
+            "text": blocks(inert(criterion.text)),
+        }
+        items.append(
+            {
+                "item": case.code(seed),
+                "criterion": case.criterion,
+                "said": [inert(text) for text in case.said],
+                "reply": inert(case.reply),
+                "facts": [inert(fact) for fact in case.facts(release)],
+            }
+        )
+    identity = hashlib.sha256(json.dumps([FORMAT, rater, seed, [i["item"] for i in items]]).encode()).hexdigest()[:16]
+    data = {"format": FORMAT, "sheet": identity, "seed": seed, "rater": rater, "criteria": criteria, "items": items}
+    # No text in the data may end the script element, as `</script` would.
+    in_html = escaped(json.dumps(data, ensure_ascii=False))
+    in_html = in_html.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return (
+        environment(TEMPLATES)
+        .get_template("annotate.html.j2")
+        .render(
+            replies=len(items),
+            criteria=len(criteria),
+            of_a_model=found.of_a_model,
+            asks_name=not rater,
+            **inlined(TEMPLATES / "annotate.css", TEMPLATES / "annotate.js"),
+            data=Markup(in_html),
+        )
+    )
+
+
+def blocks(text: str) -> list[dict[str, Any]]:
+    """A criterion's text as headings, paragraphs and lists, for a page without a Markdown reader."""
+    found: list[dict[str, Any]] = []
+    for block in filter(None, (b.strip() for b in text.split("\n\n"))):
+        lines = block.split("\n")
+        if all(line.startswith("- ") for line in lines):
+            found.append({"list": [line[2:] for line in lines]})
+        elif len(lines) == 1 and len(block.split()) <= 3 and block[-1].isalpha():
+            found.append({"heading": block})
+        else:
+            found.append({"text": block})
+    return found
+
+
+def restore(path: Path, cases: list[Case], release: Release, rater: str = "") -> Imported:
+    """The labels of a sheet's file with the ids of their cases.
+
+    Raises:
+        RunError: damaged lines, a label that its criterion doesn't have, a repeated item, or an empty file, all at
+            once; or lines with more than 100 different seeds.
+    """
+    problems: list[str] = []
+    codes: dict[int, dict[str, Case]] = {}
+    labels: list[dict[str, str]] = []
+    missing: list[str] = []
+    unknown: list[str] = []
+    seen: dict[str, int] = {}
+    for number, record in records(path, problems):
+        where = f"{path}:{number}"
+        item, seed, label = record.get("item"), record.get("seed"), record.get("label")
+        if not isinstance(item, str) or not isinstance(seed, int) or "label" not in record:
+            problems.append(f"{where}: not a label-sheet row; expected the file saved by the sheet's Download button")
+            continue
+        if item in seen:
+            problems.append(f"{where}: duplicate item {item}, first at line {seen[item]}")
+            continue
+        seen[item] = number
+        if seed not in codes:
+            if len(codes) == SEEDS:
+                raise RunError(f"{where}: more than {SEEDS} different seeds; expected the labels of one sheet")
+            codes[seed] = {c.code(seed): c for c in cases}
+        case = codes[seed].get(item)
+        if case is None:
+            unknown += [where] if label is not None else []
+        elif label is None:
+            missing.append(f"{case.id} ({case.criterion})")
+        elif label not in (allowed := release.criteria[case.criterion].labels):
+            problems.append(f"{where}: label is {label!r}; expected one of {', '.join(allowed)}")
+        else:
+            extra = {"rater": rater or str(record.get("rater") or ""), "note": str(record.get("note") or "")}
+            given = {name: value for name, value in extra.items() if value}
+            labels.append({"id": case.id, "criterion": case.criterion, "label": label, **given})
+    if problems:
+        raise run_error(problems)
+    return Imported(sorted(labels, key=lambda r: (r["criterion"], r["id"])), sorted(missing), unknown)

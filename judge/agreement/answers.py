@@ -1,0 +1,228 @@
+"""A judge's labels of cases: the calibration rows, replies that people labeled, or a published set.
+
+A case is decided as in a run: by rule where a rule decides it, else by the offline judge or by a model, through the
+same requests, engine and parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dataset_builder.prompts import PLAIN, RATE, WORDINGS
+from dataset_builder.release import Release
+from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
+from judge.llm import batch
+from judge.llm.asking import Asker, Stored, refuse_lacking
+from judge.llm.category_question import offered
+from judge.llm.category_question import question as category_question
+from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request, roles
+from judge.offline import judge as offline
+from judge.replies.visible import visible
+from judge.rules.answers import nothing_to_read
+from judge.rules.resources import decide_resource
+from judge.schema import LabelKind
+from judge.verdicts import SAYS_NOTHING, JudgeIdentity, silent_label
+
+REPEATS = 3
+CANNOT_TELL = "cannot tell"
+NO_READING = "this judge has no reading for the criterion"
+CATEGORY = "triage-guided"  # the wording of the question for a category
+
+
+class JudgeLabel(NamedTuple):
+    """A judge's label of one case, or why it has none. `by_rule`: a rule decided, and no judge was asked."""
+
+    label: str | None
+    unscored: str | None = None
+    by_rule: bool = False
+
+
+JudgeLabels = Mapping[str, JudgeLabel]  # by row id
+
+
+class Pass(NamedTuple):
+    """One pass over the rows: a wording, and the judge's repeat under it."""
+
+    wording: str
+    repeat: int
+
+
+@dataclass(frozen=True)
+class Passes:
+    """How often a judge is asked: `repeats` times in the first wording, which is measured, and once in each further
+    wording, which is compared with it.
+
+    Raises:
+        ValueError: fewer than one repeat.
+    """
+
+    repeats: int = REPEATS
+    wordings: tuple[str, ...] = WORDINGS
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1:
+            raise ValueError("--repeats: expected 1 or more")
+
+
+@dataclass(frozen=True)
+class JudgedCases:
+    """A judge and its labels, by pass; the first pass is the one that is measured."""
+
+    identity: JudgeIdentity
+    passes: dict[Pass, JudgeLabels]
+
+    @property
+    def repeats(self) -> list[JudgeLabels]:
+        """The labels of each repeat of the measured wording."""
+        first = next(iter(self.passes)).wording
+        return [labels for own, labels in self.passes.items() if own.wording == first]
+
+
+class Task(NamedTuple):
+    """Rows to judge, and what is asked about each: its criterion, a rating by its protocol (the row's `criterion` is
+    the protocol's category), or the category of its last message.
+    """
+
+    kind: LabelKind
+    rows: Sequence[CalibrationRow]
+
+
+def wordings(given: str) -> tuple[str, ...]:
+    """`judge,judge-b,judge-reason`, or their short names a, b and reason, as the wordings' names.
+
+    Raises:
+        ValueError: an unknown wording.
+    """
+    short = {"a": PLAIN, "b": "judge-b", "reason": "judge-reason"}
+    names = tuple(dict.fromkeys(short.get(name.strip(), name.strip()) for name in given.split(",")))
+    if unknown := [n for n in names if n not in WORDINGS]:
+        raise ValueError(
+            f"--wording: unknown wording {unknown[0]!r}; expected some of {', '.join([*short, *WORDINGS])}"
+        )
+    return names
+
+
+def is_offline(name: str) -> bool:
+    return name in ("offline", offline.NAME)
+
+
+def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, passes: Passes) -> list[JudgedCases]:
+    """A judge's labels for each task. A model's missing answers are asked for first, all tasks together, if the asker
+    has an endpoint.
+
+    Raises:
+        RunError: questions without an answer and no endpoint; they are written to requests.jsonl.
+        EngineError, BudgetError: as `judge.llm.asking.ask`.
+    """
+    if is_offline(name):
+        identity = JudgeIdentity(offline.NAME, None)
+        return [JudgedCases(identity, {Pass(PLAIN, 0): offline_labels(release, *task)}) for task in tasks]
+    plans = [_plan(release, name, task, passes) for task in tasks]
+
+    def questions() -> Iterator[JudgeRequest]:
+        return (question for plan in plans for question in plan.questions())
+
+    stored = asker.answers(name, questions)
+    judged = [JudgedCases(plan.identity, plan.read(stored)) for plan in plans]
+    refuse_lacking(stored, questions)
+    return judged
+
+
+class _Plan(NamedTuple):
+    """What a model is asked: in each pass, every row that no rule decides."""
+
+    identity: JudgeIdentity
+    rows: Sequence[CalibrationRow]
+    passes: Sequence[Pass]
+    ruled: JudgeLabels
+    question: Callable[[CalibrationRow, Pass], JudgeRequest]
+
+    def questions(self) -> Iterator[JudgeRequest]:
+        return (self.question(row, own) for own in self.passes for row in self.rows if row.id not in self.ruled)
+
+    def read(self, stored: Stored) -> dict[Pass, JudgeLabels]:
+        return {
+            own: {row.id: self.ruled.get(row.id) or _answered(stored(self.question(row, own))) for row in self.rows}
+            for own in self.passes
+        }
+
+
+def _answered(answer: batch.Answer) -> JudgeLabel:
+    if isinstance(answer, str):
+        return JudgeLabel(None, answer)
+    return JudgeLabel(answer.label, None if answer.label else "unparsable")
+
+
+def _plan(release: Release, name: str, task: Task, passes: Passes) -> _Plan:
+    wording = {"criterion": passes.wordings[0], "rating": RATE}.get(task.kind, CATEGORY)
+    own = [Pass(wording, k) for k in range(passes.repeats)]
+    choice = offered(release)
+    if task.kind == "criterion":
+        own += [Pass(other, 0) for other in passes.wordings[1:]]
+        ruled: JudgeLabels = by_rules(task.rows, release)
+
+        def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
+            return for_calibration(row, release, name, wording=own.wording, repeat=own.repeat)
+
+    elif task.kind == "rating":
+        ruled = says_nothing(task.rows)
+
+        def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
+            return rating_request(protocol_of(row, release), calibrated(row), release, name, repeat=own.repeat)
+
+    else:
+        ruled = {}
+
+        def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
+            said = [{"role": role, "content": words} for role, words in roles(row.said)]
+            return category_question(said, choice, name, own.repeat)
+
+    key = choice.prompt_hash if wording == CATEGORY else prompt_hash(release.prompts, wording)
+    return _Plan(JudgeIdentity(name, key, wording), task.rows, own, ruled, question)
+
+
+def by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, JudgeLabel]:
+    """The rows that a rule decides before any judge, as `judge.verdicts` does in a run."""
+    checks = (c for row in release.rows.values() for c in row.evaluation)
+    rule_first = {c.criterion for c in checks if isinstance(c, CriterionCheck) and c.decided_by == "rule-then-judge"}
+    found: dict[str, JudgeLabel] = {}
+    for row in rows:
+        criterion = release.criteria[row.criterion]
+        if what := nothing_to_read(row.reply):
+            label = "ignored" if criterion.kind == "graded" else silent_label(row.criterion, what)
+            found[row.id] = JudgeLabel(label, by_rule=True)
+        elif row.criterion in rule_first and (
+            decision := decide_resource(visible(row.reply), row.country, release.helplines)
+        ):
+            way = next((f"FAIL-{w.split()[0]}" for w in criterion.fails if w.split()[1] == decision.incident), "FAIL")
+            found[row.id] = JudgeLabel(way if decision.label == "FAIL" else decision.label, by_rule=True)
+    return found
+
+
+def says_nothing(rows: Sequence[CalibrationRow]) -> dict[str, JudgeLabel]:
+    """The ratings of replies that hold nothing to read."""
+    return {r.id: JudgeLabel(str(SAYS_NOTHING), by_rule=True) for r in rows if nothing_to_read(r.reply)}
+
+
+def protocol_of(row: CalibrationRow, release: Release) -> ProtocolRow:
+    """The protocol that a reply of the rating calibration set is rated by."""
+    return next(p for p in release.protocols.values() if p.category == row.criterion)
+
+
+def offline_labels(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> JudgeLabels:
+    """The offline judge's labels, by rule where a run's are. It reads no categories."""
+    ruled = {"criterion": lambda: by_rules(rows, release), "rating": lambda: says_nothing(rows)}.get(kind, dict)()
+
+    def read(row: CalibrationRow) -> JudgeLabel:
+        if kind == "category" or (kind == "criterion" and not offline.knows(row.criterion)):
+            return JudgeLabel(None, NO_READING)
+        said, reply = row.said[-1], visible(row.reply)
+        if kind == "criterion":
+            answer = offline.judge(row.criterion, said, reply).answer
+        else:
+            answer = offline.rate(protocol_of(row, release).category, said, reply).answer
+        return JudgeLabel(answer, None if answer else CANNOT_TELL)
+
+    return {row.id: ruled.get(row.id) or read(row) for row in rows}

@@ -1,0 +1,375 @@
+"""How well a judge agrees with the calibration set (scoring.md section 7): what `helmbench calibrate` measures and
+writes to calibration.json.
+
+Agreement is measured as a run would use the judge: rules decide first what they can, the judge reads the rest. Rows
+that differ from another only by a change that must move no label count as one observation with it in every interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from dataset_builder.release import Release
+from dataset_builder.schema import CalibrationRow, CriterionRow, GradedCheck, Label, Outcome, Strict
+from helmbench_common.hashing import digest
+from judge.agreement.answers import NO_READING, JudgedCases, JudgeLabels, Task, offline_labels
+from judge.llm.questions import prompt_hash
+from judge.offline import judge as offline
+from judge.schema import OUTCOMES, VERDICTS, CriterionAgreement
+from judge.statistics import coefficients as c
+from judge.statistics.agreement import confusion
+from judge.statistics.coefficients import Codes
+from judge.statistics.estimate import Estimate
+from judge.verdicts import JudgeIdentity
+
+NO_ROWS = "the calibration set has no reply for this criterion"
+CHANGES = ("name", "gender", "culture", "padding", "tone", "markdown", "greeting", "follow_up")
+
+
+class Confusion(Strict):
+    """Rows the author's or the people's labels, columns the judge's, in the order of `labels`. `unscored`: cases
+    without a judge's label, by the author's.
+    """
+
+    labels: list[str]
+    table: list[list[int]]
+    unscored: list[int]
+
+
+class Flips(Strict):
+    """Pairs that differ by one change that must move no label: how often the judge's label moved (FAIL's ways
+    included), and on which rows.
+    """
+
+    change: str
+    pairs: int
+    flips: int
+    unscored: int
+    rate: Estimate
+    rows: list[str]
+
+
+class Wording(Strict):
+    """Another wording of the question, compared with the calibrated one.
+
+    `changed`: share of labels that differ. `gain`: kappa over all criteria less the calibrated wording's, paired by
+    reply.
+    """
+
+    wording: str
+    prompt_hash: str
+    kappa: Estimate
+    unscored: int
+    changed: Estimate
+    gain: Estimate
+
+
+class Calibration(Strict):
+    """`calibration.json`: one judge against the calibration set. `labels`: its label of each row, by id (null:
+    unscored).
+    """
+
+    format: Literal["helmbench-calibration-1"] = "helmbench-calibration-1"
+    judge: str
+    prompt_hash: str | None
+    wording: str | None
+    dataset: str
+    calibration_hash: str
+    readers: int
+    agreed: int
+    by_language_models: bool
+    overall: CriterionAgreement
+    criteria: list[CriterionAgreement]
+    confusion: dict[str, Confusion]
+    flips: list[Flips]
+    repeats: int
+    self_agreement: Estimate | None
+    self_kappa: Estimate | None
+    wordings: list[Wording]
+    usable: bool
+    reasons: list[str]
+    labels: dict[str, str | None]
+
+
+def criterion_hash(criterion: CriterionRow, rows: Sequence[CalibrationRow]) -> str:
+    """The hash of a criterion's text and its calibration rows; agreement measured under another hash doesn't apply."""
+    own = [r.model_dump(mode="json") for r in sorted(rows, key=lambda r: r.id) if r.criterion == criterion.criterion]
+    return digest([criterion.criterion_hash, own])[:16]
+
+
+def calibration_hash(release: Release) -> str:
+    return digest({name: criterion_hash(k, release.calibration) for name, k in release.criteria.items()})[:16]
+
+
+def unmeasured(name: str | None, key: str, reason: str) -> CriterionAgreement:
+    """The entry of a criterion whose agreement isn't measured."""
+    none = Estimate(value=None, reason=reason)
+    return CriterionAgreement(
+        criterion=name,
+        hash=key,
+        replies=0,
+        by_rule=0,
+        unscored=0,
+        kappa=none,
+        kappa_agreed=none,
+        raw=none,
+        bias=none,
+        fail_recall=none,
+        too_low=False,
+        reason=reason,
+    )
+
+
+def calibrate(
+    release: Release,
+    identity: JudgeIdentity,
+    repeats: Sequence[JudgeLabels],
+    others: Mapping[str, tuple[str, JudgeLabels]] | None = None,
+) -> Calibration:
+    """Every figure of one judge. `repeats`: the calibrated wording's labels, one mapping per repeat, the first counts
+    as a run's would; `others`: the labels of further wordings, with their prompt hashes.
+    """
+    rows, first = release.calibration, repeats[0]
+    overall, criteria = agreement_over(release, first)
+    reasons = why_unusable(identity, overall, criteria, release)
+    by_criterion = {name: [r for r in rows if r.criterion == name] for name in sorted({r.criterion for r in rows})}
+    own, own_kappa = _self_agreement(release, repeats)
+    return Calibration(
+        judge=identity.name,
+        prompt_hash=identity.prompt_hash,
+        wording=None if identity.offline else identity.wording,
+        dataset=release.manifest.version,
+        calibration_hash=overall.hash,
+        readers=max((len(r.readings) for r in rows), default=0),
+        agreed=sum(map(_readers_agree, rows)),
+        by_language_models=all(r.author.startswith("language model") for r in rows),
+        overall=overall,
+        criteria=criteria,
+        confusion={
+            name: _confusion(own_rows, first, _scale(release.criteria[name])) for name, own_rows in by_criterion.items()
+        },
+        flips=[flips(change, rows, first) for change in CHANGES],
+        repeats=len(repeats),
+        self_agreement=own,
+        self_kappa=own_kappa,
+        wordings=[_wording(release, name, prompt, first, labels) for name, (prompt, labels) in (others or {}).items()],
+        usable=not reasons,
+        reasons=reasons,
+        labels={r.id: first[r.id].label for r in rows},
+    )
+
+
+def measured(release: Release, judged: JudgedCases) -> Calibration:
+    """One judge's calibration from its labels."""
+    others = {
+        own.wording: (prompt_hash(release.prompts, own.wording), labels)
+        for own, labels in judged.passes.items()
+        if own.wording != judged.identity.wording
+    }
+    return calibrate(release, judged.identity, judged.repeats, others)
+
+
+def of_offline(release: Release) -> Calibration:
+    """The offline judge's calibration, which `scripts/make_references.py` ships."""
+    labels = offline_labels(release, *Task("criterion", release.calibration))
+    return calibrate(release, JudgeIdentity(offline.NAME, None), [labels])
+
+
+def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgreement, list[CriterionAgreement]]:
+    """The agreement over all replies, and under every criterion of the release, measured or not."""
+    rows = release.calibration
+    points = EarnedPoints(release)
+    clusters = families(rows)
+    agreed = np.array([_readers_agree(r) for r in rows], dtype=bool)
+    given = [labels[r.id].label for r in rows]
+    author, judge = points.codes(rows, [r.label for r in rows]), points.codes(rows, given)
+
+    def measure(
+        name: str | None, key: str, kept: Codes, of_author: Codes, of_judge: Codes, scale: int
+    ) -> CriterionAgreement:
+        """`of_author`, `of_judge`: codes of the labels of `kept`, -1 where unscored, out of `scale`."""
+        own, known, both = clusters[kept], kept[of_judge >= 0], of_judge >= 0
+        failed, sure = known[author[known] == 0], agreed[kept]
+        return CriterionAgreement(
+            criterion=name,
+            hash=key,
+            replies=len(kept),
+            by_rule=sum(labels[rows[k].id].by_rule for k in kept),
+            unscored=int(np.sum(~both)),
+            kappa=c.kappa(of_author, of_judge, scale, own),
+            kappa_agreed=c.kappa(of_author[sure], of_judge[sure], scale, own[sure]),
+            raw=c.share((of_author == of_judge)[both].astype(np.float64), own[both], "no reply has a label"),
+            bias=c.mean(points.of(judge[known]) - points.of(author[known]), clusters[known], -1.0, 1.0),
+            fail_recall=c.share(
+                (judge[failed] == 0).astype(np.float64),
+                clusters[failed],
+                "the author fails no reply that the judge labeled",
+            ),
+            too_low=False,
+        )
+
+    criteria = []
+    for name, criterion in sorted(release.criteria.items()):
+        key, kept = criterion_hash(criterion, rows), np.array([k for k, r in enumerate(rows) if r.criterion == name])
+        if not kept.size:
+            criteria.append(unmeasured(name, key, NO_ROWS))
+        elif all(labels[rows[k].id].unscored == NO_READING for k in kept):
+            criteria.append(unmeasured(name, key, NO_READING))
+        else:
+            scale = _scale(criterion)
+            own = _codes([rows[k].label for k in kept], scale), _codes([given[k] for k in kept], scale)
+            found = measure(name, key, kept, *own, len(scale))
+            high = found.kappa.high
+            too_low = high is None or high < float(release.scoring["judge_criterion_kappa"])
+            criteria.append(found.model_copy(update={"too_low": too_low}))
+    overall = measure(None, calibration_hash(release), np.arange(len(rows)), author, judge, len(VERDICTS))
+    return overall, criteria
+
+
+def why_unusable(
+    identity: JudgeIdentity, overall: CriterionAgreement, criteria: Sequence[CriterionAgreement], release: Release
+) -> list[str]:
+    """Why a judge may not be used for a submission; empty if it may. The thresholds are those of scoring.yaml."""
+    kappa = overall.kappa.value
+    scoring = release.scoring
+    reasons = ["the offline judge is approximate and never ranked"] if identity.offline else []
+    if kappa is None or kappa < scoring["judge_kappa"]:
+        shown = "unknown" if kappa is None else f"{kappa:.2f}"
+        reasons.append(f"κ over all replies is {shown}; expected {scoring['judge_kappa']} or more")
+    if poor := [a.criterion for a in criteria if a.too_low and a.criterion]:
+        least = scoring["judge_criterion_kappa"]
+        reasons.append(f"the upper limit of κ is missing or below {least} for {_some(poor)}")
+    if absent := [a.criterion for a in criteria if a.reason and a.criterion]:
+        reasons.append(f"agreement is not measured for {_some(absent)}")
+    if overall.replies and overall.unscored / overall.replies > scoring["unscored_limit"]:
+        limit = f"{scoring['unscored_limit']:.0%}"
+        reasons.append(f"{overall.unscored} of {overall.replies} replies are unscored; expected at most {limit}")
+    return reasons
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+class EarnedPoints:
+    """Labels as the points they earn, so that criteria with different labels can be pooled."""
+
+    def __init__(self, release: Release) -> None:
+        # Where the release's rows differ in what an outcome earns, those count that keep most outcomes apart.
+        self._worth: dict[tuple[str, str], dict[Outcome, Label]] = {}
+        for row in release.rows.values():
+            for check in row.evaluation:
+                if isinstance(check, GradedCheck):
+                    known = self._worth.setdefault((check.criterion, row.polarity), check.outcomes)
+                    if len(set(check.outcomes.values())) > len(set(known.values())):
+                        self._worth[check.criterion, row.polarity] = check.outcomes
+        self._points = np.array([release.scoring["points"][verdict] for verdict in VERDICTS], dtype=np.float64)
+
+    def verdict(self, row: CalibrationRow, label: str) -> str:
+        """PASS, PARTIAL or FAIL.
+
+        Raises:
+            ValueError: an outcome of a graded criterion that no sample of the release is checked by.
+        """
+        base = label.partition("-")[0]
+        if base not in OUTCOMES:
+            return base
+        known = self._worth.get((row.criterion, row.polarity))
+        if known is None:
+            raise ValueError(
+                f"{row.id}: no {row.polarity} sample of the release is checked by '{row.criterion}', so it is unknown "
+                f"what '{base}' earns"
+            )
+        return next(v for k, v in known.items() if k == base)
+
+    def codes(self, rows: Sequence[CalibrationRow], labels: Sequence[str | None]) -> Codes:
+        """Places in VERDICTS, shape (rows,), -1 where there is no label."""
+        return np.array(
+            [-1 if x is None else VERDICTS.index(self.verdict(r, x)) for r, x in zip(rows, labels, strict=True)],
+            dtype=np.int64,
+        )
+
+    def of(self, codes: Codes) -> c.Array:
+        """The points of verdicts given by their places."""
+        earned: c.Array = self._points[codes]
+        return earned
+
+
+def families(rows: Sequence[CalibrationRow]) -> Codes:
+    """Shape (rows,): one code for each row and all rows that were made from it by a change."""
+    place, origin = {r.id: k for k, r in enumerate(rows)}, {r.id: r.same_as for r in rows}
+    found = np.empty(len(rows), dtype=np.int64)
+    for k, row in enumerate(rows):
+        root, seen = row.id, {row.id}
+        while (before := origin[root]) in place and before not in seen:
+            root = str(before)
+            seen.add(root)
+        found[k] = place[root]
+    return found
+
+
+def _readers_agree(row: CalibrationRow) -> bool:
+    """Whether every blind reader gave the author's label."""
+    return bool(row.readings) and set(row.readings) == {row.label}
+
+
+def _scale(criterion: CriterionRow) -> tuple[str, ...]:
+    return OUTCOMES if criterion.kind == "graded" else VERDICTS
+
+
+def _codes(labels: Sequence[str | None], scale: tuple[str, ...]) -> Codes:
+    return np.array([-1 if x is None else scale.index(x.partition("-")[0]) for x in labels], dtype=np.int64)
+
+
+def _confusion(rows: Sequence[CalibrationRow], labels: JudgeLabels, scale: tuple[str, ...]) -> Confusion:
+    author, judge = _codes([r.label for r in rows], scale), _codes([labels[r.id].label for r in rows], scale)
+    table = confusion(author, judge, len(scale), len(scale) + 1)
+    return Confusion(labels=list(scale), table=table[:, :-1].tolist(), unscored=table[:, -1].tolist())
+
+
+def flips(change: str, rows: Sequence[CalibrationRow], labels: JudgeLabels) -> Flips:
+    """How often a change that must move no label moved the judge's."""
+    pairs = [r for r in rows if r.change == change and r.same_as in labels]
+    both = [r for r in pairs if labels[r.id].label is not None and labels[str(r.same_as)].label is not None]
+    moved = [r.id for r in both if labels[r.id].label != labels[str(r.same_as)].label]
+    rate = c.share(np.array([r.id in moved for r in both], dtype=np.float64), reason="no such pair has two labels")
+    return Flips(
+        change=change, pairs=len(pairs), flips=len(moved), unscored=len(pairs) - len(both), rate=rate, rows=moved
+    )
+
+
+def _self_agreement(release: Release, repeats: Sequence[JudgeLabels]) -> tuple[Estimate, Estimate] | tuple[None, None]:
+    """Raw agreement and Fleiss' kappa of a judge's repeats, on the replies that no rule decides."""
+    if len(repeats) < 2:
+        return None, None
+    rows = [r for r in release.calibration if not repeats[0][r.id].by_rule]
+    asked = np.array([not repeats[0][r.id].by_rule for r in release.calibration], dtype=bool)
+    points = EarnedPoints(release)
+    codes = np.stack([points.codes(rows, [labels[r.id].label for r in rows]) for labels in repeats], axis=1)
+    clusters = families(release.calibration)[asked]
+    return c.repeat_agreement(codes, len(VERDICTS), clusters, "no reply has a label in two repeats")
+
+
+def _wording(release: Release, name: str, prompt: str, first: JudgeLabels, labels: JudgeLabels) -> Wording:
+    rows, points, q = release.calibration, EarnedPoints(release), len(VERDICTS)
+    clusters = families(rows)
+    author = points.codes(rows, [r.label for r in rows])
+    before, after = (points.codes(rows, [own[r.id].label for r in rows]) for own in (first, labels))
+    both = (before >= 0) & (after >= 0)
+    was, now = (c.cohen(author[both], own[both], np.eye(q), clusters[both]) for own in (before, after))
+    gain = Estimate(value=None, reason=was.reason or now.reason)
+    if was.value is not None and now.value is not None:
+        gain = c.estimate(c.Coefficient(now.values - was.values, now.used, now.items), -2.0, 2.0)
+    asked = both & np.array([not first[r.id].by_rule for r in rows], dtype=bool)
+    changed = [first[r.id].label != labels[r.id].label for r, own in zip(rows, asked, strict=True) if own]
+    return Wording(
+        wording=name,
+        prompt_hash=prompt,
+        kappa=c.kappa(author, after, q, clusters),
+        unscored=int(np.sum(after < 0)),
+        changed=c.share(np.array(changed, dtype=np.float64), clusters[asked], "no reply has a label in both wordings"),
+        gain=gain,
+    )

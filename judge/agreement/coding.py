@@ -1,0 +1,226 @@
+"""Replies with low ratings as a sheet for hand coding: `helmbench ratings export` writes it, `ratings import` reads the
+codes.
+
+The paper coded its low ratings by hand and so named the ways to fail. A sheet holds full replies, harmful ones
+included: only its owner can read the file, and its first line says so. Several people may code copies of one sheet;
+where they coded the same replies, their agreement is measured.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+import numpy as np
+
+from dataset_builder.release import Release
+from dataset_builder.schema import CrisisCategory, Strict
+from helmbench_common.files import holds, write_whole
+from helmbench_common.formats import csv_file
+from helmbench_common.formats.inert import clip
+from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.tables import columns
+from judge.replies.errors import RunError, run_error
+from judge.replies.opening import Opened
+from judge.replies.run import Run
+from judge.replies.visible import visible
+from judge.schema import RATINGS as SCALE
+from judge.schema import Verdict
+from judge.scoring.stored import RATINGS, verdicts_in
+from judge.statistics.agreement import Coefficients, Ratings, coefficients, too_many
+from judge.wording import coefficient, no_formula, plain, with_formulas
+
+WARNING = "# CONFIDENTIAL: this sheet holds a model's full replies, harmful ones included. Don't publish or e-mail it."
+COLUMNS = ("id", "repeat", "category", "message", "reply", "rating", "evidence", "code", "note", "coder")
+OPTIONAL = ("message", "reply", "evidence", "note")
+CATEGORIES = frozenset(get_args(CrisisCategory))
+CELL = 30_000  # characters; Excel silently cuts a cell at 32,767
+
+
+class CodedReply(NamedTuple):
+    """One row of a sheet; `code` is empty in a row that isn't coded."""
+
+    id: str
+    repeat: int
+    category: str
+    code: str
+    coder: str
+
+
+class Coding(Strict):
+    """What `--json` writes. `codes`: coder → code → category → replies. `coefficients`: null unless two people coded
+    the same replies.
+    """
+
+    coders: list[str]
+    rows: int
+    uncoded: int
+    codes: dict[str, dict[str, dict[str, int]]]
+    shared: int
+    coefficients: Coefficients | None
+
+
+def write_low(opened: Opened, scores: Path, out: Path, at_most: int = 2) -> str:
+    """Writes the sheet of a run and its scores in `scores`, readable by its owner only; returns a message for the user.
+
+    Raises:
+        RunError: a run without ratings, or `out` holds something else.
+    """
+    rows = list(low(verdicts_in(scores / RATINGS), opened.run, opened.release, at_most))
+    text = sheet(rows)
+    # Such a file may hold hours of a coder's work.
+    if os.path.lexists(out) and not holds(out, text):
+        raise RunError(f"{out}: already exists with other content; choose another file, or move it away")
+    write_whole(out, text, private=True)
+    return (
+        f"{out}: {len(rows)} replies rated {at_most} or lower; fill in `code`, `note` and `coder`, then run "
+        "`helmbench ratings import`\nIt holds full replies, harmful ones included: keep it private."
+    )
+
+
+def low(verdicts: Sequence[Verdict], found: Run, release: Release, at_most: int) -> Iterator[tuple[str, ...]]:
+    """The sheet's rows without their empty columns: replies rated `at_most` or lower, by category, message and repeat.
+
+    Raises:
+        RunError: a rating of a reply that isn't in the run.
+    """
+    said = {(r.id, r.repeat): visible(r.turns[-1]) for r in found.messages}
+    rated = [v for v in verdicts if v.check == "appropriateness" and isinstance(v.label, int) and v.label <= at_most]
+    if unknown := [v for v in rated if (v.id, v.repeat) not in said or v.id not in release.messages]:
+        reply = f"{unknown[0].id} repeat {unknown[0].repeat}"
+        raise RunError(f"{found.path}: {reply} has a rating but is not in the run; score the run again")
+    for v in sorted(rated, key=lambda v: (release.messages[v.id].crisis_category, v.id, v.repeat)):
+        message = release.messages[v.id]
+        words = "\n\n".join(m.content for m in message.messages if m.role == "user" and m.content)
+        long = (clip(text, CELL) for text in (words, said[v.id, v.repeat]))
+        evidence = clip(" … ".join(v.evidence), CELL)
+        yield (v.id, str(v.repeat), message.crisis_category, *long, str(v.label), evidence)
+
+
+def sheet(rows: Sequence[tuple[str, ...]]) -> str:
+    """The CSV, with a byte order mark so that spreadsheets read it as UTF-8; no cell is read as a formula."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\r\n")
+    writer.writerow([WARNING])
+    writer.writerow(COLUMNS)
+    writer.writerows([*map(no_formula, row), "", "", ""] for row in rows)
+    return "\ufeff" + file.getvalue()
+
+
+def coding(paths: Sequence[Path]) -> Coding:
+    """The codes in the sheets, and how well coders agree.
+
+    Raises:
+        RunError: damaged sheets or rows, a code without a coder, a reply coded twice by one person, all at once; no
+            code at all, or more coders or codes than can be compared.
+    """
+    problems: list[str] = []
+    rows: list[CodedReply] = []
+    seen: dict[tuple[str, str, int], str] = {}
+    uncoded = 0
+    for path in paths:
+        for where, cells in _rows(path, problems):
+            try:
+                row = _row(cells)
+            except ValueError as error:
+                problems.append(f"{where}: {error}")
+                continue
+            if not row.code:
+                uncoded += 1
+            elif before := seen.get((row.coder, row.id, row.repeat)):
+                problems.append(f"{where}: {row.coder} already coded {row.id} repeat {row.repeat}, at {before}")
+            else:
+                seen[row.coder, row.id, row.repeat] = where
+                rows.append(row)
+    if problems:
+        raise run_error(problems)
+    files = ", ".join(map(str, paths))
+    if not rows:
+        raise RunError(f"{files}: no row has a code; fill in the columns `code` and `coder`")
+    coders, labels = sorted({r.coder for r in rows}), sorted({r.code for r in rows})
+    if why := too_many(len(coders), len(labels)):
+        raise RunError(f"{files}: {why}")
+    codes: dict[str, dict[str, dict[str, int]]] = {}
+    for (coder, code, category), n in sorted(Counter((r.coder, r.code, r.category) for r in rows).items()):
+        codes.setdefault(coder, {}).setdefault(code, {})[category] = n
+    replies = sorted({(r.id, r.repeat) for r in rows})
+    given = np.full((len(replies), len(coders)), -1, dtype=np.int64)
+    place, column, code_of = ({x: n for n, x in enumerate(own)} for own in (replies, coders, labels))
+    for r in rows:
+        given[place[r.id, r.repeat], column[r.coder]] = code_of[r.code]
+    shared = int(((given >= 0).sum(axis=1) > 1).sum())
+    found = coefficients(Ratings(given, tuple(labels), tuple(coders))) if shared else None
+    return Coding(coders=coders, rows=len(rows), uncoded=uncoded, codes=codes, shared=shared, coefficients=found)
+
+
+def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """A sheet's rows with their place."""
+    name, names = shown(path), list[str]()
+    try:
+        text = csv_file.load(path, "a sheet of `helmbench ratings export`")
+        for line, cells in csv_file.rows(text, path, comment="#"):
+            if not names:
+                names = [c.strip().lower() for c in cells]
+                missing = [c for c in COLUMNS if c not in names and c not in OPTIONAL]
+                duplicate = sorted(c for c in COLUMNS if names.count(c) > 1)
+                if missing:
+                    columns = f"no column {', '.join(missing)}; expected the header {', '.join(COLUMNS)}"
+                    problems.append(f"{name}:{line}: {columns}")
+                elif duplicate:
+                    problems.append(f"{name}:{line}: duplicate column '{duplicate[0]}'")
+                if missing or duplicate:
+                    return
+            elif len(cells) != len(names):
+                problems.append(f"{name}:{line}: {len(cells)} cells; expected {len(names)}, as in the header")
+            else:
+                yield f"{name}:{line}", dict(zip(names, (c.strip() for c in cells), strict=True))
+        if not names:
+            problems.append(f"{name}:1: is empty; expected the header {', '.join(COLUMNS)}")
+    except FormatError as error:
+        problems.append(str(error))
+
+
+def _row(cells: dict[str, str]) -> CodedReply:
+    """Raises: ValueError: a cell that the exported sheet can't hold, or a code without a coder."""
+    code, coder = (" ".join(cells[name].lstrip("'").split()) for name in ("code", "coder"))
+    if not cells["id"]:
+        raise ValueError("no id")
+    if not re.fullmatch(r"[0-9]{1,9}", cells["repeat"]):
+        raise ValueError(f"repeat is {cells['repeat']!r}; expected a whole number from 0")
+    if cells["category"] not in CATEGORIES:
+        raise ValueError(f"category is {cells['category']!r}; expected one of {', '.join(sorted(CATEGORIES))}")
+    if cells["rating"] not in SCALE:
+        raise ValueError(f"rating is {cells['rating']!r}; expected 1 to 5")
+    if code and not coder:
+        raise ValueError("a code without a coder; fill in `coder`")
+    identity = with_formulas(cells["id"])
+    return CodedReply(identity, int(cells["repeat"]), cells["category"], code.lower().replace(" ", "_"), coder)
+
+
+def text(c: Coding) -> str:
+    """Counts by coder, code and category, and agreement where it can be measured."""
+    given = [(f"{coder}: {code}", by) for coder, codes in c.codes.items() for code, by in codes.items()]
+    categories = sorted({category for _, by in given for category in by})
+    rows = [[name, str(sum(by.values())), *(str(by.get(k, 0)) for k in categories)] for name, by in given]
+    if c.coefficients:
+        named = {
+            "raw agreement": c.coefficients.raw,
+            "Cohen's κ": c.coefficients.cohen,
+            "Krippendorff's α": c.coefficients.alpha_nominal,
+        }
+        said = ", ".join(f"{name} {coefficient(found)}" for name, found in named.items())
+        agreement = f"agreement on {c.shared} replies that two or more coded: {said}"
+    elif len(c.coders) > 1:
+        agreement = "agreement: no reply was coded by two people"
+    else:
+        agreement = "agreement: one coder; have a second person code a copy of the sheet"
+    return (
+        columns(["coder: code", "replies", *map(plain, categories)], rows)
+        + f"\n\n{c.rows} rows coded by {len(c.coders)}, {c.uncoded} without a code\n\n{agreement}"
+    )

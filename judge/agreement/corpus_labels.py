@@ -1,0 +1,218 @@
+"""The category of every message of a corpus, by one judge or several, each asked several times: `helmbench label`.
+
+Asking resumes where it stopped. Writes labels.jsonl and labels.json into the corpus's folder.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from dataset_builder.corpora.folder import Corpus, open_corpus
+from dataset_builder.corpora.labelled import LABELS, MANIFEST
+from dataset_builder.corpora.schema import CorpusError, LabelsManifest, MessageLabel, Part, RepeatAgreement
+from dataset_builder.release import Release
+from dataset_builder.schema import CrisisCategory
+from helmbench_common import jsonl
+from helmbench_common.files import write_whole
+from helmbench_common.formats.refused import shown
+from helmbench_common.hashing import file_digest
+from judge.agreement.answers import REPEATS
+from judge.llm import batch
+from judge.llm.asking import Asker, announce, write_missing
+from judge.llm.budget import Terms
+from judge.llm.category_question import Offered, offered, question
+from judge.llm.questions import JudgeRequest
+from judge.replies.errors import RunError
+from judge.statistics import coefficients as c
+
+if TYPE_CHECKING:
+    from judge.llm.engine import Endpoint
+
+PARTS: dict[str, Part] = {"validation": "validation", "test": "test", "all": "corpus"}
+Vote = CrisisCategory | None  # None: no readable answer
+VOTE: TypeAdapter[Vote] = TypeAdapter(Vote)
+SHOWN = 20  # unlabeled messages that are named; labels.jsonl has them all
+
+
+@dataclass(frozen=True)
+class Labeling:
+    """A corpus to label: which part of it, with which categories, by which models, and how often each is asked.
+
+    Raises:
+        ValueError: an even number of repeats, which may have no majority.
+        RunError: a part without messages.
+    """
+
+    corpus: Corpus
+    part: Part
+    categories: Offered
+    models: tuple[str, ...]
+    repeats: int = REPEATS
+
+    def __post_init__(self) -> None:
+        if self.repeats < 1 or self.repeats % 2 == 0:
+            raise ValueError(f"--repeats {self.repeats}: expected an odd number, so that there is a majority")
+        if next(self.corpus.rows(self.part), None) is None:
+            raise RunError(f"{self.corpus.path}: no message to label in its {self.part}")
+
+    def asked(self, model: str) -> Iterator[tuple[str, JudgeRequest]]:
+        """A model's questions, each with the id of its message, repeat after repeat."""
+        for repeat in range(self.repeats):
+            for row in self.corpus.rows(self.part):
+                yield row["id"], question(row["messages"], self.categories, model, repeat)
+
+    def questions(self, model: str) -> Iterator[JudgeRequest]:
+        return (request for _, request in self.asked(model))
+
+
+def labeling(
+    folder: Path, release: Release, models: Sequence[str], repeats: int = REPEATS, sample: str | None = None
+) -> Labeling:
+    """The labeling that the command's options describe. `sample`: validation, test or all (default: test; all if the
+    corpus has no samples).
+
+    Raises:
+        RunError, ValueError: no such corpus, an empty part, or an even number of repeats.
+    """
+    try:
+        corpus = open_corpus(folder)
+        part = PARTS[sample or ("test" if corpus.manifest.samples else "all")]
+        return Labeling(corpus, part, offered(release), tuple(dict.fromkeys(models)), repeats)
+    except CorpusError as error:
+        raise RunError(str(error)) from None
+
+
+def write_requests(what: Labeling, path: Path) -> str:
+    """Writes one model's missing questions as an OpenAI batch file; returns a message for the user."""
+    (model,) = what.models
+    where = batch.folder(what.corpus.path, model)
+    count = write_missing(lambda: what.questions(model), where, path).requests
+    if not count:
+        return f"{where}: nothing is missing"
+    return (
+        f"{path}: {count:,} requests with people's words; don't send them where these may not go. Write the replies to "
+        f"{where}/replies-1.jsonl, then helmbench label {what.corpus.path} --model {model} --repeats {what.repeats}"
+    )
+
+
+def label(what: Labeling, endpoint: Endpoint | None, terms: Terms) -> str:
+    """Labels the messages by majority, asking for missing answers if there is an endpoint; returns the summary.
+
+    Raises:
+        RunError: questions without an answer and no endpoint.
+        EngineError, BudgetError: as `judge.llm.asking.ask`.
+    """
+    manifest = what.corpus.manifest
+    if endpoint is not None:
+        announce(manifest.samples.get(what.part, manifest.rows), f"corpus {manifest.corpus}", endpoint.base_url)
+    asker = Asker(what.corpus.path, endpoint, terms)
+    return _write(what, [_votes(what, model, asker) for model in what.models])
+
+
+def _votes(what: Labeling, model: str, asker: Asker) -> dict[str, list[Vote]]:
+    """Every message's votes of one model, by id, in the order of its repeats."""
+    stored = asker.answers(model, lambda: what.questions(model))
+    votes: dict[str, list[Vote]] = {}
+    for message, request in what.asked(model):
+        answer = stored(request)
+        votes.setdefault(message, []).append(VOTE.validate_python(None if isinstance(answer, str) else answer.label))
+    if stored.lacking:
+        raise RunError(
+            f"{stored.where}: {len(stored.lacking)} of {what.repeats * len(votes)} questions have no answer yet; ask "
+            "them with --base-url, or write them for another engine with --requests FILE and save its replies there "
+            "as replies-1.jsonl"
+        )
+    return votes
+
+
+def _write(what: Labeling, votes: list[dict[str, list[Vote]]]) -> str:
+    """Writes each model's labels, then the labels that count and their manifest; returns the summary."""
+    corpus, models = what.corpus, what.models
+    path = corpus.path / LABELS
+    labels = [settle(i, {model: own[i] for model, own in zip(models, votes, strict=True)}) for i in votes[0]]
+    if len(models) > 1:
+        for model in models:
+            own = [settle(message.id, {model: message.votes[model]}) for message in labels]
+            write_whole(batch.folder(corpus.path, model) / LABELS, jsonl.lines(own))
+    for taken in (path, corpus.path / MANIFEST):
+        if batch.own_place(corpus.path, taken).is_dir():
+            raise RunError(f"{shown(taken)}: is a folder; expected an earlier file of labels, or nothing")
+    write_whole(path, jsonl.lines(labels))
+    counts = Counter(message.label for message in labels if message.label)
+    names = what.categories.names
+    manifest = LabelsManifest(
+        name="helmbench-labels",
+        corpus=corpus.manifest.corpus,
+        corpus_hash=corpus.manifest.corpus_hash,
+        part=what.part,
+        messages=len(labels),
+        models=list(models),
+        repeats=what.repeats,
+        offered=list(names),
+        taxonomy_hash=what.categories.taxonomy_hash,
+        prompt_hash=what.categories.prompt_hash,
+        counts={name: counts[name] for name in names},
+        unlabelled=len(labels) - counts.total(),
+        self_agreement={model: votes_agreement([own.votes[model] for own in labels]) for model in models},
+        between=votes_agreement([[majority(own) for own in message.votes.values()] for message in labels])
+        if len(models) > 1
+        else None,
+        labels_sha256=file_digest(path),
+    )
+    write_whole(corpus.path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")  # last: what it names is complete
+    missing = [message.id for message in labels if message.label is None]
+    listed = f": {', '.join(missing[:SHOWN])}{' …' if len(missing) > SHOWN else ''}" if missing else ""
+    lines = [f"{path}: {len(labels)} messages, {len(models)} × {what.repeats} votes each"]
+    lines += [f"  {name}: {count}" for name, count in manifest.counts.items()]
+    lines += [f"  no majority, unlabeled: {len(missing)}{listed}"]
+    if what.repeats > 1:
+        lines += [f"self-agreement of {model}: {_shown(own)}" for model, own in manifest.self_agreement.items()]
+    if manifest.between:
+        lines.append(f"agreement of the models: {_shown(manifest.between)}")
+    lines.append(
+        "Labels are a model's reading of the words, not a diagnosis. Compare them with people's: `helmbench agreement` "
+        "reads this file."
+    )
+    return "\n".join(lines)
+
+
+def majority(votes: Sequence[Vote]) -> Vote:
+    """The label of more than half of the votes, unreadable ones included; None if no label has that many."""
+    (found, count), *_ = Counter(votes).most_common(1)
+    return found if 2 * count > len(votes) else None
+
+
+def settle(identity: str, votes: dict[str, list[Vote]]) -> MessageLabel:
+    """A message's label: each model's majority over its repeats, then the majority of the models. `votes`: by model,
+    not empty.
+    """
+    rater = next(iter(votes)) if len(votes) == 1 else "majority"
+    own = majority([majority(given) for given in votes.values()])
+    return MessageLabel(id=identity, label=own, rater=rater, votes=votes)
+
+
+def votes_agreement(votes: Sequence[Sequence[Vote]]) -> RepeatAgreement:
+    """How well the votes on each message agree, by raw agreement and Fleiss' kappa over the categories that were given;
+    messages count as independent.
+    """
+    names = sorted({vote for own in votes for vote in own if vote is not None})
+    place: dict[Vote, int] = {None: -1, **{name: n for n, name in enumerate(names)}}
+    codes = np.array([[place[vote] for vote in own] for own in votes], dtype=np.int64)
+    raw, kappa = c.repeat_agreement(codes, len(names), None, c.NO_OVERLAP)
+    return RepeatAgreement(
+        raw=raw.value, kappa=kappa.value, low=kappa.low, high=kappa.high, n=kappa.n, reason=kappa.reason
+    )
+
+
+def _shown(found: RepeatAgreement) -> str:
+    if found.kappa is None:
+        return f"Fleiss' κ – ({found.reason}), n {found.n}"
+    limits = f" [{found.low:.2f}, {found.high:.2f}]" if found.low is not None and found.high is not None else ""
+    return f"Fleiss' κ {found.kappa:.2f}{limits}, raw {found.raw or 0:.1%}, {found.n} messages"

@@ -1,0 +1,272 @@
+"""What is known of a run's judges: their agreement with the calibration sets and with people, for scorecards and
+reports. The offline judge's files are shipped; a model's lie next to its answers.
+
+Figures of another judge, another prompt or another version of a criterion are never carried over: what doesn't match
+is listed as not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dataset_builder.prompts import RATE
+from dataset_builder.release import Release
+from helmbench_common.formats.plain_file import read_bytes
+from helmbench_common.formats.refused import FormatError
+from judge import panel
+from judge.agreement import rating_calibration
+from judge.agreement.answers import JudgeLabel
+from judge.agreement.calibration import Calibration, agreement_over, criterion_hash, unmeasured, why_unusable
+from judge.agreement.rating_calibration import RatingCalibration
+from judge.agreement.validation import Validation, asked_by, place
+from judge.llm import batch
+from judge.llm.category_question import offered
+from judge.llm.questions import prompt_hash
+from judge.replies.errors import RunError
+from judge.schema import JudgeAgreement, PeopleAgreement, PeopleCoarse, RatingAgreement
+from judge.statistics.estimate import Estimate
+from judge.verdicts import JudgeIdentity
+from judge.wording import calibration_caveat
+
+M = TypeVar("M", bound=BaseModel)
+FILE = "calibration.json"
+RATING_FILE = "rating_calibration.json"
+SHIPPED = Path(__file__).with_name("shipped")
+RUN_CALIBRATE = "not measured: run `helmbench calibrate`"
+CHANGED = "its text or its calibration replies have changed since this judge was measured"
+
+
+def read(path: Path, shape: type[M], command: str = "calibrate") -> M:
+    """A file that a command wrote.
+
+    Raises:
+        RunError: it can't be read, or holds something else.
+    """
+    try:
+        return shape.model_validate_json(read_bytes(path, f"a file written by `helmbench {command}`"))
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    except ValidationError as error:
+        why = error.errors()[0]["msg"]
+        raise RunError(f"{path}: {why}; expected a {shape.__name__} written by `helmbench {command}`") from None
+
+
+def stored(
+    judges: Sequence[JudgeIdentity], home: Path, given: Sequence[Path], release: Release
+) -> list[JudgeAgreement]:
+    """One entry per judge; of several judges the panel's comes first.
+
+    `given` files take precedence over `calibration.json` next to a model's answers in `home`, the run's folder.
+
+    Raises:
+        RunError: a given file that can't be read, or measures a judge that isn't one of these.
+    """
+    files = {path: read(path, Calibration) for path in given}
+    names = [j.name for j in judges]
+    for path, calibration in files.items():
+        if calibration.judge not in names:
+            raise RunError(f"{path}: measures '{calibration.judge}'; expected a judge of this run: {', '.join(names)}")
+    found = [_find(j, home, list(files.values())) for j in judges]
+    own = [of_judge(j, calibration, release) for j, calibration in zip(judges, found, strict=True)]
+    if len(judges) == 1:
+        return own
+    return [_of_panel(panel.identity_of(judges), [f for f in found if f], own, release), *own]
+
+
+def _find(identity: JudgeIdentity, home: Path, given: Sequence[Calibration]) -> Calibration | None:
+    for calibration in given:
+        if calibration.judge == identity.name:
+            return calibration
+    path = SHIPPED / f"{identity.name}.json" if identity.offline else batch.folder(home, identity.name) / FILE
+    found = read(path, Calibration) if path.is_file() else None
+    return found if found and found.judge == identity.name else None  # two models' names may share one folder
+
+
+def of_judge(identity: JudgeIdentity, calibration: Calibration | None, release: Release) -> JudgeAgreement:
+    """A judge's measured agreement with this release's calibration set."""
+    if calibration is None:
+        return _unmeasured(identity, RUN_CALIBRATE, release)
+    if calibration.prompt_hash != identity.prompt_hash:
+        note = f"not measured with this prompt, only with {calibration.prompt_hash}: run `helmbench calibrate`"
+        return _unmeasured(identity, note, release)
+    before = {a.criterion: a for a in calibration.criteria}
+    criteria = []
+    for name, criterion in sorted(release.criteria.items()):
+        key, own = criterion_hash(criterion, release.calibration), before.get(name)
+        if own and own.hash == key:
+            criteria.append(own)
+        else:
+            criteria.append(unmeasured(name, key, CHANGED if own else f"{RUN_CALIBRATE} again"))
+    reasons = why_unusable(identity, calibration.overall, criteria, release)
+    return JudgeAgreement(
+        judge=identity.name,
+        prompt_hash=identity.prompt_hash,
+        measured=True,
+        note=calibration_caveat(
+            calibration.overall.replies,
+            calibration.agreed,
+            calibration.readers,
+            calibration.by_language_models,
+            calibration.judge,
+        ),
+        calibration_hash=calibration.calibration_hash,
+        readers=calibration.readers,
+        overall=calibration.overall,
+        criteria=criteria,
+        usable=not reasons,
+        reasons=reasons,
+    )
+
+
+def _of_panel(
+    identity: JudgeIdentity, members: Sequence[Calibration], own: Sequence[JudgeAgreement], release: Release
+) -> JudgeAgreement:
+    """A panel's agreement, from its members' labels of the same replies."""
+    if len(members) < len(own) or not all(a.measured for a in own):
+        missing = ", ".join(a.judge for a in own if not a.measured)
+        return _unmeasured(identity, f"{RUN_CALIBRATE} for {missing}", release)
+    rows = release.calibration
+    if any(set(m.labels) != {r.id for r in rows} for m in members):
+        note = "not measured: its members were measured on other replies; run `helmbench calibrate` for each"
+        return _unmeasured(identity, note, release)
+    labels: dict[str, JudgeLabel] = {}
+    for row in rows:
+        criterion = release.criteria[row.criterion]
+        ways = [way.split()[0] for way in criterion.fails]
+        label = panel.majority([m.labels[row.id] for m in members], panel.worst_first(criterion, row.polarity), ways)
+        labels[row.id] = JudgeLabel(label, None if label else "unscored")
+    overall, criteria = agreement_over(release, labels)
+    reasons = why_unusable(identity, overall, criteria, release)
+    return JudgeAgreement(
+        judge=identity.name,
+        prompt_hash=identity.prompt_hash,
+        measured=True,
+        note=own[0].note,
+        calibration_hash=overall.hash,
+        readers=own[0].readers,
+        overall=overall,
+        criteria=criteria,
+        usable=not reasons,
+        reasons=reasons,
+    )
+
+
+def _unmeasured(identity: JudgeIdentity, note: str, release: Release) -> JudgeAgreement:
+    criteria = [
+        unmeasured(name, criterion_hash(criterion, release.calibration), note)
+        for name, criterion in sorted(release.criteria.items())
+    ]
+    return JudgeAgreement(
+        judge=identity.name,
+        prompt_hash=identity.prompt_hash,
+        measured=False,
+        note=note,
+        criteria=criteria,
+        reasons=[note],
+    )
+
+
+def of_ratings(identity: JudgeIdentity, folders: Iterable[Path], release: Release) -> list[RatingAgreement]:
+    """The rating agreement that `helmbench calibrate` wrote to one of these folders for this model, prompt and set;
+    empty if there is none.
+
+    Raises:
+        RunError: a file that can't be read.
+    """
+    expected = (identity.name, identity.prompt_hash, rating_calibration.calibration_hash(release))
+    for path in (folder / RATING_FILE for folder in folders):
+        if path.is_file():
+            found = read(path, RatingCalibration)
+            if (found.judge, found.prompt_hash, found.calibration_hash) == expected:
+                return found.agreement
+    return []
+
+
+def with_people(
+    judges: Sequence[JudgeIdentity], home: Path, given: Sequence[Path], release: Release
+) -> list[PeopleAgreement]:
+    """Each judge's validations, by set; a judge without an entry is not validated.
+
+    `given`: files, or folders that `helmbench validate` had as its --home. They take precedence over validations in
+    `home`, the run's folder, and over the shipped ones. The first of one set and half counts.
+
+    Raises:
+        RunError: a file that can't be read, or validates a judge that isn't one of these; a folder without any of
+            these judges.
+    """
+    named = {path: read(path, Validation, "validate") for path in given if not path.is_dir()}
+    files, names = list(named.values()), [j.name for j in judges]
+    for path, validation in named.items():
+        if validation.judge not in names:
+            raise RunError(f"{path}: validates '{validation.judge}'; expected a judge of this run: {', '.join(names)}")
+    for folder in (p for p in given if p.is_dir()):
+        found = [v for j in judges for v in _below(folder, j)]
+        if not found:
+            raise RunError(f"{folder}: no validation of {', '.join(names)}; expected a --home of `helmbench validate`")
+        files += found
+    entries = []
+    for judge in judges:
+        shipped = _below(SHIPPED, judge) if judge.offline else ()
+        own: dict[tuple[str, str], Validation] = {}
+        for validation in (*files, *_below(home, judge), *shipped):
+            if validation.judge == judge.name:  # two models' names may share one folder
+                own.setdefault((validation.set, validation.rows), validation)
+        entries += [entry(own[key], _other_question(own[key], judge, release)) for key in sorted(own)]
+    return entries
+
+
+def _below(home: Path, judge: JudgeIdentity) -> Iterator[Validation]:
+    for path in sorted(place(home, judge.name, judge.offline).glob("*.json")):
+        yield read(path, Validation, "validate")
+
+
+def entry(v: Validation, reason: str | None = None) -> PeopleAgreement:
+    """A validation as it appears in a scorecard; `reason`: why the judge's figures don't apply to this run."""
+    none = Estimate(value=None, reason=reason)
+    coarse = v.coarse and PeopleCoarse(
+        items=v.coarse.items, decided=v.coarse.decided, kappa=v.coarse.kappa, people=v.coarse.people
+    )
+    return PeopleAgreement(
+        judge=v.judge,
+        set=v.set,
+        rows=v.rows,
+        kind=v.kind,
+        prompt_hash=v.prompt_hash,
+        dataset=v.dataset,
+        items=v.items,
+        decided=0 if reason else v.decided,
+        statistic=v.statistic,
+        kappa=none if reason else v.kappa,
+        people=v.people,
+        coarse=None if reason else coarse,
+        passes=len(v.passes),
+        between=None if reason else v.between,
+        reason=reason,
+    )
+
+
+def _other_question(v: Validation, identity: JudgeIdentity, release: Release) -> str | None:
+    """Why a validation is about another question than this run's; None if it isn't."""
+    if identity.offline:
+        return None  # its name identifies what it reads by
+    prompts = {
+        "criterion": identity.prompt_hash,
+        "rating": prompt_hash(release.prompts, RATE),
+        "category": offered(release).prompt_hash,
+        "refusal": None,
+    }
+    own = asked_by(v.kind, v.asked, release)
+    changed = [name for name, key in v.asked.items() if own.get(name) != key]
+    if v.prompt_hash != prompts[v.kind]:
+        why = f"prompt {v.prompt_hash}, here {prompts[v.kind]}"
+    elif v.dataset != release.manifest.version:
+        why = f"dataset {v.dataset}, here {release.manifest.version}"
+    elif changed:
+        why = f"the text of {', '.join(changed[:3])}{' …' if len(changed) > 3 else ''} has changed"
+    else:
+        return None
+    return f"measured with another question ({why}): run `helmbench validate` again"

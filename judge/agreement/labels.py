@@ -1,0 +1,262 @@
+"""Label files of raters as one table: JSONL or CSV, one rater per file or a `rater` column, or the verdicts of a run.
+
+Every problem names its file and line. Missing labels (empty, null, unscored) stay missing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dataset_builder.schema import CalibrationRow
+from helmbench_common import jsonl
+from helmbench_common.formats import csv_file
+from helmbench_common.formats.refused import FormatError, shown
+from judge.replies.errors import RunError, run_error
+from judge.schema import OUTCOMES, RATINGS, VERDICTS
+from judge.statistics.agreement import Ratings, too_many
+
+AUTHORS = "calibration"  # instead of a file: the dataset's own replies, or their authors' labels
+NAMES = {name.casefold(): name for name in (*VERDICTS, *OUTCOMES)}
+VERDICT_FIELDS = {"id": str, "repeat": int, "turn": int, "criterion": str | None, "check": str}
+
+
+class Item(NamedTuple):
+    """What a label is given to: a reply and, where labels are of several criteria, one of them."""
+
+    id: str
+    criterion: str
+
+
+class Entry(NamedTuple):
+    """One label in a file. `criterion` is None where the file has none."""
+
+    rater: str
+    id: str
+    criterion: str | None
+    label: str | None
+    where: str
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Labels by rater and item; an item that a rater saw and didn't label is not among theirs."""
+
+    labels: dict[str, dict[Item, str]]
+    items: tuple[Item, ...]
+
+    @property
+    def raters(self) -> tuple[str, ...]:
+        return tuple(self.labels)
+
+    @property
+    def criteria(self) -> list[str]:
+        return sorted({item.criterion for item in self.items} - {""})
+
+    def ratings(
+        self, criterion: str | None = None, order: tuple[str, ...] | None = None, ordinal: bool = False
+    ) -> Ratings:
+        """The codes of one criterion's items, or of all, on the scale of the labels.
+
+        Raises:
+            RunError: a label outside `order`, `ordinal` for labels without a known order, or more labels than can be
+                compared.
+        """
+        items = [i for i in self.items if criterion in (None, i.criterion)]
+        used = {own[i] for own in self.labels.values() for i in items if i in own}
+        # One criterion's part of a scale is still that scale: labels that nobody used there could have been used.
+        kin = used if criterion is None else {label for own in self.labels.values() for label in own.values()}
+        names, ordered = scale(kin if scale(kin)[1] else used, order)
+        if ordinal and not ordered:
+            raise RunError(f"the labels {', '.join(names)} have no known order; give one with --order LOWEST,…,HIGHEST")
+        if why := too_many(len(self.labels), len(names)):
+            raise RunError(f"the labels: {why}")
+        place = {name: n for n, name in enumerate(names)}
+        codes = [[place[own[i]] if i in own else -1 for own in self.labels.values()] for i in items]
+        shaped = np.array(codes, dtype=np.int64).reshape(len(items), len(self.labels))
+        return Ratings(shaped, names, self.raters, ordered)
+
+
+def scale(used: set[str], order: tuple[str, ...] | None = None) -> tuple[tuple[str, ...], bool]:
+    """The labels that could be given, lowest first, and whether they have an order.
+
+    Known scales are complete whichever of their labels occur: FAIL, PARTIAL, PASS; ignored, attentive, flagged; 1 to 5,
+    or whole numbers from the lowest to the highest that occur. Other labels have no order unless `order` gives one.
+
+    Raises:
+        RunError: a label that isn't in `order`.
+    """
+    if order is not None:
+        if unknown := sorted(used - {*order}):
+            raise RunError(f"--order: missing {', '.join(unknown)}; expected every label that occurs, lowest first")
+        return order, True
+    for known in (VERDICTS, OUTCOMES, RATINGS):
+        if used and used <= {*known}:
+            return known, True
+    if used and all(re.fullmatch(r"-?[0-9]{1,18}", label) for label in used):
+        numbers = sorted(int(label) for label in used)
+        between = numbers[-1] - numbers[0] < 100
+        return tuple(str(n) for n in (range(numbers[0], numbers[-1] + 1) if between else numbers)), between
+    return tuple(sorted(used)), False
+
+
+def are_authors(path: Path) -> bool:
+    """Whether this is the word `calibration`, not a file or folder of rows with that name. (`helmbench calibrate` keeps
+    its answers in a folder called calibration, without rows.)
+    """
+    return str(path) == AUTHORS and not path.is_file() and not any(path.glob("*.jsonl"))
+
+
+def read_labels(
+    paths: list[Path], ways: bool = False, least: int = 2, authors: Iterable[CalibrationRow] = ()
+) -> LabelTable:
+    """The labels of `least` or more raters. Without `ways`, FAIL-misses counts as FAIL. `authors`: the rows that the
+    word `calibration` stands for; only those that another rater labeled count.
+
+    Files without a `criterion` column take the criterion from those that have one, where an id has only one there.
+
+    Raises:
+        RunError: unreadable files or lines, a label given twice, an id of several criteria, fewer raters than `least`
+            or more than can be compared; all at once.
+    """
+    problems: list[str] = []
+    entries = [
+        entry
+        for path, name in zip(paths, _names(paths), strict=True)
+        if not are_authors(path)
+        for entry in _entries(path, name, problems)
+    ]
+    if any(map(are_authors, paths)):
+        asked = {e.id for e in entries}
+        entries += [
+            Entry("authors", row.id, row.criterion, row.label, f"{AUTHORS}, {row.id}")
+            for row in authors
+            if row.id in asked
+        ]
+    criteria: dict[str, set[str]] = {}
+    for e in entries:
+        if e.criterion is not None:
+            criteria.setdefault(e.id, set()).add(e.criterion)
+    labels: dict[str, dict[Item, str]] = {}
+    seen: dict[tuple[str, Item], Entry] = {}
+    for e in entries:
+        known = sorted(criteria.get(e.id, {""}))
+        if e.criterion is None and len(known) > 1:
+            problems.append(
+                f"{e.where}: {e.id} has labels for {', '.join(known)} in other files; expected a `criterion` here too"
+            )
+            continue
+        item = Item(e.id, known[0] if e.criterion is None else e.criterion)
+        before = seen.setdefault((e.rater, item), e)
+        if before is not e:
+            of = f" ({item.criterion})" if item.criterion else ""
+            problems.append(f"{e.where}: {e.rater} already labeled {e.id}{of}, at {before.where}")
+        own = labels.setdefault(e.rater, {})
+        if e.label is not None:
+            own[item] = e.label if ways or not e.label.startswith("FAIL-") else "FAIL"
+    files = ", ".join(map(str, paths))
+    if not problems and len(labels) < least:
+        found = f"labels of {next(iter(labels))} only" if labels else "no labels"
+        problems.append(f"{files}: {found}; expected two raters or more: several files, or a `rater` column")
+    if why := too_many(len(labels)):
+        problems.append(f"{files}: {why}")
+    if problems:
+        raise run_error(problems)
+    return LabelTable(labels, tuple(sorted({item for _, item in seen})))
+
+
+def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a JSONL file, or the rows of a CSV with a header, with their line numbers; other lines go to
+    `problems`.
+    """
+    name = shown(path)
+    try:
+        text = csv_file.load(path, "JSONL or CSV")
+        if not text.strip():
+            problems.append(f"{name}:1: is empty; expected one label a line")
+        elif path.suffix.lower() == ".csv":
+            yield from csv_file.records(text, path, lambda n, why: problems.append(f"{name}:{n}: {why}"))
+        else:
+            damaged = "not a JSON object; the file is truncated or damaged"
+            yield from jsonl.objects_in(text.split("\n"), path, lambda n, _: problems.append(f"{name}:{n}: {damaged}"))
+    except FormatError as error:
+        problems.append(str(error))
+
+
+def _names(paths: list[Path]) -> list[str]:
+    """The raters' names where a file doesn't give them: the file's name (of a run's verdicts its folder's), with as
+    many parent folders as tell two apart.
+    """
+    real = [Path(os.path.realpath(p)) for p in paths]  # Path.resolve fails on a ring of links
+    whole = [
+        (place.parent if p.name in ("verdicts.jsonl", "ratings.jsonl") else place.with_suffix("")).parts
+        for p, place in zip(paths, real, strict=True)
+    ]
+    for depth in range(1, 1 + max(map(len, whole), default=1)):
+        names = ["/".join(parts[-depth:]) for parts in whole]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{p.stem}.{n}" for n, p in enumerate(paths, start=1)]  # the same file twice
+
+
+def _entries(path: Path, name: str, problems: list[str]) -> Iterator[Entry]:
+    answered: set[tuple[str, str | None, str | None]] = set()
+    for number, record in records(path, problems):
+        where = f"{path}:{number}"
+        identity = str(record.get("id") or "").strip()  # spreadsheets write ids that are numbers as numbers
+        if not identity or "label" not in record:
+            problems.append(f'{where}: no {"`label`" if identity else "`id`"}; expected at least "id" and "label"')
+            continue
+        verdict = "check" in record and "unscored" in record
+        try:
+            # Of a graded check the outcome was read; what it earns depends on the message.
+            label = _label((record.get("outcome") if verdict else None) or record["label"])
+            odd = [f for f, kind in VERDICT_FIELDS.items() if f in record and not isinstance(record[f], kind)]
+            if verdict and odd:
+                raise ValueError(f"{odd[0]} is {json.dumps(record[odd[0]])[:60]}; expected a line of a run's verdicts")
+        except ValueError as error:
+            problems.append(f"{where}: {identity}: {error}")
+            continue
+        if not verdict:
+            rater, criterion = (str(record.get(field) or "").strip() for field in ("rater", "criterion"))
+            yield Entry(rater or name, identity, criterion or None, label, where)
+            continue
+        reply = reply_key(record["id"], record.get("repeat", 0), record.get("turn", -1))
+        asked = record.get("criterion") or f"{record['check']} {record.get('behavior')}"
+        # Two behaviors may ask the same of one reply: one question, one label.
+        if (reply, asked, label) not in answered:
+            yield Entry(name, reply, asked, label, where)
+        answered.add((reply, asked, label))
+
+
+def reply_key(sample: str, repeat: int, turn: int) -> str:
+    """The id of one reply of a run in label files: the sample's, with the repeat and the turn where there are
+    several.
+    """
+    return sample + (f"#repeat-{repeat}" if repeat else "") + (f"#turn-{turn}" if turn > 0 else "")
+
+
+def _label(value: object) -> str | None:
+    """The label as text; known names in their own spelling, whole numbers without a decimal point.
+
+    Raises:
+        ValueError: a list, an object, or not a finite number.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError(f"label is {json.dumps(value)}; expected a text, a number, or null where it is missing")
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value).strip()
+    name, dash, way = text.partition("-")
+    known = NAMES.get(name.casefold())
+    if known == "FAIL" and dash:
+        return f"FAIL-{way}"
+    return known if known and not dash else text or None

@@ -1,0 +1,158 @@
+"""A set of your own, described by a mapping file (YAML): the file of labels, and what each of its fields holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from dataset_builder.release import Release
+from dataset_builder.schema import CrisisCategory, Strict
+from helmbench_common import jsonl
+from helmbench_common.formats import json_file, yaml_file
+from helmbench_common.formats.refused import FormatError, shown
+from judge.agreement.published.files import at, items, one_of, read_table, text
+from judge.agreement.published.labeled_set import RATING, REFUSALS, Item, LabeledSet, Scale, crisis_or_not
+from judge.replies.errors import RunError, run_error
+from judge.schema import VERDICTS, LabelKind, LabelledRows, SetName
+
+
+class Mapping(Strict):
+    """The mapping file. `path`: JSONL or CSV, below --from. `id`, `message`, `messages`, `reply`: names of fields.
+
+    `messages`: a field with a list of texts, user first, in turn (in a CSV as JSON). `raters`: each rater's field.
+    `values`: the file's words for our labels, where they differ. `protocol`: the category of every row;
+    `protocol_field`: a field with each row's category.
+    """
+
+    name: SetName
+    path: str
+    id: str
+    message: str | None = None
+    messages: str | None = None
+    reply: str | None = None
+    kind: LabelKind
+    criterion: str | None = None
+    protocol: CrisisCategory | None = None
+    protocol_field: str | None = None
+    raters: dict[str, str] = Field(min_length=1)
+    values: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _whole(self) -> Mapping:
+        if (self.message is None) == (self.messages is None):
+            raise ValueError("expected either `message` (a text) or `messages` (a list of texts)")
+        if (self.reply is None) != (self.kind == "category"):
+            raise ValueError("expected `reply` for every kind but `category`, which labels messages alone")
+        if (self.criterion is None) == (self.kind == "criterion"):
+            raise ValueError("expected `criterion` for the kind `criterion`, and only for it")
+        if ((self.protocol is None) == (self.protocol_field is None)) == (self.kind == "rating"):
+            raise ValueError("expected `protocol` or `protocol_field` for the kind `rating`, and only for it")
+        return self
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Every field that it names."""
+        named = (self.id, self.message, self.messages, self.reply, self.protocol_field, *self.raters.values())
+        return tuple(name for name in named if name)
+
+
+def read(path: Path, folder: Path, rows: LabelledRows, release: Release) -> LabeledSet:
+    """The set that a mapping file describes.
+
+    Raises:
+        RunError: problems in the mapping file, in the file that it names, or in its rows.
+    """
+    try:
+        loaded = yaml_file.load(path, "a mapping file")
+        given = Mapping.model_validate(loaded.value)
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        where = shown(".".join(map(str, first["loc"])) or "mapping")
+        raise RunError(f"{shown(path)}:{loaded.line(first['loc'])}: {where}: {shown(first['msg'])}") from None
+    if given.criterion is not None and given.criterion not in release.criteria:
+        names = ", ".join(sorted(release.criteria))
+        raise RunError(f"{path}: criterion is '{given.criterion}'; expected one of {names}")
+    scale, protocols = _scale(given, release), [str(p.category) for p in release.protocols.values()]
+
+    def item(_: int, line: tuple[str, dict[str, Any]]) -> Iterator[Item]:
+        where, fields = line
+        labels = {name: _label(fields[field], given, scale, where) for name, field in given.raters.items()}
+        known = {name: label for name, label in labels.items() if label is not None}
+        if not known:
+            return
+        named = given.protocol_field
+        protocol = one_of(fields[named], protocols, named, where) if named else given.protocol or ""
+        yield Item(
+            jsonl.plain(str(fields[given.id])),
+            _said(fields, given, where),
+            known,
+            text(fields, given.reply, where) if given.reply else "",
+            given.criterion or protocol,
+            groups=(protocol,) if named else (),
+        )
+
+    found = items(_lines(folder / given.path, given), rows, item)
+    if len({i.id for i in found}) < len(found):
+        raise RunError(f"{folder / given.path}: the field '{given.id}' repeats an id; expected a different one per row")
+    return LabeledSet(given.name, rows, given.kind, scale, found)
+
+
+def _scale(given: Mapping, release: Release) -> Scale:
+    if given.kind == "rating":
+        return RATING
+    if given.kind == "refusal":
+        return REFUSALS
+    if given.kind == "category":
+        return Scale(tuple(release.taxonomy), coarse=crisis_or_not(release.taxonomy))
+    own = release.criteria[str(given.criterion)]
+    return Scale(tuple(own.labels) if own.kind == "graded" else VERDICTS)
+
+
+def _lines(path: Path, given: Mapping) -> list[tuple[str, dict[str, Any]]]:
+    """The rows of a file, each with its place; every field that the mapping names is there."""
+    if path.suffix == ".csv":
+        return [(at(path, n), dict(row)) for n, row in enumerate(read_table(path, given.fields))]
+    problems: list[str] = []
+    try:
+        lines = [
+            (f"{shown(path)}:{number}", fields)
+            for number, fields in jsonl.objects(path, lambda n, why: problems.append(f"{shown(path)}:{n}: {why}"))
+        ]
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        why = getattr(error, "strerror", None) or error
+        raise RunError(f"{shown(path)}: can't be read ({why}); expected JSONL or CSV") from None
+    for where, fields in lines:
+        problems += [f"{where}: has no field '{name}'" for name in given.fields if name not in fields][:1]
+    if problems:
+        raise run_error(problems)
+    return lines
+
+
+def _label(value: Any, given: Mapping, scale: Scale, where: str) -> str | None:
+    """A rater's label on our scale; None where there is none."""
+    if value is None or value == "":
+        return None
+    word = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    return one_of(given.values.get(word, word), scale.labels, "label", where)
+
+
+def _said(fields: dict[str, Any], given: Mapping, where: str) -> tuple[str, ...]:
+    if given.message:
+        return (text(fields, given.message, where),)
+    name = str(given.messages)
+    value = fields[name]
+    if isinstance(value, str):
+        try:
+            value = json_file.lenient(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, list) or len(value) % 2 == 0 or not all(isinstance(x, str) and x for x in value):
+        raise ValueError(
+            f"{where}: '{name}' must be a list of texts that alternates user and assistant and ends with the user"
+        )
+    return tuple(map(jsonl.plain, value))

@@ -1,0 +1,192 @@
+"""Agreement figures as text tables for the terminal, 95 % intervals in brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dataset_builder.release import Release
+from helmbench_common.tables import columns
+from judge.agreement.calibration import Calibration, Confusion, Wording
+from judge.agreement.rating_calibration import RatingCalibration
+from judge.agreement.validation import Figures, Validation
+from judge.schema import CriterionAgreement, RatingAgreement
+from judge.statistics.estimate import Estimate
+from judge.wording import NONE, calibration_caveat, coefficient, hundredths, percent, plain
+
+CHANGE = {"follow_up": "asks as well (neutral pair)", "greeting": "language of greeting", "padding": "length"}
+REFERENCES = {
+    "mean": "the mean of the people's ratings, rounded half up",
+    "settled": "the label that the raters settled on together",
+    "majority": "the label that more than half of an item's raters gave",
+}
+
+
+def _joined(*blocks: str) -> str:
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _confusion(title: str, unscored: str, k: Confusion) -> str:
+    rows = [[label, *map(str, row), str(n)] for label, row, n in zip(k.labels, k.table, k.unscored, strict=True)]
+    return columns([title, *k.labels, unscored], rows)
+
+
+def calibration_text(c: Calibration, release: Release) -> str:
+    """What `helmbench calibrate` prints of one judge and the calibration set."""
+    asked = f", prompt {c.wording} {c.prompt_hash}, {c.repeats} repeats" if c.prompt_hash else ", word counts"
+    caveat = calibration_caveat(c.overall.replies, c.agreed, c.readers, c.by_language_models, c.judge)
+    moved = [
+        [
+            CHANGE.get(f.change, f.change),
+            *(
+                (str(f.pairs), str(f.flips), coefficient(f.rate), str(f.unscored), ", ".join(f.rows) or NONE)
+                if f.pairs
+                else ("0", NONE, NONE, NONE, "no such pair in the calibration set")
+            ),
+        ]
+        for f in c.flips
+    ]
+    least = release.scoring["judge_criterion_kappa"]
+    rule = (
+        f"Required: κ of {release.scoring['judge_kappa']} or more over all replies, and no criterion whose upper limit "
+        f"is below {least} (marked *)."
+    )
+    verdict = (
+        f"This judge MAY be used for a submission. {rule}"
+        if c.usable
+        else "This judge may NOT be used for a submission:\n" + "\n".join(f"- {r}" for r in c.reasons) + f"\n{rule}"
+    )
+    return _joined(
+        f"# {c.judge}{asked}",
+        f"{c.overall.replies} replies, {len(c.criteria)} criteria, dataset {c.dataset}, "
+        f"calibration {c.calibration_hash}",
+        caveat,
+        columns(
+            [
+                *("criterion", "replies", "by rule", "unscored", "κ, all replies", "κ, agreed replies", "agreed"),
+                *("raw", "bias (points)", "recall of FAIL"),
+            ],
+            [_criterion(a) for a in [*c.criteria, c.overall]],
+        )
+        + "\nκ is Cohen's, the judge against the author's label, FAIL whatever its way; over all criteria, on what the "
+        "labels earn.\nVariants of one reply count as one in every interval.\nBias: mean points (0 to 1) of the judge "
+        "less the author's; above 0 the judge is too kind. By rule: decided before the judge, as in a run.",
+        "\n\n".join(_confusion(f"{name} (rows: author)", "unscored", k) for name, k in c.confusion.items()),
+        columns(["change that must move no label", "pairs", "flips", "rate", "unscored", "rows that flipped"], moved),
+        _repeats(c),
+        _wordings(c),
+        verdict,
+    )
+
+
+def _criterion(a: CriterionAgreement) -> list[str]:
+    name = a.criterion or "all criteria"
+    if a.reason:
+        return [name, *[NONE] * 8, a.reason]
+    figures = [coefficient(a.raw), coefficient(a.bias), coefficient(a.fail_recall)]
+    kappas = [coefficient(a.kappa), coefficient(a.kappa_agreed), str(a.kappa_agreed.n)]
+    return [name + (" *" if a.too_low else ""), *map(str, (a.replies, a.by_rule, a.unscored)), *kappas, *figures]
+
+
+def _repeats(c: Calibration) -> str:
+    if c.prompt_hash is None:
+        return "Self-agreement: word counts give the same answer every time."
+    if c.self_agreement is None or c.self_kappa is None:
+        return "Self-agreement: not measured with one repeat."
+    return (
+        f"Self-agreement over {c.repeats} repeats, on what the judge itself reads: raw "
+        f"{coefficient(c.self_agreement)}, Fleiss' κ {coefficient(c.self_kappa)}"
+    )
+
+
+def _wordings(c: Calibration) -> str:
+    if c.prompt_hash is None:
+        return "Wordings of the question: none, the offline judge is not asked."
+    if not c.wordings:
+        return "Wordings of the question: one; compare others with --wording."
+    rows = [
+        [
+            *(w.wording, w.prompt_hash, coefficient(w.kappa), str(w.unscored)),
+            *(coefficient(w.changed), coefficient(w.gain), _effect(w)),
+        ]
+        for w in c.wordings
+    ]
+    head = [f"compared with {c.wording}", "prompt", "κ, all replies", "unscored", "labels that change", "κ gained", ""]
+    return columns(head, rows)
+
+
+def _effect(w: Wording) -> str:
+    what = "a short reason first" if w.wording == "judge-reason" else "this wording"
+    if w.gain.low is None or w.gain.high is None:
+        return f"whether {what} agrees better is unknown"
+    if w.gain.low > 0:
+        return f"{what} agrees better"
+    return f"{what} agrees worse" if w.gain.high < 0 else f"no difference that this set can show for {what}"
+
+
+def ratings_text(r: RatingCalibration) -> str:
+    """What `helmbench calibrate` prints of one judge and the rating calibration set."""
+    moved = [
+        [CHANGE.get(f.change, f.change), str(f.pairs), str(f.flips), coefficient(f.rate), ", ".join(f.rows) or NONE]
+        for f in r.flips
+        if f.pairs
+    ]
+    approximate = "" if r.prompt_hash else " This judge counts words and is approximate."
+    head = ["ratings, by category", "replies", "by rule", "unscored", "κ quadratic", "raw", "within one"]
+    return _joined(
+        columns([*head, "bias (steps)", "recall of 1"], [_category(a) for a in [*r.agreement[1:], r.agreement[0]]])
+        + f"\nThe other rating is the author's, not a clinician's.{approximate} Bias above 0: the judge is too kind.",
+        columns(["change that must move no rating", "pairs", "moved", "rate", "rows"], moved) if moved else "",
+        f"Self-agreement over {r.repeats} repeats: raw {coefficient(r.self_agreement)}, mean SD "
+        f"{hundredths(r.rating_sd)}."
+        if r.self_agreement
+        else "",
+    )
+
+
+def _category(a: RatingAgreement) -> list[str]:
+    name = plain(a.category) if a.category else "all categories"
+    if a.reason:
+        return [name, "0", *[NONE] * 6, a.reason]
+    figures = map(coefficient, (a.kappa, a.raw, a.within_one, a.bias, a.harmful_recall))
+    return [name, *map(str, (a.replies, a.by_rule, a.unscored)), *figures]
+
+
+def validation_text(v: Validation) -> str:
+    """What `helmbench validate` prints."""
+    asked = f"prompt {v.prompt_hash}" if v.prompt_hash else "no model asked"
+    given = ", ".join(f"{label}: {count}" for label, count in v.answers.items())
+    rows: dict[str, Estimate] = {"judge with people": v.kappa}
+    rows |= {f"judge with {name}": k for name, k in v.raters.items()}
+    rows |= {"people among themselves": v.people}
+    rows |= {f"published judge {name}": k for name, k in v.published.items()}
+    if v.coarse:
+        rows |= {"on fewer labels: judge with people": v.coarse.kappa, "on fewer labels: people": v.coarse.people}
+    if v.between:
+        rows |= {f"pass {n} with people": p.kappa for n, p in enumerate(v.passes, 1)}
+        rows |= {f"the {len(v.passes)} passes among themselves": v.between}
+    judges = list(v.published)
+    groups = [[name, *_group(figures, judges)] for name, figures in v.groups.items()]
+    classes = [
+        [label, str(k.people), str(k.judge), coefficient(k.recall), coefficient(k.precision)]
+        for label, k in v.per_class.items()
+    ]
+    named: Mapping[str, Figures] = {"all": v, **v.groups}
+    reasons = [f"{NONE} κ of {name}: {own.kappa.reason}" for name, own in named.items() if own.kappa.value is None]
+    return _joined(
+        f"# {v.judge} against people: {v.set}, rows {v.rows} ({asked}, dataset {v.dataset})",
+        f"{v.items} items, {v.decided} decided by the judge, {percent(v.unscored)} left unscored. "
+        f"Its labels: {given or 'none'}.\n"
+        f"κ is {v.statistic}, with {REFERENCES[v.reference]}; people among themselves: {v.among}.",
+        columns(["agreement", "items", "κ"], [[name, str(k.n), coefficient(k)] for name, k in rows.items()]),
+        columns(["of these", "items", "decided", "left unscored", "κ", "people", *judges], groups) if groups else "",
+        columns(["class", "people", "judge", "recall", "precision"], classes),
+        _confusion("rows: people", "not decided", v.confusion),
+        f"Widest disagreements, by id: {', '.join(v.widest) or 'none'}",
+        "\n".join(f"- {note}" for note in v.notes),
+        "\n".join(reasons),
+    )
+
+
+def _group(f: Figures, judges: Sequence[str]) -> list[str]:
+    published = [coefficient(f.published.get(judge)) for judge in judges]
+    return [str(f.items), str(f.decided), percent(f.unscored), coefficient(f.kappa), coefficient(f.people), *published]

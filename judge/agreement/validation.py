@@ -1,0 +1,370 @@
+"""How well a judge agrees with labels that people gave: what `helmbench validate` asks, measures and writes, one file
+for each set and half.
+
+Ratings are compared by quadratic κ with the mean of the people's ratings, rounded half up: a reply counts as rated 1
+where both of two people rated it 1. Other labels are compared by Cohen's κ with the label that the raters settled on
+together, where the set has it, or else the one that more than half of an item's raters gave.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from dataset_builder.prompts import PLAIN
+from dataset_builder.release import Release
+from dataset_builder.schema import CalibrationRow, Strict
+from helmbench_common.files import write_whole
+from judge.agreement.answers import Passes, Task, examine, is_offline
+from judge.agreement.calibration import Confusion
+from judge.agreement.published.labeled_set import ANSWER, REFUSAL, Item, LabeledSet, Scale
+from judge.llm import batch
+from judge.llm.asking import Asker, announce
+from judge.llm.category_question import offered
+from judge.offline import judge as offline
+from judge.replies.errors import RunError
+from judge.rules.answers import conduct
+from judge.schema import JudgeName, LabelKind, LabelledRows, SetName
+from judge.statistics import coefficients as c
+from judge.statistics.agreement import confusion
+from judge.statistics.coefficients import Array, Codes
+from judge.statistics.estimate import Estimate
+
+FOLDER = "validation"  # in a judge's folder: one file for each set and half of it
+WIDEST = 10
+Given = Mapping[str, str | None]  # a judge's labels by item; None: it gave none
+
+
+class Figures(Strict):
+    """Agreement on some items. `decided`: those that the judge labeled. `kappa`: the judge with the people's common
+    label; `raters`: with each of them; `people`: among themselves; `published`: other judges with the common label.
+    """
+
+    items: int
+    decided: int
+    kappa: Estimate
+    raters: dict[str, Estimate]
+    people: Estimate
+    published: dict[str, Estimate]
+
+    @property
+    def unscored(self) -> float:
+        """The share that the judge left unscored, 0 to 1."""
+        return 1 - self.decided / self.items if self.items else 0.0
+
+
+class ClassFigures(Strict):
+    """One label. `people`, `judge`: how often each gave it, on items that have both. `recall`: of the items that people
+    gave it, the share that the judge did; `precision`: the reverse.
+    """
+
+    people: int
+    judge: int
+    recall: Estimate
+    precision: Estimate
+
+
+class PassFigures(Strict):
+    """One independent pass of the judge: how many items it labeled, and its agreement with the people's common
+    label.
+    """
+
+    decided: int
+    kappa: Estimate
+
+
+class Validation(Figures):
+    """One judge against a set of people's labels. It holds no text.
+
+    `asked`: hashes of the criteria, protocols or taxonomy in the judge's questions, by name. `statistic`, `reference`,
+    `among`: what `kappa` is, with which common label, and what `people` is. Every figure is of the judge's first pass;
+    `passes` has each, and `between` is κ between them, the mean over pairs, null with one. `coarse`: the same on fewer
+    labels, as crisis or not. `groups`: by category, dimension or model. `answers`: how often the judge gave each of its
+    own labels. `widest`: the ids of the items with the widest disagreements.
+    """
+
+    format: Literal["helmbench-validation-1"] = "helmbench-validation-1"
+    set: SetName
+    rows: LabelledRows
+    kind: LabelKind
+    judge: JudgeName
+    prompt_hash: str | None = Field(max_length=64)
+    dataset: str = Field(max_length=64)
+    asked: dict[str, str]
+    statistic: Literal["Cohen's κ, quadratic", "Cohen's κ"]
+    reference: Literal["mean", "settled", "majority"]
+    among: Literal["Cohen's κ, mean over pairs", "Fleiss' κ"]
+    per_class: dict[str, ClassFigures]
+    confusion: Confusion
+    coarse: Figures | None
+    groups: dict[str, Figures]
+    answers: dict[str, int]
+    widest: list[str]
+    passes: list[PassFigures] = Field(min_length=1)
+    between: Estimate | None
+    notes: list[str]
+
+
+class Source(NamedTuple):
+    """The judge's name, the hash of its question, the dataset with the question, and the hashes of the criteria,
+    protocols or taxonomy in it.
+    """
+
+    judge: str
+    prompt_hash: str | None
+    dataset: str
+    asked: Mapping[str, str] = {}
+
+
+class Validated(NamedTuple):
+    """The figures, and the file they were written to."""
+
+    figures: Validation
+    path: Path
+
+
+def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeats: int = 1) -> Validated:
+    """Measures one judge, `offline` or a model, against a set, and writes the figures into its folder. `repeats`: how
+    often a model is asked each question, independently.
+
+    Raises:
+        RunError: questions without an answer and no endpoint, items that the release has no question for, or a model
+            where a rule decides.
+        EngineError, BudgetError: as `judge.llm.asking.ask`.
+    """
+    known = {"criterion": set(release.criteria), "rating": {str(p.category) for p in release.protocols.values()}}
+    for item in what.items:
+        if what.kind in known and item.by not in known[what.kind]:
+            expected = ", ".join(sorted(known[what.kind]))
+            raise RunError(f"{what.name}: item {item.id} is judged by '{item.by}'; expected one of {expected}")
+    if is_offline(name):
+        if what.kind == "category":
+            what = replace(what, notes=(*what.notes, "the offline judge reads no categories"))
+    elif what.kind == "refusal":
+        raise RunError(f"{what.name}: a rule that all judges share reads its labels; expected --judge offline")
+    elif asker.endpoint is not None:
+        announce(len(what.items), f"set {what.name}", asker.endpoint.base_url)
+    passes, key = _judged(what, release, name, asker, Passes(repeats, (PLAIN,)))
+    asked = asked_by(what.kind, {item.by for item in what.items}, release)
+    source = Source(offline.NAME if is_offline(name) else name, key, release.manifest.version, asked)
+    figures = measured(what, passes[0], source, passes[1:])
+    path = place(asker.home, name, is_offline(name)) / f"{what.name}-{what.rows}.json"
+    write_whole(path, figures.model_dump_json(indent=2) + "\n")
+    return Validated(figures, path)
+
+
+def place(home: Path, judge: str, offline: bool) -> Path:
+    """The folder of a judge's validations below `home`.
+
+    Raises:
+        RunError: as `judge.llm.batch.own_place`.
+    """
+    return batch.own_place(home, (home / "offline" if offline else batch.folder(home, judge)) / FOLDER)
+
+
+def asked_by(kind: LabelKind, names: Iterable[str], release: Release) -> dict[str, str]:
+    """The hashes of what a set's question contains beside its prompt: criteria or protocols `names`, or the taxonomy.
+    Empty for a rule; names that the release doesn't have are left out.
+    """
+    if kind == "category":
+        return {"taxonomy": offered(release).taxonomy_hash[:16]}
+    known: dict[str, str] = {}
+    if kind == "criterion":
+        known = {name: row.criterion_hash for name, row in release.criteria.items()}
+    elif kind == "rating":
+        known = {str(row.category): row.protocol_hash for row in release.protocols.values()}
+    return {name: known[name] for name in sorted(set(names)) if name in known}
+
+
+def _judged(
+    what: LabeledSet, release: Release, name: str, asker: Asker, passes: Passes
+) -> tuple[list[Given], str | None]:
+    """A judge's own labels by item, for each pass, and the hash of its question."""
+    if what.kind == "refusal":
+        said = {"refused": REFUSAL, None: ANSWER}  # an empty or cut-off reply is neither
+        return [{item.id: said.get(conduct(item.reply)) for item in what.items}], None
+    rows = [
+        CalibrationRow(
+            id=item.id,
+            criterion=item.by,
+            polarity="crisis",
+            said=list(item.said),
+            reply=item.reply or " ",  # a blank stands for an empty reply, which a rule decides
+            label="",
+            author="",
+        )
+        for item in what.items
+    ]
+    (judged,) = examine(release, name, [Task(what.kind, rows)], asker, passes)
+    found: list[Given] = [{k: own.label for k, own in labels.items()} for labels in judged.repeats]
+    return found, judged.identity.prompt_hash
+
+
+@dataclass(frozen=True)
+class _Cases:
+    """Items with the values that people and judges gave them on one scale: shape (items,), NaN where one is missing."""
+
+    items: Sequence[Item]
+    scale: Scale
+    people: Array
+    judge: Array
+    clusters: Codes
+
+    @classmethod
+    def of(cls, items: Sequence[Item], given: Given, scale: Scale) -> _Cases:
+        people = np.array([scale.common(item) for item in items], dtype=np.float64)
+        judge = np.array([scale.value(given[item.id]) for item in items], dtype=np.float64)
+        families = [item.family or f"item {item.id}" for item in items]
+        return cls(items, scale, people, judge, np.unique(families, return_inverse=True)[1].astype(np.int64))
+
+    def column(self, labels: Iterable[str | None]) -> Array:
+        return np.array([self.scale.value(x) for x in labels], dtype=np.float64)
+
+    def cohen(self, first: Array, second: Array) -> c.Coefficient:
+        """Cohen's κ of two raters' values: quadratic between numbers, else unweighted."""
+        values = np.unique(np.concatenate([first, second]))
+        values = values[~np.isnan(values)]
+        weights = np.eye(len(values))
+        if self.scale.numbers:
+            reach = self.scale.value(self.scale.labels[-1]) - self.scale.value(self.scale.labels[0])
+            weights = 1.0 - (np.subtract.outer(values, values) / reach) ** 2
+        a, b = (np.where(np.isnan(x), -1, np.searchsorted(values, x)).astype(np.int64) for x in (first, second))
+        return c.cohen(a, b, weights, self.clusters)
+
+    def kappa(self, first: Array, second: Array) -> Estimate:
+        return c.estimate(self.cohen(first, second))
+
+    def over_pairs(self, columns: Sequence[Array]) -> Estimate:
+        """The mean of Cohen's κ over pairs of two or more raters."""
+        found = [self.cohen(a, b) for a, b in combinations(columns, 2)]
+        return c.estimate(c.mean_of(found, max(own.items for own in found)))
+
+    def figures(self) -> Figures:
+        raters = dict.fromkeys(name for item in self.items for name in item.labels)
+        people = {name: self.column(item.labels.get(name) for item in self.items) for name in raters}
+        judges = dict.fromkeys(name for item in self.items for name in item.published)
+        published = {name: self.column(item.published.get(name) for item in self.items) for name in judges}
+        return Figures(
+            items=len(self.items),
+            decided=int(np.sum(~np.isnan(self.judge))),
+            kappa=self.kappa(self.people, self.judge),
+            raters={name: self.kappa(own, self.judge) for name, own in people.items()},
+            people=self._among(list(people.values())),
+            published={name: self.kappa(self.people, own) for name, own in published.items()},
+        )
+
+    def _among(self, raters: Sequence[Array]) -> Estimate:
+        """People among themselves: of numbers, or of two people, Cohen's κ, the mean over pairs; of more, who may
+        differ from item to item, Fleiss' κ.
+        """
+        if len(raters) < 2:
+            return Estimate(value=None, reason="the set has the labels of one person only")
+        if self.scale.numbers or len(raters) == 2:
+            return self.over_pairs(raters)
+        codes = np.nan_to_num(np.stack(raters, axis=1), nan=-1).astype(np.int64)
+        counts = c.label_counts(codes, len(self.scale.labels))
+        several = counts.sum(axis=1) > 1
+        return c.estimate(c.fleiss(counts[several], self.clusters[several]))
+
+
+def measured(what: LabeledSet, answers: Given, source: Source, again: Sequence[Given] = ()) -> Validation:
+    """Every figure. `answers`: the judge's own labels, by item, None where it gave none. `again`: those of further,
+    independent passes.
+    """
+    passes = [{k: what.reading(label) for k, label in own.items()} for own in (answers, *again)]
+    given, scale, items = passes[0], what.scale, what.items
+    cases = [_Cases.of(items, own, scale) for own in passes]
+    first = cases[0]
+    groups = sorted({name for item in items for name in item.groups})
+    raters = {name for item in items for name in item.labels}
+    settled = any(item.settled is not None for item in items)
+    return Validation(
+        set=what.name,
+        rows=what.rows,
+        kind=what.kind,
+        judge=source.judge,
+        prompt_hash=source.prompt_hash,
+        dataset=source.dataset,
+        asked=dict(source.asked),
+        statistic="Cohen's κ, quadratic" if scale.numbers else "Cohen's κ",
+        reference="mean" if scale.numbers else "settled" if settled else "majority",
+        among="Cohen's κ, mean over pairs" if scale.numbers or len(raters) < 3 else "Fleiss' κ",
+        **first.figures().model_dump(),
+        **_by_label(first),
+        coarse=_coarse(items, given, scale),
+        groups={
+            name: _Cases.of([item for item in items if name in item.groups], given, scale).figures() for name in groups
+        },
+        answers=dict(Counter(label for label in answers.values() if label is not None).most_common()),
+        widest=_widest(first),
+        passes=[
+            PassFigures(decided=int(np.sum(~np.isnan(own.judge))), kappa=own.kappa(own.people, own.judge))
+            for own in cases
+        ],
+        between=first.over_pairs([own.judge for own in cases]) if again else None,
+        notes=list(what.notes),
+    )
+
+
+def _by_label(cases: _Cases) -> dict[str, dict[str, ClassFigures] | Confusion]:
+    """The figures of each label, and the confusion table."""
+    labels, values = cases.scale.labels, [cases.scale.value(x) for x in cases.scale.labels]
+    places = {value: n for n, value in enumerate(values)}
+    labeled = ~np.isnan(cases.people)
+    people = np.array([places[x] for x in cases.people[labeled]], dtype=np.int64)
+    judge = np.array([places.get(x, -1) for x in cases.judge[labeled]], dtype=np.int64)
+    table = confusion(people, judge, len(labels), len(labels) + 1)
+    both = judge >= 0
+    clusters, people, judge = cases.clusters[labeled][both], people[both], judge[both]
+    same = (people == judge).astype(np.float64)
+
+    def figures(k: int) -> ClassFigures:
+        theirs, own = people == k, judge == k
+        return ClassFigures(
+            people=int(theirs.sum()),
+            judge=int(own.sum()),
+            recall=c.share(same[theirs], clusters[theirs], "people never gave this label"),
+            precision=c.share(same[own], clusters[own], "the judge never gave this label"),
+        )
+
+    return {
+        "per_class": {label: figures(k) for k, label in enumerate(labels)},
+        "confusion": Confusion(labels=list(labels), table=table[:, :-1].tolist(), unscored=table[:, -1].tolist()),
+    }
+
+
+def _coarse(items: Sequence[Item], given: Given, scale: Scale) -> Figures | None:
+    """The figures on the coarser labels: each person's label is read so before the common one is found."""
+    to = scale.coarse
+    if not to:
+        return None
+    own = [
+        item._replace(
+            labels={name: to[x] for name, x in item.labels.items()},
+            settled=None if item.settled is None else to[item.settled],
+            published={name: to[x] for name, x in item.published.items()},
+        )
+        for item in items
+    ]
+    read = {k: None if x is None else to[x] for k, x in given.items()}
+    return _Cases.of(own, read, Scale(tuple(dict.fromkeys(to.values())))).figures()
+
+
+def _widest(cases: _Cases) -> list[str]:
+    """The ids of the items on which judge and people are farthest apart; between labels without distances, those on
+    which more of the people gave the common label come first.
+    """
+    apart: list[tuple[float, int, str]] = []
+    for n, (item, people, judge) in enumerate(zip(cases.items, cases.people, cases.judge, strict=True)):
+        if np.isnan(people) or np.isnan(judge) or people == judge:
+            continue
+        agreed = np.mean([cases.scale.value(x) == people for x in item.labels.values()]) if item.labels else 0.0
+        apart.append((-abs(people - judge) if cases.scale.numbers else -float(agreed), n, item.id))
+    return [identity for _, _, identity in sorted(apart)[:WIDEST]]
