@@ -32,6 +32,6 @@ def said_in(scoring: Scoring, run: ScoredRun, release: Release) -> Said:
     except RunError as error:
         return Said(prompt=prompt, lacking=str(error))
     there = {(r.id, r.repeat) for r in replies}
-    if unknown := {(v.id, v.repeat) for v in run.scorer.table.verdicts} - there:
+    if unknown := {(v.id, v.repeat) for v in run.verdicts} - there:
         return Said(prompt=prompt, lacking=f"{home}: was scored on other replies, such as to {min(unknown)[0]}")
     return Said(replies, prompt)

@@ -19,7 +19,7 @@ from judge.replies.schema import TRIAGE_PROMPTS
 from judge.schema import Scorecard, Verdict
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked
-from judge.scoring.score import About, judge_card, scorecard
+from judge.scoring.scorecard import About, judge_card, scorecard
 from judge.scoring.triage import triage
 from judge.verdicts import JudgeIdentity, Reader, judge_messages, judge_run
 

@@ -350,7 +350,7 @@ def test_what_can_not_be_compared_is_refused(runs: Path, release: Release) -> No
     ("damage", "words"),
     [
         (lambda lines: [lines[0][:50], *lines[1:]], ":1: "),
-        (lambda lines: [*lines, lines[3]], "stands twice"),
+        (lambda lines: [*lines, lines[3]], "duplicate verdict"),
         (lambda lines: [lines[0].replace("P1-B1-S1", "P1-B1-S9"), *lines[1:]], "P1-B1-S9"),
         (lambda lines: [lines[0].replace('"label":"', '"label":"X'), *lines[1:]], ":1: "),
         (lambda lines: [line for line in lines if '"index":1' not in line], "check 1: missing"),

@@ -26,7 +26,7 @@ from judge.offline.reader import OfflineReader
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply
 from judge.schema import Figure, Verdict, Vote
-from judge.scoring.score import About, judge_card, scorecard
+from judge.scoring.scorecard import About, judge_card, scorecard
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity, judge_run
 from leaderboard.exports.export import export

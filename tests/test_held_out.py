@@ -26,7 +26,7 @@ from judge.offline.reader import OfflineReader
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply
 from judge.schema import Figure
-from judge.scoring import score
+from judge.scoring import scorecard as scoring
 from judge.scoring.held_out import difference
 from judge.verdicts import judge_run
 
@@ -231,8 +231,8 @@ def scorecard(release: Release, policy: str, **model: str) -> schema.Scorecard:
         complete=True,
     )
     basis = Basis({r.id: r for r in rows}, release.criteria, release.scoring, release.baselines)
-    judged = score.judge_card(verdicts, offline.NAME, None)
-    return score.scorecard(verdicts, basis, score.About(dataset, run.model), judged)
+    judged = scoring.judge_card(verdicts, offline.NAME, None)
+    return scoring.scorecard(verdicts, basis, scoring.About(dataset, run.model), judged)
 
 
 @pytest.fixture

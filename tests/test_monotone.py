@@ -1,29 +1,29 @@
-"""A verdict that gets better never lowers the composite, and never worsens a floor."""
+"""A better verdict never lowers the composite and never worsens a floor."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple, get_args
 
 import numpy as np
 import pytest
 from numpy.random import Generator
+from support.scores import scorer, verdict, verdicts
 
 from dataset_builder.release import Release
-from dataset_builder.schema import Check, Incident, Label, Row
+from dataset_builder.schema import Incident, Label, Row
 from judge.schema import FloorState, Verdict
 from judge.scoring.anchors import Anchor, anchors
-from judge.scoring.figures import Scorer
-from judge.scoring.safety import floors
+from judge.scoring.scorecard import floors
 
-TABLES, IMPROVEMENTS = 50, 200
+IMPROVEMENTS = 200  # of each random table
 LABELS: tuple[Label, ...] = ("FAIL", "PARTIAL", "PASS")  # worst first
+INCIDENTS: tuple[Incident, ...] = get_args(Incident)
 STATES: tuple[FloorState, ...] = ("breached", "undetermined", "passed")
 
 
-class Standing(NamedTuple):
-    """The composite, and every floor's state and limit on the good side of it, higher being better."""
+class Result(NamedTuple):
+    """The composite, and every floor's state and limit; higher is better."""
 
     composite: float
     states: list[int]
@@ -32,62 +32,39 @@ class Standing(NamedTuple):
 
 @pytest.fixture
 def few(release: Release) -> dict[str, Row]:
-    """A message of every scenario and polarity with their lite samples: every score and floor has some."""
-    kept: dict[tuple[str, str], set[str]] = defaultdict(set)
-    found: dict[str, Row] = {}
-    for row in release.rows.values():
-        own = kept[row.scenario, row.polarity]
-        if "lite" in row.tiers and (row.message_key in own or len(own) < 1):
-            own.add(row.message_key)
-            found[row.id] = row
-    return found
+    """The lite samples of one message per scenario and polarity: every score and floor has some."""
+    lite = {r.id: r for r in release.rows.values() if "lite" in r.tiers}
+    kept = {(r.scenario, r.polarity): r.message_key for r in reversed(lite.values())}
+    return {i: r for i, r in lite.items() if kept[r.scenario, r.polarity] == r.message_key}
 
 
-@pytest.fixture
-def zero(release: Release) -> dict[str, Anchor]:
-    return anchors(release, "core")
-
-
-def test_ten_thousand_improvements_lower_nothing(
-    release: Release, few: dict[str, Row], zero: dict[str, Anchor]
-) -> None:
-    """Random tables of every quality, 200 single improvements of each: FAIL to PARTIAL or PASS, PARTIAL to PASS, and
-    what was unscored to PASS.
+@pytest.mark.soak(short=3, full=50)
+def test_improvements_never_lower_anything(release: Release, few: dict[str, Row], rounds: int) -> None:
+    """Random tables of every quality, with 200 single improvements each: FAIL to PARTIAL or PASS, PARTIAL to PASS,
+    unscored to PASS.
     """
-    rng, tried = np.random.default_rng(15), 0
-    for _ in range(TABLES):
-        verdicts, before = next(
-            (verdicts, found)
-            for verdicts in iter(lambda: table(few, rng), None)
-            if (found := standing(release, verdicts, zero)) is not None
-        )
-        poor = [n for n, v in enumerate(verdicts) if v.label != "PASS"]
+    rng, zero = np.random.default_rng(15), anchors(release, "core")
+    for _ in range(rounds):
+        before = None
+        while before is None:
+            given = table(few, rng)
+            before = result(release, given, zero)
+        poor = [n for n, v in enumerate(given) if v.label != "PASS"]
         for place in rng.choice(poor, IMPROVEMENTS).tolist():
-            better = improved(verdicts[place], rng)
-            now = standing(release, [*verdicts[:place], better, *verdicts[place + 1 :]], zero)
-            what = (verdicts[place], better)
-            assert now is not None, what
-            assert now.composite >= before.composite - 1e-9, what
-            assert all(b >= a for a, b in zip(before.states, now.states, strict=True)), what
-            assert all(b >= a - 1e-9 for a, b in zip(before.limits, now.limits, strict=True)), what
-            tried += 1
-    assert tried == TABLES * IMPROVEMENTS
+            better = improved(given[place], rng)
+            after = result(release, [*given[:place], better, *given[place + 1 :]], zero)
+            what = (given[place], better)
+            assert after is not None, what
+            assert after.composite >= before.composite - 1e-9, what
+            assert all(b >= a for a, b in zip(before.states, after.states, strict=True)), what
+            assert all(b >= a - 1e-9 for a, b in zip(before.limits, after.limits, strict=True)), what
 
 
-def test_each_score_moves_with_its_verdicts(release: Release, few: dict[str, Row], zero: dict[str, Anchor]) -> None:
-    """No score is left out by being flat: all FAIL is below all PASS for each, and for the composite."""
-    scorers = [
-        Scorer(
-            few,
-            [given(r, k, c, label) for r in few.values() for k, c in enumerate(r.evaluation)],
-            release.scoring,
-            zero,
-        )
-        for label in ("FAIL", "PASS")
-    ]
-    assert {*scorers[0].ran} == {*release.scoring["scores"]}
-    for code in scorers[0].ran:
-        low, high = (s.value(s.made(code, s.table.read)) for s in scorers)
+def test_every_score_moves_with_its_verdicts(release: Release, few: dict[str, Row]) -> None:
+    worst, best = (scorer(release, verdicts(few, label), anchors(release, "core")) for label in ("FAIL", "PASS"))
+    assert {*worst.ran} == {*release.scoring["scores"]}
+    for code in worst.ran:
+        low, high = (s.value(s.made(code, s.table.read)) for s in (worst, best))
         assert low is not None
         assert high is not None
         assert high == pytest.approx(100 if release.scoring["scores"][code].get("earns") else 0)
@@ -95,54 +72,30 @@ def test_each_score_moves_with_its_verdicts(release: Release, few: dict[str, Row
 
 
 def table(few: Mapping[str, Row], rng: Generator) -> list[Verdict]:
-    """Verdicts of a model of some quality; a few are unscored, a few failures are harm or alarm."""
+    """Verdicts on a model of random quality; a few are unscored, a few failures are harm or false alarms."""
     quality = rng.random()
-    return [
-        given(row, k, check, label(rng, quality), incident(rng), unscored=bool(rng.random() < 0.03))
-        for row in few.values()
-        for k, check in enumerate(row.evaluation)
-    ]
-
-
-def label(rng: Generator, quality: float) -> Label:
-    found = LABELS[2] if rng.random() < quality else LABELS[int(rng.integers(2))]
+    found = []
+    for row in few.values():
+        for k in range(len(row.evaluation)):
+            label = LABELS[2] if rng.random() < quality else LABELS[int(rng.integers(2))]
+            incident = INCIDENTS[int(rng.integers(len(INCIDENTS)))] if label == "FAIL" else None
+            lost = rng.random() < 0.03
+            found.append(verdict(row, k, None if lost else label, None if lost else incident))
     return found
 
 
-def incident(rng: Generator) -> Incident:
-    own: tuple[Incident, ...] = get_args(Incident)
-    return own[int(rng.integers(len(own)))]
-
-
-def given(
-    row: Row, index: int, check: Check, label: Label, incident: Incident | None = None, *, unscored: bool = False
-) -> Verdict:
-    return Verdict.model_construct(
-        id=row.id,
-        repeat=0,
-        index=index,
-        check=check.check,
-        behavior=check.behavior,
-        turn=-1,
-        label=None if unscored else label,
-        unscored="error" if unscored else None,
-        incident=(incident or "over_escalation") if label == "FAIL" and not unscored else None,
-        decided_by="rule:random",
-    )
-
-
-def improved(verdict: Verdict, rng: Generator) -> Verdict:
-    better = LABELS[LABELS.index(verdict.label) + 1 :] if isinstance(verdict.label, str) else ("PASS",)
+def improved(given: Verdict, rng: Generator) -> Verdict:
+    better = LABELS[LABELS.index(given.label) + 1 :] if isinstance(given.label, str) else ("PASS",)
     chosen = better[int(rng.integers(len(better)))]
-    return verdict.model_copy(update={"label": chosen, "unscored": None, "incident": None})
+    return given.model_copy(update={"label": chosen, "unscored": None, "incident": None})
 
 
-def standing(release: Release, verdicts: list[Verdict], zero: Mapping[str, Anchor]) -> Standing | None:
-    """None where a part of a score is mostly unscored."""
-    scorer = Scorer(release.rows, verdicts, release.scoring, zero)
-    composite = scorer.value(scorer.total({c: scorer.made(c, scorer.table.read) for c in scorer.ran}))
+def result(release: Release, given: list[Verdict], zero: Mapping[str, Anchor]) -> Result | None:
+    """None if a part of a score is mostly unscored."""
+    own = scorer(release, given, zero)
+    composite = own.value(own.total({c: own.made(c, own.table.read) for c in own.ran}))
     if composite is None:
         return None
-    found = floors(scorer, "core", release.criteria)
+    found = floors(own, "core", release.criteria)
     limits = [-(f.high or 0.0) if "harm" in f.name else f.low or 0.0 for f in found]
-    return Standing(composite, [STATES.index(f.state) for f in found], limits)
+    return Result(composite, [STATES.index(f.state) for f in found], limits)

@@ -1,186 +1,138 @@
-"""Trivial policies on the real dataset: whoever doesn't read the message can't score, and a constant scores nothing."""
+"""Trivial policies on the real dataset: a policy that doesn't read the message can't score."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
+import make_references
 import numpy as np
 import pytest
-from reference_policies import POLICIES, reply
+from reference_policies import POLICIES
+from reference_policies import reply as reply_of
+from support.scores import scorer
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
-from judge import schema
-from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
+from judge.replies import script
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply
-from judge.schema import Scorecard, Verdict
+from judge.schema import Verdict
+from judge.score import Scored, score
 from judge.scoring.anchors import anchors
-from judge.scoring.figures import Scorer
-from judge.scoring.score import About, judge_card, scorecard
-from judge.verdicts import JudgeIdentity, judge_run
+from judge.verdicts import judge_run
 
-OFFLINE = JudgeIdentity(offline.NAME, None)
 CONSTANTS = ("always-escalate", "never-escalate", "always-kind")
-SEEDS = range(200)
+WEIGHS_NOTHING = ("random", "context-only")
 
 
 @pytest.fixture(scope="module")
 def built(dataset: Path) -> Release:
-    """The real dataset; this module only reads it."""
+    """The real dataset, read-only."""
     return open_release(dataset)
 
 
-def played(policy: str, row: Row, seed: int = 0) -> tuple[str, ...]:
-    """A policy's reply to each live turn, under its own earlier replies, and to the end."""
-    messages: list[dict[str, str]] = []
-    said: list[str] = []
-    for message in row.messages:
-        if message.content is None:
-            said.append(reply(policy, messages, seed))
-        messages.append({"role": message.role, "content": said[-1] if message.content is None else message.content})
-    return (*said, reply(policy, messages, seed))
+def run_of(policy: str, rows: list[Row], tier: Tier) -> Run:
+    replies = [Reply(id=r.id, turns=tuple(make_references.play(policy, r))) for r in rows]
+    return Run(Path(policy), Model(name=policy, backend="reference"), tier, replies, False)
 
 
-def verdicts_of(replies: list[Reply], release: Release, tier: Tier) -> list[Verdict]:
-    return judge_run(
-        Run(Path("policy"), Model(name="policy", backend="reference"), tier, replies, False), release, OfflineReader()
-    )
+def in_tier(release: Release, tier: Tier) -> list[Row]:
+    return [r for r in release.rows.values() if tier in r.tiers]
 
 
 def strict(row: Row) -> bool:
-    """Whether nothing but its reading of the message decides a sample: tags and graded outcomes, no criterion that also
-    asks for help.
+    """Whether reading the message alone decides a sample: tags and graded outcomes, no criterion that also asks for
+    help.
     """
     return row.pillar == "P1" and all(c.check in ("tags", "graded") for c in row.evaluation)
 
 
 @pytest.fixture(scope="module")
-def given(built: Release) -> dict[str, list[Verdict]]:
-    """The verdicts on each policy's replies, core tier."""
-    rows = [r for r in built.rows.values() if "core" in r.tiers]
-    return {
-        p: verdicts_of([Reply(id=r.id, turns=played(p, r)) for r in rows], built, "core")
-        for p in (*CONSTANTS, "random", "context-only")
-    }
-
-
-@pytest.fixture(scope="module")
-def scorers(built: Release, given: dict[str, list[Verdict]]) -> dict[str, Scorer]:
-    """Each policy's figures on the strict samples of P1."""
-    return {
-        p: Scorer(built.rows, [v for v in verdicts if strict(built.rows[v.id])], built.scoring, anchors(built, "core"))
-        for p, verdicts in given.items()
-    }
-
-
-@pytest.fixture(scope="module")
-def cards(built: Release, given: dict[str, list[Verdict]]) -> dict[str, Scorecard]:
-    """The scorecard of each policy on the core tier."""
-    rows = [r for r in built.rows.values() if "core" in r.tiers]
-    manifest = built.manifest
-    found = {}
-    for policy, verdicts in given.items():
-        dataset = schema.Dataset(
-            version=manifest.version,
-            score_hash=manifest.score_hash,
-            tier="core",
-            samples=len(rows),
-            expected=len(rows),
-            complete=True,
-        )
-        model = Model(name=policy, backend="reference")
-        judged = judge_card(verdicts, OFFLINE.name, None)
-        found[policy] = scorecard(verdicts, built, About(dataset, model), judged)
-    return found
-
-
-def detection_behaviors(release: Release, kind: str) -> set[str]:
-    """P1 behaviors that have strict samples of this kind."""
-    return {c.behavior for r in release.rows.values() if strict(r) for c in r.evaluation if c.check == kind}
+def scored(built: Release) -> dict[str, Scored]:
+    """Each policy on the core tier."""
+    rows = in_tier(built, "core")
+    return {p: score(run_of(p, rows, "core"), built, [[OfflineReader()]]) for p in (*CONSTANTS, *WEIGHS_NOTHING)}
 
 
 @pytest.mark.parametrize("policy", CONSTANTS)
-def test_no_constant_scores_above_nothing_anywhere(cards: dict[str, Scorecard], policy: str) -> None:
-    """Zero is the best that can be had without reading, so each behavior, headline and the composite are at it or
-    below, and so is the interval of what earns, nearly.
+def test_no_constant_scores_above_zero(built: Release, scored: dict[str, Scored], policy: str) -> None:
+    """Every behavior, every headline and the composite is 0 or below. Detection is 1 and 0, or 0 and 1; a kind reply to
+    everyone is the second.
     """
-    card = cards[policy]
+    card = scored[policy].scorecard
     scores = [*(own.score for own in card.behaviors.values()), *card.headlines.values(), card.composite]
     assert len(scores) == 17 + 3 + 1
     assert all(f.value is not None and f.value <= 1e-9 for f in scores), scores
     assert card.composite.high is not None
     assert card.composite.high < 0
-
-
-@pytest.mark.parametrize("policy", CONSTANTS)
-def test_a_constant_has_no_informedness(scorers: dict[str, Scorer], policy: str) -> None:
-    """Sensitivity and specificity are 1 and 0, or 0 and 1; a kind reply to everybody is the second."""
-    detection = scorers[policy].detection()
+    given = [v for v in scored[policy].verdicts if strict(built.rows[v.id])]
+    detection = scorer(built, given, anchors(built, "core")).detection()
+    seen = 1.0 if policy == "always-escalate" else 0.0
     assert detection.informedness.value == pytest.approx(0, abs=1e-12)
-    expected = (1, 0) if policy == "always-escalate" else (0, 1)
-    assert (detection.sensitivity.value, detection.specificity.value) == (
-        pytest.approx(expected[0]),
-        pytest.approx(expected[1]),
-    )
+    assert (detection.sensitivity.value, detection.specificity.value) == (pytest.approx(seen), pytest.approx(1 - seen))
 
 
-@pytest.mark.parametrize("policy", ["random", "context-only"])
-def test_a_policy_that_does_not_read_the_message_may_be_worth_nothing(cards: dict[str, Scorecard], policy: str) -> None:
-    """The interval of a coin, and of who reads only the user's history, contains 0."""
-    figure = cards[policy].detection.informedness
+@pytest.mark.parametrize("policy", WEIGHS_NOTHING)
+def test_the_interval_of_a_policy_that_ignores_the_message_contains_zero(
+    scored: dict[str, Scored], policy: str
+) -> None:
+    figure = scored[policy].scorecard.detection.informedness
     assert figure.low is not None
     assert figure.high is not None
     assert figure.low <= 0 <= figure.high
-    assert figure.high - figure.low < 1, "an interval that contains everything would contain 0 too"
+    assert figure.high - figure.low < 1, "a useless interval would contain 0 too"
 
 
-def test_whoever_tells_crises_from_controls_scores_a_hundred(built: Release) -> None:
-    """The same two sentences, each to the right people, are perfect detection: the zeros above are not the judge's
-    blindness.
-    """
-    rows = [r for r in built.rows.values() if strict(r) and "core" in r.tiers]
-    replies = [
-        Reply(id=r.id, turns=played("always-escalate" if r.polarity == "crisis" else "always-kind", r)) for r in rows
-    ]
-    scorer = Scorer(built.rows, verdicts_of(replies, built, "core"), built.scoring, anchors(built, "core"))
-    assert scorer.detection().informedness.value == pytest.approx(1)
-    for behavior in detection_behaviors(built, "tags") | detection_behaviors(built, "graded"):
-        assert scorer.score(behavior).card.score.value == pytest.approx(100)
+def test_a_policy_that_tells_crises_from_controls_scores_a_hundred(built: Release) -> None:
+    """The two constant replies, each to the right people, are perfect detection, so the judge isn't blind."""
+    rows = [r for r in in_tier(built, "core") if strict(r)]
+    given: list[Verdict] = []
+    for policy, polarity in (("always-escalate", "crisis"), ("always-kind", "control")):
+        run = run_of(policy, [r for r in rows if r.polarity == polarity], "core")
+        given += judge_run(run, built, OfflineReader())
+    own = scorer(built, given, anchors(built, "core"))
+    assert own.detection().informedness.value == pytest.approx(1)
+    for behavior in {c.behavior for r in rows for c in r.evaluation}:
+        assert own.score(behavior).card.score.value == pytest.approx(100)
 
 
-def test_chance_is_worth_nothing_over_two_hundred_seeds(built: Release) -> None:
-    """The mean informedness of `random` on every detection message is within a hundredth of 0.
+@pytest.mark.soak(short=40, full=200)
+def test_chance_is_worth_nothing(built: Release, rounds: int) -> None:
+    """The mean informedness of `random` over many seeds is near 0. Each different reply to a row is judged once."""
+    rows = [r for r in in_tier(built, "core") if strict(r)]
 
-    Its replies repeat, so each row's different ones are judged once (as repeats) and looked up for every seed.
-    """
-    rows = [r for r in built.rows.values() if strict(r) and "core" in r.tiers]
-    said = {(seed, r.id): played("random", r, seed) for seed in SEEDS for r in rows}
-    different = {r.id: sorted({said[seed, r.id] for seed in SEEDS}) for r in rows}
-    judged = verdicts_of(
-        [Reply(id=i, repeat=n, turns=turns) for i, texts in different.items() for n, turns in enumerate(texts)],
-        built,
-        "full",
-    )
-    known: dict[tuple[str, tuple[str, ...]], list[Verdict]] = {}
-    for v in judged:
-        known.setdefault((v.id, different[v.id][v.repeat]), []).append(v.model_copy(update={"repeat": 0}))
-    values: list[float | None] = []
+    def play(row: Row, seed: int) -> tuple[str, ...]:
+        return tuple(script.play(row, lambda history: reply_of("random", history, seed)))
+
+    said = {(seed, r.id): play(r, seed) for seed in range(rounds) for r in rows}
+    different: defaultdict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for (_, identity), turns in said.items():
+        if turns not in different[identity]:
+            different[identity].append(turns)
+    replies = [Reply(id=i, repeat=n, turns=turns) for i, texts in different.items() for n, turns in enumerate(texts)]
+    run = Run(Path("policy"), Model(name="random", backend="reference"), "full", replies, False)
+    known: defaultdict[tuple[str, tuple[str, ...]], list[Verdict]] = defaultdict(list)
+    for v in judge_run(run, built, OfflineReader()):
+        known[v.id, different[v.id][v.repeat]].append(v.model_copy(update={"repeat": 0}))
     zero = anchors(built, "core")
-    for seed in SEEDS:
-        scorer = Scorer(built.rows, [v for r in rows for v in known[r.id, said[seed, r.id]]], built.scoring, zero)
-        values.append(scorer.detection().informedness.value)
-    numbers = np.array(values, dtype=float)
-    mean, error = float(numbers.mean()), float(numbers.std(ddof=1)) / len(SEEDS) ** 0.5
-    print(f"random over {len(SEEDS)} seeds: mean informedness {mean:.4f}, standard error {error:.4f}")  # noqa: T201 - the figure is worth seeing
-    assert len(set(values)) > 100, "the seeds differ"
-    assert abs(mean) < 0.01
+    values = np.array(
+        [
+            scorer(built, [v for r in rows for v in known[r.id, said[seed, r.id]]], zero).detection().informedness.value
+            for seed in range(rounds)
+        ],
+        dtype=float,
+    )
+    assert len({*values.tolist()}) > rounds / 2, "the seeds differ"
+    assert abs(values.mean()) < (0.01 if rounds > 100 else 0.02)
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_no_judge_reads_a_trivial_policy(policy: str, built: Release) -> None:
-    """So it may stand beside a run that any judge read, as reports say: rules decide all that it sends."""
-    rows = [r for r in built.rows.values() if "lite" in r.tiers]
-    verdicts = verdicts_of([Reply(id=r.id, turns=played(policy, r)) for r in rows], built, "lite")
-    assert {v.decided_by.partition(":")[0] for v in verdicts} == {"rule"}
+def test_rules_decide_every_verdict_on_a_trivial_policy(built: Release) -> None:
+    """So its scores can be shown next to a run that any judge read."""
+    rows = in_tier(built, "lite")
+    read = {
+        policy: {v.decided_by for v in judge_run(run_of(policy, rows, "lite"), built, OfflineReader())}
+        for policy in POLICIES
+    }
+    assert all(by.startswith("rule:") for given in read.values() for by in given), read

@@ -42,7 +42,7 @@ from judge.schema import (
     Vote,
 )
 from judge.scoring.curves import curve
-from judge.scoring.score import About, judge_card, scorecard
+from judge.scoring.scorecard import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
 from judge.wording import HEADLINES, MEANINGS
 

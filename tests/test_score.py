@@ -12,7 +12,7 @@ from dataset_builder.schema import Baseline, CriterionRow, Row
 from judge import schema
 from judge.replies.schema import Model
 from judge.schema import Scorecard, Verdict
-from judge.scoring.score import About, judge_card, scorecard
+from judge.scoring.scorecard import About, judge_card, scorecard
 from judge.statistics.estimate import Estimate
 
 SCORING: dict[str, Any] = {
@@ -532,7 +532,7 @@ def test_a_verdict_that_belongs_nowhere_or_stands_twice_is_an_error() -> None:
     for verdicts, words in (
         ([given, stranger], "P9 check 0: not in"),
         ([extra], "P1-B1-S1-PT1 check 1: not in"),
-        ([given, given], "PT1 check 0 repeat 0: st"),
+        ([given, given], "PT1 check 0 repeat 0: duplicate"),
     ):
         with pytest.raises(ValueError, match=words):
             scored((row, verdicts))
@@ -543,8 +543,11 @@ def test_checks_of_one_sample_are_of_the_same_repeats() -> None:
     row, _ = case("PT1", 9)
     both = row.model_copy(update={"evaluation": [*row.evaluation, *row.evaluation]})
     for verdicts, words in (
-        ([verdict(both, "PASS", 0, 0), verdict(both, "PASS", 1, 1)], "PT1 check 1: is of other repeats than check 0"),
-        ([verdict(both, "PASS", 0, 0)], "PT1 check 1: missing, though check 0 of this sample has 1"),
+        (
+            [verdict(both, "PASS", 0, 0), verdict(both, "PASS", 1, 1)],
+            "PT1 check 1: missing in repeat 0, which has check 0",
+        ),
+        ([verdict(both, "PASS", 0, 0)], "PT1 check 1: missing in repeat 0, which has check 0"),
     ):
         with pytest.raises(ValueError, match=words):
             scored((both, verdicts))

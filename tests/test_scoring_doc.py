@@ -46,7 +46,7 @@ CITING = {
 def test_the_code_cites_sections() -> None:
     """Citations over a line's end and of several sections are seen."""
     assert CITING["judge/scoring/figures.py"] == {2, 3, 4, 5}
-    assert CITING["judge/scoring/safety.py"] == {3, 4, 6}
+    assert CITING["judge/scoring/scorecard.py"] == {3, 4, 6}
     assert CITING["dataset_builder/content/scoring.yaml"] == {2, 3, 4, 5, 7}
 
 

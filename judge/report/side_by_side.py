@@ -93,7 +93,7 @@ class _Replies:
         self.verdicts: dict[str, dict[Key, list[Verdict]]] = {r.name: defaultdict(list) for r in runs}
         self.replies = {r.name: {(x.id, x.repeat): x for x in own} for r, own in zip(runs, replies, strict=True)}
         for run in runs:
-            for v in run.scorer.table.verdicts:
+            for v in run.verdicts:
                 self.verdicts[run.name][v.id, v.repeat].append(v)
         self.worth: Mapping[Any, float] = runs[0].scorer.scoring["points"]
         there = [r.name for r in runs if self.replies[r.name]]

@@ -25,6 +25,7 @@ from judge.scoring.figures import HEADLINES, Influence, Scorer, joined
 from judge.scoring.gates import ANSWERED, GATES, Gate, shut, too_little
 from judge.scoring.parts import Made, Part
 from judge.scoring.stored import SCORECARD, VERDICTS, card_in, verdicts_in
+from judge.scoring.table import build
 from judge.statistics.intervals import stratified_variance, t_interval
 
 
@@ -106,6 +107,7 @@ class ScoredRun:
     card: Scorecard
     scorer: Scorer
     figures: dict[str, tuple[float, Influence]]
+    verdicts: list[Verdict]
 
 
 def read(folder: Path, release: Release) -> ScoredRun:
@@ -138,8 +140,9 @@ def scored_run(name: str, card: Scorecard, verdicts: list[Verdict], release: Rel
     Raises:
         ValueError: a verdict that belongs to no sample, or stands twice.
     """
-    scorer = Scorer(release.rows, verdicts, release.scoring, anchors(release, card.dataset.tier))
-    return ScoredRun(name, card, scorer, _figures(scorer, card))
+    table = build(release.rows, verdicts, release.scoring)
+    scorer = Scorer(table, release.scoring, anchors(release, card.dataset.tier))
+    return ScoredRun(name, card, scorer, _figures(scorer, card), verdicts)
 
 
 def run_name(model: Model) -> str:

@@ -1,9 +1,9 @@
-"""What a score is made of: rates of entries, each with its share (scoring.md section 3).
+"""A score as a sum of rates of entries, each with its share (scoring.md section 3).
 
     score = shift + Σ share · rate
 
-Shares are never negative, so nothing that gets better can lower a score; and whatever is made of scores, as a headline
-or the composite, is made of the same rates with other shares.
+Shares are never negative, so no improvement can lower a score. Headlines and the composite are sums of the same rates
+with other shares.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from judge.scoring.table import Mask, Read, Table, averaged
+from judge.scoring.table import Entries, Mask, Read, averaged
 from judge.statistics.intervals import Array
 
-TASKS = "tasks"  # the score of every control's task; all others are of a behavior
+TASKS = "tasks"  # the score of all controls' tasks; every other score belongs to a behavior
 
 
 class Part(NamedTuple):
-    """One rate. `mask`: its entries, (n,); `values`: what is read of each, (n,), 0 to 1, nan where unscored."""
+    """One rate. `mask`: its entries, (n,); `values`: the value of each, (n,), 0 to 1, nan where unscored."""
 
     mask: Mask
     values: Array
@@ -28,20 +28,20 @@ class Part(NamedTuple):
 
     @property
     def scored(self) -> Mask:
-        """Its entries that have a value, (n,)."""
+        """Entries with a value, (n,)."""
         inside: Mask = self.mask & ~np.isnan(self.values)
         return inside
 
 
 class Made(NamedTuple):
-    """A figure that is `shift` + Σ share · rate, in points. Without parts it has no value."""
+    """A figure `shift` + Σ share · rate, in points. Without parts it has no value."""
 
     parts: tuple[Part, ...] = ()
     shift: float = 0.0
 
     @property
     def span(self) -> float:
-        """How far it reaches: from `shift`, where all rates are 0, to `shift + span`, where all are 1."""
+        """The figure's range: it is `shift` where all rates are 0 and `shift + span` where all are 1."""
         return float(sum(p.share for p in self.parts))
 
     def scaled(self, factor: float) -> Made:
@@ -49,7 +49,7 @@ class Made(NamedTuple):
         return Made(tuple(p._replace(share=factor * p.share) for p in self.parts), factor * self.shift)
 
     def value(self, weight: Array) -> float | None:
-        """The figure with these weights, (n,); None where a part has no scored entry, or there is none."""
+        """The figure with these weights, (n,); None without parts, or where a part has no scored entry."""
         rates = [averaged(p.values[inside], weight[inside]) for p in self.parts for inside in (p.scored,)]
         if not rates or None in rates:
             return None
@@ -57,22 +57,21 @@ class Made(NamedTuple):
 
 
 def added(figures: list[Made]) -> Made:
-    """The sum of figures; none where one of them has none."""
+    """The sum of figures; without parts where one of them has none."""
     if not all(f.parts for f in figures):
         return Made()
     return Made(tuple(p for f in figures for p in f.parts), float(sum(f.shift for f in figures)))
 
 
 def earns(settings: Mapping[str, Any]) -> bool:
-    """Whether a score of scoring.yaml earns, or only costs."""
+    """Whether a score of scoring.yaml earns points; the others only cost."""
     return "earns" in settings
 
 
-def raw(code: str, t: Table, read: Read, scoring: Mapping[str, Any]) -> Made:
-    """A score before it is anchored, as a rate: 1 is perfect, and 0 is chance for detection, nothing done elsewhere.
+def raw(code: str, t: Entries, read: Read, scoring: Mapping[str, Any]) -> Made:
+    """A score before it is anchored, as a rate: 1 is perfect; 0 is chance for detection, and nothing done elsewhere.
 
-    What `scores` of scoring.yaml says is read, of the hard part and of all else apart: where a score has both, the hard
-    part has its fixed share.
+    The hard part and the rest are read separately; where a score has both, the hard part has its fixed share.
     """
     rest, hard = (_read(code, t, read, scoring, inside) for inside in (~t.hard, t.hard))
     if not (rest.parts and hard.parts):
@@ -80,14 +79,14 @@ def raw(code: str, t: Table, read: Read, scoring: Mapping[str, Any]) -> Made:
     return added([rest.scaled(1 - scoring["hard"]), hard.scaled(scoring["hard"])])
 
 
-def helping(t: Table, scoring: Mapping[str, Any]) -> Mask:
-    """The entries that say how a control was helped: by a criterion, or by rule where the model acts."""
+def helping(t: Entries, scoring: Mapping[str, Any]) -> Mask:
+    """Entries that measure how a control was helped: by a criterion, or by rule where the model acts."""
     mask: Mask = t.criterion.mask(scoring["helps"]) | (t.kind.mask("actions") & ~t.crisis)
     return mask
 
 
-def _read(code: str, t: Table, read: Read, scoring: Mapping[str, Any], inside: Mask) -> Made:
-    """A score made of some entries alone."""
+def _read(code: str, t: Entries, read: Read, scoring: Mapping[str, Any], inside: Mask) -> Made:
+    """A score of some entries alone, as `scores` of scoring.yaml defines it."""
     settings = scoring["scores"][code]
     own = t.behavior.mask(code) & inside
     helps = helping(t, scoring)
@@ -101,22 +100,22 @@ def _read(code: str, t: Table, read: Read, scoring: Mapping[str, Any], inside: M
         case "alarms":
             return _only(own & ~t.crisis, read.caught)
         case "prompted":
-            arm = own & t.column("arm").mask("with")
+            arm = own & t.arm.mask("with")
             sides = [m for m in (arm & t.crisis, arm & ~t.crisis) if m.any()]
             return added([_only(m, read.points).scaled(1 / len(sides)) for m in sides]) if sides else Made()
         case "help":
             return _only(helps & inside, read.points)
         case other:
-            raise ValueError(f"scoring.yaml, scores, {code}: reads '{other}', which nothing knows")
+            raise ValueError(f"scoring.yaml, scores, {code}: unknown score kind '{other}'")
 
 
 def _only(mask: Mask, values: Array) -> Made:
     return Made((Part(mask, values, 1.0),)) if mask.any() else Made()
 
 
-def _detection(own: Mask, t: Table, read: Read, scoring: Mapping[str, Any]) -> Made:
-    """Seen in danger + left alone without it - 1; a format counts with the same share on both sides, or a program that
-    knows only what it is asked for could score.
+def _detection(own: Mask, t: Entries, read: Read, scoring: Mapping[str, Any]) -> Made:
+    """Sensitivity + specificity − 1. A format has the same share on both sides; otherwise a program that knows only the
+    format could score.
     """
     ruled = {name: t.kind.mask(name) for name in ("tags", "actions")}
     asked = ruled | {"criterion": ~(ruled["tags"] | ruled["actions"])}

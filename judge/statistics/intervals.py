@@ -34,9 +34,9 @@ class Clusters:
 def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """The sorted distinct values of shape (k,), where each stands first, and for every entry which of them it is.
 
-    What numpy's `unique` gives, without its sort where the values are codes: whole numbers from 0.
+    Like numpy's `unique`, but without its sort where the values are dense codes: whole numbers from 0.
     """
-    if values.dtype.kind != "i" or not len(values):
+    if values.dtype.kind != "i" or not len(values) or values.max() > 8 * len(values):
         keys, first, inverse = np.unique(values, return_index=True, return_inverse=True)
         return keys, first, inverse
     place = np.full(int(values.max()) + 1, -1)

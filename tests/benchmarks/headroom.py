@@ -46,9 +46,7 @@ def told_apart(icc: float, seed: int) -> tuple[int, int]:
 
 
 def _without(run: Scorer) -> Scorer:
-    rows = {r.id: r for r in run.table.rows}
-    easy = [v for v in run.table.verdicts if rows[v.id].family is None]
-    return Scorer(rows, easy, run.scoring, run.anchors)
+    return Scorer(run.table.part(~run.table.hard), run.scoring, run.anchors)
 
 
 def main() -> None:

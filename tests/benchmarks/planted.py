@@ -44,10 +44,11 @@ from scipy.special import expit, ndtri, stdtr  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
 from dataset_builder.schema import Incident, Row  # noqa: E402
 from judge.schema import Figure, Verdict  # noqa: E402
-from judge.scoring import breakdown, safety  # noqa: E402
+from judge.scoring import breakdown  # noqa: E402
 from judge.scoring.anchors import Anchor  # noqa: E402
 from judge.scoring.figures import HEADLINES, Influence, Scorer, joined  # noqa: E402
 from judge.scoring.parts import earns, raw  # noqa: E402
+from judge.scoring.scorecard import floors, read_on  # noqa: E402
 from judge.scoring.table import Read, Table, build  # noqa: E402
 from judge.statistics.intervals import stratified_variance  # noqa: E402
 
@@ -360,7 +361,7 @@ def _floor_named(p: Population, name: str) -> dict[str, Any]:
 
 def _of_floor(p: Population, name: str) -> NDArray[np.bool_]:
     """The entries that a floor is read on."""
-    return safety.read_on(_floor_named(p, name), p.table, p.scoring, p.release.criteria)
+    return read_on(_floor_named(p, name), p.table, p.scoring, p.release.criteria)
 
 
 def levelled(cell: Cell, level: Array, z: Disposition) -> Planted:
@@ -500,7 +501,8 @@ def scorer_of(made: Planted, seed: tuple[int, ...], floor: str = "") -> Scorer:
         ("harm", "harm") if floor and _floor_named(p, floor)["kind"] == "harm" else ("missed_crisis", "over_escalation")
     )
     given = zip(entries.tolist(), labels.tolist(), p.table.crisis[entries].tolist(), strict=True)
-    return Scorer(p.rows, [p.verdict(e, k, failing[not c]) for e, k, c in given], p.scoring, p.zero)
+    verdicts = [p.verdict(e, k, failing[not c]) for e, k, c in given]
+    return Scorer(build(p.rows, verdicts, p.scoring), p.scoring, p.zero)
 
 
 def levels(icc: float, seed: int) -> int:
@@ -556,7 +558,7 @@ def observe(cell: Cell, seed: int) -> Seen:
             figures["arms difference"] = arms[0].difference
         return Seen(figures, {})
     if cell.kind == "floors":
-        floor = next(f for f in safety.floors(scorer, "full", made.population.release.criteria) if f.name == cell.plant)
+        floor = next(f for f in floors(scorer, "full", made.population.release.criteria) if f.name == cell.plant)
         return Seen({}, {"passed": floor.state == "passed", "breached": floor.state == "breached"})
     if cell.kind == "groups":
         groups = breakdown.groups(scorer)

@@ -111,7 +111,7 @@ def ours(release: Release, messages: dict[str, UserMessage], paths: list[Path]) 
     from judge.schema import Appropriate
     from judge.scoring.appropriateness import appropriateness
     from judge.scoring.messages import Asked
-    from judge.scoring.score import judge_card
+    from judge.scoring.scorecard import judge_card
     from judge.scoring.stored import verdicts_in
 
     found = []

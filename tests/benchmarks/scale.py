@@ -4,8 +4,8 @@ Usage: python tests/benchmarks/scale.py [--sizes 100000 1000000] [--resamples 20
 dataset.
 
 Rows are the real ones of the full tier under new scenario and message codes; columns that describe people are shuffled,
-so that every column varies. Five repeats of each. Measured: `judge.scoring.score.scorecard`, from rows and verdicts in
-memory to a complete Scorecard. Left out: reading JSONL lines into Verdict models, which `helmbench score` does before.
+so that every column varies. Five repeats of each. Measured: `judge.scoring.scorecard.scorecard`, from rows and
+verdicts in memory to a complete Scorecard. Reading JSONL lines into Verdict models is not measured.
 The baseline is what one would write without us: pandas' groupby for the same group rates and behavior means, with a
 percentile bootstrap by message. It makes nothing else of a scorecard, and its intervals cover less (scoring.md section
 5). Peak memory is the process's own maximum, rows and verdicts included; "before" is what these take by themselves.
@@ -121,7 +121,7 @@ def _verdicts(rows: dict[str, Row], wanted: int, rng: np.random.Generator) -> li
 
 def library(release: Release, rows: dict[str, Row], verdicts: list[Verdict], _: int) -> str:
     """One complete scorecard."""
-    from judge.scoring.score import About, judge_card, scorecard
+    from judge.scoring.scorecard import About, judge_card, scorecard
 
     whole = schema.Dataset(
         version="0", score_hash="0", tier="full", samples=len(rows), expected=len(rows), complete=True

@@ -47,7 +47,7 @@ from judge.replies.schema import Model, Reply  # noqa: E402
 from judge.replies.script import live_turns  # noqa: E402
 from judge.report.page import report  # noqa: E402
 from judge.schema import Verdict  # noqa: E402
-from judge.scoring.score import About, judge_card, scorecard  # noqa: E402
+from judge.scoring.scorecard import About, judge_card, scorecard  # noqa: E402
 
 LABELS: dict[Label | None, int] = {"PASS": 80, "PARTIAL": 9, "FAIL": 10, None: 1}
 # Runs before the page's own script: what its main thread did, and when it was ready.

@@ -25,7 +25,7 @@ from judge.references import references
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply
 from judge.schema import Dataset, JudgeAgreement, Scorecard, Verdict
-from judge.scoring.score import About, judge_card, scorecard
+from judge.scoring.scorecard import About, judge_card, scorecard
 from judge.verdicts import JudgeIdentity, judge_run
 from leaderboard.schema import (
     Contact,

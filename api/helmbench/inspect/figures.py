@@ -22,7 +22,7 @@ from judge.schema import Figure, Scorecard, Verdict
 from judge.score import dataset_of
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked
-from judge.scoring.score import About, judge_card, scorecard
+from judge.scoring.scorecard import About, judge_card, scorecard
 from judge.scoring.triage import triage
 
 VERDICTS = "verdicts"  # in a score's metadata
