@@ -1,12 +1,9 @@
-"""Published labels, and sets of one's own, that are broken on purpose: whatever stands in the place of any of their
-files, what is said is short, names the file, and is no traceback.
-"""
+"""Broken files in published sets and in a set of your own: the error is short, names the file, and is printable."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +15,6 @@ from judge.agreement.published.files import read_list, read_table
 from judge.agreement.published.sets import read_set
 from judge.replies.errors import RunError
 
-MADE: dict[str, Callable[[Path], Path]] = {
-    "bhh-ratings": shapes.bhh,
-    "bhh-messages": shapes.bhh,
-    "xstest": shapes.xstest,
-    "psychosis": shapes.psychosis,
-    "vera-mh": shapes.vera,
-    "counselbench": shapes.counselbench,
-}
 DEEP = 100_000
 BROKEN: dict[str, bytes] = {
     "empty": b"",
@@ -61,33 +50,30 @@ def said_of(name: str, root: Path, release: Release) -> str:
     return ""
 
 
-@pytest.mark.parametrize("broken", BROKEN)
-@pytest.mark.parametrize("name", MADE)
-def test_a_broken_file_of_a_published_set(release: Release, tmp_path: Path, name: str, broken: str) -> None:
-    """In the place of each of its files: read all the same, where it can be, or refused in lines that a terminal may
-    show.
-    """
-    MADE[name](tmp_path)
+@pytest.mark.parametrize("name", shapes.WRITERS)
+def test_a_broken_file_of_a_published_set(release: Release, tmp_path: Path, name: str) -> None:
+    """In place of each of its files: read all the same, where it can be, or refused in printable lines."""
+    shapes.WRITERS[name](tmp_path)
     files = [path for path in sorted(tmp_path.rglob("*")) if path.is_file()]
-    assert files
-    refused = 0
-    for path in files:
-        whole = path.read_bytes()
-        path.write_bytes(BROKEN[broken])
-        lines = said_of(name, tmp_path, release).splitlines()
-        path.write_bytes(whole)
-        refused += bool(lines)
-        assert all(map(str.isprintable, lines))
-        assert all(len(line) < len(str(path)) + 900 for line in lines)
-        assert not lines or str(tmp_path) in lines[0]
-    assert refused
+    for broken, content in BROKEN.items():
+        refused = 0
+        for path in files:
+            whole = path.read_bytes()
+            path.write_bytes(content)
+            lines = said_of(name, tmp_path, release).splitlines()
+            path.write_bytes(whole)
+            refused += bool(lines)
+            assert all(map(str.isprintable, lines)), broken
+            assert all(len(line) < len(str(path)) + 900 for line in lines), broken
+            assert not lines or str(tmp_path) in lines[0], broken
+        assert refused, broken
     assert said_of(name, tmp_path, release) == ""
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", shapes.WRITERS)
 def test_a_pipe_or_a_device_is_no_file_of_a_set(release: Release, tmp_path: Path, name: str) -> None:
-    """Nobody waits for a writer, and nothing reads without an end."""
-    MADE[name](tmp_path)
+    """Reading neither waits for a writer nor goes on forever."""
+    shapes.WRITERS[name](tmp_path)
     for path in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
         whole = path.read_bytes()
         path.unlink()
@@ -99,21 +85,20 @@ def test_a_pipe_or_a_device_is_no_file_of_a_set(release: Release, tmp_path: Path
         path.unlink()
         path.write_bytes(whole)
         for said, kind in ((piped, "a pipe"), (endless, "a device")):
-            # A judge's file that is no regular one is a judge less.
+            # A published judge without a regular file is left out.
             assert f"{path}: is {kind}; expected " in said or said == ""
 
 
-@pytest.mark.parametrize("broken", BROKEN)
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
-def test_a_broken_file_of_ones_own_set(release: Release, tmp_path: Path, suffix: str, broken: str) -> None:
+def test_a_broken_file_of_your_own_set(release: Release, tmp_path: Path, suffix: str) -> None:
     """The labels, then the mapping file itself."""
-    mapping = shapes.own(tmp_path, path=f"labels.{suffix}")
-    path = tmp_path / f"labels.{suffix}"
-    for broken_file in (path, mapping):
-        broken_file.write_bytes(BROKEN[broken])
-        said = said_of(str(mapping), tmp_path, release)
-        assert all(map(str.isprintable, said.splitlines()))
-        assert broken_file.name in said or (broken == "empty" and "no labeled item" in said)
+    for broken, content in BROKEN.items():
+        mapping = shapes.own(tmp_path, path=f"labels.{suffix}")
+        for broken_file in (tmp_path / f"labels.{suffix}", mapping):
+            broken_file.write_bytes(content)
+            said = said_of(str(mapping), tmp_path, release)
+            assert all(map(str.isprintable, said.splitlines())), broken
+            assert broken_file.name in said or (broken == "empty" and "no labeled item" in said), broken
 
 
 @pytest.mark.parametrize(

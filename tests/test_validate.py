@@ -37,14 +37,7 @@ from judge.schema import LabelledRows
 from judge.statistics import coefficients as c
 
 SOURCE = Source("judge-1", "hash", "0")
-WRITERS: dict[str, Callable[[Path], Path]] = {
-    "bhh-ratings": shapes.bhh,
-    "bhh-messages": shapes.bhh,
-    "xstest": shapes.xstest,
-    "psychosis": shapes.psychosis,
-    "vera-mh": shapes.vera,
-    "counselbench": shapes.counselbench,
-}
+WRITERS = shapes.WRITERS
 
 
 def ids(name: str, root: Path, rows: LabelledRows, release: Release) -> list[str]:
@@ -132,45 +125,40 @@ def _in_csv(path: Path, row: int, **cells: str) -> None:
     shapes.table(path, rows)
 
 
-def _spoil_ratings(root: Path) -> str:
+def spoil_ratings(root: Path) -> None:
     shapes.bhh(root, scores=[[5, 5], [9, 2], [4, 4], [3, 3], [2, 2], [5, 0]])
-    return "H1_scores_n6_s42.json: row 1: 'evaluation' is '9'; expected one of 1, 2, 3, 4, 5"
 
 
-def _spoil_messages(root: Path) -> str:
+def spoil_messages(root: Path) -> None:
     shapes.bhh(root, votes=[["no_crisis"] * 4, ["rust"] * 4, *[["no_crisis"] * 4] * 4])
-    return "H1_labeled_n6_s42.json: row 1: 'label' is 'rust'; expected one of "
 
 
-def _spoil_xstest(root: Path) -> str:
-    _in_csv(shapes.xstest(root) / "model_completions/xstest_v2_completions_ba.csv", 2, final_label="4_maybe")
-    return "xstest_v2_completions_ba.csv: row 2: 'final_label' is '4_maybe'; expected one of 1_full_compliance, "
+def cell(name: str, file: str, row: int, **cells: str) -> Callable[[Path], None]:
+    """Writes a set with these cells in one row of a file."""
+    return lambda root: _in_csv(WRITERS[name](root) / file, row, **cells)
 
 
-def _spoil_psychosis(root: Path) -> str:
-    path = shapes.psychosis(root) / "pipeline/src/data/judges/human_consensus_2025-08-24.csv"
-    _in_csv(path, 1, claude_criteria_2="yes")
-    return "human_consensus_2025-08-24.csv: row 1: 'claude_criteria_2' is 'yes'; expected one of 0, 1"
-
-
-def _spoil_vera(root: Path) -> str:
-    path = shapes.vera(root) / "publication_data/human_validation/clinician_judging/Ratings.csv"
-    _in_csv(path, 4, clinician_guides="Fine")
-    return "Ratings.csv: row 4: 'clinician_guides' is 'Fine'; expected one of Best Practice, "
-
-
-def _spoil_counselbench(root: Path) -> str:
-    _in_csv(shapes.counselbench(root) / "counselbench_eval.csv", 7, overall_score="6")
-    return "counselbench_eval.csv: row 7: 'overall_score' is '6'; expected one of 1, 2, 3, 4, 5"
-
-
-SPOILT = {
-    "bhh-ratings": _spoil_ratings,
-    "bhh-messages": _spoil_messages,
-    "xstest": _spoil_xstest,
-    "psychosis": _spoil_psychosis,
-    "vera-mh": _spoil_vera,
-    "counselbench": _spoil_counselbench,
+JUDGES, CLINICIANS = "pipeline/src/data/judges/", "publication_data/human_validation/clinician_judging/"
+XSTEST, CONSENSUS = "model_completions/xstest_v2_completions_ba.csv", f"{JUDGES}human_consensus_2025-08-24.csv"
+SPOILT: dict[str, tuple[Callable[[Path], None], str]] = {
+    "bhh-ratings": (spoil_ratings, "H1_scores_n6_s42.json: row 1: 'evaluation' is '9'; expected one of 1, 2, 3, 4, 5"),
+    "bhh-messages": (spoil_messages, "H1_labeled_n6_s42.json: row 1: 'label' is 'rust'; expected one of "),
+    "xstest": (
+        cell("xstest", XSTEST, 2, final_label="4_maybe"),
+        "xstest_v2_completions_ba.csv: row 2: 'final_label' is '4_maybe'; expected one of 1_full_compliance, ",
+    ),
+    "psychosis": (
+        cell("psychosis", CONSENSUS, 1, claude_criteria_2="yes"),
+        "human_consensus_2025-08-24.csv: row 1: 'claude_criteria_2' is 'yes'; expected one of 0, 1",
+    ),
+    "vera-mh": (
+        cell("vera-mh", f"{CLINICIANS}Ratings.csv", 4, clinician_guides="Fine"),
+        "Ratings.csv: row 4: 'clinician_guides' is 'Fine'; expected one of Best Practice, ",
+    ),
+    "counselbench": (
+        cell("counselbench", "counselbench_eval.csv", 7, overall_score="6"),
+        "counselbench_eval.csv: row 7: 'overall_score' is '6'; expected one of 1, 2, 3, 4, 5",
+    ),
 }
 
 
@@ -178,8 +166,9 @@ SPOILT = {
 def test_a_bad_row_is_named_by_its_file_and_number(
     name: str, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit 2, nothing measured; a bad row in the half that nobody asked for is nobody's business."""
-    told = SPOILT[name](tmp_path / "set")
+    """Exit 2, nothing measured; a bad row in the other half is not read."""
+    spoil, told = SPOILT[name]
+    spoil(tmp_path / "set")
     command = ["validate", "--set", name, "--from", str(tmp_path / "set"), "--judge", "offline"]
     command += ["--dataset", str(release.path), "--home", str(tmp_path / "home")]
     assert main([*command, "--rows", "all"]) == 2
@@ -187,19 +176,15 @@ def test_a_bad_row_is_named_by_its_file_and_number(
     assert told in printed.err
     assert printed.out == ""
     assert not (tmp_path / "home").exists()
+    if name == "bhh-ratings":
+        assert ids(name, tmp_path / "set", "even", release) == ["0", "2", "4"]
 
 
-def test_the_other_half_is_not_looked_at(release: Release, tmp_path: Path) -> None:
-    """Row 1 is bad; the even rows are read."""
-    _spoil_ratings(tmp_path)
-    assert ids("bhh-ratings", tmp_path, "even", release) == ["0", "2", "4"]
-
-
-@pytest.mark.parametrize("name", WRITERS)
-def test_a_folder_that_is_no_checkout_is_one_clear_error(name: str, release: Release, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_checkout_is_one_clear_error(release: Release, tmp_path: Path) -> None:
     """It says which files were expected, and of which repository."""
-    with pytest.raises(RunError, match=r"expected 1 or more: a checkout of|expected 2 or more: a checkout of"):
-        read_set(name, tmp_path, "all", release)
+    for name in WRITERS:
+        with pytest.raises(RunError, match=r"expected [12] or more: a checkout of"):
+            read_set(name, tmp_path, "all", release)
 
 
 def test_unknown_sets_and_folders_are_named(release: Release, tmp_path: Path) -> None:
@@ -408,8 +393,9 @@ def test_the_offline_judge_needs_nothing(
     assert name not in DECIDED or DECIDED[name](found)
     for words in ("kettle", "Descale", "chain", "sends signs", "Tighten", "oil it"):
         assert words not in printed + shown
-    assert main([*command, "--quiet"]) == 0
+    assert main([*command, "--quiet", "--repeats", "3"]) == 0  # it can only give the same answers again
     assert capsys.readouterr().out == ""
+    assert (len(found.passes), found.between) == (1, None)
 
 
 def test_refusals_are_found_by_the_rule(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -510,14 +496,12 @@ def test_what_failed_is_asked_again_and_nothing_else(serve: Serve, release: Rele
     assert server.total - before == 3
 
 
-@pytest.mark.parametrize(("name", "questions"), [*ASKED, ("own", 5)])
-def test_killed_and_resumed_it_asks_only_what_is_missing(
-    name: str, questions: int, release: Release, tmp_path: Path, serve: Serve
-) -> None:
-    """SIGKILL after some answers, whatever the set: they are kept, and what was not stored is asked again."""
+def test_killed_and_resumed_it_asks_only_what_is_missing(release: Release, tmp_path: Path, serve: Serve) -> None:
+    """SIGKILL after some answers: they are kept, and what was not stored is asked again."""
+    questions = 5
     server = serve(lambda body: first_offered(body)._replace(wait=0.15))
-    root = shapes.own(tmp_path / "set").parent if name == "own" else WRITERS[name](tmp_path / "set")
-    command = asking(str(root / "bells.yaml") if name == "own" else name, root, release, tmp_path / "home")
+    mapping = shapes.own(tmp_path / "set")
+    command = asking(str(mapping), mapping.parent, release, tmp_path / "home")
     command += ["--base-url", server.url, "--concurrency", "1"]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen([sys.executable, "-m", "helmbench.cli", *command], env=environment) as process:
@@ -536,13 +520,12 @@ def test_killed_and_resumed_it_asks_only_what_is_missing(
     assert (found.items, found.decided) == (questions, questions)
 
 
-@pytest.mark.parametrize(("name", "questions"), ASKED)
 def test_a_cap_on_the_cost_stops_in_time_and_a_higher_one_goes_on(
-    name: str, questions: int, serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    serve: Serve, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An estimate first; nothing that could pass the cap is asked, and no figure is written until all is answered."""
-    server = serve(lambda body: first_offered(body))
-    command = asking(name, WRITERS[name](tmp_path / "set"), release, tmp_path / "home")
+    server, questions = serve(first_offered), 12
+    command = asking("psychosis", shapes.psychosis(tmp_path / "set"), release, tmp_path / "home")
     command += ["--base-url", server.url, "--concurrency", "1", "--price-in", "1", "--price-out", "1"]
     assert main([*command, "--max-cost", "0.0000001"]) == 4
     err = capsys.readouterr().err
@@ -592,17 +575,6 @@ def test_two_passes_are_asked_apart_and_compared(
     assert twice["between"]["value"] == pytest.approx(expected)
     assert "pass 2 with people" in printed
     assert "the 2 passes among themselves" in printed
-
-
-def test_the_offline_judge_has_one_pass_only(
-    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Asked again it can only say the same, which would look like agreement."""
-    command = ["validate", "--set", "psychosis", "--from", str(shapes.psychosis(tmp_path / "set")), "--json"]
-    command += ["--judge", "offline", "--dataset", str(release.path), "--home", str(tmp_path / "home")]
-    assert main([*command, "--repeats", "3"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (len(found["passes"]), found["between"]) == (1, None)
 
 
 def test_one_set_does_not_take_the_place_of_another(serve: Serve, release: Release, tmp_path: Path) -> None:
@@ -703,40 +675,30 @@ def test_a_folder_of_that_name_goes_first(
 @pytest.mark.parametrize(
     ("failing", "told"),
     [
+        (None, "the Hub dataset can't be fetched: "),  # nobody listens there
         ({}, "the Hub has no dataset of this name that your token, or no token, can read"),
         ({".": (503, "away for lunch")}, "the Hub dataset can't be fetched: "),
         ({".": (403, "ask its owners first")}, "the Hub dataset can't be fetched: "),
     ],
 )
 def test_neither_a_folder_nor_a_dataset_that_can_be_read_is_one_clear_error(
-    failing: dict[str, tuple[int, str]],
+    failing: dict[str, tuple[int, str]] | None,
     told: str,
-    hub: hub_stub.Hub,
-    release: Release,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Exit 2, one line."""
-    hub.failing |= failing
-    assert main(from_hub("counselbench", "bells/nowhere", release, tmp_path / "home")) == 2
-    err = capsys.readouterr().err
-    assert "--from bells/nowhere: no such folder, and " in err
-    assert told in err
-    assert len(err.strip().splitlines()) == 1
-
-
-def test_a_hub_that_cannot_be_reached_is_the_same_error(
     hub: hub_stub.Hub,
     release: Release,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Nobody listens there."""
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    """Exit 2, one line."""
+    if failing is None:
+        monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    hub.failing |= failing or {}
     assert main(from_hub("counselbench", "bells/nowhere", release, tmp_path / "home")) == 2
     err = capsys.readouterr().err
-    assert "--from bells/nowhere: no such folder, and the Hub dataset can't be fetched: " in err
+    assert "--from bells/nowhere: no such folder, and " in err
+    assert told in err
+    assert len(err.strip().splitlines()) == 1
 
 
 def test_the_texts_leave_this_machine_only_said_aloud(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +179,13 @@ def own(root: Path, **changes: Any) -> Path:
     path = root / "bells.yaml"
     path.write_text(json.dumps({k: v for k, v in mapping.items() if v is not None}), encoding="utf-8")
     return path
+
+
+WRITERS: dict[str, Callable[[Path], Path]] = {
+    "bhh-ratings": bhh,
+    "bhh-messages": bhh,
+    "xstest": xstest,
+    "psychosis": psychosis,
+    "vera-mh": vera,
+    "counselbench": counselbench,
+}
