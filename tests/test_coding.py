@@ -15,7 +15,7 @@ from helmbench.cli.app import main
 from support.scores import scores
 
 from dataset_builder.release import Release, open_release
-from judge.agreement.coding import COLUMNS, WARNING, coding, text
+from judge.agreement.coding import COLUMNS, WARNING, coding, sheet, text
 from judge.replies.errors import RunError
 from judge.schema import Verdict
 from judge.wording import with_formulas
@@ -122,12 +122,16 @@ def test_only_its_owner_may_read_the_sheet(release: Release, tmp_path: Path) -> 
     assert "CONFIDENTIAL" in sheet.read_text(encoding="utf-8-sig").splitlines()[0]
 
 
-@pytest.mark.parametrize("reply", [FORMULA, "+1 800", "-2", "@SUM(A1)", "\t=1+1", "  =1+1", "|cmd", "'quoted"])
-def test_no_cell_is_a_formula(release: Release, tmp_path: Path, reply: str) -> None:
+def test_no_cell_is_a_formula(release: Release, tmp_path: Path) -> None:
     """A spreadsheet that opens the sheet runs nothing that a model wrote."""
-    (row,) = rows_of(export(scored(tmp_path, release, {0: 1}, reply), release))
-    assert row["reply"].startswith("'")
-    assert with_formulas(row["reply"]) == reply.strip()
+    (row,) = rows_of(export(scored(tmp_path, release, {0: 1}, FORMULA), release))
+    assert row["reply"] == f"'{FORMULA}"
+    replies = [FORMULA, "+1 800", "-2", "@SUM(A1)", "\t=1+1", "  =1+1", "|cmd", "'quoted"]
+    path = tmp_path / "more.csv"
+    path.write_text(sheet([("a", "0", "self_harm", "m", reply, "1", "e") for reply in replies]), encoding="utf-8")
+    shown = [r["reply"] for r in rows_of(path)]
+    assert all(cell.lstrip().startswith("'") for cell in shown)
+    assert [with_formulas(cell) for cell in shown] == replies
 
 
 def test_a_coded_sheet_is_not_written_over(
@@ -151,21 +155,8 @@ def test_a_rating_of_another_run_is_an_error(
     """Replies that changed since the scoring would stand beside ratings that aren't theirs."""
     path = scored(tmp_path, release, {0: 1, 9: 1})
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]), encoding="utf-8")
-    assert (
-        main(
-            [
-                "ratings",
-                "export",
-                "--replies",
-                str(path),
-                "--out",
-                str(tmp_path / "s.csv"),
-                "--dataset",
-                str(release.path),
-            ]
-        )
-        == 2
-    )
+    out = str(tmp_path / "s.csv")
+    assert main(["ratings", "export", "--replies", str(path), "--out", out, "--dataset", str(release.path)]) == 2
     assert "has a rating but is not in the run" in capsys.readouterr().err
 
 
@@ -220,24 +211,20 @@ def test_a_sheet_saved_with_semicolons_is_read(release: Release, tmp_path: Path)
     assert coding([done]).codes["Ann"].keys() == {"formulaic"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
+def test_a_row_that_can_t_be_read_is_named(release: Release, tmp_path: Path) -> None:
+    """With file and line."""
+    low = export(scored(tmp_path, release, {0: 1}), release)
+    for changes, said in (
         ({"coder": ""}, "a code without a coder"),
         ({"repeat": "two"}, "repeat is 'two'"),
         ({"category": "sadness"}, "category is 'sadness'; expected one of"),
         ({"rating": "9"}, "rating is '9'"),
         ({"id": ""}, "no id"),
-    ],
-)
-def test_a_row_that_can_t_be_read_is_named(
-    release: Release, tmp_path: Path, changes: dict[str, str], said: str
-) -> None:
-    """With file and line."""
-    done = coded(export(scored(tmp_path, release, {0: 1}), release), "done.csv", ["x"], "Ann", **changes)
-    with pytest.raises(RunError, match=said) as error:
-        coding([done])
-    assert f"{done}:" in str(error.value)
+    ):
+        done = coded(low, "done.csv", ["x"], "Ann", **changes)
+        with pytest.raises(RunError, match=said) as error:
+            coding([done])
+        assert f"{done}:" in str(error.value)
 
 
 def test_all_problems_are_named_at_once(release: Release, tmp_path: Path) -> None:
