@@ -18,7 +18,7 @@ import pytest
 import reference_server
 import yaml
 from helmbench.cli import app as commands
-from helmbench.cli.root import app
+from helmbench.cli.common import app
 from lm_eval._cli.harness import HarnessCLI
 from typer.core import TyperGroup
 from typer.main import get_command

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli import app as commands
-from helmbench.cli.root import app
+from helmbench.cli.common import app
 from pydantic import BaseModel
 from typer.core import TyperGroup
 from typer.main import get_command

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import reference_server
 from helmbench.cli.app import main
-from helmbench.cli.root import UNANSWERED, UNREACHABLE
+from helmbench.cli.common import UNANSWERED, UNREACHABLE
 from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from test_survival import free_port
 

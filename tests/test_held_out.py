@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from helmbench.cli.app import main
-from helmbench.cli.root import app
+from helmbench.cli.common import app
 from make_references import play
 from typer.main import get_command
 

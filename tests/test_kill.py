@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helmbench.cli.root import UNANSWERED
+from helmbench.cli.common import UNANSWERED
 from support.judge_server import JudgeServer, by_hash
 from support.killing import SECRET, Starter, asked, replies_file
 from support.scores import scores

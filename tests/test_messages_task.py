@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import reference_server
-from helmbench.cli.root import UNANSWERED
+from helmbench.cli.common import UNANSWERED
 from test_task import run_lm_eval
 
 from dataset_builder.release import Release

@@ -18,7 +18,7 @@ import pytest
 import reference_server
 from helmbench.cli.app import main
 from helmbench.cli.board import submit
-from helmbench.cli.root import UNANSWERED
+from helmbench.cli.common import UNANSWERED
 from support.scores import scores
 from support.submission_runs import (
     ABOUT,

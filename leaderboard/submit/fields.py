@@ -4,14 +4,14 @@ from __future__ import annotations
 
 # Field of the YAML file → what is expected there; `?` marks what may be left out.
 FIELDS = {
-    "contact.name": "who answers for the submission",
+    "contact.name": "person responsible for the submission",
     "contact.address": "an email or web address",
-    "model.organization": "who made the model, such as ORG of ORG/NAME on the Hub",
+    "model.organization": "developer of the model, such as ORG of ORG/NAME on the Hub",
     "model.name": "the model's name",
-    "model.revision": "a commit or dated snapshot; `none` where the provider gives none",
+    "model.revision": "a commit or dated snapshot; `none` if the provider gives none",
     "model.access": "open_weights, api or private",
-    "model.relation": "yours to whoever made the model: developer, paid_by_developer or independent",
-    "model.family?": "what it descends from, where the name doesn't say",
+    "model.relation": "your relation to the developer of the model: developer, paid_by_developer or independent",
+    "model.family?": "the model family, if the name doesn't say it",
     "declaration.trained_on_benchmark": "no, yes or unknown: whether the model, or what it was made from, "
     "was trained on this benchmark",
     "declaration.note?": "anything to add",

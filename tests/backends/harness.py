@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helmbench.cli.root import OK
+from helmbench.cli.common import OK
 
 from dataset_builder.schema import Row
 

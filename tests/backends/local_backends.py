@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import pytest
 from harness import ROOT, check_judged, check_shape, environment, expected_requests, judge, logged, lost, run, succeeded
-from helmbench.cli.root import OK
+from helmbench.cli.common import OK
 from support.recipes import filled, recipe, with_option
 
 from dataset_builder.schema import Row

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness import environment, expected_requests, judge, lost, run
-from helmbench.cli.root import UNANSWERED
+from helmbench.cli.common import UNANSWERED
 from local_backends import FEW, SAID, Backend, LocalBackendTests, chatml, finished, folded, two_of_each
 
 from dataset_builder.release import Release

@@ -23,7 +23,7 @@ from harness import (
     run,
     succeeded,
 )
-from helmbench.cli.root import UNANSWERED
+from helmbench.cli.common import UNANSWERED
 from local_backends import SAID, THOUGHT, chatml
 from servers import free_port, post, recorder, served
 from support.recipes import filled, recipe, with_option

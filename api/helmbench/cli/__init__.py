@@ -1,8 +1,6 @@
-"""The console command: every option is read here, and nowhere further in. No logic.
+"""The `helmbench` command: options are read here and nowhere further in; the work is done by the other packages.
 
-- `root`: what commands hang from, and the exit codes; `app`: runs one; `failures`: which error ends it with which code;
-  `endings`: how one ends that did nothing.
-- `content`, `runs`, `people`, `board`: the commands, grouped as users think.
-- `common`, `asking`: the options that several share.
-- `aliases`: the spellings of the first release.
+- `app`: runs one command and returns its exit code; `common`: the root command, exit codes, output and errors.
+- `options`: the options that several commands share.
+- `content`, `runs`, `people`, `board`: the commands, in the order of `helmbench --help`.
 """

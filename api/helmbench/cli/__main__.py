@@ -1,4 +1,4 @@
-"""`python -m helmbench_cli` is `helmbench`, where no script was installed."""
+"""`python -m helmbench.cli` is `helmbench`, for environments without the installed script."""
 
 from helmbench.cli.app import run
 

@@ -1,4 +1,4 @@
-"""Commands for submissions and the board: `submit`, `verify`, `board`, `export`."""
+"""Commands for submissions and the leaderboard: `submit`, `verify`, `board`, `export`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from helmbench.cli.common import BOARD, Dataset, Json, JsonFile, Quiet, figures, say, wrong
-from helmbench.cli.endings import ending
-from helmbench.cli.root import BAD_INPUT, OK, SHUT, app, exits
+from helmbench.cli.common import BAD_INPUT, BOARD, FAILED, OK, app, ending, exits, figures, say, wrong
+from helmbench.cli.options import Dataset, Json, JsonFile, Quiet, flag
 from leaderboard.exports.formats import Format
 from leaderboard.submit.fields import FIELDS
 
@@ -20,58 +19,58 @@ if TYPE_CHECKING:
     from leaderboard.board.build import Step
 
 
-def _said(field: str) -> Any:
+def _about(field: str) -> Any:
     """An option for a field of `--about`."""
-    return typer.Option(metavar="TEXT", help=FIELDS[field], rich_help_panel="What a run can't say of itself")
+    return typer.Option(
+        metavar="TEXT", help=f"{FIELDS[field][0].upper()}{FIELDS[field][1:]}.", rich_help_panel="About the submission"
+    )
 
 
-@app.command(rich_help_panel=BOARD, epilog=exits(SHUT))
+@app.command(rich_help_panel=BOARD, epilog=exits(failed="the run can't be submitted (every reason is printed)"))
 def submit(
     run_dir: Annotated[
         Path,
-        typer.Argument(
-            metavar="RUN", help="The --output_path of an lm_eval run, or a LOG.eval of Inspect, that is scored."
-        ),
+        typer.Argument(metavar="RUN", help="A scored run: the --output_path of lm_eval, or a LOG.eval of Inspect."),
     ],
     about: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="YAML with contact, model and declaration; flags go before it."),
+        typer.Option(metavar="FILE", help="YAML file with contact, model and declaration. Options override it."),
     ] = None,
-    contact_name: Annotated[str | None, _said("contact.name")] = None,
-    contact_address: Annotated[str | None, _said("contact.address")] = None,
-    organization: Annotated[str | None, _said("model.organization")] = None,
-    model: Annotated[str | None, _said("model.name")] = None,
-    revision: Annotated[str | None, _said("model.revision")] = None,
-    access: Annotated[str | None, _said("model.access")] = None,
-    relation: Annotated[str | None, _said("model.relation")] = None,
-    family: Annotated[str | None, _said("model.family?")] = None,
-    trained_on_benchmark: Annotated[str | None, _said("declaration.trained_on_benchmark")] = None,
-    declaration_note: Annotated[str | None, _said("declaration.note?")] = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where submissions stand.")] = Path("submissions"),
+    contact_name: Annotated[str | None, _about("contact.name")] = None,
+    contact_address: Annotated[str | None, _about("contact.address")] = None,
+    organization: Annotated[str | None, _about("model.organization")] = None,
+    model: Annotated[str | None, _about("model.name")] = None,
+    revision: Annotated[str | None, _about("model.revision")] = None,
+    access: Annotated[str | None, _about("model.access")] = None,
+    relation: Annotated[str | None, _about("model.relation")] = None,
+    family: Annotated[str | None, _about("model.family?")] = None,
+    trained_on_benchmark: Annotated[str | None, _about("declaration.trained_on_benchmark")] = None,
+    declaration_note: Annotated[str | None, _about("declaration.note?")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for submissions.")] = Path("submissions"),
     run: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="The run's folder (default: the first twelve digits of its replies' sha256)."
+            metavar="NAME", help="Folder name of the run. Default: the first 12 digits of its replies' sha256."
         ),
     ] = None,
     calibration: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="What `helmbench calibrate` measured of a judge; repeatable."),
+        typer.Option(metavar="FILE", help="Calibration of the judge, from `helmbench calibrate`. Repeatable."),
     ] = None,
     date: Annotated[
-        str | None, typer.Option(metavar="YYYY-MM-DD", help="The day of submission (default: today).")
+        str | None, typer.Option(metavar="YYYY-MM-DD", help="Date of the submission. Default: today.")
     ] = None,
     commit: Annotated[
         str | None,
-        typer.Option(metavar="COMMIT", help="Of the code that made the run (default: this checkout's)."),
+        typer.Option(metavar="COMMIT", help="Commit of the code that made the run. Default: this checkout's."),
     ] = None,
     dataset: Dataset = None,
     quiet: Quiet = False,
 ) -> int:
     """Pack a scored run as a submission, and verify it.
 
-    Asks for nothing; what is missing is listed at once. Exit code 0: made and verified; 1: it can't be submitted, with
-    every reason.
+    Reads a scored run and what you declare about the model. Writes DIR/ORGANIZATION/MODEL/RUN. Never prompts: it lists
+    everything that is missing at once.
 
     Example: helmbench submit runs/NAME --about about.yaml
     """
@@ -98,14 +97,14 @@ def submit(
     )
     if known is None:
         wrong("\n".join(problems))
-        return SHUT
-    with ending(SHUT, RunError, ReleaseError, OSError, ValueError):
+        return FAILED
+    with ending(FAILED, RunError, ReleaseError, OSError, ValueError):
         made = make(run_dir, open_release(dataset), known, out, run, calibration or [])
         say(summary(made), quiet)
     return OK
 
 
-@app.command(rich_help_panel=BOARD, epilog=exits(SHUT))
+@app.command(rich_help_panel=BOARD, epilog=exits(failed="a submission was refused"))
 def verify(
     submissions: Annotated[
         list[Path], typer.Argument(metavar="SUBMISSION", help="Folders that `helmbench submit` wrote.")
@@ -115,52 +114,52 @@ def verify(
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> int:
-    """Check that submissions are what they say: files, prompts, verdicts and scores, made again.
+    """Verify submissions by recomputing files, prompts, verdicts and scores.
 
-    Says everything that is wrong with them, one line each. Exit code 0: all are verified, or demos; 1: one is refused;
-    2: bad input.
+    Reads submission folders. Prints the state of each (verified, demo or refused) and everything that is wrong with it,
+    one line per problem. Writes nothing.
 
     Example: helmbench verify submissions/*/*/* --dataset helmbench
     """
+    import helmbench
     from dataset_builder.release import open_release
     from leaderboard.verify.said import record, text
-    from leaderboard.verify.verify import verify as verified_against
 
     release = open_release(dataset)
     records: list[dict[str, Any]] = []
     for folder in submissions:
-        verified = verified_against(folder, release)
+        verified = helmbench.verify(folder, release)
         say(text(verified), as_json or (quiet and verified.state != "refused"))
         records.append(record(verified))
-    figures(records, "", as_json=as_json, quiet=True, file=json_file)  # the text is out already
-    return SHUT if any(r["state"] == "refused" for r in records) else OK
+    figures(records, "", as_json=as_json, quiet=True, file=json_file)  # the text was printed as each was verified
+    return FAILED if any(r["state"] == "refused" for r in records) else OK
 
 
-@app.command(rich_help_panel=BOARD, epilog=exits(SHUT))
+@app.command(
+    rich_help_panel=BOARD, epilog=exits(failed="some submissions were refused (the board is built and lists them)")
+)
 def board(
     submissions: Annotated[
-        Path, typer.Argument(metavar="SUBMISSIONS_DIR", help="The folder with submissions below it.")
+        Path, typer.Argument(metavar="SUBMISSIONS_DIR", help="Folder that contains submissions, at any depth.")
     ],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="The folder of the board; an earlier board there is replaced.")
-    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write. An earlier board there is replaced.")],
     dataset: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="DIR",
-            help="A built dataset (default: as for `helmbench score`); once for each version whose runs are to be "
-            "shown.",
+            help="Built dataset; repeat to show runs of several versions. Default: as for `helmbench score`.",
         ),
     ] = None,
     rejudged: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="YAML list of the runs that a maintainer judged again (docs/publishing.md)."),
+        typer.Option(metavar="FILE", help="YAML list of runs that a maintainer judged again (docs/publishing.md)."),
     ] = None,
     quiet: Quiet = False,
 ) -> int:
-    """Verify submissions again, and build the static board from those that hold.
+    """Verify submissions and build the leaderboard as static pages.
 
-    Exit code 1: some are refused (the board is built, and lists them); 2: no board could be built.
+    Reads a folder of submissions. Writes index.html with rankings, a page per run, and downloads. Only verified
+    submissions are ranked.
 
     Example: helmbench board submissions --out board --dataset helmbench
     """
@@ -170,44 +169,43 @@ def board(
 
     started = time.monotonic()
 
-    def told(step: Step) -> None:
+    def progress(step: Step) -> None:
         since = time.monotonic() - started
         say(f"{step.number} of {step.total}, {since:.0f} s: {step.name}: {step.outcome}", quiet)
         sys.stdout.flush()
 
     with ending(BAD_INPUT, ReleaseError, RunError, OSError):
         releases = [open_release(folder) for folder in dataset] if dataset else [open_release(None)]
-        built = build(submissions, out, releases, rejudged, told=told)
+        built = build(submissions, out, releases, rejudged, told=progress)
     demos = sum(e.demo for e in built.entries)
     say(
         f"{out / 'index.html'}: {len(built.entries) - demos} verified, {demos} demos, {len(built.refused)} refused",
         quiet and not built.refused,
     )
-    return SHUT if built.refused else OK
+    return FAILED if built.refused else OK
 
 
-@app.command(rich_help_panel=BOARD, epilog=exits(SHUT))
+@app.command(rich_help_panel=BOARD, epilog=exits(failed="the submission was refused (nothing was written)"))
 def export(
-    submission: Annotated[
-        Path, typer.Argument(metavar="SUBMISSION", help="Its folder, as `helmbench submit` wrote it.")
-    ],
-    form: Annotated[Format, typer.Option("--format", help="The form that is written (docs/publishing.md).")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder to write into.")],
+    submission: Annotated[Path, typer.Argument(metavar="SUBMISSION", help="A folder that `helmbench submit` wrote.")],
+    form: Annotated[Format, typer.Option("--format", help="Format to write (docs/publishing.md).")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write into.")],
     dataset: Dataset = None,
     dataset_repo: Annotated[
-        str | None, typer.Option(metavar="ORG/NAME", help="The dataset's id on the Hub; needed for hub.")
+        str | None, typer.Option(metavar="ORG/NAME", help="Dataset id on the Hub. Required for --format hub.")
     ] = None,
     dataset_revision: Annotated[
-        str | None, typer.Option(metavar="COMMIT", help="Its commit there, as `helmbench push` printed it.")
+        str | None,
+        typer.Option(metavar="COMMIT", help="Commit of the dataset on the Hub, printed by `helmbench push`."),
     ] = None,
     demo: Annotated[
-        bool, typer.Option("--demo", help="Export a run that the offline judge judged, every file marked as a demo.")
+        bool, flag("--demo", help="Allow a run that the offline judge read; every file is marked as a demo.")
     ] = False,
     quiet: Quiet = False,
 ) -> int:
-    """Write a verified submission in a form that others collect: the Hub, Every Eval Ever, or CSV.
+    """Export a submission for the Hub, Every Eval Ever, or as CSV.
 
-    The submission is verified first, whole. Nothing is uploaded. Exit code 1: nothing was written, with the reason.
+    Reads a submission and verifies it first. Writes files into --out and prints their paths. Uploads nothing.
 
     Example: helmbench export SUBMISSION --format csv --out results
     """
@@ -216,7 +214,7 @@ def export(
     from leaderboard.exports.export import export_to
     from leaderboard.exports.headline import ExportError
 
-    with ending(SHUT, ExportError, ReleaseError, RunError, OSError):
+    with ending(FAILED, ExportError, ReleaseError, RunError, OSError):
         release = open_release(dataset)
         for path in export_to(out, submission, form, release, dataset_repo, dataset_revision, demo):
             say(str(path), quiet)

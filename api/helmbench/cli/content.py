@@ -1,4 +1,4 @@
-"""Commands about what is asked: the content, the book, corpora of the user's own, and publishing a release."""
+"""Commands about the dataset: its content, its pages, corpora of your own messages, and publishing a release."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ import typer
 
 from dataset_builder.prompts import CONTENT
 from helmbench.cli import common
-from helmbench.cli.common import Dataset, Json, Quiet, figures, say
-from helmbench.cli.endings import ending, refusing
-from helmbench.cli.root import SHUT, app, exits
+from helmbench.cli.common import FAILED, app, ending, exits, figures, refusing, say
+from helmbench.cli.options import Dataset, Json, Quiet, flag
 
 if TYPE_CHECKING:
     from dataset_builder.corpora.schema import CorpusManifest
@@ -27,14 +26,12 @@ Content = Annotated[
     typer.Option(
         metavar="DIR",
         show_default="this package's",
-        help="Content folder; one without benchmark.yaml holds private additions, laid over the published content.",
+        help="Content folder. One without benchmark.yaml adds private scenarios to the published content.",
     ),
 ]
 HeldOut = Annotated[
     Path | None,
-    typer.Option(
-        metavar="DIR", help="A private split: its scenarios with everything else of the content (docs/publishing.md)."
-    ),
+    typer.Option(metavar="DIR", help="Private split: its scenarios replace the published ones; everything else stays."),
 ]
 
 
@@ -50,9 +47,14 @@ def _count(value: int | None) -> int | None:
     return value
 
 
-@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
+REFUSED = exits(failed="the content has errors (nothing was written)")
+
+
+@app.command(rich_help_panel=common.CONTENT, epilog=exits(failed="the content has errors"))
 def check(content: Content = CONTENT, held_out: HeldOut = None, quiet: Quiet = False) -> None:
-    """Read all content and print every error with its file and line; write nothing.
+    """Check the content and print every error with file and line.
+
+    Reads a content folder. Writes nothing.
 
     Example: helmbench check --content ours
     """
@@ -62,17 +64,17 @@ def check(content: Content = CONTENT, held_out: HeldOut = None, quiet: Quiet = F
         say(str(found), quiet)
 
 
-new = typer.Typer(no_args_is_help=True, help="Begin something to write: a scenario from the template.")
+new = typer.Typer(no_args_is_help=True, help="Start a new scenario from the template.", epilog=exits())
 app.add_typer(new, name="new", rich_help_panel=common.CONTENT)
 
 
-@new.command(epilog=exits(SHUT))
+@new.command(epilog=exits(failed="no such behavior, or the file exists (nothing was written)"))
 def scenario(
     code: Annotated[
         str | None,
         typer.Argument(
             metavar="BEHAVIOR_OR_ID",
-            help="P1-B1 for the next free number of that behavior, or P1-B1-S8. Asked for where it isn't given.",
+            help="A behavior, such as P1-B1, for its next free id; or an id, such as P1-B1-S8. Asked for if missing.",
         ),
     ] = None,
     content: Annotated[
@@ -80,12 +82,14 @@ def scenario(
         typer.Option(
             metavar="DIR",
             show_default="this checkout's",
-            help="Content folder, or a new one for scenarios of your own.",
+            help="Content folder, or a new folder for private scenarios.",
         ),
     ] = CONTENT,
     quiet: Quiet = False,
 ) -> None:
-    """Copy the template under the next free id, and say what to do with it; write over nothing.
+    """Create a scenario file from the template, and print the next steps.
+
+    Writes one Markdown file under the next free id. Never overwrites a file.
 
     Example: helmbench new scenario P1-B1 --content ours
     """
@@ -103,71 +107,83 @@ def scenario(
         say(new_scenario.said(new_scenario.create(code, content), content), quiet)
 
 
-@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
+@app.command(rich_help_panel=common.CONTENT, epilog=REFUSED)
 def build(
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder to write; an earlier build there is replaced whole.")
+        Path, typer.Option(metavar="DIR", help="Folder to write. An earlier build there is replaced.")
     ] = Path("helmbench"),
     content: Content = CONTENT,
     held_out: HeldOut = None,
     quiet: Quiet = False,
 ) -> None:
-    """Check the content, then write the dataset: parquet, card, prompts and MANIFEST.json.
+    """Check the content and build the dataset.
+
+    Reads a content folder. Writes parquet files, the dataset card, the judges' prompts and MANIFEST.json with a hash of
+    every file.
 
     Example: helmbench build --out helmbench
     """
     started = time.perf_counter()
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
-    from dataset_builder.writing.write import build as build_into
+    import helmbench
+    from dataset_builder.release import HASHES
 
     with refusing():
-        say(build_into(content, out, held_out).said(time.perf_counter() - started), quiet)
+        manifest = helmbench.build(content, out, held_out=held_out).manifest
+        size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file()) / 1e6
+        lines = [
+            f"{out}: version {manifest.version}, {manifest.rows['all']} samples in {size:.1f} MB, "
+            f"{time.perf_counter() - started:.1f} s",
+            *([manifest.additions] if manifest.additions else []),
+            *(f"{name} {getattr(manifest, name)}" for name in HASHES),
+        ]
+        say("\n".join(lines), quiet)
 
 
-PriceIn = Annotated[float | None, typer.Option(metavar="X", callback=_price, help="Price of a million prompt tokens.")]
-PriceOut = Annotated[float | None, typer.Option(metavar="X", callback=_price, help="Price of a million reply tokens.")]
-Tokenizer = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Tiktoken encoding (o200k_base), tokenizer.json or Hub id to count by; without it tokens are bytes ÷ 4.",
-    ),
-]
-ReplyTokens = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        callback=_count,
-        help="Expected length of a reply (default 350, or 40 for JSON); reasoning counts, too.",
-    ),
-]
-JudgeRuns = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        callback=_count,
-        help="How often a judge rates each reply to a message that stands alone (default 3).",
-    ),
-]
-
-
-@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
+@app.command(rich_help_panel=common.CONTENT, epilog=REFUSED)
 def stats(
     content: Content = CONTENT,
     cost: Annotated[
-        bool, typer.Option("--cost", help="What one run costs instead: samples, requests, tokens and money per tier.")
+        bool, flag("--cost", help="Print what one run costs instead: samples, requests, tokens and money per tier.")
     ] = False,
     giveaway: Annotated[
-        bool, typer.Option("--giveaway", help="What gives polarity away to who understands nothing instead.")
+        bool, flag("--giveaway", help="Print how well word counts alone predict which messages are crises instead.")
     ] = False,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
-    tokenizer: Tokenizer = None,
-    reply_tokens: ReplyTokens = None,
-    judge_runs: JudgeRuns = None,
+    price_in: Annotated[
+        float | None,
+        typer.Option(metavar="X", callback=_price, help="With --cost: price of a million prompt tokens."),
+    ] = None,
+    price_out: Annotated[
+        float | None, typer.Option(metavar="X", callback=_price, help="With --cost: price of a million reply tokens.")
+    ] = None,
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --cost: tiktoken encoding (o200k_base), tokenizer.json or Hub id. Default: bytes ÷ 4.",
+        ),
+    ] = None,
+    reply_tokens: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            callback=_count,
+            help="With --cost: expected tokens of a reply, with reasoning. Default: 350, or 40 for JSON.",
+        ),
+    ] = None,
+    judge_runs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            callback=_count,
+            help="With --cost: ratings of each reply to a stand-alone message. Default: 3.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Count what the content covers, beside the coverage plan; or what a run of it costs; or what gives it away.
+    """Print what the content covers, what a run costs, or what gives the answer away.
+
+    Reads a content folder. Without --cost or --giveaway, prints counts next to the coverage plan.
 
     Example: helmbench stats --cost --price-in 0.40 --price-out 1.60
     """
@@ -179,13 +195,13 @@ def stats(
     if not cost and wanted != Asked():
         raise typer.BadParameter("--price-in, --price-out, --tokenizer, --reply-tokens and --judge-runs need --cost")
     if cost and giveaway:
-        raise typer.BadParameter("--cost and --giveaway are two different tables; ask for one")
+        raise typer.BadParameter("expected --cost or --giveaway, not both")
     with refusing(), open_content(content) as opened:
         if cost:
             found = cost_of_all.estimate(opened.content, wanted)
             figures(found, cost_of_all.table(found), as_json=as_json)
         elif giveaway:
-            from dataset_builder.stats import giveaway as given_away  # scikit-learn's import alone takes a second
+            from dataset_builder.stats import giveaway as given_away  # importing scikit-learn takes a second
 
             found = given_away.giveaway(opened.content)
             figures(found, given_away.table(found), as_json=as_json)
@@ -195,15 +211,17 @@ def stats(
             figures(found | {"beside real messages": read}, said, as_json=as_json)
 
 
-@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
+@app.command(rich_help_panel=common.CONTENT, epilog=REFUSED)
 def book(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="Page to write; an earlier book there is replaced.")] = Path(
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Page to write. An earlier one is replaced.")] = Path(
         "book.html"
     ),
     content: Content = CONTENT,
     quiet: Quiet = False,
 ) -> None:
-    """Write everything that is asked on one page, to read, search, comment and sign.
+    """Write all content as one HTML page to read, search, comment on and sign.
+
+    Reads a content folder. The page's Download button saves a reader's review for `helmbench review`.
 
     Example: helmbench book --out book.html
     """
@@ -214,13 +232,17 @@ def book(
         say(written(opened.content, out), quiet)
 
 
-@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
+@app.command(
+    rich_help_panel=common.CONTENT, epilog=exits(failed="the review doesn't fit the content (nothing was written)")
+)
 def review(
-    file: Annotated[Path, typer.Argument(help="The review file that a reader sent.")],
-    apply: Annotated[bool, typer.Option("--apply", help="Write the changes as well.")] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Review file that a reader downloaded from the book.")],
+    apply: Annotated[bool, flag("--apply", help="Also write the changes into the content folder.")] = False,
     content: Content = CONTENT,
 ) -> None:
-    """Turn a reader's download of the book into a patch of review lines and notes, and print it.
+    """Turn a reader's review into a patch of the content, and print it.
+
+    Reads a review file of `helmbench book`. Writes nothing without --apply; `git apply` reads the output, too.
 
     Example: helmbench review helmbench-review-ANNA-2026-11-22.json --apply
     """
@@ -231,7 +253,7 @@ def review(
     with refusing(), open_content(content) as (known, source):
         sent = read(file, known)
         changes = review_patch.changes(sent, known, source.authored)
-        # What isn't part of a diff is skipped by `git apply` and `patch`, so the patch can open with what it is.
+        # `git apply` and `patch` skip text that isn't part of a diff, so the summary can come first.
         common.say(review_patch.summary(sent, changes, known))
         sys.stdout.write(f"\n{review_patch.patch(changes)}")
         own = "" if source.own is None else f" --content {source.own}"
@@ -242,28 +264,31 @@ def review(
             common.wrong(f"nothing was written; to write it: helmbench review {file} --apply{own}")
 
 
-@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
+@app.command(
+    rich_help_panel=common.CONTENT, epilog=exits(failed="the mapping or a source has errors (nothing was written)")
+)
 def corpus(
     mapping: Annotated[
-        Path, typer.Argument(help="YAML file that names the sources, their fields, the limits and the samples.")
+        Path,
+        typer.Argument(metavar="MAPPING", help="YAML file that names the sources, their fields, limits and samples."),
     ],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder to write; an earlier corpus there is replaced whole.")
-    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write. An earlier corpus there is replaced.")],
     jobs: Annotated[
-        int, typer.Option(metavar="N", show_default="one per core, at most 8", help="Processes that clean.")
+        int, typer.Option(metavar="N", show_default="one per core, at most 8", help="Worker processes.")
     ] = min(8, os.cpu_count() or 1),
     shards: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="For millions: work in parts, kept here until the end, so that a killed run goes on. They hold what "
-            "people wrote, some of it unmasked. Needs the extra datatrove; the corpus is the same.",
+            help="For millions of messages: work in parts, kept here until the end, so that an interrupted run can "
+            "continue. They contain unmasked text. The corpus is the same. Needs the extra datatrove.",
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Clean messages of your own into a dated, hashed corpus folder (docs/own-data.md).
+    """Clean messages of your own into a corpus: masked, deduplicated, dated and hashed.
+
+    Reads the sources that MAPPING names (docs/own-data.md). Writes the corpus folder, for `helmbench label`.
 
     Example: helmbench corpus mapping.yaml --out corpus
     """
@@ -291,7 +316,7 @@ def _sharded() -> Callable[[Path, Path, Path, int, Callable[[str, int], None]], 
 
 @contextmanager
 def _bar(quiet: bool) -> Iterator[Callable[[str, int], None]]:
-    """A function that shows (step, messages done) on a terminal's last line."""
+    """A function of (step, messages done) that updates a progress bar."""
     from tqdm import tqdm
 
     with tqdm(unit=" messages", disable=quiet or None, mininterval=0.5) as bar:
@@ -303,30 +328,25 @@ def _bar(quiet: bool) -> Iterator[Callable[[str, int], None]]:
         yield tell
 
 
-@app.command(rich_help_panel=common.CONTENT, epilog=exits(SHUT))
+@app.command(rich_help_panel=common.CONTENT, epilog=exits(failed="the release can't be published (nothing was sent)"))
 def push(
-    repo: Annotated[
-        str, typer.Argument(metavar="ORG/NAME", help="The dataset's id on the Hub, such as org/helmbench.")
-    ],
+    repo: Annotated[str, typer.Argument(metavar="ORG/NAME", help="Dataset id on the Hub, such as org/helmbench.")],
     dataset: Dataset = None,
     content: Annotated[
         Path,
-        typer.Option(metavar="DIR", show_default="this package's", help="The content that the release was built from."),
+        typer.Option(metavar="DIR", show_default="this package's", help="Content that the release was built from."),
     ] = CONTENT,
     changelog: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The changelog that records the release (default: the repository's)."),
+        typer.Option(metavar="FILE", help="Changelog that records the release. Default: the repository's."),
     ] = None,
-    private: Annotated[
-        bool, typer.Option("--private", help="Create the repository as a private one, if there is none yet.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this nothing is sent.")] = False,
+    private: Annotated[bool, flag("--private", help="Make the repository private if it doesn't exist yet.")] = False,
+    yes: Annotated[bool, flag("--yes", help="Publish. Without it nothing is sent.")] = False,
 ) -> None:
-    """Publish a built dataset on the Hub: one commit, tagged with its version.
+    """Publish a built dataset on the Hugging Face Hub as one commit, tagged with its version.
 
-    Without --yes it only says what it would do: every file with size and hash, and how it differs from what is there.
-    The token is read from HF_TOKEN and nowhere else; HF_ENDPOINT names another Hub. Exit code 1: refused, with every
-    reason.
+    Without --yes it is a dry run: it prints every file with size and hash, and what would change on the Hub. The token
+    is read from HF_TOKEN only; HF_ENDPOINT names another Hub.
 
     Example: helmbench push org/helmbench --dataset helmbench
     """
@@ -334,7 +354,7 @@ def push(
     from dataset_builder.publishing.changelog import CHANGELOG, ChangelogError
     from dataset_builder.release import ReleaseError
 
-    with ending(SHUT, push_to_hub.PublishError, ReleaseError, ChangelogError, last="nothing was published"):
+    with ending(FAILED, push_to_hub.PublishError, ReleaseError, ChangelogError, last="nothing was published"):
         plan = push_to_hub.planned(repo, dataset, sending=yes)
         say(str(plan))
         push_to_hub.refuse(plan, content, changelog or CHANGELOG)

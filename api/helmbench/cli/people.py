@@ -1,4 +1,4 @@
-"""Commands: people's labels, and how far a judge may be trusted."""
+"""Commands about human labels, and how far a judge agrees with them."""
 
 from __future__ import annotations
 
@@ -9,33 +9,22 @@ from typing import Annotated, Literal
 import typer
 
 from dataset_builder.prompts import WORDINGS
-from helmbench.cli.asking import (
-    BaseUrl,
-    Concurrency,
-    MaxCost,
-    MaxRetries,
-    PriceIn,
-    PriceOut,
-    Timeout,
-    endpoint_at,
-)
-from helmbench.cli.common import PEOPLE, Dataset, Json, JsonFile, Quiet, figures, note, say
-from helmbench.cli.root import CAPPED, OK, SHUT, app, exits
-from helmbench.cli.runs import Messages, Replies, RunDir
+from helmbench.cli.common import CAPPED, FAILED, OK, PEOPLE, app, exits, figures, note, say
+from helmbench.cli.options import Asking, BaseUrl, Dataset, Json, JsonFile, Quiet, RunPlace, flag, grouped
 
 annotate = typer.Typer(
-    no_args_is_help=True, help="A blinded sheet for people who label: export it, import their labels."
+    no_args_is_help=True, help="Export a blinded labeling sheet for a person, and import the labels.", epilog=exits()
 )
-ratings = typer.Typer(no_args_is_help=True, help="Replies rated low as a sheet for hand coding: export, import, count.")
+ratings = typer.Typer(
+    no_args_is_help=True, help="Export low-rated replies for coding by hand, and count the codes.", epilog=exits()
+)
 app.add_typer(annotate, name="annotate", rich_help_panel=PEOPLE)
 app.add_typer(ratings, name="ratings", rich_help_panel=PEOPLE)
 
-Rater = Annotated[str, typer.Option(metavar="NAME", help="Who labels (default: what the page asks, or recorded).")]
-
-
+Rater = Annotated[
+    str, typer.Option(metavar="NAME", help="Name of the rater. Default: what the person enters on the page.")
+]
 Sample = Literal["validation", "test", "all"]
-
-
 Half = Literal["all", "odd", "even"]
 
 
@@ -48,46 +37,51 @@ class Part(StrEnum):
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
+@grouped
 def calibrate(
+    *,
     judge: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="offline, or a model as with --model; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Judge to measure: offline or a model name. Repeatable.")
     ] = None,
-    model: Annotated[list[str] | None, typer.Option(metavar="NAME", help="A judge's model name; repeatable.")] = None,
-    repeats: Annotated[int, typer.Option(metavar="N", help="Ask every question of the first wording so often.")] = 3,
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Model name of a judge; the same as --judge. Repeatable.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(metavar="N", help="Ask each question of the first wording N times.")] = 3,
     wording: Annotated[
         str,
         typer.Option(
-            metavar="A,B,…", help="Wordings of the question; the first is calibrated, the others compared with it."
+            metavar="A,B,…", help="Prompts to ask with; the first is measured, the others are compared with it."
         ),
     ] = ",".join(WORDINGS),
     labels: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="People's labels, one rater or more: measure against these, and choose; repeatable."
+            metavar="FILE",
+            help="Human labels to measure against, one or more raters, in place of the calibration set's. Repeatable.",
         ),
     ] = None,
     cases: Annotated[
-        Path, typer.Option(metavar="SOURCE", help="With --labels: the replies that they label, as for `annotate`.")
+        Path,
+        typer.Option(
+            metavar="SOURCE", help="With --labels: the labeled replies, as CASES of `helmbench annotate export`."
+        ),
     ] = Path("calibration"),
-    home: Annotated[Path, typer.Option(metavar="DIR", help="Where answers are kept.")] = Path("calibration"),
+    home: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the judges' answers.")] = Path("calibration"),
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where to write the figures (default: below --home; one judge only)."),
+        typer.Option(metavar="FILE", help="File to write the figures to; one judge only. Default: a file in --home."),
     ] = None,
     base_url: BaseUrl = None,
-    concurrency: Concurrency = 16,
-    timeout: Timeout = 120.0,
-    max_retries: MaxRetries = 6,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+    asking: Asking,
     dataset: Dataset = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """How far a judge agrees with the calibration set or with people's labels, and whether it may judge a submission.
+    """Measure how far a judge agrees with the calibration set or with human labels.
 
-    Asking is resumed where it stopped; without --base-url it reads what any engine has answered.
+    Asks the judge at --base-url, or reads answers that another engine wrote into --home. Writes the figures as JSON,
+    for `helmbench score --calibration`, and prints whether the judge may judge a submission. If it stops, the same
+    command continues.
 
     Example: helmbench calibrate --model JUDGE-SNAPSHOT --base-url https://HOST/v1
     """
@@ -95,16 +89,14 @@ def calibrate(
     from judge.agreement import calibrate as agreement
     from judge.agreement.answers import Passes, wordings
     from judge.llm.asking import Asker
-    from judge.llm.budget import terms
 
     names = list(dict.fromkeys([*(judge or ()), *(model or ())]))
     if not names:
         raise ValueError("name a judge with --judge offline or --model NAME")
     if out and len(names) > 1:
-        raise ValueError("--out is for a single judge; several write below --home")
+        raise ValueError("--out takes a single judge; several judges are written to --home")
     passes = Passes(repeats, wordings(wording))
-    endpoint = endpoint_at(base_url, concurrency, timeout, max_retries) if base_url else None
-    asker = Asker(home, endpoint, terms(price_in, price_out, max_cost))
+    asker = Asker(home, asking.endpoint(base_url) if base_url else None, asking.terms())
     release = open_release(dataset)
     if labels:
         say(agreement.against_people(release, names, labels, cases, asker, passes), quiet)
@@ -115,13 +107,16 @@ def calibrate(
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
+@grouped
 def validate(
+    *,
     name: Annotated[
         str,
         typer.Option(
             "--set",
             metavar="NAME",
-            help="bhh-ratings, bhh-messages, xstest, psychosis, vera-mh, counselbench, or your own set's mapping file.",
+            help="Published labels: bhh-ratings, bhh-messages, xstest, psychosis, vera-mh or counselbench; or a "
+            "mapping file for labels of your own.",
         ),
     ],
     source: Annotated[
@@ -129,31 +124,28 @@ def validate(
         typer.Option(
             "--from",
             metavar="DIR_OR_ID",
-            help="A checkout of the set's public repository, or your folder; where there is none of this name, a "
-            "dataset of the Hub (OWNER/NAME), which is fetched.",
+            help="Where the labels are: a checkout of the set's public repository, your own folder, or a Hub dataset "
+            "OWNER/NAME, which is downloaded.",
         ),
     ],
     judge: Annotated[str, typer.Option("--judge", "--model", metavar="NAME", help="offline, or a judge's model name.")],
-    rows: Annotated[Half, typer.Option(help="Which rows, counted from 0 in the set's own order.")] = "all",
+    rows: Annotated[Half, typer.Option(help="Rows to use, counted from 0 in the set's own order.")] = "all",
     repeats: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Ask every question so often; the first is measured, all compared.")
+        int,
+        typer.Option(metavar="N", min=1, help="Ask each question N times; the first is measured, all are compared."),
     ] = 1,
-    home: Annotated[Path, typer.Option(metavar="DIR", help="Where answers and figures are kept.")] = Path("validation"),
+    home: Annotated[Path, typer.Option(metavar="DIR", help="Folder for answers and figures.")] = Path("validation"),
     base_url: BaseUrl = None,
-    concurrency: Concurrency = 16,
-    timeout: Timeout = 120.0,
-    max_retries: MaxRetries = 6,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+    asking: Asking,
     dataset: Dataset = None,
     as_json: Json = False,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """How far a judge agrees with labels that people published, or with your own people's.
+    """Measure how far a judge agrees with published human labels, or with your own.
 
-    Asking is resumed where it stopped; without --base-url it reads what any engine has answered.
+    Asks the judge at --base-url, or reads answers that another engine wrote into --home. Writes the figures as JSON
+    into --home, for `helmbench score --validation`. If it stops, the same command continues.
 
     Example: helmbench validate --set bhh-ratings --from CHECKOUT --rows odd --judge offline
     """
@@ -163,45 +155,42 @@ def validate(
     from judge.agreement.published.sets import read_set
     from judge.agreement.tables import validation_text
     from judge.llm.asking import Asker
-    from judge.llm.budget import terms
 
-    endpoint = endpoint_at(base_url, concurrency, timeout, max_retries) if base_url else None
-    asker = Asker(home, endpoint, terms(price_in, price_out, max_cost))
+    asker = Asker(home, asking.endpoint(base_url) if base_url else None, asking.terms())
     release = open_release(dataset)
     found = validation.validate(read_set(name, located(source), rows, release), release, judge, asker, repeats)
     shown = validation_text(found.figures) + f"\nWritten to {found.path}"
     figures(found.figures.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
 
 
-@app.command(rich_help_panel=PEOPLE)
+@app.command(rich_help_panel=PEOPLE, epilog=exits())
 def agreement(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE…",
-            help="Labels: JSONL or CSV with `id` and `label`, or a run's verdicts.jsonl; `calibration` for those of "
-            "the dataset's authors.",
+            metavar="FILE",
+            help="Label files: JSONL or CSV with `id` and `label`, or verdicts.jsonl of a run; `calibration` is the "
+            "dataset's own labels.",
         ),
     ],
     by: Annotated[
-        list[Part] | None,
-        typer.Option(help="Which parts to print beside the overall figures, repeatable (default: all)."),
+        list[Part] | None, typer.Option(help="Breakdowns to print after the overall figures. Repeatable. Default: all.")
     ] = None,
-    ordinal: Annotated[
-        bool, typer.Option("--ordinal", help="Insist that the labels have an order; known scales have theirs.")
-    ] = False,
+    ordinal: Annotated[bool, flag("--ordinal", help="Treat the labels as ordered. Known scales always are.")] = False,
     order: Annotated[
         str | None,
-        typer.Option(metavar="LOW,…,HIGH", help="The labels from lowest to highest, where they are no known scale."),
+        typer.Option(metavar="LOW,…,HIGH", help="The labels from lowest to highest, for a scale of your own."),
     ] = None,
     ways: Annotated[
-        bool, typer.Option("--ways", help="Keep the ways to fail apart (FAIL-misses); by default each is FAIL.")
+        bool, flag("--ways", help="Keep kinds of failure apart, such as FAIL-misses. By default all count as FAIL.")
     ] = False,
     dataset: Dataset = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """How far raters agree: any two or more label files.
+    """Measure how far raters agree.
+
+    Reads two or more label files, of people or judges. Prints kappa, alpha and raw agreement with intervals.
 
     Example: helmbench agreement ana.jsonl ben.csv runs/NAME/scores/JUDGE/verdicts.jsonl
     """
@@ -217,69 +206,71 @@ def agreement(
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
+@grouped
 def label(
-    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="A folder that `helmbench corpus` made.")],
-    model: Annotated[list[str], typer.Option(metavar="NAME", help="A judge's model name; several decide by majority.")],
-    repeats: Annotated[int, typer.Option(metavar="N", help="Ask every question so often; an odd number.")] = 3,
+    *,
+    corpus: Annotated[Path, typer.Argument(metavar="CORPUS", help="A folder that `helmbench corpus` wrote.")],
+    model: Annotated[
+        list[str], typer.Option(metavar="NAME", help="Model name of a judge. Repeat to decide by majority of several.")
+    ],
+    repeats: Annotated[int, typer.Option(metavar="N", help="Ask each question N times; an odd number.")] = 3,
     sample: Annotated[
         Sample | None,
-        typer.Option(help="Which messages (default: test; all where the corpus was made without samples)."),
+        typer.Option(help="Messages to label. Default: test, or all if the corpus has no samples."),
     ] = None,
     requests: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Only write what is to be asked, in the OpenAI batch format; one model."),
+        typer.Option(metavar="FILE", help="Only write the open questions, as an OpenAI batch file. One --model only."),
     ] = None,
     base_url: BaseUrl = None,
-    concurrency: Concurrency = 16,
-    timeout: Timeout = 120.0,
-    max_retries: MaxRetries = 6,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
+    asking: Asking,
     dataset: Dataset = None,
     quiet: Quiet = False,
 ) -> None:
-    """The category of every message of a corpus, by the majority of a judge's repeats.
+    """Label the messages of a corpus with a crisis category, by majority of a judge's answers.
+
+    Reads a corpus and the answers it has so far, and asks for the rest at --base-url. Writes answers and labels.jsonl
+    into the corpus folder. If it stops, the same command continues.
 
     Example: helmbench label corpora/forum --model JUDGE-SNAPSHOT --base-url https://HOST/v1
     """
     from dataset_builder.release import open_release
     from judge.agreement import corpus_labels
-    from judge.llm.budget import terms
 
-    costs = terms(price_in, price_out, max_cost)
+    costs = asking.terms()
     if requests and (len(set(model)) > 1 or base_url):
-        raise ValueError(
-            "--requests writes one model's questions for another engine; expected one --model and no --base-url"
-        )
-    endpoint = endpoint_at(base_url, concurrency, timeout, max_retries) if base_url else None
+        raise ValueError("--requests writes the questions of one model; expected one --model and no --base-url")
+    endpoint = asking.endpoint(base_url) if base_url else None
     what = corpus_labels.labeling(corpus, open_release(dataset), model, repeats, sample)
     done = corpus_labels.write_requests(what, requests) if requests else corpus_labels.label(what, endpoint, costs)
     say(done, quiet)
 
 
-@annotate.command("export")
+@annotate.command("export", epilog=exits())
 def annotate_export(
     cases: Annotated[
         Path,
         typer.Argument(
             metavar="CASES",
-            help="`calibration`, calibration files, a run's folder, or JSONL of id, criterion, said, reply.",
+            help="What to label: `calibration`, calibration files, a run's folder, or JSONL of id, criterion, said and "
+            "reply.",
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page to write.")] = Path("sheet.html"),
     rater: Rater = "",
-    seed: Annotated[int, typer.Option(help="Of the order and the codes.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the order and of the blinded ids.")] = 0,
     criterion: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this criterion; repeatable (default: all).")
+        list[str] | None, typer.Option(metavar="NAME", help="Only this criterion. Repeatable. Default: all.")
     ] = None,
     sample: Annotated[
-        int | None, typer.Option(metavar="N", help="Only N replies of each criterion, drawn by the seed.")
+        int | None, typer.Option(metavar="N", help="Only N replies per criterion, drawn at random with --seed.")
     ] = None,
     dataset: Dataset = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write a page on which a person labels replies, without seeing anybody's labels.
+    """Write an HTML page on which a person labels replies without seeing other labels.
+
+    Reads replies. Writes one self-contained page; its Download button saves the labels for `helmbench annotate import`.
 
     Example: helmbench annotate export calibration --rater Ana --criterion acts-at-once --sample 12
     """
@@ -295,18 +286,20 @@ def annotate_export(
     say(next_step(cases, rater), quiet)
 
 
-@annotate.command("import", epilog=exits(SHUT))
+@annotate.command("import", epilog=exits(failed="some labels belong to none of the cases"))
 def annotate_import(
     labels: Annotated[
-        Path, typer.Argument(metavar="SHEET_LABELS", help="The file that the page's Download button gave.")
+        Path, typer.Argument(metavar="SHEET_LABELS", help="The file that the page's Download button saved.")
     ],
-    cases: Annotated[Path, typer.Option(metavar="CASES", help="What the sheet was exported from.")],
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The label file to write, for `helmbench agreement`.")],
+    cases: Annotated[Path, typer.Option(metavar="CASES", help="The CASES that the page was exported from.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Label file to write, for `helmbench agreement`.")],
     rater: Rater = "",
     dataset: Dataset = None,
     quiet: Quiet = False,
 ) -> int:
-    """Read the labels that the page saved, and restore the ids. Exit code 1 where labels belong to no case.
+    """Read the labels that a person saved from the page, and restore the original ids.
+
+    Writes a label file that `helmbench agreement` and `helmbench calibrate --labels` read.
 
     Example: helmbench annotate import labels.jsonl --cases calibration --out ana.jsonl
     """
@@ -317,40 +310,42 @@ def annotate_import(
     release = open_release(dataset)
     found = restore(labels, read_cases(cases, release).cases, release, rater)
     say(write_labels(found, cases, out), quiet)
-    return SHUT if found.unknown else OK
+    return FAILED if found.unknown else OK
 
 
-@ratings.command("export")
+@ratings.command("export", epilog=exits())
+@grouped
 def ratings_export(
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The sheet to write, such as sheet.csv.")],
-    run_dir: RunDir = None,
-    replies: Replies = None,
-    at_most: Annotated[int, typer.Option(metavar="N", min=1, max=5, help="Rated so or lower.")] = 2,
-    messages: Messages = None,
-    dataset: Dataset = None,
+    *,
+    run: RunPlace,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Sheet to write, such as sheet.csv.")],
+    at_most: Annotated[int, typer.Option(metavar="N", min=1, max=5, help="Highest rating to include.")] = 2,
     quiet: Quiet = False,
 ) -> None:
-    """Write the replies that were rated low as a sheet (CSV) with empty columns for codes.
+    """Write low-rated replies as a CSV sheet with empty columns for codes.
+
+    Reads a scored run with ratings. Fill in the columns, then run `helmbench ratings import`.
 
     Example: helmbench ratings export runs/NAME --out sheet.csv
     """
     from judge.agreement.coding import write_low
     from judge.pipeline import open_scored
-    from judge.replies.opening import Place
 
-    opened, scoring = open_scored(Place(run_dir, replies, dataset, messages))
+    opened, scoring = open_scored(run.place())
     note(scoring.taken(opened.place.path), quiet)
     say(write_low(opened, scoring.folder, out, at_most), quiet)
 
 
-@ratings.command("import")
+@ratings.command("import", epilog=exits())
 def ratings_import(
-    sheets: Annotated[list[Path], typer.Argument(metavar="SHEET…", help="Coded sheets, one coder or more in each.")],
+    sheets: Annotated[list[Path], typer.Argument(metavar="SHEET", help="Coded sheets, of one or more coders.")],
     as_json: Json = False,
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """Count the codes of one sheet or more, and how far coders agree. What it writes as JSON holds no reply.
+    """Count the codes in filled-in sheets, and how far coders agree.
+
+    Reads sheets of `helmbench ratings export`. Prints counts and agreement; the JSON contains no reply text.
 
     Example: helmbench ratings import ana.csv ben.csv
     """

@@ -1,303 +1,252 @@
-"""Commands: a run's replies judged, scored, reported and compared; the tasks that make a run."""
+"""Commands that judge, score, report and compare runs, and that register the tasks that make them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dataset_builder.prompts import REASONED
-from helmbench.cli.asking import (
+from helmbench.cli.common import (
+    CAPPED,
+    FAILED,
+    OK,
+    RUNS,
+    UNANSWERED,
+    app,
+    ending,
+    exits,
+    figures,
+    note,
+    say,
+    wrong,
+)
+from helmbench.cli.options import (
+    Asking,
     BaseUrl,
-    Concurrency,
-    MaxCost,
-    MaxRetries,
+    Dataset,
+    Json,
+    JsonFile,
+    JudgeQuestions,
+    Messages,
+    Model,
     PriceIn,
     PriceOut,
+    Quiet,
     RequiredUrl,
-    Timeout,
-    endpoint_at,
+    RunPlace,
+    ScoredRuns,
+    flag,
+    grouped,
 )
-from helmbench.cli.common import RUNS, Dataset, Json, JsonFile, Quiet, figures, note, say, wrong
-from helmbench.cli.endings import ending
-from helmbench.cli.root import CAPPED, OK, SHUT, UNANSWERED, app, exits
 
 if TYPE_CHECKING:
     from judge.scoring.stored import Scoring
 
-ASK_AGAIN = "no gate is open on it: ask again what got no answer, the model or the judge, and score it anew"
-Wording = Literal["judge", "judge-b", "judge-reason"]
-RunDir = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="[RUN]", help="The --output_path of an lm_eval run made with --log_samples, or a LOG.eval of Inspect."
-    ),
-]
-Replies = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help='Replies collected elsewhere: JSONL of {"id", "reply"} (conversations: {"id", "replies": …}).',
-    ),
-]
-Messages = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER", help="The labelled corpus that the run was made on, in the place of the dataset's messages."
-    ),
-]
-Results = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Which of several results_*.json below RUN (default: the newest)."),
-]
+ASK_AGAIN = "no gate passes on such a run: ask the model or the judge again for what is missing, then score again"
 Replace = Annotated[
-    bool, typer.Option("--replace", help="Replace the scores or the report of others that stand where these go.")
-]
-Model = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="The judge's model name; use a dated snapshot for figures that you publish."),
-]
-Repeats = Annotated[int, typer.Option(metavar="N", help="Ask every question so often; the majority counts.")]
-Prompt = Annotated[Wording, typer.Option(help="The wording of the question: a prompt of the dataset.")]
-ReasonFirst = Annotated[
-    bool, typer.Option("--reason-first", help=f"Let the judge give a short reason first: --prompt {REASONED[0]}.")
-]
-ScoredRuns = Annotated[
-    list[Path],
-    typer.Argument(metavar="RUN…", help="Scored runs, or where several judges scored one, its folder scores/JUDGE."),
+    bool, flag("--replace", help="Replace scores or a report of another run or judge in the output folder.")
 ]
 ShowWithheld = Annotated[
     bool,
-    typer.Option(
+    flag(
         "--show-withheld",
-        help="Show replies with a harm incident, and unscored ones, in the report; keep it to yourself.",
-    ),
-]
-Calibrations = Annotated[
-    list[Path] | None,
-    typer.Option("--calibration", metavar="FILE", help="What `helmbench calibrate` measured of a judge; repeatable."),
-]
-
-Validations = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--validation",
-        metavar="PATH",
-        help="What `helmbench validate` measured of a judge: a file, or its --home; repeatable.",
+        help="Show replies with a harm incident, and unscored replies, in the report. Keep such a report private.",
     ),
 ]
 
 
-@app.command(rich_help_panel=RUNS)
+@app.command(rich_help_panel=RUNS, epilog=exits())
+@grouped
 def requests(
+    *,
+    run: RunPlace,
     model: Model,
-    run_dir: RunDir = None,
-    replies: Replies = None,
-    messages: Messages = None,
-    results: Results = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where to write (default: judge/MODEL/requests.jsonl of the run)."),
+        typer.Option(metavar="FILE", help="File to write. Default: judge/MODEL/requests.jsonl in the run's folder."),
     ] = None,
-    repeats: Repeats = 1,
-    prompt: Prompt = "judge",
-    reason_first: ReasonFirst = False,
+    questions: JudgeQuestions,
     price_in: PriceIn = None,
     price_out: PriceOut = None,
-    dataset: Dataset = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write what a language-model judge is still to be asked, for any engine.
+    """Export a judge's open questions as an OpenAI batch file.
 
-    The file is in the OpenAI batch format, which `vllm run-batch` and providers' batch APIs read.
+    Reads a run and the answers it has so far. Writes one request per open question, for `vllm run-batch` or a
+    provider's batch API, and prints an estimate of tokens and cost. Save the answers as judge/MODEL/replies*.jsonl.
 
     Example: helmbench requests runs/NAME --model JUDGE-SNAPSHOT --out requests.jsonl
     """
     from judge.llm.budget import terms
-    from judge.pipeline import Questioning, write_requests
-    from judge.replies.opening import Place, open_run
+    from judge.pipeline import write_requests
+    from judge.replies.opening import open_run
 
-    how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, None)
-    opened = open_run(Place(run_dir, replies, dataset, messages, results))
+    how, costs = questions.how(), terms(price_in, price_out, None)
+    opened = open_run(run.place())
     note(opened.taken, quiet)
     say(write_requests(opened, model, how, costs, out), quiet)
 
 
 @app.command("run", rich_help_panel=RUNS, epilog=exits(CAPPED))
+@grouped
 def ask(
+    *,
+    run: RunPlace,
     model: Model,
+    questions: JudgeQuestions,
     base_url: RequiredUrl,
-    run_dir: RunDir = None,
-    replies: Replies = None,
-    messages: Messages = None,
-    results: Results = None,
-    repeats: Repeats = 1,
-    prompt: Prompt = "judge",
-    reason_first: ReasonFirst = False,
-    concurrency: Concurrency = 16,
-    timeout: Timeout = 120.0,
-    max_retries: MaxRetries = 6,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
-    dataset: Dataset = None,
+    asking: Asking,
     quiet: Quiet = False,
 ) -> None:
-    """Ask a language model, at an OpenAI-compatible endpoint, what it is still to be asked as a judge.
+    """Ask a language-model judge its open questions about a run.
 
-    Stopped at any moment, the same command goes on where it stopped; nothing is asked twice.
+    Reads a run and the answers it has so far. Appends each answer to judge/MODEL/replies.jsonl in the run's folder.
+    If it stops, the same command continues; no question is asked twice. Score the answers with `helmbench score`.
 
-    Example: helmbench run runs/NAME --model JUDGE-SNAPSHOT --base-url https://HOST/v1 --max-cost 5 --price-in 1
-    --price-out 4
+    Example: helmbench run runs/NAME --model JUDGE-SNAPSHOT --base-url https://HOST/v1
     """
-    from judge.llm.budget import terms
-    from judge.pipeline import Questioning, ask_run
-    from judge.replies.opening import Place, open_run
+    from judge.pipeline import ask_run
+    from judge.replies.opening import open_run
 
-    how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, max_cost)
-    endpoint = endpoint_at(base_url, concurrency, timeout, max_retries)
-    opened = open_run(Place(run_dir, replies, dataset, messages, results))
+    how, costs, endpoint = questions.how(), asking.terms(), asking.endpoint(base_url)
+    opened = open_run(run.place())
     note(opened.taken, quiet)
     say(ask_run(opened, model, how, endpoint, costs), quiet)
 
 
 @app.command(rich_help_panel=RUNS, epilog=exits(CAPPED, UNANSWERED))
+@grouped
 def score(
-    run_dir: RunDir = None,
-    replies: Replies = None,
-    messages: Messages = None,
+    *,
+    run: RunPlace,
     judge: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="offline (default: rules and word counts, approximate); a model whose answers `helmbench run` or "
-            "another engine wrote; openai: ask --model first. Given several times: a panel, which decides by majority.",
+            help="Who reads what rules can't decide. offline (default): an approximate word-based judge; a model name: "
+            "answers from `helmbench run` or another engine; openai: ask --model at --base-url now. Repeat for a "
+            "panel, which decides by majority.",
         ),
     ] = None,
-    results: Results = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where to write (default: scores/JUDGE in the run's folder or FILE.scored)."),
+        typer.Option(metavar="DIR", help="Folder to write. Default: scores/JUDGE in the run's folder or FILE.scored."),
     ] = None,
     replace: Replace = False,
-    calibration: Calibrations = None,
-    validation: Validations = None,
+    calibration: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Judge calibration to include, from `helmbench calibrate`. Repeatable."),
+    ] = None,
+    validation: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Judge validation to include, from `helmbench validate`: a file or its --home. Repeatable.",
+        ),
+    ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --judge openai: the judge's model name.")
+        str | None, typer.Option(metavar="NAME", help="Model name of the judge, for --judge openai.")
     ] = None,
     allow_missing: Annotated[
-        bool,
-        typer.Option("--allow-missing", help="Score although questions have no answer yet; they are unscored."),
+        bool, flag("--allow-missing", help="Score even if the judge has open questions; these stay unscored.")
     ] = False,
     show_withheld: ShowWithheld = False,
-    repeats: Repeats = 1,
-    prompt: Prompt = "judge",
-    reason_first: ReasonFirst = False,
+    questions: JudgeQuestions,
     base_url: BaseUrl = None,
-    concurrency: Concurrency = 16,
-    timeout: Timeout = 120.0,
-    max_retries: MaxRetries = 6,
-    max_cost: MaxCost = None,
-    price_in: PriceIn = None,
-    price_out: PriceOut = None,
-    dataset: Dataset = None,
+    asking: Asking,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Judge a run's replies and score them: verdicts.jsonl, scorecard.json, summary.md, report.html, transcripts.html.
+    """Judge a run's replies and score them.
 
-    Each judge's scores stand in a folder of their own, and no other run's or judge's are replaced unasked.
+    Reads a run and the judge's answers. Writes verdicts.jsonl, scorecard.json, summary.md, report.html and
+    transcripts.html into one folder per judge, and prints the summary. Scores of another run or judge are never
+    replaced without --replace.
 
     Example: helmbench score runs/NAME --judge JUDGE-SNAPSHOT
     """
     from judge.judges import Given
-    from judge.llm.budget import terms
-    from judge.pipeline import Questioning, ask_run, graded_in, judge_and_score, place_scores, unanswered, write_scored
-    from judge.replies.opening import Place, open_run
+    from judge.pipeline import ask_run, graded_in, judge_and_score, place_scores, unanswered, write_scored
+    from judge.replies.opening import open_run
 
-    how, costs = Questioning(_wording(prompt, reason_first), repeats), terms(price_in, price_out, max_cost)
+    how, costs = questions.how(), asking.terms()
     live = model if "openai" in (judge or ()) and base_url else None
     if "openai" in (judge or ()) and live is None:
         raise ValueError("--judge openai needs --base-url and --model")
-    opened = open_run(Place(run_dir, replies, dataset, messages, results))
-    grader = graded_in(opened)
-    names = [live if live and name == "openai" else name for name in judge or [grader or "offline"]]
+    opened = open_run(run.place())
+    names = [live if live and name == "openai" else name for name in judge or [graded_in(opened) or "offline"]]
     note(opened.taken, quiet)
     folder = place_scores(opened, names, how, out, replace)
     if live and base_url:
-        asked = ask_run(opened, live, how, endpoint_at(base_url, concurrency, timeout, max_retries), costs)
-        wrong(asked)
-    given = Given(calibration or (), validation or ())
-    scored = judge_and_score(opened, names, how, given, allow_missing)
+        wrong(ask_run(opened, live, how, asking.endpoint(base_url), costs))
+    scored = judge_and_score(opened, names, how, Given(calibration or (), validation or ()), allow_missing)
     text = write_scored(scored, opened, folder, show_withheld)
     figures(scored.scorecard.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
     return _say_unanswered(unanswered(scored.scorecard, opened)) or OK
 
 
-@app.command(rich_help_panel=RUNS)
+@app.command(rich_help_panel=RUNS, epilog=exits())
+@grouped
 def report(
-    run_dir: RunDir = None,
-    replies: Replies = None,
-    messages: Messages = None,
-    results: Results = None,
+    *,
+    run: RunPlace,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where to write (default: the folder of the scores).")
+        Path | None, typer.Option(metavar="DIR", help="Folder to write. Default: the folder of the scores.")
     ] = None,
     replace: Replace = False,
     show_withheld: ShowWithheld = False,
-    dataset: Dataset = None,
     quiet: Quiet = False,
 ) -> None:
-    """Write a scored run's summary.md, report.html and transcripts.html anew, from its verdicts; nothing is judged.
+    """Write the pages of a scored run again, without judging it again.
 
-    Where several judges have scored it, name the folder of one of them as RUN.
+    Reads a scored run: scorecard, verdicts and replies. Writes summary.md, report.html and transcripts.html. If several
+    judges scored the run, name the folder of one (scores/JUDGE) as RUN.
 
     Example: helmbench report runs/NAME --show-withheld --out private
     """
     from judge.pipeline import open_scored, report_again
-    from judge.replies.opening import Place
 
-    opened, scoring = open_scored(Place(run_dir, replies, dataset, messages, results))
+    opened, scoring = open_scored(run.place())
     note(scoring.taken(opened.place.path), quiet)
     say(report_again(opened, scoring, out, show_withheld, replace), quiet)
 
 
-@app.command(rich_help_panel=RUNS, epilog=exits(SHUT, UNANSWERED))
+@app.command(rich_help_panel=RUNS, epilog=exits(UNANSWERED, failed="a gate of --fail-on failed"))
 def compare(
     runs: ScoredRuns,
     fail_on: Annotated[
         list[str] | None,
         typer.Option(
             metavar="GATE",
-            help="Exit 1 where a run surely loses points against the baseline (regression), breaches a floor (floor), "
-            "leaves one undetermined (undetermined), or has too many verdicts unscored (unscored); repeatable, or a,b. "
-            "A single run may be named with any but regression.",
+            help="Gates that make the command fail. regression: a run loses points against the baseline; floor: it "
+            "breaches a safety floor; undetermined: a floor stays undetermined; unscored: too many verdicts are "
+            "unscored. Repeatable, or a,b. A single run can be checked with all but regression.",
         ),
     ] = None,
     name: Annotated[
         list[str] | None,
-        typer.Option(metavar="[RUN=]NAME", help="What to call a run; or a NAME for each, in their order. Repeatable."),
+        typer.Option(metavar="[RUN=]NAME", help="Name to show for a run; or one NAME per run, in order. Repeatable."),
     ] = None,
     page: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Also write a page (HTML): figures, prompts, and both replies where runs differ most."
+            metavar="FILE",
+            help="Also write an HTML page: figures, prompts, and both replies where runs differ most.",
         ),
     ] = None,
     junit: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Also write the gates as JUnit XML, which CI shows: a case per gate and run."
-        ),
+        typer.Option(metavar="FILE", help="Also write the gates as JUnit XML for CI, one test case per gate and run."),
     ] = None,
-    samples: Annotated[int, typer.Option(metavar="N", help="How many samples to list where runs differ most.")] = 10,
+    samples: Annotated[int, typer.Option(metavar="N", help="Number of samples to list where runs differ most.")] = 10,
     held_out: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--held-out",
-            help="The second is a run on a private split: figures only (docs/publishing.md). Two SCORECARDs.",
+            help="Compare two scorecard.json, of a run on the public dataset and a run on a private split. Prints "
+            "figures only.",
         ),
     ] = False,
     dataset: Dataset = None,
@@ -305,10 +254,14 @@ def compare(
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> int:
-    """Compare scored runs, paired by message; the first is the baseline (docs/comparing.md).
+    """Compare scored runs with a baseline, paired by message.
+
+    Reads two or more scored runs; the first is the baseline. Prints differences with intervals, ranks, and the samples
+    that differ most. In CI, --fail-on turns losses into exit code 1.
 
     Example: helmbench compare runs/BEFORE runs/AFTER --fail-on regression,floor --page comparison.html
     """
+    import helmbench
     from dataset_builder.release import open_release
     from helmbench_common.files import write_whole
     from judge.comparing import write_page
@@ -324,38 +277,40 @@ def compare(
             raise ValueError(
                 "--held-out takes two scorecards, the public one first, and no --fail-on, --name, --page or --junit"
             )
-        with ending(SHUT, splits.UnlikeError, OSError):
+        with ending(FAILED, splits.UnlikeError, OSError):
             both = splits.beside(*map(splits.read_scorecard, runs))
             figures(both, splits.table(both), as_json=as_json, quiet=quiet, file=json_file)
         return OK
     if len(runs) < 2 and (not gates or "regression" in gates):
         raise ValueError(
-            "name two runs or more; the first is the baseline (a single one only with --fail-on, and no regression)"
+            "expected two or more runs, the baseline first; a single run needs --fail-on without regression"
         )
     names = comparing.given_names(name or (), [*map(str, runs)])
     release = open_release(dataset)
     scorings = [_scores_of(run, quiet) for run in runs]
-    read = comparing.named([comparing.read(own.folder, release) for own in scorings], names)
-    found = comparing.compare(read, gates, samples)
+    compared = helmbench.compare(
+        *(scoring.folder for scoring in scorings), release=release, names=names, fail_on=gates, samples=samples
+    )
+    found = compared.result
     if page:
-        write_page(page, found, read, scorings, release)
+        write_page(page, found, compared.runs, scorings, release)
     if junit:
         write_whole(junit, as_junit(found))
     shown = comparison.text(found) + (f"\n\npage: {page}" if page else "")
     figures(found.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
     if found.unanswered:
         return _say_unanswered(found.unanswered)
-    if quiet:  # of a shut gate nobody else says why
+    if quiet:  # the reasons are in the text that was not printed
         wrong("\n".join(f"failed: {reason}" for reason in found.failed))
-    return SHUT if found.failed else OK
+    return FAILED if found.failed else OK
 
 
-@app.command(rich_help_panel=RUNS)
+@app.command(rich_help_panel=RUNS, epilog=exits())
 def appropriateness(
     runs: ScoredRuns,
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write one line per model × category to FILE, rates 0 to 1."),
+        typer.Option(metavar="FILE", help="Also write one line per model and category, with rates from 0 to 1."),
     ] = None,
     messages: Messages = None,
     dataset: Dataset = None,
@@ -363,7 +318,10 @@ def appropriateness(
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> None:
-    """The tables of ratings 1 to 5 over scored runs, one row per model, harm first.
+    """Print tables of the ratings 1 to 5, one row per model.
+
+    Reads runs of the appropriateness tasks that were scored. Prints ratings, harmful replies and agreement by crisis
+    category.
 
     Example: helmbench appropriateness runs/A runs/B --csv table.csv
     """
@@ -380,9 +338,11 @@ def appropriateness(
         write_whole(csv, tables.as_csv(found))
 
 
-@app.command(rich_help_panel=RUNS)
+@app.command(rich_help_panel=RUNS, epilog=exits())
 def schema() -> None:
-    """Print the JSON Schema of scorecard.json (published as docs/scorecard.schema.json).
+    """Print the JSON Schema of scorecard.json.
+
+    The same schema is published as docs/scorecard.schema.json.
 
     Example: helmbench schema > scorecard.schema.json
     """
@@ -393,23 +353,26 @@ def schema() -> None:
     say(json.dumps(Scorecard.model_json_schema(), indent=1))
 
 
-@app.command("tasks", rich_help_panel=RUNS, epilog=exits(SHUT))
+@app.command("tasks", rich_help_panel=RUNS, epilog=exits(failed="the tasks could not be registered or removed"))
 def tasks(
     register: Annotated[
-        bool, typer.Option("--register", help="Copy the tasks into the installed lm-eval, for every directory.")
+        bool, flag("--register", help="Copy the tasks into the installed lm-eval, so that it finds them everywhere.")
     ] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take the copies away again.")] = False,
+    remove: Annotated[bool, flag("--remove", help="Remove these copies.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List the tasks that lm_eval runs and say where they are registered, or register them.
+    """List the lm-eval tasks, and register or remove them.
+
+    Without an option, prints each task with its description and where it is registered. --register writes copies into
+    the task folder of the installed lm-eval.
 
     Example: helmbench tasks --register
     """
     from lm_eval_tasks import registering
 
     if register and remove:
-        raise ValueError("helmbench tasks: --register and --remove exclude each other")
+        raise ValueError("expected --register or --remove, not both")
     folder = registering.place()
     if register or remove:
         found = (registering.register if register else registering.remove)(folder)
@@ -421,20 +384,16 @@ def tasks(
 
 
 def _say_unanswered(reasons: Sequence[str]) -> int:
-    """Says of what too little was answered, however quiet the command is; its exit code, 0 where there is none."""
+    """Prints why figures can't be trusted, even with --quiet; returns the exit code, 0 if there is no reason."""
     for why in reasons:
         wrong(f"{why}; {ASK_AGAIN}")
     return UNANSWERED if reasons else 0
 
 
 def _scores_of(run: Path, quiet: bool) -> Scoring:
-    """A run's scores; which of its folders they are taken from is said."""
+    """A run's scores; prints which of its folders they were read from."""
     from judge.scoring.stored import find
 
     found = find(run)
     note(found.taken(run), quiet)
     return found
-
-
-def _wording(prompt: Wording, reason_first: bool) -> str:
-    return REASONED[0] if reason_first else prompt
