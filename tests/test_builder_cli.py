@@ -239,7 +239,7 @@ def test_stats_of_what_gives_it_away_are_null_where_nothing_can_be_left_out(home
     assert "0 of 11 ceilings are passed; 0 of 11 could be measured" in printed
     both = run(home, "stats", "--giveaway", "--cost")
     assert (both.returncode, both.stdout) == (2, "")
-    assert "--cost and --giveaway" in both.stderr
+    assert "--cost or --giveaway, not both" in both.stderr
 
 
 def test_no_command_is_a_usage_error(tmp_path: Path) -> None:

@@ -387,7 +387,7 @@ def test_without_an_endpoint_the_questions_are_written_for_any_engine(
     ("arguments", "said"),
     [
         (["--dataset", "DATA"], "name a judge"),
-        (["--judge", "offline", "--model", "m", "--out", "x.json"], "--out is for a single judge"),
+        (["--judge", "offline", "--model", "m", "--out", "x.json"], "--out takes a single judge"),
         (["--judge", "offline", "--repeats", "0"], "--repeats: expected 1 or more"),
         (["--judge", "offline", "--labels", "nowhere.jsonl"], "nowhere.jsonl: can't be read"),
     ],

@@ -125,7 +125,7 @@ def test_one_run_takes_any_gate_but_regression(
     assert main([*words, "--fail-on", "unscored"]) == 0  # its replies are known by heart
     for wrong in ([], ["--fail-on", "regression"], ["--fail-on", "floor,regression"]):
         assert main([*words, *wrong]) == 2
-        assert "two runs or more" in capsys.readouterr().err
+        assert "two or more runs" in capsys.readouterr().err
 
 
 def test_an_unknown_gate_names_those_there_are(
@@ -243,8 +243,8 @@ def test_a_run_without_answers_is_scored_and_ends_with_its_own_code(down: Path) 
     """Nothing is lost: the files are there. One line says what happened and what to do, quiet or not."""
     assert {p.name for p in scores(down).iterdir()} >= {"scorecard.json", "verdicts.jsonl", "summary.md", "report.html"}
     assert (down.parent / "down.said").read_text() == (
-        "5 --replies down.jsonl: nothing was answered, or nothing of it could be scored; no gate is open on it: ask "
-        "again what got no answer, the model or the judge, and score it anew\n"
+        "5 --replies down.jsonl: nothing was answered, or nothing of it could be scored; no gate passes on such a run: "
+        "ask the model or the judge again for what is missing, then score again\n"
     )
 
 
@@ -264,7 +264,9 @@ def test_no_gate_is_open_on_it(
     said = capsys.readouterr()
     assert said.out == ""
     (line,) = said.err.splitlines()
-    assert line.startswith("down: nothing was answered, or nothing of it could be scored; no gate is open on it: ")
+    assert line.startswith(
+        "down: nothing was answered, or nothing of it could be scored; no gate passes on such a run: "
+    )
 
 
 def test_a_judge_that_was_not_asked_is_no_answer(

@@ -319,7 +319,7 @@ def compare(
     runs = [
         comparing.scored_run(comparing.run_name(one.scorecard.model), one.scorecard, one.verdicts, release)
         if isinstance(one, Scored)
-        else comparing.read(find(Path(one)).folder, release)
+        else comparing.read(Path(one) if (Path(one) / "scorecard.json").is_file() else find(Path(one)).folder, release)
         for one in given
     ]
     runs = comparing.named(runs, names if isinstance(names, Mapping) else dict(enumerate(names)))
