@@ -139,7 +139,7 @@ def test_ctrl_c_keeps_what_was_answered(dataset: Path, tmp_path: Path, starter: 
     os.kill(pid, signal.SIGINT)
     assert starter.wait() == 130
     told = (tmp_path / "stderr.log").read_text()
-    assert told.splitlines()[-1] == "stopped; run the same command again to go on where it stopped"
+    assert told.splitlines()[-1] == "stopped; run the same command again to continue where it stopped"
     assert "Traceback" not in told
     log = tmp_path / "stopped.scored" / "judge" / "judge-1" / "replies.jsonl"
     before = log.read_bytes()
