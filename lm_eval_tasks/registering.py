@@ -1,20 +1,18 @@
-"""Lets `lm_eval --tasks helmbench` find the tasks from any directory: lists, registers and removes them.
+"""Lists, registers and removes the lm-eval tasks, so that `lm_eval --tasks helmbench` works from any directory.
 
-lm-eval 0.4.13 looks for tasks only in its own folder and in --include_path. So copies of our YAML files go into
-`lm_eval/tasks/helmbench/` of the installed lm-eval. Their classes come from the installed package `lm_eval_tasks`, so
-that nothing there points to a checkout. Each copy says in its first line who wrote it, and carries the hash of the
-rest: what has no such line, or was edited since, is somebody else's and is never changed.
+lm-eval 0.4.13 looks for tasks only in its own folder and in --include_path, so our YAML files are copied into
+`lm_eval/tasks/helmbench/` of the installed lm-eval. They name classes of the installed package `lm_eval_tasks`, so no
+copy depends on a checkout. The first line of each copy says that helmbench wrote it; a folder that holds anything else
+is left alone.
 """
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import importlib.util
-import os
 import re
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -23,32 +21,47 @@ from helmbench_common.errors import HelmbenchError
 from helmbench_common.files import write_whole
 
 TASKS = Path(__file__).with_name("helmbench")
-MARK = re.compile(r"# Registered by helmbench (\S+) \(sha256 ([0-9a-f]{16})\).*\n")
+MARK = re.compile(r"# Registered by helmbench (\S+)")
 
 
 class RegistrationError(HelmbenchError):
-    """The tasks can't be registered or removed; the message names the file. Nothing of anyone else's was changed."""
+    """The tasks can't be registered or removed; the message names the file. No foreign file was changed."""
 
     exit_code = 1
 
 
 class Task(NamedTuple):
-    """One name that `lm_eval --tasks` knows. `members`: of a group, the tasks in it."""
+    """A name that `lm_eval --tasks` accepts. `members`: the tasks of a group."""
 
     name: str
     alias: str
     members: tuple[str, ...] = ()
 
+    @property
+    def kind(self) -> str:
+        return f"group of {len(self.members)}" if self.members else "task"
+
 
 class Registration(NamedTuple):
-    """What stands in lm-eval's folder. `state`: `absent`, `registered` as this package would write it, or `outdated`.
-
-    `version`: of the helmbench that wrote the copies; None where there is none, or links of the first release.
-    """
+    """The content of lm-eval's folder. `version`: the helmbench that wrote it."""
 
     folder: Path
     state: Literal["absent", "registered", "outdated"]
     version: str | None = None
+
+    @property
+    def text(self) -> str:
+        if self.state == "registered":
+            return f"registered in {self.folder}"
+        if self.state == "outdated":
+            return (
+                f"registered in {self.folder} by helmbench {self.version}, but its files differ from this version's: "
+                "run `helmbench tasks --register`"
+            )
+        return (
+            f"not registered with {self.folder.parent}: run `helmbench tasks --register`, or give lm_eval "
+            f"--include_path {TASKS.parent}"
+        )
 
 
 def tasks() -> list[Task]:
@@ -61,7 +74,7 @@ def tasks() -> list[Task]:
 
 
 def place() -> Path:
-    """The folder that is ours in the lm-eval of this Python, whether it is there or not.
+    """Our folder in this Python's lm-eval; it may not exist yet.
 
     Raises:
         RegistrationError: lm-eval is not installed.
@@ -76,63 +89,56 @@ def look(folder: Path) -> Registration:
     """What is registered in `folder`.
 
     Raises:
-        RegistrationError: something there is not ours, or can't be read.
+        RegistrationError: it holds foreign files, or can't be read.
     """
-    with _one_line(folder), _alone(folder.parent):
-        found = [path for path in _ours(folder) if not _is_staged(path)]
-        wanted = _texts()
-        if not found:
-            return Registration(folder, "absent")
-        if any(path.is_symlink() for path in found):
-            return Registration(folder, "outdated")
-        read = {path.name: path.read_text(encoding="utf-8") for path in found}
-        said = next(match[1] for text in read.values() if (match := MARK.match(text)))
-        return Registration(folder, "registered" if read == wanted else "outdated", said)
+    with _disk_errors(folder):
+        copies = _copies(folder)
+    marks = [mark[1] for text in copies.values() if (mark := MARK.match(text))]
+    if not marks:
+        return Registration(folder, "absent")
+    return Registration(folder, "registered" if copies == _marked() else "outdated", marks[0])
 
 
 def register(folder: Path) -> Registration:
-    """Writes the copies, in the place of an earlier registration's.
+    """Writes the copies, replacing an earlier registration.
 
     Raises:
-        RegistrationError: something there is not ours, or the folder can't be written.
+        RegistrationError: the folder holds foreign files, or can't be written.
     """
-    with _one_line(folder), _alone(folder.parent):
-        earlier, wanted = _ours(folder), _texts()
+    with _disk_errors(folder):
+        earlier, wanted = _copies(folder), _marked()
         folder.mkdir(exist_ok=True)
         for name, text in wanted.items():
             write_whole(folder / name, text)
-        for path in earlier:
-            if path.name not in wanted:
-                path.unlink()
-    return Registration(folder, "registered", version("helmbench"))
+        for name in earlier.keys() - wanted.keys():
+            (folder / name).unlink()
+    return look(folder)
 
 
 def remove(folder: Path) -> Registration:
-    """Deletes the copies, or an earlier release's links, and their folder. Fine where nothing is registered.
+    """Deletes the folder with the copies, if it is there.
 
     Raises:
-        RegistrationError: something there is not ours, or the folder can't be written.
+        RegistrationError: the folder holds foreign files, or can't be deleted.
     """
-    with _one_line(folder), _alone(folder.parent):
-        for path in _ours(folder):
-            path.unlink()
-        with suppress(FileNotFoundError):
-            folder.rmdir()
+    with _disk_errors(folder):
+        _copies(folder)
+        if folder.exists():
+            shutil.rmtree(folder)
     return Registration(folder, "absent")
 
 
 def listing(known: list[Task], found: Registration) -> str:
-    """The tasks as a table, and whether and where they are registered."""
+    """The tasks as a table, and where they are registered."""
     width = max(len(task.name) for task in known)
-    lines = [f"{task.name:{width}}  {_kind(task):13}  {task.alias}" for task in known]
-    return "\n".join([f"{'name':{width}}  {'kind':13}  alias", *lines, "", _where(found)])
+    lines = [f"{task.name:{width}}  {task.kind:13}  {task.alias}" for task in known]
+    return "\n".join([f"{'name':{width}}  {'kind':13}  alias", *lines, "", found.text])
 
 
 def plain(known: list[Task], found: Registration) -> dict[str, Any]:
     """The same as `listing`, as plain values for JSON."""
-    rows = [{"name": t.name, "alias": t.alias, "members": list(t.members) or None} for t in known]
     return {
-        "tasks": rows,
+        "tasks": [{"name": t.name, "alias": t.alias, "members": list(t.members) or None} for t in known],
         "folder": str(found.folder),
         "state": found.state,
         "version": found.version,
@@ -140,102 +146,45 @@ def plain(known: list[Task], found: Registration) -> dict[str, Any]:
     }
 
 
-def _kind(task: Task) -> str:
-    return f"group of {len(task.members)}" if task.members else "task"
+def _marked() -> dict[str, str]:
+    """File name → text to register: tasks, groups, and what they include (names that end in `yaml` without a dot)."""
+    mark = f"# Registered by helmbench {version('helmbench')} (`helmbench tasks --register` overwrites this file)\n"
+    return {path.name: mark + path.read_text(encoding="utf-8") for path in sorted(TASKS.glob("*yaml"))}
 
 
-def _where(found: Registration) -> str:
-    if found.state == "absent":
-        return (
-            f"not registered with {found.folder.parent}: run `helmbench tasks --register`, or give lm_eval "
-            f"--include_path {TASKS.parent}"
-        )
-    if found.state == "outdated":
-        writer = f"helmbench {found.version}" if found.version else "an earlier release, as links"
-        return f"registered in {found.folder} by {writer}, not as this one has them: run `helmbench tasks --register`"
-    return f"registered in {found.folder}"
-
-
-def _texts() -> dict[str, str]:
-    """File name → marked text: the tasks and groups, and what they include, whose names end in `yaml` without a dot."""
-    ours = version("helmbench")
-    texts = {}
-    for path in sorted(TASKS.glob("*yaml")):
-        text = path.read_text(encoding="utf-8")
-        texts[path.name] = (
-            f"# Registered by helmbench {ours} (sha256 {_digest(text)}): `helmbench tasks --register` replaces this "
-            f"file, `helmbench tasks --remove` deletes it.\n{text}"
-        )
-    return texts
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _ours(folder: Path) -> list[Path]:
-    """Everything in `folder`; nothing where there is no folder.
+def _copies(folder: Path) -> dict[str, str]:
+    """File name → text of what helmbench registered; hidden files are what a killed process left.
 
     Raises:
-        RegistrationError: it isn't a folder of its own, or holds what isn't ours.
+        RegistrationError: the folder is a link, or holds something else.
     """
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise _foreign(folder, "is a link" if folder.is_symlink() else "is no folder")
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
-    for path in found:
-        if why := _not_ours(path):
-            raise _foreign(path, why)
-    return found
+        raise _foreign(folder)
+    copies = {}
+    for path in sorted(folder.iterdir()) if folder.exists() else []:
+        if path.name.startswith("."):
+            continue
+        if path.is_symlink() or not path.is_file():
+            raise _foreign(path)
+        copies[path.name] = path.read_text(encoding="utf-8", errors="replace")
+        if not MARK.match(copies[path.name]):
+            raise _foreign(path)
+    return copies
 
 
-def _foreign(path: Path, why: str) -> RegistrationError:
+def _foreign(path: Path) -> RegistrationError:
     return RegistrationError(
-        f"{path}: {why}, so it is not helmbench's; nothing was changed. Move it away, or give lm_eval --include_path "
-        f"{TASKS.parent}"
+        f"{path}: not written by `helmbench tasks --register`; nothing was changed. Move it away, or give lm_eval "
+        f"--include_path {TASKS.parent}"
     )
 
 
-def _not_ours(path: Path) -> str | None:
-    """Why a file isn't one that any helmbench wrote there, or None for one that is."""
-    if path.is_symlink():
-        # The first release registered links into a checkout, which may have gone since.
-        old = path.suffix == ".yaml" and Path(os.readlink(path)).parts[-3:] == ("lm_eval_tasks", "helmbench", path.name)
-        return None if old else "is a link that helmbench didn't make"
-    if not path.is_file():
-        return "is no file"
-    if _is_staged(path):
-        return None
-    text = path.read_bytes().decode("utf-8", errors="replace")
-    mark = MARK.match(text)
-    if mark is None:
-        return "doesn't begin with helmbench's line"
-    return None if _digest(text[mark.end() :]) == mark[2] else "was edited since it was registered"
-
-
-def _is_staged(path: Path) -> bool:
-    """What `write_whole` leaves where its process is killed."""
-    return not path.is_symlink() and re.fullmatch(r"\.\w+(\.yaml|_yaml)-\d+", path.name) is not None
-
-
 @contextmanager
-def _alone(tasks_folder: Path) -> Iterator[None]:
-    """One process at a time. The lock is on the folder itself, so that no file of ours is left beside lm-eval's."""
-    handle = os.open(tasks_folder, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # network file systems may lock no folder; then the last one wins
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _one_line(folder: Path) -> Iterator[None]:
-    """What the disk refuses, in one line."""
+def _disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
         raise RegistrationError(
-            f"{error.filename or folder}: {error.strerror}; the tasks can't be registered or removed there. Use an "
-            f"environment of your own, or give lm_eval --include_path {TASKS.parent}"
+            f"{folder}: {error.strerror}; can't register or remove the tasks there. Use a virtual environment, or give "
+            f"lm_eval --include_path {TASKS.parent}"
         ) from None
