@@ -1,12 +1,12 @@
-"""Where the report's marks stand: the axis of scores, the detection curves, the shades of the heat map. Geometry only;
-the templates draw it.
+"""Geometry of the drawings: the axis of scores, detection curves, the heat map, sensitivity against specificity. The
+templates draw them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
 
 from judge.schema import Cell, Curve, Figure, Rung, Scorecard
 
@@ -156,3 +156,88 @@ def _shade(cell: Cell | None) -> Shade | None:
 
 def shade(rate: float) -> float:
     return round(DARKEST * rate, 1)
+
+
+# The plot of sensitivity against specificity, in the units of its SVG. It is square, so the line of no skill is at 45°.
+WIDTH, HEIGHT = 360, 352
+LEFT, RIGHT, TOP, BOTTOM = 52, 348, 12, 308
+NEAR = 14  # marks closer than this share one label
+NUMBERS = 4  # in one label
+
+
+class Spot(NamedTuple):
+    """A model or a trivial policy; both figures are rates from 0 to 1."""
+
+    name: str
+    sensitivity: Figure
+    specificity: Figure
+    kind: Literal["model", "policy"]
+
+
+class Mark(NamedTuple):
+    """A spot on the plot. `cross`: its intervals, as SVG paths."""
+
+    kind: Literal["model", "policy"]
+    x: float
+    y: float
+    cross: list[str]
+
+
+class Label(NamedTuple):
+    """The numbers of one mark, or of several that lie on each other. It stands to the left of a mark near the right
+    edge.
+    """
+
+    numbers: list[int]
+    x: float
+    y: float
+
+    @property
+    def left(self) -> bool:
+        return self.x > RIGHT - 40
+
+    @property
+    def text(self) -> str:
+        shown = self.numbers if len(self.numbers) <= NUMBERS else self.numbers[: NUMBERS - 1]
+        more = len(self.numbers) - len(shown)
+        return ", ".join(map(str, shown)) + (f" +{more}" if more else "")
+
+
+class Scatter(NamedTuple):
+    """`spots`: all, numbered from 1 in the table. `marks`, `labels`: those with both figures, models on top."""
+
+    spots: list[Spot]
+    marks: list[Mark]
+    labels: list[Label]
+
+    @property
+    def policies(self) -> bool:
+        return any(s.kind == "policy" for s in self.spots)
+
+
+def scatter(spots: Sequence[Spot]) -> Scatter:
+    """The plot of these spots."""
+    marks: list[Mark] = []
+    labels: list[Label] = []
+    for number, s in sorted(enumerate(spots, start=1), key=lambda n: n[1].kind == "model"):
+        a, b = s.specificity, s.sensitivity
+        if a.value is None or b.value is None:
+            continue
+        x, y = across(a.value), upward(b.value)
+        flat = [] if a.low is None or a.high is None else [f"M{across(a.low)} {y}H{across(a.high)}"]
+        upright = [] if b.low is None or b.high is None else [f"M{x} {upward(b.low)}V{upward(b.high)}"]
+        marks.append(Mark(s.kind, x, y, flat + upright))
+        near = next((label for label in labels if math.dist((label.x, label.y), (x, y)) < NEAR), None)
+        if near:
+            near.numbers.append(number)
+        else:
+            labels.append(Label([number], x, y))
+    return Scatter([*spots], marks, labels)
+
+
+def across(specificity: float) -> float:
+    return round(LEFT + (RIGHT - LEFT) * specificity, 1)
+
+
+def upward(sensitivity: float) -> float:
+    return round(BOTTOM - (BOTTOM - TOP) * sensitivity, 1)

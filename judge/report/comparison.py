@@ -17,9 +17,9 @@ from helmbench_common.pages import inlined
 from helmbench_common.tables import markdown_table, one_line
 from judge import wording
 from judge.replies.schema import Reply
+from judge.report.charts import Scatter, Spot, scatter
 from judge.report.first import judged
 from judge.report.page import TEMPLATES, environment_over
-from judge.report.scatter import Scatter, Spot, scatter
 from judge.report.side_by_side import Differing, side_by_side
 from judge.schema import Floor
 from judge.scoring.compare import Comparison, Difference, Rank, ScoredRun

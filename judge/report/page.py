@@ -2,8 +2,8 @@
 be read.
 
 Replies are hostile input. Jinja escapes every value, the page's own policy allows no script but the one below, and what
-must not be seen never reaches the template (`judge.report.entries`). What a page that travels by e-mail can't hold
-(`judge.report.listing`) is read in the transcripts beside it, as everything is (`judge.report.transcripts`).
+must not be seen never reaches the template (`judge.report.entries`). The page stays small enough to be sent by e-mail;
+`transcripts.html` holds every reply (`judge.report.transcripts`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jinja2 import Environment
+from markupsafe import Markup
 
 from dataset_builder.schema import CriterionRow, Sample
 from helmbench_common.formats.inert import clip, inert
 from helmbench_common.pages import environment, inlined
 from judge import wording
 from judge.replies.schema import Reply
-from judge.report import charts, first, plain, scatter, transcripts
-from judge.report.entries import Entries, Show, anchor, entries
-from judge.report.listing import Listing, fit
+from judge.report import charts, first, plain, transcripts
+from judge.report.entries import Entries, Entry, Show, anchor, entries, in_reading_order
 from judge.schema import Group, Judge, Reference, Scorecard, Verdict
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
@@ -83,7 +83,7 @@ NAMES: dict[str, Any] = {
     "greyed_below": GREYED_BELOW,
     "by_rule": first.BY_RULE,
     "sides": SIDES,
-    "geometry": scatter,
+    "geometry": charts,
     "transcripts_file": TRANSCRIPTS,
 }
 
@@ -93,6 +93,28 @@ class Report(NamedTuple):
 
     page: str
     transcripts: Iterator[str]
+
+
+class Listing(NamedTuple):
+    """The entries on the page and the system texts that they refer to, both as HTML.
+
+    `left`: how many more there are; `elsewhere`: sample id → the anchor in the transcripts of an entry not on the page.
+    """
+
+    entries: list[Entry]
+    rendered: list[Markup]
+    systems: list[Markup]
+    left: int
+    elsewhere: dict[str, str]
+
+    def options(self, name: str) -> list[str]:
+        """The values that occur, for a filter."""
+        return sorted({getattr(f, name) for entry in self.entries for f in entry.findings} - {""})
+
+    @property
+    def anchors(self) -> dict[str, str]:
+        """Sample id → the entry to link to; of several repeats the first that failed."""
+        return {e.id: e.anchor for e in reversed(self.entries)}  # failures come first
 
 
 class Column(NamedTuple):
@@ -135,8 +157,33 @@ def report(
     page = environment.get_template("report.html")
     nothing = Listing([], [], [], len(found.played), {p.row.id: anchor(p) for p in found.played})
     empty = len(page.render(**fixed, listing=nothing).encode())
-    listing = fit(environment, found, page_bytes - empty, read)
+    listing = _fit(environment, found, page_bytes - empty, read)
     return Report(page.render(**fixed, listing=listing), _transcripts(environment, found, read, scorecard, show))
+
+
+def _fit(environment: Environment, found: Entries, room: int, criteria: dict[str, CriterionRow]) -> Listing:
+    """The gravest entries with their system texts, up to the first that doesn't fit into `room` bytes."""
+    macros: Any = environment.get_template("entry.html").make_module({"criteria": criteria})
+    rendered: dict[str, Markup] = {}
+    numbers: dict[str, int] = {}  # of system texts, from 1
+    systems: list[Markup] = []
+    kept: list[Entry] = []
+    for entry in found:
+        new = bool(entry.system) and entry.system not in numbers
+        number = numbers.get(entry.system, len(numbers) + 1) if entry.system else 0
+        html = macros.entry(entry, number)
+        text = macros.system(number, entry.system) if new else Markup("")
+        room -= len(html.encode()) + len(text.encode())
+        if room < 0:
+            break
+        kept.append(entry)
+        rendered[entry.anchor] = html
+        if new:
+            numbers[entry.system] = number
+            systems.append(text)
+    entries, left = in_reading_order(kept), found.played[len(kept) :]
+    elsewhere = {p.row.id: anchor(p) for p in reversed(left)}
+    return Listing(entries, [rendered[e.anchor] for e in entries], systems, len(left), elsewhere)
 
 
 def _transcripts(
@@ -163,7 +210,7 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
         "plain_words": None if _alone(s) else plain.in_plain_words(s),
         "floors": floor_counts(s),
         "beside": (among := _beside(s)),
-        "drawn": scatter.scatter([_spot(r, own) for r, own in among]),
+        "drawn": charts.scatter([_spot(r, own) for r, own in among]),
         "heat": charts.heat_map(s.heat),
         "plots": [charts.plot(c) for c in s.curves],
         "columns": _columns(s.groups),
@@ -219,8 +266,8 @@ def _beside(s: Scorecard) -> list[tuple[Reference, bool]]:
     return sorted(both, key=lambda b: (b[0].composite.value is None, -(b[0].composite.value or 0), not b[1]))
 
 
-def _spot(r: Reference, own: bool) -> scatter.Spot:
-    return scatter.Spot(r.policy, r.sensitivity, r.specificity, "model" if own else "policy")
+def _spot(r: Reference, own: bool) -> charts.Spot:
+    return charts.Spot(r.policy, r.sensitivity, r.specificity, "model" if own else "policy")
 
 
 def _columns(groups: list[Group]) -> list[Column]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 from dataset_builder.schema import Tier
-from judge.report.charts import Axis, axis_of
-from judge.report.scatter import Scatter, Spot, scatter
+from judge.report.charts import Axis, Scatter, Spot, axis_of, scatter
 from judge.schema import Figure, Floor, FloorState, PeopleAgreement, Reference, Scorecard
 from judge.scoring.compare import ScoredRun, ranks, scored_run
 from judge.statistics.estimate import Estimate
