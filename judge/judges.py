@@ -12,8 +12,8 @@ from dataset_builder.prompts import PLAIN, RATE
 from dataset_builder.release import Release
 from helmbench_common.hashing import digest
 from judge.agreement import known as agreement_of
-from judge.agreement import rating_calibration
 from judge.agreement.answers import offline_labels
+from judge.agreement.calibration import rating_agreement
 from judge.llm import batch
 from judge.llm.asking import Stored
 from judge.llm.questions import prompt_hash
@@ -112,6 +112,6 @@ def _ratings(
         return []
     (judge,) = judges
     if judge.offline:
-        return rating_calibration.agreement(release, offline_labels(release, "rating", release.rating_calibration))
+        return rating_agreement(release, offline_labels(release, "rating", release.rating_calibration))
     folders = [batch.folder(home, judge.name), *(path.parent for path in given)]
     return agreement_of.of_ratings(replace(judge, prompt_hash=prompt_hash(release.prompts, RATE)), folders, release)

@@ -18,6 +18,7 @@ import yaml
 
 from dataset_builder.stats.real_messages import FILE
 from dataset_builder.stats.surface import distribution
+from judge.agreement.published.labeled_set import items
 from judge.agreement.published.sets import bhh_messages
 from judge.replies.errors import RunError
 
@@ -52,7 +53,7 @@ def columns(column: str, *files: str) -> Callable[[Path], Iterator[str]]:
 
 def odd_half(folder: Path) -> Iterator[str]:
     """Messages that people labelled; the even half is kept for one measurement and not looked at."""
-    for item in bhh_messages(folder, "odd").items:
+    for item in items(*bhh_messages(folder), "odd"):
         yield from item.said
 
 

@@ -25,7 +25,7 @@ from dataset_builder.release import Release
 from helmbench_common.http import waiting
 from judge.agreement.known import SHIPPED, entry, with_people
 from judge.agreement.published.mapping import read as read_own
-from judge.agreement.published.sets import bhh_messages
+from judge.agreement.published.sets import read_set
 from judge.agreement.validation import Source, Validation, asked_by, measured, place
 from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
@@ -231,7 +231,7 @@ def test_another_question_is_said_and_its_figures_are_not(
 
 def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Release, tmp_path: Path) -> None:
     """Categories also as crisis or not, of the judge and of the people; other sets alone have no such columns."""
-    what = bhh_messages(shapes.bhh(tmp_path / "set"), "all")
+    what = read_set("bhh-messages", shapes.bhh(tmp_path / "set"), "all", release)
     choice = offered(release)
     source = Source(JUDGE, choice.prompt_hash, release.manifest.version, asked_by("category", (), release))
     labels = dict(zip("012345", ["no_crisis", "suicidal_ideation", *["no_crisis"] * 4], strict=True))

@@ -11,7 +11,7 @@ import pytest
 from support import labelled_sets as shapes
 
 from dataset_builder.release import Release
-from judge.agreement.published.files import read_list, read_table
+from judge.agreement.published.labeled_set import read_list, read_table
 from judge.agreement.published.sets import read_set
 from judge.replies.errors import RunError
 
@@ -133,8 +133,8 @@ def test_rows_of_lists_and_tables(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('\ufeff[{"evaluation": NaN}, 1]', encoding="utf-8")
     (tmp_path / "a.csv").write_text('id,"label\n1",id\na,b\n\nc,"d\ne",f,g\n', encoding="utf-8")
     first, second = read_list(tmp_path / "a.json")
-    assert (first["evaluation"] != first["evaluation"], second) == (True, 1)
-    assert read_table(tmp_path / "a.csv", ["label\n1"]) == [
+    assert (first.has("evaluation"), "evaluation" in first.fields, second.fields) == (False, True, {})
+    assert [row.fields for row in read_table(tmp_path / "a.csv", ["label\n1"])] == [
         {"id": "", "label\n1": "b"},
         {"id": "f", "label\n1": "d\ne"},
     ]

@@ -13,8 +13,8 @@ import pytest
 from dataset_builder.prompts import RATE, installed
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import About, CrisisCategory, CriterionCheck, UserMessage
-from judge.agreement import rating_calibration as rating_agreement
 from judge.agreement.answers import JudgeLabel, offline_labels
+from judge.agreement.calibration import calibrate_ratings, rating_agreement
 from judge.agreement.tables import ratings_text
 from judge.llm.answers import Parsed, parse
 from judge.llm.questions import Case, JudgeRequest, build_rating, prompt_hash, rating_request, roles
@@ -330,10 +330,10 @@ def test_protocols_say_that_asking_is_not_judged(release: Release) -> None:
 def test_agreement_with_the_calibration_set(release: Release) -> None:
     """Perfect answers agree perfectly; answers one step up are kinder by one step, and all within one."""
     rows = release.rating_calibration
-    same = rating_agreement.agreement(release, {r.id: JudgeLabel(r.label) for r in rows})
+    same = rating_agreement(release, {r.id: JudgeLabel(r.label) for r in rows})
     assert [a.category for a in same] == [None, *release.protocols]
     assert all((a.kappa.value, a.raw.value, a.bias.value, a.harmful_recall.value) == (1.0, 1.0, 0.0, 1.0) for a in same)
-    kinder = rating_agreement.agreement(release, {r.id: JudgeLabel(str(min(5, int(r.label) + 1))) for r in rows})[0]
+    kinder = rating_agreement(release, {r.id: JudgeLabel(str(min(5, int(r.label) + 1))) for r in rows})[0]
     lifted = sum(r.label != "5" for r in rows) / len(rows)
     assert (kinder.within_one.value, kinder.harmful_recall.value, kinder.bias.value) == (
         1.0,
@@ -347,7 +347,7 @@ def test_unscored_ratings_are_counted_and_agree_with_nothing(release: Release) -
     """They leave the figures to the rest."""
     rows = release.rating_calibration
     answers = {r.id: JudgeLabel(None, "unparsable") if n % 2 else JudgeLabel(r.label) for n, r in enumerate(rows)}
-    whole = rating_agreement.agreement(release, answers)[0]
+    whole = rating_agreement(release, answers)[0]
     assert (whole.unscored, whole.raw.value, whole.raw.n) == (len(rows) // 2, 1.0, len(rows) - len(rows) // 2)
 
 
@@ -355,7 +355,7 @@ def test_repeats_of_a_judge_are_compared_with_each_other(release: Release) -> No
     """Two runs one step apart never agree, with a standard deviation of 1/√2; the text says so."""
     rows = release.rating_calibration
     twice = [{r.id: JudgeLabel(label) for r in rows} for label in ("3", "4")]
-    found = rating_agreement.measured(release, LLM, twice)
+    found = calibrate_ratings(release, LLM, twice)
     assert found.self_agreement is not None
     assert (found.self_agreement.value, found.rating_sd) == (0.0, pytest.approx(2**-0.5))
     assert "Self-agreement over 2 repeats" in ratings_text(found)
@@ -367,14 +367,14 @@ def test_a_moved_rating_of_a_neutral_pair_is_reported(release: Release) -> None:
     rows = release.rating_calibration
     moved = next(r for r in rows if r.change == "follow_up")
     answers = {r.id: JudgeLabel("1" if r.id == moved.id else "4") for r in rows}
-    (found,) = [f for f in rating_agreement.measured(release, LLM, [answers]).flips if f.change == "follow_up"]
+    (found,) = [f for f in calibrate_ratings(release, LLM, [answers]).flips if f.change == "follow_up"]
     assert (found.flips, found.rows) == (1, [moved.id])
-    assert moved.id in ratings_text(rating_agreement.measured(release, LLM, [answers]))
+    assert moved.id in ratings_text(calibrate_ratings(release, LLM, [answers]))
 
 
 def test_the_offline_judge_is_far_from_guessing_where_it_rates(release: Release) -> None:
     """Quadratic κ over what it rates, and what it leaves is counted; approximate all the same."""
-    whole = rating_agreement.agreement(release, offline_labels(release, "rating", release.rating_calibration))[0]
+    whole = rating_agreement(release, offline_labels(release, "rating", release.rating_calibration))[0]
     assert 0 < whole.unscored < len(release.rating_calibration)
     assert whole.kappa.value is not None
     assert whole.kappa.value > 0.5

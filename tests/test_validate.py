@@ -27,9 +27,8 @@ from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the
 
 from dataset_builder.release import Release
 from helmbench_common.http import waiting
-from judge.agreement.published.files import located
 from judge.agreement.published.labeled_set import RATING, Item, LabeledSet, Scale
-from judge.agreement.published.sets import SETS, VERA_DIMENSIONS, read_set
+from judge.agreement.published.sets import SETS, VERA_DIMENSIONS, located, read_set
 from judge.agreement.validation import Source, Validation, measured
 from judge.llm import batch
 from judge.replies.errors import RunError
@@ -82,7 +81,7 @@ def test_what_people_said_is_read_as_they_said_it(release: Release, tmp_path: Pa
     rated = read_set("bhh-ratings", tmp_path / "a", "all", release).items
     assert (rated[1].labels, rated[1].published, rated[1].groups) == (
         {"H1": "1", "H2": "2"},
-        {"gpt-4o-mini": "1.0"},
+        {"gpt-4o-mini": "1"},
         ("self_harm", "any crisis"),
     )
     refused = {i.id: i for i in read_set("xstest", shapes.xstest(tmp_path / "b"), "all", release).items}

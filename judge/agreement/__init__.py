@@ -2,8 +2,8 @@
 
 - Cases: `cases` (replies for raters), `annotate` (a sheet for them), `labels` (label files), `published` (sets of
   people's labels), `coding` (low ratings, coded by hand).
-- Judges: `answers` (a judge's labels of cases), `calibration` and `rating_calibration` (against the calibration sets),
-  `validation` (against people), `calibrate` (the command, and the choice among judges), `corpus_labels`.
+- Judges: `answers` (a judge's labels of cases), `calibration` (against the calibration sets), `validation` (against
+  people), `calibrate` (the command, and the choice among judges), `corpus_labels`.
 - Results: `raters` (the report of raters), `tables` (text), `known` (what a scorecard says of its judge), shipped/ (the
   offline judge's figures).
 """

@@ -18,15 +18,14 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
 from helmbench_common.files import write_whole
 from helmbench_common.tables import columns
-from judge.agreement import calibration, rating_calibration
 from judge.agreement.answers import JudgedCases, Passes, Task, examine
-from judge.agreement.calibration import Calibration
+from judge.agreement.calibration import Calibration, RatingCalibration, calibrate, calibrate_ratings
 from judge.agreement.cases import Case, read_cases
 from judge.agreement.known import FILE, RATING_FILE
 from judge.agreement.labels import Item, LabelTable, read_labels
-from judge.agreement.rating_calibration import RatingCalibration
 from judge.agreement.tables import calibration_text, ratings_text
 from judge.llm.asking import Asker
+from judge.llm.questions import prompt_hash
 from judge.replies.errors import RunError
 from judge.statistics import coefficients as c
 from judge.statistics.agreement import Ratings
@@ -64,12 +63,17 @@ def calibrate_judge(release: Release, name: str, asker: Asker, passes: Passes, o
         raise RunError(f"{release.path}: no calibration set in this dataset; measure against people with --labels")
     tasks = [Task("criterion", release.calibration), Task("rating", release.rating_calibration)]
     labels, rated = examine(release, name, tasks, asker, passes)
-    found = calibration.measured(release, labels)
+    others = {
+        own.wording: (prompt_hash(release.prompts, own.wording), given)
+        for own, given in labels.passes.items()
+        if own.wording != labels.identity.wording
+    }
+    found = calibrate(release, labels.identity, labels.repeats, others)
     path = out or asker.folder(found.judge) / FILE
     write_whole(path, found.model_dump_json(indent=1) + "\n")
     ratings = None
     if release.rating_calibration:
-        ratings = rating_calibration.measured(release, rated.identity, rated.repeats)
+        ratings = calibrate_ratings(release, rated.identity, rated.repeats)
         write_whole(path.parent / RATING_FILE, ratings.model_dump_json(indent=1) + "\n")
     return Measured(found, path, ratings, path.parent / RATING_FILE)
 

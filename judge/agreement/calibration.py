@@ -1,5 +1,5 @@
-"""How well a judge agrees with the calibration set (scoring.md section 7): what `helmbench calibrate` measures and
-writes to calibration.json.
+"""How well a judge agrees with the calibration sets (scoring.md section 7): what `helmbench calibrate` measures and
+writes to calibration.json and rating_calibration.json.
 
 Agreement is measured as a run would use the judge: rules decide first what they can, the judge reads the rest. Rows
 that differ from another only by a change that must move no label count as one observation with it in every interval.
@@ -13,12 +13,19 @@ from typing import Literal
 import numpy as np
 
 from dataset_builder.release import Release
-from dataset_builder.schema import CalibrationRow, CriterionRow, GradedCheck, Label, Outcome, Strict
+from dataset_builder.schema import (
+    CalibrationRow,
+    CrisisCategory,
+    CriterionRow,
+    GradedCheck,
+    Label,
+    Outcome,
+    Strict,
+)
 from helmbench_common.hashing import digest
-from judge.agreement.answers import NO_READING, JudgedCases, JudgeLabels, Task, offline_labels
-from judge.llm.questions import prompt_hash
+from judge.agreement.answers import NO_READING, JudgeLabels, Task, offline_labels
 from judge.offline import judge as offline
-from judge.schema import OUTCOMES, VERDICTS, CriterionAgreement
+from judge.schema import OUTCOMES, RATINGS, VERDICTS, CriterionAgreement, RatingAgreement
 from judge.statistics import coefficients as c
 from judge.statistics.agreement import confusion
 from judge.statistics.coefficients import Codes
@@ -26,6 +33,8 @@ from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 
 NO_ROWS = "the calibration set has no reply for this criterion"
+NO_RATED = "the rating calibration set has no reply of this category"
+NO_RATING = "no reply has a rating"
 CHANGES = ("name", "gender", "culture", "padding", "tone", "markdown", "greeting", "follow_up")
 
 
@@ -94,6 +103,27 @@ class Calibration(Strict):
     labels: dict[str, str | None]
 
 
+class RatingCalibration(Strict):
+    """`rating_calibration.json`: one judge against the rating calibration set. `labels`: its rating of each reply, by
+    id (null: unscored).
+
+    `agreement`: over all categories first. `rating_sd`: the mean standard deviation of its ratings of one reply, null
+    with one repeat.
+    """
+
+    format: Literal["helmbench-rating-calibration-1"] = "helmbench-rating-calibration-1"
+    judge: str
+    prompt_hash: str | None
+    dataset: str
+    calibration_hash: str
+    agreement: list[RatingAgreement]
+    flips: list[Flips]
+    repeats: int
+    self_agreement: Estimate | None
+    rating_sd: float | None
+    labels: dict[str, str | None]
+
+
 def criterion_hash(criterion: CriterionRow, rows: Sequence[CalibrationRow]) -> str:
     """The hash of a criterion's text and its calibration rows; agreement measured under another hash doesn't apply."""
     own = [r.model_dump(mode="json") for r in sorted(rows, key=lambda r: r.id) if r.criterion == criterion.criterion]
@@ -136,7 +166,7 @@ def calibrate(
     overall, criteria = agreement_over(release, first)
     reasons = why_unusable(identity, overall, criteria, release)
     by_criterion = {name: [r for r in rows if r.criterion == name] for name in sorted({r.criterion for r in rows})}
-    own, own_kappa = _self_agreement(release, repeats)
+    again, again_kappa = _self_agreement(release, repeats)
     return Calibration(
         judge=identity.name,
         prompt_hash=identity.prompt_hash,
@@ -149,27 +179,19 @@ def calibrate(
         overall=overall,
         criteria=criteria,
         confusion={
-            name: _confusion(own_rows, first, _scale(release.criteria[name])) for name, own_rows in by_criterion.items()
+            name: confusion_of(*_both(own, first, scale), scale)
+            for name, own in by_criterion.items()
+            for scale in [_scale(release.criteria[name])]
         },
         flips=[flips(change, rows, first) for change in CHANGES],
         repeats=len(repeats),
-        self_agreement=own,
-        self_kappa=own_kappa,
+        self_agreement=again,
+        self_kappa=again_kappa,
         wordings=[_wording(release, name, prompt, first, labels) for name, (prompt, labels) in (others or {}).items()],
         usable=not reasons,
         reasons=reasons,
         labels={r.id: first[r.id].label for r in rows},
     )
-
-
-def measured(release: Release, judged: JudgedCases) -> Calibration:
-    """One judge's calibration from its labels."""
-    others = {
-        own.wording: (prompt_hash(release.prompts, own.wording), labels)
-        for own, labels in judged.passes.items()
-        if own.wording != judged.identity.wording
-    }
-    return calibrate(release, judged.identity, judged.repeats, others)
 
 
 def of_offline(release: Release) -> Calibration:
@@ -220,8 +242,7 @@ def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgre
             criteria.append(unmeasured(name, key, NO_READING))
         else:
             scale = _scale(criterion)
-            own = _codes([rows[k].label for k in kept], scale), _codes([given[k] for k in kept], scale)
-            found = measure(name, key, kept, *own, len(scale))
+            found = measure(name, key, kept, *_both([rows[k] for k in kept], labels, scale), len(scale))
             high = found.kappa.high
             too_low = high is None or high < float(release.scoring["judge_criterion_kappa"])
             criteria.append(found.model_copy(update={"too_low": too_low}))
@@ -324,10 +345,14 @@ def _codes(labels: Sequence[str | None], scale: tuple[str, ...]) -> Codes:
     return np.array([-1 if x is None else scale.index(x.partition("-")[0]) for x in labels], dtype=np.int64)
 
 
-def _confusion(rows: Sequence[CalibrationRow], labels: JudgeLabels, scale: tuple[str, ...]) -> Confusion:
-    author, judge = _codes([r.label for r in rows], scale), _codes([labels[r.id].label for r in rows], scale)
-    table = confusion(author, judge, len(scale), len(scale) + 1)
-    return Confusion(labels=list(scale), table=table[:, :-1].tolist(), unscored=table[:, -1].tolist())
+def _both(rows: Sequence[CalibrationRow], labels: JudgeLabels, scale: tuple[str, ...]) -> tuple[Codes, Codes]:
+    """The author's labels and the judge's."""
+    return _codes([r.label for r in rows], scale), _codes([labels[r.id].label for r in rows], scale)
+
+
+def confusion_of(people: Codes, judge: Codes, labels: Sequence[str]) -> Confusion:
+    table = confusion(people, judge, len(labels), len(labels) + 1)
+    return Confusion(labels=list(labels), table=table[:, :-1].tolist(), unscored=table[:, -1].tolist())
 
 
 def flips(change: str, rows: Sequence[CalibrationRow], labels: JudgeLabels) -> Flips:
@@ -373,3 +398,76 @@ def _wording(release: Release, name: str, prompt: str, first: JudgeLabels, label
         changed=c.share(np.array(changed, dtype=np.float64), clusters[asked], "no reply has a label in both wordings"),
         gain=gain,
     )
+
+
+# --- ratings, 1 to 5
+
+
+def rating_hash(release: Release) -> str:
+    """Over the protocols and the replies; agreement measured under another hash doesn't apply."""
+    rows = [r.model_dump(mode="json") for r in sorted(release.rating_calibration, key=lambda r: r.id)]
+    return digest([{p.category: p.protocol_hash for p in release.protocols.values()}, rows])[:16]
+
+
+def calibrate_ratings(release: Release, identity: JudgeIdentity, repeats: Sequence[JudgeLabels]) -> RatingCalibration:
+    """Every figure of one judge; the first of `repeats` counts as a run's would."""
+    rows, first = release.rating_calibration, repeats[0]
+    own, sd = _steadiness(rows, repeats)
+    return RatingCalibration(
+        judge=identity.name,
+        prompt_hash=identity.prompt_hash,
+        dataset=release.manifest.version,
+        calibration_hash=rating_hash(release),
+        agreement=rating_agreement(release, first),
+        flips=[flips(change, rows, first) for change in CHANGES],
+        repeats=len(repeats),
+        self_agreement=own,
+        rating_sd=sd,
+        labels={r.id: first[r.id].label for r in rows},
+    )
+
+
+def rating_agreement(release: Release, labels: JudgeLabels) -> list[RatingAgreement]:
+    """The agreement over all replies, and by the category of each of the release's protocols."""
+    rows = release.rating_calibration
+    categories: list[CrisisCategory | None] = [None, *release.protocols]
+    return [_agreed(category, [r for r in rows if category in (None, r.criterion)], labels) for category in categories]
+
+
+def _agreed(category: CrisisCategory | None, rows: Sequence[CalibrationRow], labels: JudgeLabels) -> RatingAgreement:
+    author, judge = _both(rows, labels, RATINGS)
+    clusters, both = families(rows), judge >= 0
+    steps, own = (judge - author)[both].astype(np.float64), clusters[both]
+    harmful = both & (author == 0)
+    return RatingAgreement(
+        category=category,
+        replies=len(rows),
+        by_rule=sum(labels[r.id].by_rule for r in rows),
+        unscored=int(np.sum(~both)),
+        kappa=c.estimate(c.cohen(author, judge, c.weights_of(len(RATINGS), "quadratic"), clusters))
+        if rows
+        else Estimate(value=None, reason=NO_RATED),
+        raw=c.share((steps == 0).astype(np.float64), own, NO_RATING),
+        within_one=c.share((np.abs(steps) <= 1).astype(np.float64), own, NO_RATING),
+        bias=c.mean(steps, own, -4.0, 4.0, NO_RATING),
+        harmful_recall=c.share(
+            (judge[harmful] == 0).astype(np.float64),
+            clusters[harmful],
+            "the author rates no reply 1 that the judge rated",
+        ),
+        reason=None if rows else NO_RATED,
+    )
+
+
+def _steadiness(rows: Sequence[CalibrationRow], repeats: Sequence[JudgeLabels]) -> tuple[Estimate | None, float | None]:
+    """Raw agreement and mean standard deviation of a judge's repeats, on the replies that no rule decides."""
+    asked = [r for r in rows if not repeats[0][r.id].by_rule]
+    if len(repeats) < 2 or not asked:
+        return None, None
+    codes = np.stack([_codes([labels[r.id].label for r in asked], RATINGS) for labels in repeats], axis=1)
+    several = (codes >= 0).sum(axis=1) > 1
+    if not several.any():
+        return None, None
+    raw, _ = c.repeat_agreement(codes, len(RATINGS), families(asked), "no reply has two ratings")
+    given = np.where(codes[several] < 0, np.nan, codes[several])
+    return raw, float(np.nanstd(given, axis=1, ddof=1).mean())

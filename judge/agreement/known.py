@@ -18,10 +18,16 @@ from dataset_builder.release import Release
 from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import FormatError
 from judge import panel
-from judge.agreement import rating_calibration
 from judge.agreement.answers import JudgeLabel
-from judge.agreement.calibration import Calibration, agreement_over, criterion_hash, unmeasured, why_unusable
-from judge.agreement.rating_calibration import RatingCalibration
+from judge.agreement.calibration import (
+    Calibration,
+    RatingCalibration,
+    agreement_over,
+    criterion_hash,
+    rating_hash,
+    unmeasured,
+    why_unusable,
+)
 from judge.agreement.validation import Validation, asked_by, place
 from judge.llm import batch
 from judge.llm.category_question import offered
@@ -177,7 +183,7 @@ def of_ratings(identity: JudgeIdentity, folders: Iterable[Path], release: Releas
     Raises:
         RunError: a file that can't be read.
     """
-    expected = (identity.name, identity.prompt_hash, rating_calibration.calibration_hash(release))
+    expected = (identity.name, identity.prompt_hash, rating_hash(release))
     for path in (folder / RATING_FILE for folder in folders):
         if path.is_file():
             found = read(path, RatingCalibration)

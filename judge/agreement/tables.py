@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from dataset_builder.release import Release
 from helmbench_common.tables import columns
-from judge.agreement.calibration import Calibration, Confusion, Wording
-from judge.agreement.rating_calibration import RatingCalibration
+from judge.agreement.calibration import Calibration, Confusion, RatingCalibration, Wording
 from judge.agreement.validation import Figures, Validation
 from judge.schema import CriterionAgreement, RatingAgreement
 from judge.statistics.estimate import Estimate

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -23,7 +23,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, Strict
 from helmbench_common.files import write_whole
 from judge.agreement.answers import Passes, Task, examine, is_offline
-from judge.agreement.calibration import Confusion
+from judge.agreement.calibration import Confusion, confusion_of
 from judge.agreement.published.labeled_set import ANSWER, REFUSAL, Item, LabeledSet, Scale
 from judge.llm import batch
 from judge.llm.asking import Asker, announce
@@ -33,8 +33,7 @@ from judge.replies.errors import RunError
 from judge.rules.answers import conduct
 from judge.schema import JudgeName, LabelKind, LabelledRows, SetName
 from judge.statistics import coefficients as c
-from judge.statistics.agreement import confusion
-from judge.statistics.coefficients import Array, Codes
+from judge.statistics.coefficients import Codes
 from judge.statistics.estimate import Estimate
 
 FOLDER = "validation"  # in a judge's folder: one file for each set and half of it
@@ -207,60 +206,47 @@ def _judged(
     return found, judged.identity.prompt_hash
 
 
-@dataclass(frozen=True)
-class _Cases:
-    """Items with the values that people and judges gave them on one scale: shape (items,), NaN where one is missing."""
+class _Columns:
+    """Labels of items as codes on one scale, shape (items,), -1 where one is missing."""
 
-    items: Sequence[Item]
-    scale: Scale
-    people: Array
-    judge: Array
-    clusters: Codes
-
-    @classmethod
-    def of(cls, items: Sequence[Item], given: Given, scale: Scale) -> _Cases:
-        people = np.array([scale.common(item) for item in items], dtype=np.float64)
-        judge = np.array([scale.value(given[item.id]) for item in items], dtype=np.float64)
+    def __init__(self, items: Sequence[Item], given: Given, scale: Scale) -> None:
+        self.items, self.scale = items, scale
+        self.people = np.array([scale.common(item) for item in items], dtype=np.int64)
+        self.judge = self.of(given[item.id] for item in items)
         families = [item.family or f"item {item.id}" for item in items]
-        return cls(items, scale, people, judge, np.unique(families, return_inverse=True)[1].astype(np.int64))
+        self.clusters: Codes = np.unique(families, return_inverse=True)[1].astype(np.int64)
 
-    def column(self, labels: Iterable[str | None]) -> Array:
-        return np.array([self.scale.value(x) for x in labels], dtype=np.float64)
+    def of(self, labels: Iterable[str | None]) -> Codes:
+        return np.array([self.scale.code(x) for x in labels], dtype=np.int64)
 
-    def cohen(self, first: Array, second: Array) -> c.Coefficient:
-        """Cohen's κ of two raters' values: quadratic between numbers, else unweighted."""
-        values = np.unique(np.concatenate([first, second]))
-        values = values[~np.isnan(values)]
-        weights = np.eye(len(values))
-        if self.scale.numbers:
-            reach = self.scale.value(self.scale.labels[-1]) - self.scale.value(self.scale.labels[0])
-            weights = 1.0 - (np.subtract.outer(values, values) / reach) ** 2
-        a, b = (np.where(np.isnan(x), -1, np.searchsorted(values, x)).astype(np.int64) for x in (first, second))
-        return c.cohen(a, b, weights, self.clusters)
+    def cohen(self, first: Codes, second: Codes) -> c.Coefficient:
+        """Cohen's κ of two raters: quadratic between numbers, else unweighted."""
+        weights = c.weights_of(len(self.scale.labels), "quadratic" if self.scale.numbers else "identity")
+        return c.cohen(first, second, weights, self.clusters)
 
-    def kappa(self, first: Array, second: Array) -> Estimate:
+    def kappa(self, first: Codes, second: Codes) -> Estimate:
         return c.estimate(self.cohen(first, second))
 
-    def over_pairs(self, columns: Sequence[Array]) -> Estimate:
+    def over_pairs(self, columns: Sequence[Codes]) -> Estimate:
         """The mean of Cohen's κ over pairs of two or more raters."""
         found = [self.cohen(a, b) for a, b in combinations(columns, 2)]
         return c.estimate(c.mean_of(found, max(own.items for own in found)))
 
     def figures(self) -> Figures:
         raters = dict.fromkeys(name for item in self.items for name in item.labels)
-        people = {name: self.column(item.labels.get(name) for item in self.items) for name in raters}
+        people = {name: self.of(item.labels.get(name) for item in self.items) for name in raters}
         judges = dict.fromkeys(name for item in self.items for name in item.published)
-        published = {name: self.column(item.published.get(name) for item in self.items) for name in judges}
+        published = {name: self.of(item.published.get(name) for item in self.items) for name in judges}
         return Figures(
             items=len(self.items),
-            decided=int(np.sum(~np.isnan(self.judge))),
+            decided=int(np.sum(self.judge >= 0)),
             kappa=self.kappa(self.people, self.judge),
             raters={name: self.kappa(own, self.judge) for name, own in people.items()},
             people=self._among(list(people.values())),
             published={name: self.kappa(self.people, own) for name, own in published.items()},
         )
 
-    def _among(self, raters: Sequence[Array]) -> Estimate:
+    def _among(self, raters: Sequence[Codes]) -> Estimate:
         """People among themselves: of numbers, or of two people, Cohen's κ, the mean over pairs; of more, who may
         differ from item to item, Fleiss' κ.
         """
@@ -268,8 +254,7 @@ class _Cases:
             return Estimate(value=None, reason="the set has the labels of one person only")
         if self.scale.numbers or len(raters) == 2:
             return self.over_pairs(raters)
-        codes = np.nan_to_num(np.stack(raters, axis=1), nan=-1).astype(np.int64)
-        counts = c.label_counts(codes, len(self.scale.labels))
+        counts = c.label_counts(np.stack(raters, axis=1), len(self.scale.labels))
         several = counts.sum(axis=1) > 1
         return c.estimate(c.fleiss(counts[several], self.clusters[several]))
 
@@ -280,8 +265,8 @@ def measured(what: LabeledSet, answers: Given, source: Source, again: Sequence[G
     """
     passes = [{k: what.reading(label) for k, label in own.items()} for own in (answers, *again)]
     given, scale, items = passes[0], what.scale, what.items
-    cases = [_Cases.of(items, own, scale) for own in passes]
-    first = cases[0]
+    columns = [_Columns(items, own, scale) for own in passes]
+    first = columns[0]
     groups = sorted({name for item in items for name in item.groups})
     raters = {name for item in items for name in item.labels}
     settled = any(item.settled is not None for item in items)
@@ -300,29 +285,25 @@ def measured(what: LabeledSet, answers: Given, source: Source, again: Sequence[G
         **_by_label(first),
         coarse=_coarse(items, given, scale),
         groups={
-            name: _Cases.of([item for item in items if name in item.groups], given, scale).figures() for name in groups
+            name: _Columns([item for item in items if name in item.groups], given, scale).figures() for name in groups
         },
         answers=dict(Counter(label for label in answers.values() if label is not None).most_common()),
         widest=_widest(first),
         passes=[
-            PassFigures(decided=int(np.sum(~np.isnan(own.judge))), kappa=own.kappa(own.people, own.judge))
-            for own in cases
+            PassFigures(decided=int(np.sum(own.judge >= 0)), kappa=own.kappa(own.people, own.judge)) for own in columns
         ],
-        between=first.over_pairs([own.judge for own in cases]) if again else None,
+        between=first.over_pairs([own.judge for own in columns]) if again else None,
         notes=list(what.notes),
     )
 
 
-def _by_label(cases: _Cases) -> dict[str, dict[str, ClassFigures] | Confusion]:
+def _by_label(columns: _Columns) -> dict[str, dict[str, ClassFigures] | Confusion]:
     """The figures of each label, and the confusion table."""
-    labels, values = cases.scale.labels, [cases.scale.value(x) for x in cases.scale.labels]
-    places = {value: n for n, value in enumerate(values)}
-    labeled = ~np.isnan(cases.people)
-    people = np.array([places[x] for x in cases.people[labeled]], dtype=np.int64)
-    judge = np.array([places.get(x, -1) for x in cases.judge[labeled]], dtype=np.int64)
-    table = confusion(people, judge, len(labels), len(labels) + 1)
+    labels, labeled = columns.scale.labels, columns.people >= 0
+    people, judge, clusters = columns.people[labeled], columns.judge[labeled], columns.clusters[labeled]
+    table = confusion_of(people, judge, labels)
     both = judge >= 0
-    clusters, people, judge = cases.clusters[labeled][both], people[both], judge[both]
+    people, judge, clusters = people[both], judge[both], clusters[both]
     same = (people == judge).astype(np.float64)
 
     def figures(k: int) -> ClassFigures:
@@ -334,10 +315,7 @@ def _by_label(cases: _Cases) -> dict[str, dict[str, ClassFigures] | Confusion]:
             precision=c.share(same[own], clusters[own], "the judge never gave this label"),
         )
 
-    return {
-        "per_class": {label: figures(k) for k, label in enumerate(labels)},
-        "confusion": Confusion(labels=list(labels), table=table[:, :-1].tolist(), unscored=table[:, -1].tolist()),
-    }
+    return {"per_class": {label: figures(k) for k, label in enumerate(labels)}, "confusion": table}
 
 
 def _coarse(items: Sequence[Item], given: Given, scale: Scale) -> Figures | None:
@@ -354,17 +332,18 @@ def _coarse(items: Sequence[Item], given: Given, scale: Scale) -> Figures | None
         for item in items
     ]
     read = {k: None if x is None else to[x] for k, x in given.items()}
-    return _Cases.of(own, read, Scale(tuple(dict.fromkeys(to.values())))).figures()
+    return _Columns(own, read, Scale(tuple(dict.fromkeys(to.values())))).figures()
 
 
-def _widest(cases: _Cases) -> list[str]:
+def _widest(columns: _Columns) -> list[str]:
     """The ids of the items on which judge and people are farthest apart; between labels without distances, those on
     which more of the people gave the common label come first.
     """
     apart: list[tuple[float, int, str]] = []
-    for n, (item, people, judge) in enumerate(zip(cases.items, cases.people, cases.judge, strict=True)):
-        if np.isnan(people) or np.isnan(judge) or people == judge:
+    for n, (item, people, judge) in enumerate(zip(columns.items, columns.people, columns.judge, strict=True)):
+        if people < 0 or judge < 0 or people == judge:
             continue
-        agreed = np.mean([cases.scale.value(x) == people for x in item.labels.values()]) if item.labels else 0.0
-        apart.append((-abs(people - judge) if cases.scale.numbers else -float(agreed), n, item.id))
+        given = columns.of(item.labels.values())
+        agreed = float(np.mean(given == people)) if given.size else 0.0
+        apart.append((-abs(float(people - judge)) if columns.scale.numbers else -agreed, n, item.id))
     return [identity for _, _, identity in sorted(apart)[:WIDEST]]

@@ -151,8 +151,7 @@ def validate(
     """
     from dataset_builder.release import open_release
     from judge.agreement import validation
-    from judge.agreement.published.files import located
-    from judge.agreement.published.sets import read_set
+    from judge.agreement.published.sets import located, read_set
     from judge.agreement.tables import validation_text
     from judge.llm.asking import Asker
 

@@ -1,18 +1,29 @@
-"""A set of people's labels: items, what is asked about them, and the scale of the labels."""
+"""A set of people's labels, and the rows of its files. Every error names the file and the row, and never quotes a
+message.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from judge.schema import LabelKind, LabelledRows
+from helmbench_common.formats import csv_stream, json_file
+from helmbench_common.formats.plain_file import read_text
+from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.jsonl import plain
+from judge.replies.errors import SHOWN, RunError, run_error
+from judge.schema import RATINGS, LabelKind, LabelledRows
 
 REFUSAL, ANSWER = "refusal", "answer"
+MOST = 2**28  # bytes of a file: the largest set has a twentieth of that
+HALVES = {"all": slice(0, None, 1), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
+T = TypeVar("T")
 
 
 class Item(NamedTuple):
@@ -37,31 +48,28 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """The labels that people could give. `numbers`: they are numbers, lowest first, and the people's common label is
-    their mean, rounded; so is a published judge's mean of several passes. `coarse`: the same labels on fewer, for a
-    second figure.
+    """The labels that people could give. `numbers`: they are consecutive numbers, lowest first, and the people's common
+    label is their mean, rounded. `coarse`: the same labels on fewer, for a second figure.
     """
 
     labels: tuple[str, ...]
     numbers: bool = False
     coarse: Mapping[str, str] = field(default_factory=dict)
 
-    def value(self, label: str | None) -> float:
-        """A label as a number: itself, rounded, or its place; NaN for None."""
-        if label is None:
-            return math.nan
-        return rounded(float(label)) if self.numbers else float(self.labels.index(label))
+    def code(self, label: str | None) -> int:
+        """A label's place; -1 for None."""
+        return -1 if label is None else self.labels.index(label)
 
-    def common(self, item: Item) -> float:
-        """The people's common label as a number: their mean, the label they settled on, or their majority; NaN without
+    def common(self, item: Item) -> int:
+        """The place of the people's common label: their mean, the label they settled on, or their majority; -1 without
         one.
         """
         if self.numbers:
-            return rounded(float(np.mean([self.value(x) for x in item.labels.values()]))) if item.labels else math.nan
+            return nearest(float(np.mean([self.code(x) for x in item.labels.values()]))) if item.labels else -1
         if item.settled is not None:
-            return self.value(item.settled)
+            return self.code(item.settled)
         ranked = Counter(item.labels.values()).most_common(1)
-        return self.value(ranked[0][0]) if ranked and 2 * ranked[0][1] > len(item.labels) else math.nan
+        return self.code(ranked[0][0]) if ranked and 2 * ranked[0][1] > len(item.labels) else -1
 
 
 @dataclass(frozen=True)
@@ -86,9 +94,9 @@ class LabeledSet:
         return self.reads.get(plain, plain)
 
 
-def rounded(value: float) -> float:
+def nearest(mean: float) -> int:
     """A mean of ratings as a rating; half a step rounds up, as 1.5 → 2."""
-    return float(math.floor(value + 0.5))
+    return math.floor(mean + 0.5)
 
 
 def crisis_or_not(categories: Iterable[str]) -> dict[str, str]:
@@ -96,5 +104,108 @@ def crisis_or_not(categories: Iterable[str]) -> dict[str, str]:
     return {name: name if name == "no_crisis" else "crisis" for name in categories}
 
 
-RATING = Scale(("1", "2", "3", "4", "5"), numbers=True)
+RATING = Scale(RATINGS, numbers=True)
 REFUSALS = Scale((REFUSAL, ANSWER))
+
+
+class Row(NamedTuple):
+    """A row of a file, and its place. Every method raises ValueError, with the place, for a field that doesn't hold
+    what it must.
+    """
+
+    where: str
+    fields: Mapping[str, Any]
+
+    def has(self, name: str) -> bool:
+        """Whether the row holds a value; published files write NaN for a missing one."""
+        value = self.fields.get(name)
+        return value not in (None, "") and value == value
+
+    def text(self, name: str) -> str:
+        value = self.fields.get(name)
+        if not isinstance(value, str) or not value.strip():
+            known = "missing" if value is None else f"a {type(value).__name__}"
+            raise ValueError(f"{self.where}: '{name}' is {'empty' if isinstance(value, str) else known}; expected text")
+        return plain(value)  # JSON can hold half of a surrogate pair, which no request can
+
+    def number(self, name: str) -> float:
+        """A number, or text that is one."""
+        value = self.fields.get(name)
+        try:
+            if isinstance(value, str | int | float) and math.isfinite(found := float(value)):
+                return found
+        except (ValueError, OverflowError):
+            pass
+        raise ValueError(f"{self.where}: '{name}' is {str(value)[:40]!r}; expected a number")
+
+    def label(self, name: str, labels: Iterable[str], value: str | None = None) -> str:
+        """One of these labels. `value`: the field's, if it isn't to be taken as it is."""
+        given, known = self.fields.get(name) if value is None else value, tuple(labels)
+        if given not in known:
+            raise ValueError(f"{self.where}: '{name}' is {str(given)[:40]!r}; expected one of {', '.join(known)}")
+        return str(given)
+
+
+def items(rows: Sequence[T], read: Callable[[int, T], Iterable[Item]], half: LabelledRows) -> tuple[Item, ...]:
+    """The items that `read` makes of the rows of a half; it gets each row's number, from 0 over all rows, and the row.
+
+    Raises:
+        RunError: every row for which `read` raises ValueError, or no item at all.
+    """
+    problems: list[str] = []
+    made: list[Item] = []
+    for number in range(len(rows))[HALVES[half]]:
+        try:
+            made += read(number, rows[number])
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise run_error(problems)
+    if not made:
+        raise RunError(f"--rows {half}: no labeled item among {len(rows)} rows")
+    return tuple(made)
+
+
+def read_list(path: Path) -> list[Row]:
+    """The rows of a JSON file that holds a list; one that isn't an object has no fields.
+
+    Raises:
+        RunError: it can't be read, or holds something else.
+    """
+    try:
+        found = json_file.lenient(read_text(path, "a list in JSON", MOST))
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    except ValueError as error:
+        raise RunError(f"{shown(path)}: can't be read ({error}); expected a list in JSON") from None
+    if not isinstance(found, list):
+        raise RunError(f"{shown(path)}: is a {type(found).__name__}; expected a list in JSON")
+    return [Row(_at(path, n), row if isinstance(row, dict) else {}) for n, row in enumerate(found)]
+
+
+def read_table(path: Path, columns: Iterable[str]) -> list[Row]:
+    """The rows of a CSV file that has at least these columns; cells that a row is missing are empty.
+
+    Raises:
+        RunError: it can't be read, or a column is missing or repeated.
+    """
+    named = tuple(columns)
+    try:
+        if path.is_file() and path.stat().st_size > MOST:
+            raise RunError(f"{shown(path)}: is longer than {MOST:,} bytes; expected CSV")
+        (_, head), *rows = [*csv_stream.rows(path, "CSV", strict=False)] or [(1, list[str]())]
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    if missing := [name for name in named if name not in head]:
+        known = ", ".join(shown(name)[:40] for name in head[:SHOWN]) or "none"
+        raise RunError(f"{shown(path)}: has no column '{shown(missing[0])}'; its columns are {known}")
+    if repeated := csv_stream.twice(head, named):
+        raise RunError(f"{shown(path)}:1: {repeated}")
+    return [
+        Row(_at(path, n), dict(zip(head, [*cells, *[""] * len(head)], strict=False)))
+        for n, (_, cells) in enumerate(rows)
+    ]
+
+
+def _at(path: Path, row: int) -> str:
+    return f"{shown(path)}: row {row}"

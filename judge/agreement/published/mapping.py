@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -13,8 +12,17 @@ from dataset_builder.schema import CrisisCategory, Strict
 from helmbench_common import jsonl
 from helmbench_common.formats import json_file, yaml_file
 from helmbench_common.formats.refused import FormatError, shown
-from judge.agreement.published.files import at, items, one_of, read_table, text
-from judge.agreement.published.labeled_set import RATING, REFUSALS, Item, LabeledSet, Scale, crisis_or_not
+from judge.agreement.published.labeled_set import (
+    RATING,
+    REFUSALS,
+    Item,
+    LabeledSet,
+    Row,
+    Scale,
+    crisis_or_not,
+    items,
+    read_table,
+)
 from judge.replies.errors import RunError, run_error
 from judge.schema import VERDICTS, LabelKind, LabelledRows, SetName
 
@@ -79,24 +87,22 @@ def read(path: Path, folder: Path, rows: LabelledRows, release: Release) -> Labe
         raise RunError(f"{path}: criterion is '{given.criterion}'; expected one of {names}")
     scale, protocols = _scale(given, release), [str(p.category) for p in release.protocols.values()]
 
-    def item(_: int, line: tuple[str, dict[str, Any]]) -> Iterator[Item]:
-        where, fields = line
-        labels = {name: _label(fields[field], given, scale, where) for name, field in given.raters.items()}
+    def item(_: int, row: Row) -> Iterator[Item]:
+        labels = {name: _label(row, field, given, scale) for name, field in given.raters.items()}
         known = {name: label for name, label in labels.items() if label is not None}
         if not known:
             return
-        named = given.protocol_field
-        protocol = one_of(fields[named], protocols, named, where) if named else given.protocol or ""
+        protocol = row.label(given.protocol_field, protocols) if given.protocol_field else given.protocol or ""
         yield Item(
-            jsonl.plain(str(fields[given.id])),
-            _said(fields, given, where),
+            jsonl.plain(str(row.fields[given.id])),
+            (row.text(given.message),) if given.message else _said(row, str(given.messages)),
             known,
-            text(fields, given.reply, where) if given.reply else "",
+            row.text(given.reply) if given.reply else "",
             given.criterion or protocol,
-            groups=(protocol,) if named else (),
+            groups=(protocol,) if given.protocol_field else (),
         )
 
-    found = items(_lines(folder / given.path, given), rows, item)
+    found = items(_lines(folder / given.path, given), item, rows)
     if len({i.id for i in found}) < len(found):
         raise RunError(f"{folder / given.path}: the field '{given.id}' repeats an id; expected a different one per row")
     return LabeledSet(given.name, rows, given.kind, scale, found)
@@ -113,39 +119,35 @@ def _scale(given: Mapping, release: Release) -> Scale:
     return Scale(tuple(own.labels) if own.kind == "graded" else VERDICTS)
 
 
-def _lines(path: Path, given: Mapping) -> list[tuple[str, dict[str, Any]]]:
-    """The rows of a file, each with its place; every field that the mapping names is there."""
+def _lines(path: Path, given: Mapping) -> list[Row]:
+    """The rows of a file; every field that the mapping names is there."""
     if path.suffix == ".csv":
-        return [(at(path, n), dict(row)) for n, row in enumerate(read_table(path, given.fields))]
+        return read_table(path, given.fields)
     problems: list[str] = []
     try:
-        lines = [
-            (f"{shown(path)}:{number}", fields)
-            for number, fields in jsonl.objects(path, lambda n, why: problems.append(f"{shown(path)}:{n}: {why}"))
-        ]
+        objects = jsonl.objects(path, lambda n, why: problems.append(f"{shown(path)}:{n}: {why}"))
+        lines = [Row(f"{shown(path)}:{number}", fields) for number, fields in objects]
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         why = getattr(error, "strerror", None) or error
         raise RunError(f"{shown(path)}: can't be read ({why}); expected JSONL or CSV") from None
-    for where, fields in lines:
-        problems += [f"{where}: has no field '{name}'" for name in given.fields if name not in fields][:1]
+    for row in lines:
+        problems += [f"{row.where}: has no field '{name}'" for name in given.fields if name not in row.fields][:1]
     if problems:
         raise run_error(problems)
     return lines
 
 
-def _label(value: Any, given: Mapping, scale: Scale, where: str) -> str | None:
+def _label(row: Row, field: str, given: Mapping, scale: Scale) -> str | None:
     """A rater's label on our scale; None where there is none."""
+    value = row.fields[field]
     if value is None or value == "":
         return None
     word = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-    return one_of(given.values.get(word, word), scale.labels, "label", where)
+    return row.label("label", scale.labels, given.values.get(word, word))
 
 
-def _said(fields: dict[str, Any], given: Mapping, where: str) -> tuple[str, ...]:
-    if given.message:
-        return (text(fields, given.message, where),)
-    name = str(given.messages)
-    value = fields[name]
+def _said(row: Row, name: str) -> tuple[str, ...]:
+    value = row.fields[name]
     if isinstance(value, str):
         try:
             value = json_file.lenient(value)
@@ -153,6 +155,6 @@ def _said(fields: dict[str, Any], given: Mapping, where: str) -> tuple[str, ...]
             value = None
     if not isinstance(value, list) or len(value) % 2 == 0 or not all(isinstance(x, str) and x for x in value):
         raise ValueError(
-            f"{where}: '{name}' must be a list of texts that alternates user and assistant and ends with the user"
+            f"{row.where}: '{name}' must be a list of texts that alternates user and assistant and ends with the user"
         )
     return tuple(map(jsonl.plain, value))

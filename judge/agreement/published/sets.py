@@ -1,9 +1,15 @@
-"""Six published sets, each read from a checkout of its repository (docs/validation.md)."""
+"""Six published sets, each read from a checkout of its repository (docs/validation.md).
+
+Each reader takes a checkout and gives its rows, in the order in which halves are counted, and what reads items from one
+of them.
+"""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -12,7 +18,6 @@ from dataset_builder.schema import CrisisCategory
 from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import shown
 from judge.agreement.published import mapping
-from judge.agreement.published.files import amount, at, find, items, one_of, read_list, read_table, text
 from judge.agreement.published.labeled_set import (
     ANSWER,
     RATING,
@@ -20,11 +25,34 @@ from judge.agreement.published.labeled_set import (
     REFUSALS,
     Item,
     LabeledSet,
+    Row,
     Scale,
     crisis_or_not,
+    items,
+    nearest,
+    read_list,
+    read_table,
 )
 from judge.replies.errors import RunError
-from judge.schema import LabelledRows
+from judge.schema import VERDICTS, LabelKind, LabelledRows
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
+Rows = tuple[list[Any], Callable[[int, Any], Iterable[Item]]]
+
+
+def _find(folder: Path, pattern: str, repository: str, least: int = 1) -> list[Path]:
+    """The files of a checkout that match a pattern, sorted by name.
+
+    Raises:
+        RunError: fewer than `least`.
+    """
+    files = sorted(folder.glob(pattern))
+    if len(files) < least:
+        raise RunError(
+            f"{folder}: {len(files)} files match {pattern}; expected {least} or more: a checkout of {repository}"
+        )
+    return files
+
 
 # --- Between Help and Harm: four people's categories of 206 messages, and two clinicians' ratings, 1 to 5, of a reply
 # to each. Rows are those of the label files, which share one order.
@@ -47,59 +75,54 @@ BHH_NAMES = {  # where ours differ
 }
 
 
-def bhh_messages(folder: Path, rows: LabelledRows) -> LabeledSet:
+def bhh_messages(folder: Path) -> Rows:
     """The categories of the messages, by each person. Crisis or not is the coarse scale: a message outside the taxonomy
     is a danger of another kind, for which this set has no name.
     """
-    files = find(folder, BHH_PEOPLE, BHH, least=2)
+    files = _find(folder, BHH_PEOPLE, BHH, least=2)
 
-    def read(number: int, row: tuple[Any, ...]) -> Iterator[Item]:
-        labels = {
-            path.name[:2]: _bhh_category(own, at(path, number))
-            for path, own in zip(files, row, strict=True)
-            if _has(own, "label")
-        }
+    def read(number: int, rows: tuple[Row, ...]) -> Iterator[Item]:
+        labels = {p.name[:2]: _bhh_category(own) for p, own in zip(files, rows, strict=True) if own.has("label")}
         if labels:
-            yield Item(str(number), (_bhh_message(row[0], at(files[0], number)),), labels)
+            yield Item(str(number), (_bhh_message(rows[0]),), labels)
 
-    scale = Scale(CATEGORIES, coarse=crisis_or_not(CATEGORIES))
-    return LabeledSet("bhh-messages", rows, "category", scale, items(_parallel(files), rows, read))
+    return _parallel(files), read
 
 
-def bhh_ratings(folder: Path, rows: LabelledRows) -> LabeledSet:
-    """The clinicians' ratings, and those of the published judges; a reply that a clinician left out is not an item."""
-    people, clinicians = find(folder, BHH_PEOPLE, BHH)[:1], find(folder, BHH_CLINICIANS, BHH)
+def bhh_ratings(folder: Path) -> Rows:
+    """The clinicians' ratings, and those of the published judges, which are means of several passes; a reply that a
+    clinician left out is not an item.
+    """
+    people, clinicians = _find(folder, BHH_PEOPLE, BHH)[:1], _find(folder, BHH_CLINICIANS, BHH)
     sampled = folder / "data/llm_evaluator/sampled"
     judges = {name: sampled / file for name, file in BHH_JUDGES.items() if (sampled / file).is_file()}
 
-    def read(number: int, row: tuple[Any, ...]) -> Iterator[Item]:
-        message, given, others = row[0], row[1 : 1 + len(clinicians)], row[1 + len(clinicians) :]
-        if not all(_has(own, "evaluation") for own in given):
+    def read(number: int, rows: tuple[Row, ...]) -> Iterator[Item]:
+        message, given, others = rows[0], rows[1 : 1 + len(clinicians)], rows[1 + len(clinicians) :]
+        if not all(own.has("evaluation") for own in given):
             return
-        where = [at(path, number) for path in clinicians]
-        category = _bhh_category(given[0], where[0])
+        category = _bhh_category(given[0])
         yield Item(
             str(number),
-            (_bhh_message(message, at(people[0], number)),),
+            (_bhh_message(message),),
             {
-                path.name[:2]: one_of(f"{amount(own, 'evaluation', place):g}", RATING.labels, "evaluation", place)
-                for path, own, place in zip(clinicians, given, where, strict=True)
+                p.name[:2]: own.label("evaluation", RATING.labels, f"{own.number('evaluation'):g}")
+                for p, own in zip(clinicians, given, strict=True)
             },
-            text(given[0], "answer", where[0]),
+            given[0].text("answer"),
             by=category,
             groups=(category,) if category == "no_crisis" else (category, "any crisis"),
             published={
-                name: str(amount(own, "evaluation", at(path, number)))
-                for (name, path), own in zip(judges.items(), others, strict=True)
-                if _has(own, "evaluation")
+                name: own.label("evaluation", RATING.labels, str(nearest(own.number("evaluation"))))
+                for name, own in zip(judges, others, strict=True)
+                if own.has("evaluation")
             },
         )
 
-    found = items(_parallel([*people, *clinicians, *judges.values()]), rows, read)
-    return LabeledSet("bhh-ratings", rows, "rating", RATING, found)
+    return _parallel([*people, *clinicians, *judges.values()]), read
 
 
-def _parallel(files: list[Path]) -> list[tuple[Any, ...]]:
+def _parallel(files: list[Path]) -> list[tuple[Row, ...]]:
     """The rows of files that share one order, each with its counterparts."""
     lists = [read_list(path) for path in files]
     for path, own in zip(files, lists, strict=True):
@@ -108,22 +131,16 @@ def _parallel(files: list[Path]) -> list[tuple[Any, ...]]:
     return list(zip(*lists, strict=True))
 
 
-def _has(row: Any, name: str) -> bool:
-    """Whether a row holds a value; the files write NaN for a missing one."""
-    value = row.get(name) if isinstance(row, dict) else None
-    return value not in (None, "") and value == value
+def _bhh_category(row: Row) -> str:
+    given = row.text("label")
+    return row.label("label", CATEGORIES, BHH_NAMES.get(given, given))
 
 
-def _bhh_category(row: Any, where: str) -> str:
-    given = text(row, "label", where)
-    return one_of(BHH_NAMES.get(given, given), CATEGORIES, "label", where)
-
-
-def _bhh_message(row: Any, where: str) -> str:
+def _bhh_message(row: Row) -> str:
     """The message: a list of texts, joined."""
-    parts = row.get("inputs") if isinstance(row, dict) else None
+    parts = row.fields.get("inputs")
     joined = " ".join(parts) if isinstance(parts, list) and all(isinstance(p, str) for p in parts) else parts
-    return text({"inputs": joined}, "inputs", where)
+    return Row(row.where, {"inputs": joined}).text("inputs")
 
 
 # --- XSTest: two people's labels of five models' replies. Rows are counted over the files of model_completions/, sorted
@@ -134,31 +151,24 @@ XSTEST_LABELS = {"1_full_compliance": ANSWER, "2_full_refusal": REFUSAL, "3_part
 XSTEST_PEOPLE = ("annotation_1", "annotation_2")
 
 
-def xstest(folder: Path, rows: LabelledRows) -> LabeledSet:
+def xstest(folder: Path) -> Rows:
     """Full refusals against everything else."""
     columns = ("id", "prompt", "completion", *XSTEST_PEOPLE, "final_label")
-    files = find(folder, "model_completions/*.csv", XSTEST)
-    replies = [(path, n, row) for path in files for n, row in enumerate(read_table(path, columns))]
+    files = _find(folder, "model_completions/*.csv", XSTEST)
 
-    def read(_: int, reply: tuple[Path, int, dict[str, str]]) -> Iterator[Item]:
-        path, n, row = reply
-        where, model = at(path, n), path.stem.removeprefix("xstest_v2_completions_")
-        label = {
-            name: XSTEST_LABELS[one_of(row[name], XSTEST_LABELS, name, where)]
+    def read(_: int, reply: tuple[str, Row]) -> Iterator[Item]:
+        model, row = reply
+        labels = {
+            name: XSTEST_LABELS[row.label(name, XSTEST_LABELS)]
             for name in (*XSTEST_PEOPLE, "final_label")
-            if row[name] or name == "final_label"
+            if row.has(name) or name == "final_label"
         }
-        yield Item(
-            f"{model}-{text(row, 'id', where)}",
-            (text(row, "prompt", where),),
-            {name: label[name] for name in XSTEST_PEOPLE if name in label},
-            row["completion"],
-            family=row["id"],
-            groups=(model,),
-            settled=label["final_label"],
-        )
+        settled = labels.pop("final_label")
+        said, reply_text, family = (row.text("prompt"),), row.fields["completion"], row.fields["id"]
+        yield Item(f"{model}-{row.text('id')}", said, labels, reply_text, "", family, (model,), settled)
 
-    return LabeledSet("xstest", rows, "refusal", REFUSALS, items(replies, rows, read))
+    models = {path: path.stem.removeprefix("xstest_v2_completions_") for path in files}
+    return [(model, row) for path, model in models.items() for row in read_table(path, columns)], read
 
 
 # --- Psychosis: two clinicians' marks of four models' replies to 16 delusional messages. Rows are counted message by
@@ -173,57 +183,43 @@ PSYCHOSIS_JUDGES = ("gemini", "kimi", "qwen")
 PSYCHOSIS_HARMFUL = (2, 3)  # their criteria: validates the delusion, expands on it
 
 
-class _Marks(NamedTuple):
-    """A file of marks, and its rows by message, each with its number."""
+def psychosis(folder: Path) -> Rows:
+    """The replies, with each clinician's marks, their consensus, and the published judges' first pass."""
+    marked = [f"{model}_criteria_{k}" for model in PSYCHOSIS_MODELS for k in PSYCHOSIS_HARMFUL]
 
-    path: Path
-    rows: Mapping[str, tuple[int, Mapping[str, str]]]
+    def by_message(path: Path, columns: Iterable[str] = marked) -> dict[str, Row]:
+        return {row.fields["id"].strip(): row for row in read_table(path, ("id", *columns))}
 
-    def label(self, key: str, model: str) -> str:
-        n, row = self.rows[key]
-        columns = [f"{model}_criteria_{k}" for k in PSYCHOSIS_HARMFUL]
-        given = [one_of(row[name], ("0", "1"), name, at(self.path, n)) for name in columns]
+    def label(row: Row, model: str) -> str:
+        given = [row.label(f"{model}_criteria_{k}", ("0", "1")) for k in PSYCHOSIS_HARMFUL]
         return "FAIL" if "1" in given else "PASS"
 
-
-def psychosis(folder: Path, rows: LabelledRows) -> LabeledSet:
-    """The replies, with each clinician's marks, their consensus, and the published judges' first pass."""
-    marked = ("id", *(f"{model}_criteria_{k}" for model in PSYCHOSIS_MODELS for k in PSYCHOSIS_HARMFUL))
-
-    def marks(path: Path) -> _Marks:
-        return _Marks(path, {row["id"].strip(): (n, row) for n, row in enumerate(read_table(path, marked))})
-
-    consensus = marks(find(folder, f"{PSYCHOSIS_DATA}judges/human_consensus_*.csv", PSYCHOSIS)[0])
-    people = {
-        path.name.partition("_")[0]: marks(path)
-        for path in sorted(folder.glob(f"{PSYCHOSIS_DATA}judges/human[0-9]_*.csv"))
-    }
+    judged = f"{PSYCHOSIS_DATA}judges/"
+    consensus = by_message(_find(folder, f"{judged}human_consensus_*.csv", PSYCHOSIS)[0])
+    people = {p.name.partition("_")[0]: by_message(p) for p in sorted(folder.glob(f"{judged}human[0-9]_*.csv"))}
     judges = {}
     for name in PSYCHOSIS_JUDGES:
-        passes = sorted(folder.glob(f"{PSYCHOSIS_DATA}judges/{name}_as_judge_binary_*.csv"))
+        passes = sorted(folder.glob(f"{judged}{name}_as_judge_binary_*.csv"))
         if first := [path for path in passes if "_seed_" not in path.name]:  # later passes are named by their seed
-            judges[name] = marks(first[0])
-    said = find(folder, f"{PSYCHOSIS_DATA}model_responses_to_base_scenarios_*.csv", PSYCHOSIS)[0]
-    columns = ("id", "scenarios", *(f"{model}_response" for model in PSYCHOSIS_MODELS))
-    texts = {row["id"].strip(): row for row in read_table(said, columns)}
+            judges[name] = by_message(first[0])
+    source = _find(folder, f"{PSYCHOSIS_DATA}model_responses_to_base_scenarios_*.csv", PSYCHOSIS)[0]
+    texts = by_message(source, ("scenarios", *(f"{model}_response" for model in PSYCHOSIS_MODELS)))
 
     def read(number: int, reply: tuple[str, str]) -> Iterator[Item]:
         key, model = reply
-        where = f"{said}: message '{key}'"
+        own = Row(f"{source}: message '{key}'", texts[key].fields if key in texts else {})
         yield Item(
             str(number),
-            (text(texts.get(key), "scenarios", where),),
-            {name: own.label(key, model) for name, own in people.items() if key in own.rows},
-            text(texts.get(key), f"{model}_response", where),
+            (own.text("scenarios"),),
+            {name: label(marks[key], model) for name, marks in people.items() if key in marks},
+            own.text(f"{model}_response"),
             "keeps-to-reality",
             family=key,
-            settled=consensus.label(key, model),
-            published={name: own.label(key, model) for name, own in judges.items() if key in own.rows},
+            settled=label(consensus[key], model),
+            published={name: label(marks[key], model) for name, marks in judges.items() if key in marks},
         )
 
-    replies = [(key, model) for key in consensus.rows for model in PSYCHOSIS_MODELS]
-    found = items(replies, rows, read)
-    return LabeledSet("psychosis", rows, "criterion", Scale(("FAIL", "PASS")), found, {"PARTIAL": "FAIL"})
+    return [(key, model) for key in consensus for model in PSYCHOSIS_MODELS], read
 
 
 # --- VERA-MH: clinicians' ratings of 90 conversations of a person at risk with a chatbot, in five dimensions. Rows are
@@ -266,21 +262,23 @@ VERA_DIMENSIONS: dict[str, tuple[str | None, str]] = {  # our criterion, if any,
         "and means, which VERA counts here too, belong to other criteria of ours",
     ),
 }
+VERA_NOTES = tuple(f"{name}: {own or 'no criterion of ours'}, {why}" for name, (own, why) in VERA_DIMENSIONS.items())
 
 
-def vera_mh(folder: Path, rows: LabelledRows) -> LabeledSet:
+def vera_mh(folder: Path) -> Rows:
     """Every conversation in every dimension that has a criterion and that most of its clinicians found relevant."""
-    path = find(folder, f"{VERA_DATA}clinician_judging/*.csv", VERA)[0]
-    texts = {p.name.partition("_")[0]: p for p in find(folder, f"{VERA_DATA}conversations/*/*.txt", VERA)}
-    columns = ("clinician_id", "conversation_id", *(f"clinician_{name}" for name in VERA_DIMENSIONS))
-    rated: dict[str, list[tuple[int, dict[str, str]]]] = {}
-    for n, row in enumerate(read_table(path, columns)):
-        rated.setdefault(row["conversation_id"].lstrip("#"), []).append((n, row))
+    path = _find(folder, f"{VERA_DATA}clinician_judging/*.csv", VERA)[0]
+    texts = {p.name.partition("_")[0]: p for p in _find(folder, f"{VERA_DATA}conversations/*/*.txt", VERA)}
+    rated: dict[str, list[Row]] = {}
+    for row in read_table(
+        path, ("clinician_id", "conversation_id", *(f"clinician_{name}" for name in VERA_DIMENSIONS))
+    ):
+        rated.setdefault(row.fields["conversation_id"].lstrip("#"), []).append(row)
 
-    def read(_: int, conversation: tuple[str, list[tuple[int, dict[str, str]]]]) -> Iterator[Item]:
+    def read(_: int, conversation: tuple[str, list[Row]]) -> Iterator[Item]:
         key, ratings = conversation
         if key not in texts:
-            raise ValueError(f"{at(path, ratings[0][0])}: no conversation '{shown(key)[:40]}' in {folder / VERA_DATA}")
+            raise ValueError(f"{ratings[0].where}: no conversation '{shown(key)[:40]}' in {folder / VERA_DATA}")
         parts = VERA_TURN.split(read_bytes(texts[key], "a conversation").decode("utf-8", "replace"))
         turns = list(zip(parts[1::2], parts[2::2], strict=True))
         sides = [[words.strip() for role, words in turns if role == who] for who in ("user", "chatbot")]
@@ -289,16 +287,12 @@ def vera_mh(folder: Path, rows: LabelledRows) -> LabeledSet:
         said, reply = ("\n\n".join(f"(turn {n}) {words}" for n, words in enumerate(side, start=1)) for side in sides)
         for dimension, (criterion, _why) in VERA_DIMENSIONS.items():
             name = f"clinician_{dimension}"
-            given = {
-                r["clinician_id"]: VERA_LABELS[one_of(r[name], VERA_LABELS, name, at(path, n))] for n, r in ratings
-            }
+            given = {row.fields["clinician_id"]: VERA_LABELS[row.label(name, VERA_LABELS)] for row in ratings}
             labels = {rater: label for rater, label in given.items() if label is not None}
             if criterion and 2 * len(labels) > len(given):
                 yield Item(f"{key}/{dimension}", (said,), labels, reply, criterion, family=key, groups=(dimension,))
 
-    notes = (f"{name}: {own or 'no criterion of ours'}, {why}" for name, (own, why) in VERA_DIMENSIONS.items())
-    found = items(sorted(rated.items()), rows, read)
-    return LabeledSet("vera-mh", rows, "criterion", Scale(("FAIL", "PARTIAL", "PASS")), found, notes=tuple(notes))
+    return sorted(rated.items()), read
 
 
 # --- CounselBench-Eval: professionals' overall ratings, 1 to 5, of four responders' answers to 100 questions of a
@@ -311,47 +305,54 @@ COUNSELBENCH_NOTE = "every answer is rated by the protocol of messages that are 
 BREAK = re.compile(r"<\s*+br\s*+(?:/\s*+)?>", re.IGNORECASE)
 
 
-def counselbench(folder: Path, rows: LabelledRows) -> LabeledSet:
+def counselbench(folder: Path) -> Rows:
     """Every answer with its overall ratings."""
-    path = find(folder, "counselbench_eval.csv", COUNSELBENCH)[0]
-    rated: dict[tuple[str, str], list[tuple[int, dict[str, str]]]] = {}
-    for n, row in enumerate(read_table(path, COUNSELBENCH_COLUMNS)):
-        rated.setdefault((row["questionID"], row["responder"]), []).append((n, row))
+    rated: dict[tuple[str, str], list[Row]] = {}
+    for row in read_table(_find(folder, "counselbench_eval.csv", COUNSELBENCH)[0], COUNSELBENCH_COLUMNS):
+        rated.setdefault((row.fields["questionID"], row.fields["responder"]), []).append(row)
 
-    def read(_: int, ratings: list[tuple[int, dict[str, str]]]) -> Iterator[Item]:
-        first, row = ratings[0]
-        where = at(path, first)
+    def read(_: int, ratings: list[Row]) -> Iterator[Item]:
         scores = [
-            one_of(r["overall_score"].strip().removesuffix(".0"), RATING.labels, "overall_score", at(path, n))
-            for n, r in ratings
-            if r["overall_score"]
+            r.label("overall_score", RATING.labels, r.fields["overall_score"].strip().removesuffix(".0"))
+            for r in ratings
+            if r.has("overall_score")
         ]
         if not scores:
             return
+        row = ratings[0]
         # The title, unless the question repeats it, and the question; a few have a title only.
-        title, body = row["questionTitle"].strip(), row["questionText"].strip()
+        title, body = row.fields["questionTitle"].strip(), row.fields["questionText"].strip()
         asked = body if title and title in body else f"{title}\n\n{body}".strip()
         yield Item(
-            f"{text(row, 'questionID', where)}/{text(row, 'responder', where)}",
-            (BREAK.sub("\n", text({"questionText": asked}, "questionText", where)),),
+            f"{row.text('questionID')}/{row.text('responder')}",
+            (BREAK.sub("\n", Row(row.where, {"questionText": asked}).text("questionText")),),
             {f"rating {n}": score for n, score in enumerate(scores, start=1)},
-            BREAK.sub("\n", text(row, "response", where)),
+            BREAK.sub("\n", row.text("response")),
             "no_crisis",
-            family=row["questionID"],
-            groups=(row["responder"],),
+            family=row.fields["questionID"],
+            groups=(row.fields["responder"],),
         )
 
-    found = items(list(rated.values()), rows, read)
-    return LabeledSet("counselbench", rows, "rating", RATING, found, notes=(COUNSELBENCH_NOTE,))
+    return list(rated.values()), read
 
 
-SETS: Mapping[str, Callable[[Path, LabelledRows], LabeledSet]] = {
-    "bhh-ratings": bhh_ratings,
-    "bhh-messages": bhh_messages,
-    "xstest": xstest,
-    "psychosis": psychosis,
-    "vera-mh": vera_mh,
-    "counselbench": counselbench,
+class PublishedSet(NamedTuple):
+    """What is asked about a set's items, on which scale, and how its files are read; the rest as in a `LabeledSet`."""
+
+    kind: LabelKind
+    scale: Scale
+    read: Callable[[Path], Rows]
+    reads: Mapping[str, str] = {}
+    notes: tuple[str, ...] = ()
+
+
+SETS = {
+    "bhh-ratings": PublishedSet("rating", RATING, bhh_ratings),
+    "bhh-messages": PublishedSet("category", Scale(CATEGORIES, coarse=crisis_or_not(CATEGORIES)), bhh_messages),
+    "xstest": PublishedSet("refusal", REFUSALS, xstest),
+    "psychosis": PublishedSet("criterion", Scale(("FAIL", "PASS")), psychosis, reads={"PARTIAL": "FAIL"}),
+    "vera-mh": PublishedSet("criterion", Scale(VERDICTS), vera_mh, notes=VERA_NOTES),
+    "counselbench": PublishedSet("rating", RATING, counselbench, notes=(COUNSELBENCH_NOTE,)),
 }
 
 
@@ -361,8 +362,38 @@ def read_set(name: str, folder: Path, rows: LabelledRows, release: Release) -> L
     Raises:
         RunError: an unknown set, missing files, or rows that can't be read.
     """
-    if name in SETS:
-        return SETS[name](folder, rows)
+    if own := SETS.get(name):
+        return LabeledSet(name, rows, own.kind, own.scale, items(*own.read(folder), rows), own.reads, own.notes)
     if name.endswith((".yaml", ".yml")):
         return mapping.read(Path(name), folder, rows, release)
     raise RunError(f"--set {name}: unknown set; expected one of {', '.join(SETS)}, or a mapping file (.yaml)")
+
+
+def located(source: str) -> Path:
+    """The folder of that name, or else the newest commit of the Hub dataset OWNER/NAME, fetched into the Hub's cache.
+
+    Raises:
+        RunError: neither exists.
+    """
+    folder = Path(source)
+    if folder.is_dir():
+        return folder
+    if not HUB_ID.fullmatch(source):
+        raise RunError(
+            f"--from {source}: no such folder; expected a checkout of the set's repository, or a Hub dataset "
+            "(OWNER/NAME)"
+        )
+    from huggingface_hub import snapshot_download  # half a second to import
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError
+
+    try:
+        found = Path(snapshot_download(source, repo_type="dataset", endpoint=os.environ.get("HF_ENDPOINT")))
+    except RepositoryNotFoundError:
+        why = "the Hub has no dataset of this name that your token, or no token, can read"
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
+        first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        why = f"the Hub dataset can't be fetched: {first}"
+    else:
+        sys.stderr.write(f"{source}: from the Hub, commit {found.name}\n")
+        return found
+    raise RunError(f"--from {source}: no such folder, and {why}")
