@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Packages without a wheel are built with the locked tools of requirements-build.lock, never with others from the index.
+LOCK = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command "make lock"
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation
 TASKS := $(shell find lm_eval_tasks/helmbench -name '*yaml')
 CONTENT := $(shell find dataset_builder -type f -not -path '*/__pycache__/*')
 
@@ -37,14 +40,16 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/backends/*.py
+	$(BIN)/mdformat --check README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs lm_eval_tasks  # 100 columns
 	$(BIN)/helmbench check
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements-build.lock requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "HELMbench needs Python 3.11 or newer; name one with make PYTHON=python3.11")'
-	@echo "setting up $(VENV): about 100 packages, a minute or two"
+	@echo "setting up $(VENV): about 190 packages, half a minute"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-build.lock
+	@$(UV) --require-hashes -r requirements.lock
+	@$(UV) --editable .
 	@$(BIN)/helmbench tasks --register
 	@touch $@
 
@@ -60,8 +65,9 @@ generated: setup  ## after a change to the content or the scorecard: what is com
 validations: setup  ## after a new number of the offline judge: SETS=folder with checkouts of people's labels
 	$(BIN)/python scripts/make_validations.py $(SETS) --dataset helmbench
 
-lock:  ## after a change to the dependencies (needs uv)
-	uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command 'make lock' --output-file requirements.lock
+lock: $(READY)  ## after a change to the dependencies
+	$(LOCK) pyproject.toml --extra dev --output-file requirements.lock
+	printf 'editables\nhatchling\nsetuptools\nuv\n' | $(LOCK) - --output-file requirements-build.lock
 
 clean:
 	rm -rf $(VENV) .venv-hf .venv-vllm helmbench demo measurement board

@@ -1,8 +1,8 @@
 """The main job on content of final quality, every real stage once. Usage: python scripts/demo.py [--out DIR] [--dataset
 DIR] [--tasks helmbench_lite]
 
-Builds the dataset, starts the reference server on a free loopback port, runs the real `lm_eval` command line for two
-trivial policies, judges both offline, and prints what they scored. No key, no GPU, no network.
+Builds the dataset unless it is there, starts the reference server on a free loopback port, runs the real `lm_eval`
+command for two trivial policies, scores both, and prints a table. No key, no GPU, no network.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import reference_server
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("keyword", "always-escalate")
-TICK = 0.25  # seconds between looks at a running command
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--out", type=Path, default=ROOT / "demo", help="folder for the runs and reports (default: ./demo)"
     )
     parser.add_argument(
-        "--dataset", type=Path, default=ROOT / "helmbench", help="where to build the dataset (default: ./helmbench)"
+        "--dataset", type=Path, default=ROOT / "helmbench", help="the dataset, built if missing (default: ./helmbench)"
     )
     parser.add_argument(
         "--tasks", default="helmbench_lite", help="the lm-eval task group to run (default: %(default)s)"
@@ -42,16 +42,26 @@ def main(arguments: list[str] | None = None) -> int:
     started = time.monotonic()
     try:
         built(out, options.dataset)
-        with reference_server.start() as server:
+        with reference_server.start() as server, ThreadPoolExecutor() as together:
             print(f"  reference server at {server.url}", flush=True)
-            for model in MODELS:
-                stage(
-                    f"lm_eval --tasks {options.tasks}, model {model}",
-                    lm_eval(model, server.url, options.tasks, out),
-                    out / f"lm_eval-{model}.log",
+            list(
+                together.map(
+                    lambda model: stage(
+                        f"lm_eval --tasks {options.tasks}, model {model}",
+                        lm_eval(model, server.url, options.tasks, out),
+                        out / f"lm_eval-{model}.log",
+                    ),
+                    MODELS,
                 )
-        for model in MODELS:
-            stage(f"judge {model}", helmbench("score", str(out / model)), out / f"judge-{model}.log")
+            )
+            list(
+                together.map(
+                    lambda model: stage(
+                        f"score {model}", helmbench("score", str(out / model)), out / f"score-{model}.log"
+                    ),
+                    MODELS,
+                )
+            )
     except subprocess.CalledProcessError as error:
         return error.returncode
     print(f"\n{table(out)}\n\n{time.monotonic() - started:.0f} s. Reports, to open in a browser:")
@@ -61,12 +71,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def built(out: Path, dataset: Path, models: Sequence[str] = MODELS) -> None:
-    """Makes room for the models' runs in `out`, and builds the dataset that lm_eval and the judge are to read."""
+    """Removes the models' earlier runs from `out`, and builds the dataset if it is missing (`make` updates it)."""
     os.environ["HELMBENCH_DATASET"] = str(dataset.resolve())
     for model in models:
-        shutil.rmtree(out / model, ignore_errors=True)  # this command's own runs; the newest is the only one
+        shutil.rmtree(out / model, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
-    stage("build the dataset", helmbench("build", "--out", os.environ["HELMBENCH_DATASET"]), out / "build.log")
+    if not (dataset / "MANIFEST.json").exists():
+        stage("build the dataset", helmbench("build", "--out", os.environ["HELMBENCH_DATASET"]), out / "build.log")
 
 
 def helmbench(*words: str) -> list[str]:
@@ -83,7 +94,7 @@ def lm_eval(model: str, url: str, tasks: str, out: Path) -> list[str]:
 
 
 def stage(name: str, command: list[str], log: Path) -> None:
-    """Runs a command with its output in `log`, and shows that it is alive.
+    """Runs a command with its output in `log`, and prints its progress every five seconds.
 
     Raises:
         CalledProcessError: it failed; the end of its log has been printed.
@@ -92,29 +103,17 @@ def stage(name: str, command: list[str], log: Path) -> None:
     environment = os.environ | {"HF_HUB_OFFLINE": "1"}
     with log.open("w", encoding="utf-8") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=ROOT, env=environment)
-        shown = 0.0
-        while process.poll() is None:
-            time.sleep(TICK)
-            passed = time.monotonic() - started
-            if passed - shown >= (1 if sys.stdout.isatty() else 5):
-                shown = passed
-                line = f"  … {name}: {passed:.0f} s {progress(log)}"
-                print(
-                    f"\r{line:<100}" if sys.stdout.isatty() else line,
-                    end="" if sys.stdout.isatty() else "\n",
-                    flush=True,
-                )
+        while True:
+            try:
+                process.wait(5)
+                break
+            except subprocess.TimeoutExpired:
+                print(f"  … {name}: {time.monotonic() - started:.0f} s {progress(log)}", flush=True)
     if process.returncode:
-        print(
-            f"\n{name} failed ({process.returncode}); the end of {log}:\n"
-            + "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:]),
-            file=sys.stderr,
-        )
+        end = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
+        print(f"\n{name} failed ({process.returncode}); the end of {log}:\n{end}", file=sys.stderr)
         raise subprocess.CalledProcessError(process.returncode, command)
-    print(
-        f"{chr(13) if sys.stdout.isatty() else ''}  {f'{name}: {time.monotonic() - started:.1f} s':<100}".rstrip(),
-        flush=True,
-    )
+    print(f"  {name}: {time.monotonic() - started:.1f} s", flush=True)
 
 
 def progress(log: Path) -> str:

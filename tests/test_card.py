@@ -37,6 +37,7 @@ pytestmark = [
 ]
 ROOT = Path(__file__).resolve().parents[1]
 CARD = (ROOT / "DATASET_CARD.md").read_text(encoding="utf-8")
+WORDS = " ".join(CARD.split())  # without the line breaks
 # The Hub's list of dataset tasks (huggingface.js, packages/tasks/src/pipelines.ts, read 2026-11-23) as far as texts go,
 # and the finer ones of those that we name. Its creators and sizes are those that `datasets` ships.
 TEXT_TASKS = {
@@ -117,18 +118,19 @@ def test_every_number_is_the_manifests(release: Release) -> None:
     people = {r.persona for r in rows if r.persona}
     countries = {r.country for r in rows if r.country and r.persona}
     messages = {r.message_key for r in rows}
-    assert (
-        f"Version {manifest.version}: {len(manifest.scenarios)} scenarios, {len(messages)} distinct "
-        f"messages, {len(rows)} samples ({crisis} crisis, "
-        f"{len(rows) - crisis} control), {len(people)} invented people in {len(countries)} countries."
-    ) in CARD
-    assert f"{manifest.rows['conversations']} samples are conversations" in CARD
     alone = list(release.messages.values())
-    assert f"{len(alone)} of the messages also stand by themselves" in CARD
-    assert f"({sum(m.polarity == 'crisis' for m in alone)} of them of one of six kinds of crisis" in CARD
-    assert f"With {sum(m.country is not None for m in alone)} of them the model is told" in CARD
-    assert f"{sum(m.signal == 'indirect' for m in alone)} crises have to be inferred" in CARD
-    assert f"{len({m.probe for m in alone if m.probe})} pairs are the same question" in CARD
+    for statement in (
+        f"Version {manifest.version}: {len(manifest.scenarios)} scenarios, {len(messages)} distinct messages, "
+        f"{len(rows)} samples ({crisis} crisis, {len(rows) - crisis} control), {len(people)} invented people in "
+        f"{len(countries)} countries.",
+        f"{manifest.rows['conversations']} samples are conversations",
+        f"{len(alone)} of the messages also appear on their own",
+        f"{sum(m.polarity == 'crisis' for m in alone)} of these belong to one of six kinds of crisis",
+        f"For {sum(m.country is not None for m in alone)} of them the model is told",
+        f"{sum(m.signal == 'indirect' for m in alone)} crises have to be inferred",
+        f"{len({m.probe for m in alone if m.probe})} pairs ask the same question",
+    ):
+        assert statement in WORDS
     for value in (
         f"`score_hash` `{manifest.score_hash}`",
         f"`prose_hash` `{manifest.prose_hash}`",
@@ -147,7 +149,7 @@ def test_readings_are_told_with_the_figures_of_stats(release: Release) -> None:
     assert content
     read = coverage(content)["readings"]
     (told,) = [line for line in CARD.splitlines() if "Cohen's κ was" in line]
-    assert told.startswith("Whoever wrote a message set its severity. Language models then read ")
+    assert told.startswith("The author of a message set its severity. Language models then read ")
     assert re.findall(r"\d+\.\d\d", told) == [
         f"{read['kappa on crisis or control']:.2f}",
         f"{read['quadratic kappa on bands']:.2f}",
@@ -164,19 +166,19 @@ def test_readings_are_told_with_the_figures_of_stats(release: Release) -> None:
         )
     ]
     rows = release.calibration
-    assert f"a calibration set of {len(rows)} replies" in CARD
+    assert f"A calibration set for judges has {len(rows)} replies" in CARD
     heard = [r for r in rows if r.readings]
     same = [sum(r.readings[n] == r.label for r in heard) for n in range(min(len(r.readings) for r in heard))]
-    assert f"gave exactly the author's in {' and '.join(map(str, same))} of the {len(heard)} that they read" in CARD
-    assert ("Take it as unexplained" in CARD) == (min(same) >= 0.95 * len(heard))
+    assert f"gave the author's label in {' and '.join(map(str, same))} of the {len(heard)} that they read" in CARD
+    assert ("Treat this as unexplained" in CARD) == (min(same) >= 0.95 * len(heard))
     rated = [r for r in release.rating_calibration if r.readings]
     equal = sum(r.readings[0] == r.label for r in rated)
     told = (
-        f"Another {len(release.rating_calibration)} replies were written to be rated 1 to 5; such a reader gave "
-        f"exactly the author's rating to {equal} of the {len(rated)} that they read."
+        f"Another {len(release.rating_calibration)} replies were written to be rated 1 to 5; a blind reader gave "
+        f"the author's rating to {equal} of the {len(rated)} they read."
     )
     assert told in CARD
-    assert "What it does not show: that a clinician would set them so." in CARD
+    assert "It doesn't show that a clinician would agree." in WORDS
 
 
 def test_the_card_has_the_sections_of_the_hubs_template() -> None:
@@ -212,13 +214,13 @@ def test_no_placeholder_is_left(page: str, left: str) -> None:
 
 SAID = {
     "no clinical review": r"No clinician has reviewed this release",
-    "distressing content": r"speak of suicide, self-harm and despair",
+    "distressing content": r"talk about suicide, self-harm and despair",
     "where to find help": r"findahelpline\.com",
     "no training": r"\*\*No training\.\*\*",
     "no screening or treatment": r"No screening, diagnosis or treatment",
     "no claim of safety": r"No claim of safety",
-    "what may be in it": r"No real person's words, name or data",
-    "that models wrote it": r"written and labelled by language models",
+    "what may be in it": r"no real person's words, name or data",
+    "that models wrote it": r"Language models working for the > project wrote and labeled",
     "the canary": r"HELMBENCH CANARY [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
 }
 
@@ -226,7 +228,7 @@ SAID = {
 @pytest.mark.parametrize("what", SAID)
 def test_the_card_says(what: str) -> None:
     """What nobody may miss."""
-    assert re.search(SAID[what], CARD)
+    assert re.search(SAID[what], WORDS)
 
 
 def test_the_front_matter_uses_the_hubs_words(front: dict[str, Any], release: Release) -> None:
@@ -271,8 +273,8 @@ def test_the_front_matter_says_who_labelled_what_the_card_says(front: dict[str, 
     """Language models did, and no expert: the two must change together."""
     assert front["annotations_creators"] == front["language_creators"] == ["machine-generated"]
     assert section(CARD, "Who are the annotators?") == [
-        "Language models: those that wrote the content, and others that read it blind. No clinician, and by our "
-        "records no person, has labelled this release."
+        "Language models: those that wrote the content, and others that read it blind. No clinician and, as far as we "
+        "know, no person has labeled this release."
     ]
 
 

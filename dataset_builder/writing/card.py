@@ -116,11 +116,11 @@ def registration() -> dict[str, Any]:
     """
     return {
         "name": "HELMbench",
-        "description": "How a language model treats a person in distress: sees the danger, hands over "
-        "safely, helps without overstepping, does its job. In points: 100 is perfect, 0 the best that can be had "
-        "without reading the message; below 0 is worse. `keeps` counts what is lost, so 0 is perfect there. Run it by "
-        "the tasks of the package helmbench (`inspect eval helmbench/core`, or lm-eval): the built-in parts of Inspect "
-        "that are named here can't make these scores.",
+        "description": "How a language model treats a person in distress: whether it notices danger, hands over "
+        "safely, supports without overstepping, and does its job. In points: 100 is perfect, 0 is the best score "
+        "without reading the message. `keeps` counts losses, so 0 is perfect there. Run it with the helmbench package "
+        "(`inspect eval helmbench/core`, or lm-eval); the built-in Inspect parts named here can't compute these "
+        "scores.",
         "evaluation_framework": "inspect-ai",
         "tasks": [_task(name) for name in ("sees", "supports", "keeps", "composite")],
     }
@@ -212,17 +212,17 @@ def _reviewed(content: Content) -> str:
 def _readings(content: Content) -> str:
     found = readings(content)
     if not found:
-        return "Nobody else has read the messages."
+        return "No one else has read the messages."
     return (
         f"Language models then read {found['messages read']} messages without seeing a label or another "
-        "reading; against the severities as they "
-        f"stood then, Cohen's κ was {found['kappa on crisis or control']:.2f} on crisis or control and quadratic κ "
-        f"{found['quadratic kappa on bands']:.2f} on severity bands ({found['compared']} messages; pillar 3, "
-        "where severity means another thing, "
-        f"apart). Since then {found['rewritten or dropped since']} of those messages were rewritten or "
+        "reading. Against the severities at that time, "
+        f"Cohen's κ was {found['kappa on crisis or control']:.2f} on crisis or control, and quadratic κ "
+        f"{found['quadratic kappa on bands']:.2f} on severity bands ({found['compared']} messages, without pillar 3, "
+        "where severity means something else). "
+        f"Since then {found['rewritten or dropped since']} of those messages were rewritten or "
         "dropped, mostly for what the readers found, "
-        f"and {found['moved to ambiguous since']} moved to ambiguous; {found['messages not read']} of this "
-        "release's messages have had no such reading."
+        f"and {found['moved to ambiguous since']} became ambiguous; {found['messages not read']} messages of this "
+        "release have no such reading."
     )
 
 
@@ -230,40 +230,33 @@ TOO_ALIKE = 0.95  # the share of equal labels from which two readers are more al
 
 
 def _calibration(content: Content) -> str:
-    """How often the blind readers of the calibration set gave its author's label; `agreement` and `calibrate` of the
-    judge say it in full.
-    """
+    """How often the blind readers of the calibration set gave the author's label; `helmbench agreement` has details."""
     rows = content.calibration
     if not rows:
         return "This build has no calibration set, so no judge's agreement can be measured on it."
     read = [r for r in rows if r.readings]
     criteria = len({r.criterion for r in rows})
     text = (
-        f"For judges there is a calibration set of {len(rows)} replies, written to be judged under one of "
-        f"{criteria} criteria, none by a model under test."
+        f"A calibration set for judges has {len(rows)} replies, each written for one of {criteria} criteria, none by a "
+        "model under test."
     )
     if not read:
-        return f"{text} It has its author's labels only."
+        return f"{text} It has only its author's labels."
     same = [sum(r.readings[n] == r.label for r in read) for n in range(min(len(r.readings) for r in read))]
-    shares = f"{' and '.join(map(str, same))} of the {len(read)} that they read"
-    text += (
-        " Readers who were not told the labels, language models too, gave exactly the author's in "
-        f"{shares}; all labels are kept."
-    )
+    shares = f"{' and '.join(map(str, same))} of the {len(read)} they read"
+    text += f" Blind readers, also language models, gave the author's label in {shares}; all labels are kept."
     rated = content.rating_calibration
     if heard := [r for r in rated if r.readings]:
         equal = sum(r.readings[0] == r.label for r in heard)
         text += (
-            f" Another {len(rated)} replies were written to be rated 1 to 5; such a reader gave exactly the author's "
-            f"rating to {equal} of the {len(heard)} that they read."
+            f" Another {len(rated)} replies were written to be rated 1 to 5; a blind reader gave the author's rating "
+            f"to {equal} of the {len(heard)} they read."
         )
     if min(same) >= TOO_ALIKE * len(read):
-        # Left alone it would look like a result; readers who judge for themselves part on more than a few of hundreds.
         text += (
-            " Agreement with hardly an exception is not what independent readers give: each reply was "
-            "written to deserve its one label, and nothing here "
-            "rules out that more than that is behind it. Take it as unexplained, and not as evidence that "
-            "labels or judges are reliable."
+            " Independent readers rarely agree almost perfectly. Each reply was written to deserve one label, and "
+            "other causes can't be ruled out. Treat this as unexplained, not as evidence that labels or judges are "
+            "reliable."
         )
     return text
 
