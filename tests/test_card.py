@@ -169,7 +169,7 @@ def test_readings_are_told_with_the_figures_of_stats(release: Release) -> None:
     assert f"A calibration set for judges has {len(rows)} replies" in CARD
     heard = [r for r in rows if r.readings]
     same = [sum(r.readings[n] == r.label for r in heard) for n in range(min(len(r.readings) for r in heard))]
-    assert f"gave the author's label in {' and '.join(map(str, same))} of the {len(heard)} that they read" in CARD
+    assert f"gave the author's label in {' and '.join(map(str, same))} of the {len(heard)} they read" in CARD
     assert ("Treat this as unexplained" in CARD) == (min(same) >= 0.95 * len(heard))
     rated = [r for r in release.rating_calibration if r.readings]
     equal = sum(r.readings[0] == r.label for r in rated)
