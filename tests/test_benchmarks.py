@@ -32,15 +32,6 @@ SMALLEST = {
         "--sizes 200 400 --jobs 1",
         (r"corpus +200 .* near [\d.]+% of 20 ", r"corpus +400 .* s CPU ", r"set +200 ", r"grew [\d.]+-fold from 200"),
     ),
-    "corpus_shards": Smallest(
-        "--size 400 --jobs 1 --shard 100",
-        (
-            r"pass +1 .* a million: +\d+ s +\d+ s CPU  ratio 1.00",
-            r"shards +1 .* ratio [\d.]+  memory [\d.]+ GB",
-            r"clean [\d.]+, .* GB of shards$",
-            r"^2 builds, the same corpus: corpus_hash [0-9a-f]{64}$",
-        ),
-    ),
     "facts": Smallest(
         "--tier lite",
         (

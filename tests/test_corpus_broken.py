@@ -19,9 +19,8 @@ from dataset_builder.corpora.build import build
 from dataset_builder.corpora.clean import ROOM, batches
 from dataset_builder.corpora.folder import open_corpus
 from dataset_builder.corpora.mask import mask
-from dataset_builder.corpora.normalise import JOINER, MARKS, fold, normalise, stream_safe
-from dataset_builder.corpora.read import documents, open_source
-from dataset_builder.corpora.recipe import load_recipe
+from dataset_builder.corpora.normalize import JOINER, MARKS, fold, normalize, stream_safe
+from dataset_builder.corpora.read import documents, load_recipe, open_source
 from dataset_builder.corpora.schema import CorpusError, Document, Source, Turn
 from dataset_builder.corpora.write import is_corpus
 from helmbench_common.formats.text_lines import LONGEST
@@ -193,7 +192,7 @@ def test_a_conversation_of_very_many_rows_is_put_together_once(tmp_path: Path) -
         ("name: demo", "name: demo\nlimits: {near_jaccard: .nan}", "2: 'limits.near_jaccard': "),
         ("name: demo", "name: demo\nsamples: {validation: 1e9, test: 1, seed: 1}", "2: 'samples.validation': "),
         ("name: demo", "name: demo\n\x1b: x", "2: holds the character '\\x1b', which no YAML may"),
-        ("name: demo", '"na\\u001bme": demo', "1: 'na[U+001B]me': is unknown here; see docs/own-data.md for the keys"),
+        ("name: demo", '"na\\u001bme": demo', "1: 'na[U+001B]me': unknown key; see docs/own-data.md for the keys"),
         ("name: demo", "name: !!python/object/apply:os.system [true]", "1: 'tag:yaml.org,2002:python/object/apply"),
         (MAPPING, "", "1: is empty; expected a mapping file"),
     ],
@@ -246,7 +245,7 @@ def test_marks_beyond_what_a_letter_carries_are_parted() -> None:
     run = "\u0301\u0316" * 50_000
     safe = stream_safe(run)
     assert [len(part) for part in safe.split(JOINER)] == [MARKS] * 3333 + [10]
-    assert normalise(f"a{run}").startswith("á" + "\u0316" * 15 + "\u0301" * 14 + JOINER)
+    assert normalize(f"a{run}").startswith("á" + "\u0316" * 15 + "\u0301" * 14 + JOINER)
     assert stream_safe(safe) == safe
     assert fold(f"A{run}") == "á"
     for text in ("Ça va?", "Việt", "é" * 40, "a" + "\u0301" * MARKS, "नमस्ते", "שָׁלוֹם", "\U0001f468\u200d\U0001f469"):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import datasets
 import pyarrow.parquet as pq
 import pytest
+from helmbench.cli.app import main
 
 from dataset_builder.corpora.build import build
 from dataset_builder.corpora.folder import open_corpus
@@ -234,22 +233,16 @@ def test_nothing_left_is_an_error_that_says_why(home: Path) -> None:
         build(home / "mapping.yaml", home / "out")
 
 
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "helmbench.cli", "corpus", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def test_the_command_prints_what_was_done(home: Path) -> None:
-    """Counts by step, samples, the hash and who may not see it; nothing on stderr; exit 0."""
-    done = run(home, "mapping.yaml", "--out", "out", "--jobs", "1")
+def test_the_command_prints_what_was_done(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counts by step, samples, the hash and which sources may not be shared; nothing on stderr."""
+    monkeypatch.chdir(home)
+    assert main(["corpus", "mapping.yaml", "--out", "out", "--jobs", "1"]) == 0
+    printed = capsys.readouterr()
     manifest = json.loads((home / "out" / "MANIFEST.json").read_text(encoding="utf-8"))
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+    lines = printed.out.splitlines()
+    assert printed.err == ""
     assert lines[0].startswith("out: kitchen of 2026-11-01, 6 of 11 documents, ")
     assert {
         "  dropped at language: 1 (de)",
@@ -260,40 +253,21 @@ def test_the_command_prints_what_was_done(home: Path) -> None:
     assert lines[-1] == "not redistributable: chat: cc-by-nc-4.0 allows no commercial use"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "error"),
-    [
-        (
-            ["none.yaml", "--out", "out"],
-            1,
-            "none.yaml: can't be read (No such file or directory); expected a mapping file with name, date and "
-            "sources, see docs/own-data.md",
-        ),
-        (
-            ["mapping.yaml", "--out", "."],
-            2,
-            ".: exists and is no corpus folder; expected an empty or earlier one, so nothing was written",
-        ),
-        (["mapping.yaml"], 2, "Error: Missing option '--out'."),
-    ],
-    ids=["mapping", "folder", "usage"],
-)
-def test_the_command_refuses_in_one_line(home: Path, arguments: list[str], code: int, error: str) -> None:
-    """The reason on stderr, nothing on stdout, nothing written."""
+def test_the_command_writes_nothing_after_an_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reason on stderr, nothing on stdout, the exit code, and no folder."""
+    monkeypatch.chdir(home)
+    (home / "large.yaml").write_text(MAPPING.replace("test: 2,", "test: 2046,"), encoding="utf-8")
     before = sorted(p.name for p in home.iterdir())
-    done = run(home, *arguments)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert error in done.stderr.splitlines()
-    assert sorted(p.name for p in home.iterdir()) == before
-
-
-def test_too_large_a_sample_is_refused_by_the_command(home: Path) -> None:
-    """Exit 1, the figures on stderr, and no folder."""
-    (home / "mapping.yaml").write_text(MAPPING.replace("test: 2,", "test: 2046,"), encoding="utf-8")
-    done = run(home, "mapping.yaml", "--out", "out", "--jobs", "1")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines() == [
-        "the corpus has 6 rows, the samples ask for 1 + 2046; ask for fewer",
-        "1 error; nothing was written",
-    ]
-    assert not (home / "out").exists()
+    for arguments, code, error in (
+        (["none.yaml", "--out", "out"], 1, "none.yaml: can't be read (No such file or directory); expected a mapping"),
+        (["mapping.yaml", "--out", "."], 2, ".: not a corpus folder; expected an empty folder or an earlier corpus"),
+        (["mapping.yaml"], 2, "Missing option '--out'."),
+        (["large.yaml", "--out", "out"], 1, "the corpus has 6 rows, the samples ask for 1 + 2046; ask for fewer"),
+    ):
+        assert main(["corpus", *arguments]) == code
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert error in printed.err
+        assert sorted(p.name for p in home.iterdir()) == before

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from dataset_builder.corpora.read import documents, open_source
-from dataset_builder.corpora.recipe import load_recipe
+from dataset_builder.corpora.read import documents, load_recipe, open_source
 from dataset_builder.corpora.schema import CorpusError, Document, Source
 
 MAPPING = """\
@@ -50,7 +49,7 @@ def test_a_mapping_file_is_read_as_text(tmp_path: Path) -> None:
     ("old", "new", "errors"),
     [
         ("date: 2026-11-01", "date: today", ["2: 'date': String should match"]),
-        ("fields: {text: body}", "fields: {txt: body}", ["6: 'sources.0.fields.txt': is unknown here"]),
+        ("fields: {text: body}", "fields: {txt: body}", ["6: 'sources.0.fields.txt': unknown key"]),
         (
             "    path: posts.jsonl\n",
             "",

@@ -37,7 +37,7 @@ PACKAGES: list[str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["pac
 NAMES = [Path(package).name for package in PACKAGES]  # as they are imported
 EXTRAS = {
     "api/helmbench/inspect": "inspect",
-    "dataset_builder/corpora/sharded": "datatrove",
+    "dataset_builder/corpora/cluster.py": "datatrove",
 }  # whose imports come with an extra
 THIRD_PARTY = Path(sysconfig.get_path("purelib"))
 BUILD = ["helmbench", "build"]

@@ -1,25 +1,15 @@
-"""Messages of your own → a clean, dated, hashed corpus folder (`helmbench corpus`; docs/own-data.md explains it).
+"""Messages of your own → a clean, dated, hashed corpus folder (`helmbench corpus`, docs/own-data.md).
 
-The steps, in order:
-
-    recipe.py      the mapping file
-    read.py        sources → documents; hub.py: datasets of the Hub
-    normalise.py   spaces and characters, and the text that duplicates are compared by
-    mask.py        what identifies a person by pattern
-    filters.py     length, language, long conversations
-    clean.py       these steps over batches, in as many processes as asked
-    rows.py        documents → rows
-    dedupe.py      copies and near-copies
-    sample.py      two disjoint samples
-    licences.py    which licences allow a text to be passed on
-    finish.py      what was counted → the manifest's summaries
-    write.py       rows → parquet, card, MANIFEST.json
-    build.py       all of it over a stream
-    sharded/       all of it over shards, on datatrove's executors
-
-    schema.py      the shapes, and `CorpusError`
-    folder.py      a finished corpus, read back with every hash checked
-    labelled.py    a corpus with its labels, in the place of a release's messages
-
-Nothing here labels a message: `helmbench label` does, by the `id` of a row.
+schema.py      the mapping file, a document, the manifest, labels, and `CorpusError`
+read.py        the mapping file and its sources → documents; hub.py: datasets of the Hub
+normalize.py   one form for the same text, and the text that copies are compared by
+mask.py        what identifies a person by its pattern
+clean.py       all steps on one document → a row, or why it is dropped
+dedupe.py      near-copies
+sample.py      two disjoint samples
+write.py       rows → parquet, card, MANIFEST.json
+build.py       all of it, in stages over shards, on this machine
+cluster.py     the same stages for datatrove's executors
+folder.py      a finished corpus, with every hash checked
+labelled.py    a corpus with its labels, in place of a release's messages
 """

@@ -1,207 +1,368 @@
-"""A mapping file → a corpus folder, in two passes: the sources are read into a spill file, then what stays is written.
+"""A mapping file → a corpus folder, in three stages over a folder of shards.
 
-In memory stand, per message, a digest and an id; texts and signatures (512 bytes each, mapped) are on disk. Nothing is
-in `out` before everything is: a killed run leaves the earlier corpus whole.
+read     cuts a source into shards of raw documents
+clean    cleans a shard and removes its raw form
+finish   drops copies across all shards, draws the samples and writes the corpus
+
+`build` runs them on this machine, cluster.py on datatrove's executors. Finished shards are never made again.
+
+read/                  raw shards until they are cleaned, and what was counted for each source
+clean/SHARD/           rows as lines and as a table; their digests and signatures; what was dropped
+plan                   what the shards were made from; they are used for nothing else
 """
 
 from __future__ import annotations
 
 import hashlib
-from array import array
+import json
+import multiprocessing
+import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import feather
 
-from dataset_builder.corpora import dedupe
-from dataset_builder.corpora.clean import Cleaned, clean_all
-from dataset_builder.corpora.finish import Counts, finished
-from dataset_builder.corpora.read import Opened, documents, open_source
-from dataset_builder.corpora.recipe import Loaded, load_recipe
-from dataset_builder.corpora.rows import exact_copy, folded, identity, near_copy, row
+from dataset_builder.corpora import clean, dedupe
+from dataset_builder.corpora.normalize import fold
+from dataset_builder.corpora.read import Loaded, Opened, documents, load_recipe, open_source
 from dataset_builder.corpora.sample import draw, gather, member
-from dataset_builder.corpora.schema import CorpusManifest, Document, Dropped, Recipe
-from dataset_builder.corpora.write import dropped_table, is_corpus, pieces, schema, write_folder
+from dataset_builder.corpora.schema import STEPS, CorpusError, CorpusManifest, Document, Dropped, SourceSummary, Turn
+from dataset_builder.corpora.write import TOOLS, Finished, Piece, dropped_table, is_corpus, row_schema, write_folder
 from helmbench_common import jsonl
-from helmbench_common.files import replacing
+from helmbench_common.files import replacing, write_whole
 from helmbench_common.hashing import canonical
 
+SHARD, SMALL_SHARD = 10_000, 2_000  # messages per shard, with a folder that is kept for a restart and without
+DOCUMENT = np.dtype([("offset", "u8"), ("line", "u8"), ("digest", "S16"), ("grams", "u4"), ("length", "u4")])
+Tell = Callable[[str, int], None]
 
-@dataclass
-class Spill:
-    """What the first pass leaves: rows on disk, found by place, and what the second needs to know of each.
 
-    `lengths` are the folded texts', in characters; `digests` map what makes an exact copy to the place of the first.
-    """
+class Work(NamedTuple):
+    """What every stage needs: the mapping file, its sources (without rows), the folder, and messages per shard."""
 
+    loaded: Loaded
+    opened: list[Opened]
     folder: Path
-    offsets: array[int] = field(default_factory=lambda: array("Q", [0]))
-    lengths: array[int] = field(default_factory=lambda: array("L"))
-    sizes: array[int] = field(default_factory=lambda: array("L"))
-    ids: list[str] = field(default_factory=list[str])
-    sources: list[str] = field(default_factory=list[str])
-    lines: array[int] = field(default_factory=lambda: array("Q"))
-    digests: dict[bytes, int] = field(default_factory=dict[bytes, int])
-    dropped: list[Dropped] = field(default_factory=list[Dropped])
-    counts: Counts = field(default_factory=Counts)
+    size: int
 
     @property
-    def signatures(self) -> dedupe.Signatures:
-        shape = (len(self.ids), dedupe.VALUES)
-        return (
-            np.memmap(self.folder / "signatures", np.uint32, "r", shape=shape)
-            if self.ids
-            else np.empty(shape, np.uint32)
-        )
+    def shards(self) -> list[tuple[int, str]]:
+        """(number of its source, name) of each shard, in the order of reading; every source has been read."""
+        counts = [self.noted(n)["shards"] for n in range(len(self.opened))]
+        return [(n, f"{n:04d}-{shard:06d}") for n, count in enumerate(counts) for shard in range(count)]
 
-    def kept_lines(self, removed: set[int]) -> Iterator[bytes]:
-        with (self.folder / "rows").open("rb") as rows:
-            yield from (line for place, line in enumerate(rows) if place not in removed)
+    def noted(self, source: int) -> Any:
+        """What stage `read` counted in a source: {documents, shards, sha256}."""
+        return json.loads((self.folder / "read" / f"{source:04d}.json").read_bytes())
 
 
 def build(
-    recipe_path: Path, out: Path, jobs: int = 1, tell: Callable[[str, int], None] = lambda step, done: None
+    recipe_path: Path,
+    out: Path,
+    jobs: int = 1,
+    tell: Tell = lambda step, done: None,
+    shards: Path | None = None,
+    size: int | None = None,
 ) -> CorpusManifest:
-    """Builds the corpus that the mapping file describes into `out`; an earlier corpus there is replaced whole.
+    """Builds the corpus that the mapping file describes into `out`; an earlier corpus there is replaced as a whole.
 
-    `tell(step, messages done)` is called now and then. The result depends on the mapping file and the sources only: not
-    on `jobs`, the day, or the order in which samples are drawn.
+    The result depends on the mapping file and the sources only, not on `jobs`, `shards`, `size` or the day.
+    `shards`: a folder that keeps finished shards when the run is killed, so that the same call continues; it is removed
+    at the end. `size`: messages per shard, which decides how much is in memory. `tell(step, messages done)` is called
+    now and then.
 
     Raises:
         CorpusError: the mapping file, a source or a row can't be read, or the samples ask for more than there is.
-        FileExistsError: `out` holds something that is no corpus, or a corpus that was labelled.
+        FileExistsError: `out` is not a corpus, or one with labels; or `shards` holds something else.
         ChildProcessError: a process was killed.
-        OSError: the disk refuses.
+        OSError: a file can't be written.
     """
     loaded, opened = opened_sources(recipe_path, out)
     with replacing(out) as staging:
-        spill = Spill(staging)
-        hashes = _first_pass(loaded, opened, spill, jobs, tell)
-        removed = _near(spill, loaded.recipe, tell)
-        manifest = _second_pass(loaded, opened, spill, removed, hashes, tell)
-        (staging / "rows").unlink()
-        (staging / "signatures").unlink(missing_ok=True)
+        work = Work(loaded, opened, shards or staging / "shards", size or (SHARD if shards else SMALL_SHARD))
+        claim(work)
+        try:
+            for n in range(len(opened)):
+                read(work, n)
+                tell("read", sum(work.noted(m)["documents"] for m in range(n + 1)))
+            _clean_all(work, jobs, tell)
+            manifest = finish(work, staging, tell)
+        except BrokenProcessPool:
+            kept = (
+                f"finished shards are in {shards}, and the same command continues" if shards else "nothing was written"
+            )
+            raise ChildProcessError(f"a process was killed, most likely for memory; {kept}: try fewer --jobs") from None
+        except CorpusError:  # once the mistake is fixed, these are the shards of something else
+            shutil.rmtree(work.folder)
+            raise
+        shutil.rmtree(work.folder)
     return manifest
 
 
+def _clean_all(work: Work, jobs: int, tell: Tell) -> None:
+    total = sum(work.noted(n)["documents"] for n in range(len(work.opened)))
+    shards = work.shards
+    if jobs == 1 or total <= min(work.size, SMALL_SHARD):  # starting processes takes longer
+        for done, (n, name) in enumerate(shards, 1):
+            clean_shard(work, n, name)
+            tell("clean", total * done // len(shards))
+        return
+    # Not fork: a forked process would wait for threads of libraries that a caller has loaded.
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        waiting = [pool.submit(clean_shard, work, n, name) for n, name in shards]
+        for done, task in enumerate(as_completed(waiting), 1):
+            task.result()
+            tell("clean", total * done // len(shards))
+
+
 def opened_sources(recipe_path: Path, out: Path) -> tuple[Loaded, list[Opened]]:
-    """The mapping file and its sources, when they can be read and `out` may be written; raises as `build` does."""
+    """The mapping file and its sources (without rows), if they can be read and `out` may be written.
+
+    Raises as `build` does.
+    """
     loaded = load_recipe(recipe_path)
     if out.exists() and not is_corpus(out):
-        raise FileExistsError(
-            f"{out}: exists and is no corpus folder; expected an empty or earlier one, so nothing was written"
-        )
+        raise FileExistsError(f"{out}: not a corpus folder; expected an empty folder or an earlier corpus")
     if any((out / name).exists() for name in ("labels.jsonl", "judge")):
         raise FileExistsError(
-            f"{out}: holds labels or judges' answers, which would be lost; build elsewhere, and move its "
-            "folder judge/ there to reuse answers"
+            f"{out}: holds labels or judges' answers, which would be lost; build elsewhere, and move its folder judge/ "
+            "there to reuse answers"
         )
-    return loaded, [open_source(source, recipe_path.parent) for source in loaded.recipe.sources]
+    opened = [open_source(source, recipe_path.parent) for source in loaded.recipe.sources]
+    return loaded, [source._replace(rows=iter(())) for source in opened]
+
+
+def claim(work: Work) -> None:
+    """Makes the folder of shards, or checks that an earlier one has shards of the same sources.
+
+    Raises:
+        CorpusError: it has shards of other sources, another mapping file or other tools.
+        FileExistsError: it holds something else.
+    """
+    sources = [[o.source.name, o.place, o.sha256, o.revision] for o in work.opened]
+    tools = {name: version(name) for name in TOOLS}
+    plan = canonical({"mapping": work.loaded.sha256, "sources": sources, "tools": tools, "size": work.size})
+    path = work.folder / "plan"
+    if path.is_file():
+        if path.read_text(encoding="utf-8") != plan:
+            raise CorpusError(
+                f"{work.folder}: holds shards of another mapping file, other sources or other versions of the tools; "
+                "remove it, or name another folder"
+            )
+        return
+    if work.folder.exists() and (not work.folder.is_dir() or any(work.folder.iterdir())):
+        raise FileExistsError(f"{work.folder}: not a folder of shards; expected an empty or earlier folder")
+    # It holds unmasked messages for a while: only its owner may read it, and no repository should contain it.
+    work.folder.mkdir(parents=True, exist_ok=True)
+    work.folder.chmod(0o700)
+    write_whole(work.folder / ".gitignore", "*\n")
+    write_whole(path, plan, private=True)
+
+
+def read(work: Work, n: int) -> None:
+    """Cuts source `n` into raw shards; notes how many there are and the source's sha256."""
+    done = work.folder / "read" / f"{n:04d}.json"
+    if done.exists():
+        return
+    opened = open_source(work.opened[n].source, work.loaded.path.parent)
+    hasher, count, shards = hashlib.sha256(), 0, 0
+    for batch in clean.batches(documents(opened, work.loaded.path.parent), work.size):
+        text = jsonl.lines(document._asdict() for document in batch)
+        write_whole(done.with_name(f"{n:04d}-{shards:06d}.jsonl"), text, private=True)
+        if not opened.sha256:
+            for document in batch:
+                hasher.update(canonical(document).encode() + b"\n")
+        count, shards = count + len(batch), shards + 1
+    noted = {"documents": count, "shards": shards, "sha256": opened.sha256 or hasher.hexdigest()}
+    write_whole(done, canonical(noted))
+
+
+def clean_shard(work: Work, n: int, name: str) -> None:
+    """Cleans a raw shard of source `n`, then removes it: unmasked words stay no longer than they must."""
+    raw, done = work.folder / "read" / f"{name}.jsonl", work.folder / "clean" / name
+    recipe = work.loaded.recipe
+    if not done.exists():
+        batch = clean.clean(_raw_documents(raw), work.opened[n].source.country, recipe.limits)
+        rows = [clean.row(d, digest, recipe) for d, digest in zip(batch.kept, batch.digests, strict=True)]
+        lines = [canonical(row).encode() + b"\n" for row in rows]
+        signatures, grams = dedupe.sign(batch.folded)
+        found = np.zeros(len(rows), DOCUMENT)
+        found["offset"] = np.cumsum([0, *map(len, lines)])[:-1]
+        found["line"] = [d.line for d in batch.kept]
+        found["digest"] = batch.digests
+        found["grams"] = grams
+        found["length"] = [len(text) for text in batch.folded]
+        licences = list({d.licence for d in batch.kept})
+        summary = {"changed": batch.changed, "licences": licences, "dropped": batch.dropped}
+        with replacing(done) as staging:
+            (staging / "rows.jsonl").write_bytes(b"".join(lines))
+            feather.write_feather(pa.Table.from_pylist(rows, row_schema(recipe.kept)), staging / "rows.arrow")
+            np.save(staging / "documents.npy", found)
+            np.save(staging / "signatures.npy", signatures)
+            write_whole(staging / "summary.json", canonical(summary))
+    raw.unlink(missing_ok=True)
+
+
+def _raw_documents(raw: Path) -> Iterator[Document]:
+    for _, own in jsonl.objects(raw):
+        turns = tuple(Turn(*turn) for turn in own.pop("turns"))
+        kept = tuple((name, value) for name, value in own.pop("kept"))
+        yield Document(**own, turns=turns, kept=kept)
+
+
+class Shard(NamedTuple):
+    """A cleaned shard. `start`: the place of its first row in the order of reading, among all shards."""
+
+    folder: Path
+    source: str
+    start: int
+    found: NDArray[Any]
+
+    def rows(self, stays: NDArray[np.bool_]) -> pa.Table:
+        return feather.read_table(self.folder / "rows.arrow").filter(pa.array(stays))
+
+    def lines(self, stays: NDArray[np.bool_]) -> bytes:
+        with (self.folder / "rows.jsonl").open("rb") as lines:
+            return b"".join(line for line, stay in zip(lines, stays.tolist(), strict=True) if stay)
+
+
+def finish(work: Work, out: Path, tell: Tell = lambda step, done: None) -> CorpusManifest:
+    """Drops copies across shards, draws the samples, and writes the corpus into the empty folder `out`.
+
+    Raises:
+        CorpusError: nothing is left, or the samples ask for more than there is.
+    """
+    shards, start = list[Shard](), 0
+    for n, name in work.shards:
+        folder = work.folder / "clean" / name
+        shards.append(Shard(folder, work.opened[n].source.name, start, np.load(folder / "documents.npy")))
+        start += len(shards[-1].found)
+    copies = _copies(work, shards, tell)
+    dropped, stays = list[pa.Table](), list[NDArray[np.bool_]]()
+    counts, kept, changed = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
+    licences: dict[str, set[str | None]] = {o.source.name: set() for o in work.opened}
+    for shard in shards:
+        places = range(shard.start, shard.start + len(shard.found))
+        stays.append(np.array([place not in copies for place in places], dtype=bool))
+        summary = json.loads((shard.folder / "summary.json").read_bytes())
+        gone = [Dropped(*values) for values in summary["dropped"]] + [copies[p] for p in places if p in copies]
+        dropped.append(dropped_table(sorted(gone, key=lambda d: d.line)))
+        counts.update((d.step, d.reason) for d in gone)
+        kept[shard.source] += int(stays[-1].sum())
+        changed.update(summary["changed"])
+        licences[shard.source].update(summary["licences"])
+    summaries = [
+        _summary(opened, work.noted(n), licences[opened.source.name], kept[opened.source.name])
+        for n, opened in enumerate(work.opened)
+    ]
+    if not kept.total():
+        most = ", ".join(f"{n} {step} ({reason})" for (step, reason), n in counts.most_common(5))
+        raise CorpusError(
+            f"{work.loaded.path}:1: nothing is left of {sum(s.read for s in summaries)} documents: "
+            f"{most or 'the sources are empty'}; see `limits`"
+        )
+    samples = set[str](), set[str]()
+    if wanted := work.loaded.recipe.samples:
+        columns = sorted({"id", "characters", *wanted.by} - {"length"})
+        rows = (row for s, stay in zip(shards, stays, strict=True) for row in s.rows(stay).select(columns).to_pylist())
+        samples = draw(gather((member(row, wanted) for row in rows), wanted), wanted)
+    by_step = {step: {r: n for (s, r), n in sorted(counts.items()) if s == step} for step in STEPS}
+    finished = Finished(
+        work.loaded,
+        summaries,
+        {s: found for s, found in by_step.items() if found},
+        dict(sorted(changed.items())),
+        samples,
+    )
+    pieces = (Piece(shard.rows(stay), shard.lines(stay)) for shard, stay in zip(shards, stays, strict=True))
+    return write_folder(out, finished, pieces, dropped, lambda n: tell("written", n))
+
+
+def _copies(work: Work, shards: list[Shard], tell: Tell) -> dict[int, Dropped]:
+    """Every row that is a copy, exact or near, of an earlier row that stays, by place."""
+    limits = work.loaded.recipe.limits
+    found = np.concatenate([np.empty(0, DOCUMENT), *(shard.found for shard in shards)])
+    starts = np.array([shard.start for shard in shards])
+
+    def shard_of(place: int) -> Shard:
+        return shards[int(np.searchsorted(starts, place, side="right")) - 1]
+
+    def row_id(place: int) -> str:
+        # numpy strips null bytes from the end
+        return clean.row_id(shard_of(place).source, bytes(found["digest"][place]).ljust(16, b"\0"))
+
+    def text_of(n: int) -> str:
+        with (shard_of(int(places[n])).folder / "rows.jsonl").open("rb") as rows:
+            rows.seek(int(found["offset"][places[n]]))
+            return fold("\n".join(m["content"] for m in jsonl.loads(rows.readline())["messages"]))
+
+    copies: dict[int, Dropped] = {}
+    _, firsts, which = np.unique(found["digest"], return_index=True, return_inverse=True)
+    for place in np.flatnonzero(firsts[which] != np.arange(len(found))).tolist():
+        at, line = shard_of(place).source, int(found["line"][place])
+        copies[place] = Dropped(at, line, "exact_duplicate", "the same words", row_id(firsts[which[place]]), 1.0)
+    # Short texts lose exact copies only: one word may be the whole meaning there.
+    near = found["length"] >= limits.near_min_characters
+    near[list(copies)] = False
+    places = np.flatnonzero(near)
+    tell("near-duplicates", 0)
+    with (work.folder / "signatures").open("wb") as file:  # 512 bytes per row: mapped, not held in memory
+        for shard in shards:
+            file.write(np.load(shard.folder / "signatures.npy")[near[shard.start :][: len(shard.found)]].tobytes())
+    shape = len(places), dedupe.VALUES
+    signatures = (
+        np.memmap(work.folder / "signatures", np.uint32, "r", shape=shape)
+        if len(places)
+        else np.empty(shape, np.uint32)
+    )
+    for n, pair in enumerate(
+        dedupe.near_duplicates(signatures, found["grams"][places], text_of, limits.near_jaccard), 1
+    ):
+        place, original = int(places[pair.removed]), row_id(int(places[pair.kept]))
+        at, line, jaccard = shard_of(place).source, int(found["line"][place]), round(pair.jaccard, 4)
+        copies[place] = Dropped(at, line, "near_duplicate", "nearly the same words", original, jaccard)
+        if n % 1000 == 0:
+            tell("near-duplicates", n)
+    return copies
+
+
+def _summary(opened: Opened, noted: Any, licences: set[str | None], kept: int) -> SourceSummary:
+    source = opened.source
+    readings = {clean.read_licence(licence) for licence in licences or {source.licence}}
+    return SourceSummary(
+        name=source.name,
+        place=opened.place,
+        revision=opened.revision,
+        date=source.date,
+        sha256=noted["sha256"],
+        licences=sorted({clean.normal_licence(licence) or "none stated" for licence in licences or {source.licence}}),
+        redistributable=all(r.redistributable for r in readings),
+        why="; ".join(sorted({r.why for r in readings if not r.redistributable} or {r.why for r in readings})),
+        read=noted["documents"],
+        kept=kept,
+    )
 
 
 def summary(out: Path, manifest: CorpusManifest, seconds: float) -> str:
-    """What was built, in lines: counts by step, samples, the hash, and what mustn't be passed on."""
+    """What was built, in lines: counts by step, samples, the hash, and what may not be shared."""
     read = sum(s.read for s in manifest.sources)
-    lines = [f"{out}: {manifest.corpus} of {manifest.date}, {manifest.rows} of {read} documents, {seconds:.1f} s"]
-    lines += [
-        f"  dropped at {step}: {n} ({reason})"
-        for step, reasons in manifest.dropped.items()
-        for reason, n in reasons.items()
-    ]
-    lines += [f"  {what}: {n}" for what, n in manifest.changed.items()]
-    lines += [f"  sample {name}: {n}" for name, n in manifest.samples.items()]
-    lines.append(f"corpus_hash {manifest.corpus_hash}")
-    lines += [f"not redistributable: {s.name}: {s.why}" for s in manifest.sources if not s.redistributable]
-    return "\n".join(lines)
-
-
-def _first_pass(
-    loaded: Loaded, opened: list[Opened], spill: Spill, jobs: int, tell: Callable[[str, int], None]
-) -> dict[str, str]:
-    """Reads and cleans everything, drops exact copies, fills the spill; returns the sha256 of every source."""
-    hashers = {o.source.name: hashlib.sha256() for o in opened}
-
-    def stream() -> Iterator[Document]:
-        for source in opened:
-            for document in documents(source, loaded.path.parent):
-                spill.counts.read[document.source] += 1
-                if not source.sha256:
-                    hashers[document.source].update(canonical(document).encode() + b"\n")
-                yield document
-
-    countries = {o.source.name: o.source.country for o in opened}
-    with (spill.folder / "rows").open("wb") as rows, (spill.folder / "signatures").open("wb") as signatures:
-        for batch in clean_all(stream(), countries, loaded.recipe.limits, jobs):
-            new = _exact(batch, spill)
-            for n in new:
-                line = canonical(row(batch.kept[n], batch.digests[n], loaded.recipe))
-                spill.offsets.append(spill.offsets[-1] + rows.write(line.encode() + b"\n"))
-            signatures.write(batch.signatures[new].tobytes())
-            spill.sizes.extend(batch.sizes[new].tolist())
-            spill.lengths.extend(len(batch.folded[n]) for n in new)
-            spill.dropped += batch.dropped
-            spill.counts.changed.update(batch.changed)
-            tell("read", spill.counts.read.total())
-    return {o.source.name: o.sha256 or hashers[o.source.name].hexdigest() for o in opened}
-
-
-def _exact(batch: Cleaned, spill: Spill) -> list[int]:
-    """Which of a batch are no copy of an earlier document; registers these, and drops the others."""
-    new: list[int] = []
-    for n, (document, digest) in enumerate(zip(batch.kept, batch.digests, strict=True)):
-        spill.counts.licences.setdefault(document.source, set()).add(document.licence)
-        if (first := spill.digests.setdefault(digest, len(spill.ids))) < len(spill.ids):
-            spill.dropped.append(exact_copy(document.source, document.line, spill.ids[first]))
-            continue
-        new.append(n)
-        spill.ids.append(identity(document.source, digest))
-        spill.sources.append(document.source)
-        spill.lines.append(document.line)
-    return new
-
-
-def _near(spill: Spill, recipe: Recipe, tell: Callable[[str, int], None]) -> set[int]:
-    """The places that near-duplicates leave. Short texts are spared: one word may be the whole meaning there."""
-    lengths = np.array(spill.lengths, dtype=np.uint64)
-    places = np.flatnonzero(lengths >= recipe.limits.near_min_characters)
-    tell("near-duplicates", 0)
-    with (spill.folder / "rows").open("rb") as handle:
-
-        def text_of(n: int) -> str:
-            handle.seek(spill.offsets[int(places[n])])
-            return folded(handle.readline())
-
-        removed: set[int] = set()
-        signatures, sizes = spill.signatures, np.array(spill.sizes, dtype=np.uint32)
-        if len(places) < len(lengths):
-            signatures, sizes = signatures[places], sizes[places]
-        for pair in dedupe.near_duplicates(signatures, sizes, text_of, recipe.limits.near_jaccard):
-            place, kept = int(places[pair.removed]), int(places[pair.kept])
-            removed.add(place)
-            spill.dropped.append(near_copy(spill.sources[place], spill.lines[place], spill.ids[kept], pair.jaccard))
-            if len(removed) % 1000 == 0:
-                tell("near-duplicates", len(removed))
-    return removed
-
-
-def _second_pass(
-    loaded: Loaded,
-    opened: list[Opened],
-    spill: Spill,
-    removed: set[int],
-    hashes: dict[str, str],
-    tell: Callable[[str, int], None],
-) -> CorpusManifest:
-    """Draws the samples, writes the folder and its manifest."""
-    recipe = loaded.recipe
-    spill.counts.kept.update(source for place, source in enumerate(spill.sources) if place not in removed)
-    position = {source.name: n for n, source in enumerate(recipe.sources)}
-    spill.dropped.sort(key=lambda document: (position[document.source], document.line))
-    spill.counts.drop(spill.dropped)
-    done = finished(loaded, opened, hashes, spill.counts)
-    if wanted := recipe.samples:
-        members = (member(jsonl.loads(line), wanted) for line in spill.kept_lines(removed))
-        done = done._replace(samples=draw(gather(members, wanted), wanted))
-    rows = pieces(spill.kept_lines(removed), schema(recipe.kept))
-    return write_folder(spill.folder, done, rows, [dropped_table(spill.dropped)], lambda n: tell("written", n))
+    return "\n".join([
+        f"{out}: {manifest.corpus} of {manifest.date}, {manifest.rows} of {read} documents, {seconds:.1f} s",
+        *(
+            f"  dropped at {step}: {n} ({reason})"
+            for step, reasons in manifest.dropped.items()
+            for reason, n in reasons.items()
+        ),
+        *(f"  {what}: {n}" for what, n in manifest.changed.items()),
+        *(f"  sample {name}: {n}" for name, n in manifest.samples.items()),
+        f"corpus_hash {manifest.corpus_hash}",
+        *(f"not redistributable: {s.name}: {s.why}" for s in manifest.sources if not s.redistributable),
+    ])  # fmt: skip

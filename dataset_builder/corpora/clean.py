@@ -1,119 +1,184 @@
-"""The steps that look at one document alone, over a batch, in as many processes as asked; order is kept."""
+"""The steps that look at one document alone: normalize, mask, cut, length, language; and the row of what is kept."""
 
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-from collections import Counter, deque
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from itertools import chain, islice
-from typing import NamedTuple
+from functools import cache
+from itertools import groupby
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from dataset_builder.corpora import dedupe, filters
 from dataset_builder.corpora.mask import mask_document
-from dataset_builder.corpora.normalise import fold, normalise_document
-from dataset_builder.corpora.schema import Document, Dropped, Limits
+from dataset_builder.corpora.normalize import fold, normalize_document
+from dataset_builder.corpora.schema import Document, Dropped, Limits, Recipe, Turn
 
-BATCH = 2000
-ROOM = 2**24  # characters in a batch, the last document's beyond it: a process holds its texts several times over
-
-
-class Task(NamedTuple):
-    """What a worker needs: documents, the countries of their sources, and the limits."""
-
-    documents: list[Document]
-    countries: dict[str, str | None]
-    limits: Limits
+ROOM = 2**24  # characters after which a batch ends: a process holds its texts several times
+FIRST_LOOK, WHOLE_LOOK = 160, 1000  # characters: most texts show their language in a sentence, no text needs a page
+SURE_AT_ONCE = 0.99
+_MASK = re.compile(r"\[(?:email|phone|url|handle|card|iban)\]")
+# SPDX ids and the Hub's spellings, lower case, that are known to allow adapted copies for any purpose. Deliberately
+# narrow: everything else (non-commercial, no derivatives, `other`, unknown, none) isn't redistributable.
+_OPEN = re.compile(
+    r"cc0(-1\.0)?|cc-by(-sa)?-\d\.\d|mit|apache-2\.0|bsd(-[23]-clause)?|isc|unlicense|pddl(-1\.0)?|odc-by(-1\.0)?|"
+    r"odbl(-1\.0)?|cdla-permissive-[12]\.0|cdla-sharing-1\.0|zlib|wtfpl"
+)
 
 
 class Cleaned(NamedTuple):
-    """A batch after its steps. The four columns after `kept` have one entry for each kept document.
+    """A batch of documents after these steps. `folded` and `digests` have one entry per kept document.
 
-    `folded`: the text that duplicates are compared by; `digests`: 16 bytes of its sha256, roles included.
+    `folded`: the text that near-copies are compared by; `digests`: 16 bytes of its sha256, roles included.
     """
 
     kept: list[Document]
     folded: list[str]
     digests: list[bytes]
-    signatures: dedupe.Signatures
-    sizes: NDArray[np.uint32]
     dropped: list[Dropped]
     changed: Counter[str]
 
 
-def clean(task: Task) -> Cleaned:
-    """Normalise, cut, mask, length, language: in this order, so that length and duplicates are of the masked text."""
+def clean(documents: Iterable[Document], country: str | None, limits: Limits) -> Cleaned:
+    """Cleans documents of one source. Masks come before length and language, which look at the masked text."""
     kept: list[Document] = []
     dropped: list[Dropped] = []
     changed: Counter[str] = Counter()
-    for raw in task.documents:
-        document, masked = mask_document(normalise_document(raw), task.countries[raw.source])
-        cut = filters.cut(document, task.limits)
-        result = (
-            cut
-            if isinstance(cut, Dropped)
-            else filters.length(cut[0], task.limits) or filters.language(cut[0], task.limits)
-        )
+    for raw in documents:
+        document, masked = mask_document(normalize_document(raw), country)
+        result, cuts = cut(document, limits)
+        if isinstance(result, Document):
+            result = length(result, limits) or language(result, limits)
         if isinstance(result, Dropped):
             dropped.append(result)
             continue
         kept.append(result)
-        changed.update(cut[1] if not isinstance(cut, Dropped) else ())
+        changed.update(cuts)
         changed.update({f"{kind} masked": n for kind, n in masked.items() if n})
     folded = [fold("\n".join(t.text for t in d.turns)) for d in kept]
-    digests = [
-        hashlib.sha256("\0".join(f"{t.role}\1{fold(t.text)}" for t in d.turns).encode()).digest()[:16] for d in kept
-    ]
-    signatures, sizes = dedupe.sign(folded)
-    return Cleaned(kept, folded, digests, signatures, sizes, dropped, changed)
+    spoken = ("\0".join(f"{t.role}\1{fold(t.text)}" for t in d.turns) for d in kept)
+    return Cleaned(kept, folded, [hashlib.sha256(s.encode()).digest()[:16] for s in spoken], dropped, changed)
 
 
 def batches(documents: Iterable[Document], most: int) -> Iterator[list[Document]]:
-    """The documents in lists of at most `most`, shorter ones where documents are very long."""
-    own, size = list[Document](), 0
+    """The documents in lists of at most `most`, and of fewer where documents are very long."""
+    batch, size = list[Document](), 0
     for document in documents:
-        own.append(document)
+        batch.append(document)
         size += sum(len(turn.text) for turn in document.turns)
-        if len(own) == most or size >= ROOM:
-            yield own
-            own, size = [], 0
-    if own:
-        yield own
+        if len(batch) == most or size >= ROOM:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
-def clean_all(
-    documents: Iterable[Document], countries: dict[str, str | None], limits: Limits, jobs: int
-) -> Iterator[Cleaned]:
-    """Batches of 2,000 in order. At most two per process wait, so that a long source never stands in memory.
+def cut(document: Document, limits: Limits) -> tuple[Document | Dropped, list[str]]:
+    """The first `max_messages` turns up to the user's last words, and the names of what was changed.
 
-    Raises:
-        ChildProcessError: a cleaning process was killed.
+    What follows the user's last words is a reply that the model under test should give itself. Consecutive turns of one
+    role become one, because chat templates expect alternating roles. The paper's summary says that conversations of
+    more than 40 messages were truncated, its published code drops them: `long_conversations` chooses.
     """
-    tasks = (Task(batch, countries, limits) for batch in batches(documents, BATCH))
-    first = list(islice(tasks, 2))
-    if jobs == 1 or len(first) < 2:  # starting processes takes longer than one batch
-        yield from map(clean, chain(first, tasks))
-        return
-    try:
-        yield from _in_processes(chain(first, tasks), jobs)
-    except BrokenProcessPool:
-        raise ChildProcessError(
-            "a cleaning process was killed, most likely for memory; nothing was written, try fewer --jobs"
-        ) from None
+    turns, changed = document.turns, list[str]()
+    if len(turns) > limits.max_messages:
+        if limits.long_conversations == "drop":
+            return Dropped(
+                document.source, document.line, "conversation", f"more than {limits.max_messages} messages"
+            ), []
+        turns, changed = turns[: limits.max_messages], ["conversations cut"]
+    last = max((n for n, t in enumerate(turns) if t.role == "user"), default=-1)
+    if last < 0:
+        reason = "nothing said by the user" if turns else "empty"
+        return Dropped(document.source, document.line, "conversation" if turns else "read", reason), []
+    if last + 1 < len(turns) and "conversations cut" not in changed:
+        changed.append("last replies left out")
+    spoken = groupby(turns[: last + 1], key=lambda t: t.role)
+    return document._replace(turns=tuple(Turn(role, "\n\n".join(t.text for t in own)) for role, own in spoken)), changed
 
 
-def _in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[Cleaned]:
-    waiting: deque[Future[Cleaned]] = deque()
-    # Not fork: libraries that a caller has loaded may hold threads, which a forked process would wait for.
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        for task in tasks:
-            waiting.append(pool.submit(clean, task))
-            if len(waiting) >= 2 * jobs:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+def length(document: Document, limits: Limits) -> Dropped | None:
+    """Too few letters or too many characters in the user's words."""
+    said = _MASK.sub("", document.said)
+    if sum(map(str.isalpha, said)) < limits.min_letters:
+        return Dropped(document.source, document.line, "length", f"fewer than {limits.min_letters} letters")
+    if len(said) > limits.max_characters:
+        return Dropped(document.source, document.line, "length", f"more than {limits.max_characters} characters")
+    return None
+
+
+def language(document: Document, limits: Limits) -> Document | Dropped:
+    """The document with its language, a two- or three-letter code; dropped if that isn't one of `limits.languages`.
+
+    The source's own statement wins. Otherwise py3langid reads the user's words, and only a confident answer drops a
+    document: people in distress write slang, typos or a second language, and a filter that guesses loses them.
+    """
+    wanted = {w.split("-")[0].lower() for w in limits.languages}
+    code = document.language and document.language.replace("_", "-").split("-")[0].lower()
+    if not code:
+        said = _MASK.sub("", document.said)
+        code, sure = _identifier().classify(said[:FIRST_LOOK])
+        # The first characters may keep a document but never drop it, so reading less loses nobody.
+        if (wanted and code not in wanted) or sure < SURE_AT_ONCE:
+            code, sure = _identifier().classify(said[:WHOLE_LOOK])
+        if wanted and code not in wanted and sure < limits.language_confidence:
+            code = min(wanted) if len(wanted) == 1 else "und"
+    if wanted and code not in wanted and code != "und":
+        return Dropped(document.source, document.line, "language", code)
+    return document._replace(language=code)
+
+
+@cache
+def _identifier() -> LanguageIdentifier:
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def row(document: Document, digest: bytes, recipe: Recipe) -> dict[str, Any]:
+    """`schema.COLUMNS`, then the kept fields of all sources, null where this one has none."""
+    kept = dict(document.kept)
+    return {
+        "id": row_id(document.source, digest),
+        "source": document.source,
+        "source_id": document.source_id,
+        "language": document.language,
+        "licence": normal_licence(document.licence) or None,
+        "redistributable": read_licence(document.licence).redistributable,
+        "characters": len(document.said),
+        "text": document.turns[-1].text,
+        "messages": [{"role": t.role, "content": t.text} for t in document.turns],
+        **{name: kept.get(name) for name in recipe.kept},
+    }
+
+
+def row_id(source: str, digest: bytes) -> str:
+    """A row's id, made from its source and its words."""
+    return f"{source}-{digest.hex()[:16]}"
+
+
+class LicenceReading(NamedTuple):
+    redistributable: bool
+    why: str
+
+
+def normal_licence(licence: str | None) -> str:
+    """The name as it is compared: lower case, with hyphens; empty if there is none."""
+    return re.sub(r"[\s_]+", "-", (licence or "").strip().lower()).removeprefix("license:")
+
+
+@cache
+def read_licence(licence: str | None) -> LicenceReading:
+    """Whether rows under `licence` may be shared, and why (not). A reading of its name, not legal advice."""
+    name = normal_licence(licence)
+    if not name or name in ("unknown", "none"):
+        return LicenceReading(False, "no license is stated")
+    parts = name.split("-")
+    if "nc" in parts or "noncommercial" in name.replace("-", ""):
+        return LicenceReading(False, f"{name} allows no commercial use")
+    if "nd" in parts:
+        return LicenceReading(False, f"{name} allows no adapted copies, and a cleaned corpus is one")
+    if not _OPEN.fullmatch(name):
+        return LicenceReading(False, f"'{name}' is not a license that is known to allow it")
+    same = ", under the same license" if "-sa" in name or name.startswith(("odbl", "cdla-sharing")) else ""
+    return LicenceReading(True, f"{name} allows adapted copies{same}")

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from dataset_builder.corpora.schema import CorpusError, CorpusManifest, Part
-from dataset_builder.corpora.write import CORPUS, TEST, VALIDATION, schema
+from dataset_builder.corpora.write import CORPUS, TEST, VALIDATION, row_schema
 from helmbench_common.formats import parquet_file
 from helmbench_common.formats.plain_file import read_bytes, sha256
 from helmbench_common.formats.refused import FormatError, shown
@@ -37,7 +37,7 @@ class Corpus:
             raise CorpusError(
                 f"{shown(self.path)}: has no {part} sample; name `samples` in the mapping file and build it again"
             )
-        own = schema(())
+        own = row_schema(())
         columns = dict(zip(own.names, own.types, strict=True))
         try:
             for batch in parquet_file.batches(self.path / PLACES[part], "the rows of a corpus", columns):

@@ -1,7 +1,8 @@
-"""Sources → documents, one at a time, each with its line. A row that can't be read is an error that names the line."""
+"""The mapping file, and its sources as documents, one at a time. Every error names its file and line."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Collection, Iterator
@@ -9,12 +10,14 @@ from pathlib import Path
 from reprlib import Repr
 from typing import Any, NamedTuple, NoReturn
 
-from dataset_builder.corpora.licences import normal
-from dataset_builder.corpora.schema import CorpusError, Document, Fields, Role, Source, Turn
+from pydantic import ValidationError
+
+from dataset_builder.corpora.clean import normal_licence
+from dataset_builder.corpora.schema import CorpusError, Document, Fields, Recipe, Role, Source, Turn
 from dataset_builder.reading.markdown import closest
 from helmbench_common import jsonl
-from helmbench_common.formats import csv_stream, json_file
-from helmbench_common.formats.plain_file import sha256
+from helmbench_common.formats import csv_stream, json_file, yaml_file
+from helmbench_common.formats.plain_file import read_bytes, sha256
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.formats.text_lines import LONGEST, text_lines
 
@@ -33,6 +36,40 @@ class _RowError(Exception):
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
         self.line = line
+
+
+class Loaded(NamedTuple):
+    """A mapping file: its content, its path, and the sha256 of its bytes."""
+
+    recipe: Recipe
+    path: Path
+    sha256: str
+
+
+def load_recipe(path: Path) -> Loaded:
+    """The mapping file at `path`.
+
+    Raises:
+        CorpusError: it is missing, not YAML, or has fields that don't validate; all errors at once.
+    """
+    expected = "a mapping file with name, date and sources, see docs/own-data.md"
+    try:
+        content = read_bytes(path, expected, yaml_file.BYTES)
+        # Every scalar as text: the language `no` must not become False, nor a date a datetime.
+        found = yaml_file.loads(content, path, expected, texts=True)
+    except FormatError as error:
+        raise CorpusError(str(error)) from None
+    try:
+        return Loaded(Recipe.model_validate(found.value), path, hashlib.sha256(content).hexdigest())
+    except ValidationError as error:
+        lines = set[tuple[int, str]]()
+        for problem in error.errors():
+            field = shown(".".join(map(str, problem["loc"])) or "file")
+            message = shown(problem["msg"].removeprefix("Value error, "))
+            if message.startswith("Extra inputs"):
+                message = "unknown key; see docs/own-data.md for the keys"
+            lines.add((found.line(problem["loc"]), f"'{field}': {message}"))
+        raise CorpusError(*(f"{shown(path)}:{line}: {message}" for line, message in sorted(lines))) from None
 
 
 class Opened(NamedTuple):
@@ -160,7 +197,7 @@ def _document(source: Source, line: int, row: dict[str, Any]) -> Document:
     if language and not LANGUAGE.fullmatch(language):
         raise _RowError(f"language is '{_short(language)}'; expected a code such as en")
     licence = _text(row.get(fields.licence), fields.licence) if fields.licence else None
-    if licence and (len(licence) > LICENCE or not normal(licence).isprintable()):
+    if licence and (len(licence) > LICENCE or not normal_licence(licence).isprintable()):
         raise _RowError(f"licence is '{_short(licence)}'; expected its name, such as cc-by-4.0")
     return Document(
         source=source.name,

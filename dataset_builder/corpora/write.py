@@ -7,7 +7,6 @@ import platform
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
-from dataset_builder.corpora.recipe import Loaded
+from dataset_builder.corpora.read import Loaded
 from dataset_builder.corpora.schema import CorpusManifest, Dropped, SourceSummary
-from helmbench_common import jsonl
 from helmbench_common.formats import json_file
 from helmbench_common.formats.refused import FormatError
 from helmbench_common.hashing import file_digest
@@ -92,19 +90,12 @@ def is_corpus(folder: Path) -> bool:
         return False
 
 
-def schema(kept: Iterable[str]) -> pa.Schema:
+def row_schema(kept: Iterable[str]) -> pa.Schema:
     """The columns of a corpus: its own, then the kept fields."""
     own: dict[str, pa.DataType] = {name: pa.string() for name in ("id", "source", "source_id", "language", "licence")}
     own |= {"redistributable": pa.bool_(), "characters": pa.int64(), "text": pa.string()}
     own |= {"messages": pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))}
     return pa.schema([*own.items(), *((name, pa.string()) for name in kept)])
-
-
-def pieces(lines: Iterable[bytes], columns: pa.Schema) -> Iterator[Piece]:
-    """Canonical lines in pieces of `GROUP`."""
-    stream = iter(lines)
-    while own := list(islice(stream, GROUP)):
-        yield Piece(pa.Table.from_pylist([jsonl.loads(line) for line in own], schema=columns), b"".join(own))
 
 
 def dropped_table(dropped: Iterable[Dropped]) -> pa.Table:
@@ -118,7 +109,7 @@ def write_folder(
 
     How `rows` and `dropped` are cut into pieces and tables shows in no byte.
     """
-    columns = schema(finished.loaded.recipe.kept)
+    columns = row_schema(finished.loaded.recipe.kept)
     (out / "data").mkdir()
     corpus_hash, count, drawn = _write_rows(out, rows, columns, finished.samples, tell)
     files = [CORPUS, DROPPED, "README.md", "mapping.yaml"]

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache, partial
 from itertools import pairwise
 
-from dataset_builder.corpora.normalise import stream_safe
+from dataset_builder.corpora.normalize import stream_safe
 
 DOT = "·"
 OPENING = dict.fromkeys("<＜﹤‹〈⟨˂𝈶❮", 1) | dict.fromkeys("«≪《⟪", 2) | {"⋘": 3}

@@ -26,9 +26,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from dataset_builder.corpora import clean, dedupe, filters, licences  # noqa: E402
+from dataset_builder.corpora import clean, dedupe  # noqa: E402
 from dataset_builder.corpora.mask import mask  # noqa: E402
-from dataset_builder.corpora.normalise import fold, normalise  # noqa: E402
+from dataset_builder.corpora.normalize import fold, normalize  # noqa: E402
 from dataset_builder.corpora.schema import Document, Limits, Turn  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
 from helmbench_common import tables  # noqa: E402
@@ -156,25 +156,25 @@ def cases(release: Release) -> list[Case]:
 
     def cleaned(text: str) -> object:
         document = Document("made", 1, (Turn("user", text),))
-        return clean.clean(clean.Task([document], {"made": None}, limits.model_copy(update={"max_characters": 2**40})))
+        return clean.clean([document], None, limits.model_copy(update={"max_characters": 2**40}))
 
     return [
-        Case("dataset_builder.corpora.normalise", normalise),
+        Case("dataset_builder.corpora.normalize", normalize),
         Case("dataset_builder.corpora.fold", fold),
-        Case("dataset_builder.corpora.mask", lambda t: mask(normalise(t))),
-        Case("corpora.mask, a country", lambda t: mask(normalise(t), "GB")),
-        Case("corpora.mask, a number", lambda t: mask(normalise(f"5551234 {t}"))),
+        Case("dataset_builder.corpora.mask", lambda t: mask(normalize(t))),
+        Case("corpora.mask, a country", lambda t: mask(normalize(t), "GB")),
+        Case("corpora.mask, a number", lambda t: mask(normalize(f"5551234 {t}"))),
         Case(
-            "dataset_builder.corpora.filters.length",
-            lambda t: filters.length(Document("made", 1, (Turn("user", t),)), limits),
+            "dataset_builder.corpora.clean.length",
+            lambda t: clean.length(Document("made", 1, (Turn("user", t),)), limits),
         ),
         Case(
-            "dataset_builder.corpora.filters.language",
-            lambda t: filters.language(Document("made", 1, (Turn("user", t),)), limits),
+            "dataset_builder.corpora.clean.language",
+            lambda t: clean.language(Document("made", 1, (Turn("user", t),)), limits),
         ),
         Case("dataset_builder.corpora.dedupe.sign", lambda t: dedupe.sign([t])),
         Case("dataset_builder.corpora.clean", cleaned),
-        Case("dataset_builder.corpora.licences", licences.read_licence),
+        Case("dataset_builder.corpora.licences", clean.read_licence),
         Case("published.counselbench", lambda t: BREAK.sub("\n", t)),
         Case("published.counselbench, a break", lambda t: BREAK.sub("\n", f"<br{t}")),
         Case("published.vera_mh", lambda t: VERA_TURN.split(t)),

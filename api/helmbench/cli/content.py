@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,9 +17,6 @@ from dataset_builder.prompts import CONTENT
 from helmbench.cli import common
 from helmbench.cli.common import FAILED, app, ending, exits, figures, refusing, say
 from helmbench.cli.options import Dataset, Json, Quiet, flag
-
-if TYPE_CHECKING:
-    from dataset_builder.corpora.schema import CorpusManifest
 
 Content = Annotated[
     Path,
@@ -280,8 +277,8 @@ def corpus(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="For millions of messages: work in parts, kept here until the end, so that an interrupted run can "
-            "continue. They contain unmasked text. The corpus is the same. Needs the extra datatrove.",
+            help="Keep finished parts here until the end, so that an interrupted run can continue. They contain "
+            "unmasked text. The corpus is the same.",
         ),
     ] = None,
     quiet: Quiet = False,
@@ -297,21 +294,8 @@ def corpus(
     started = time.perf_counter()
     with refusing():
         with _bar(quiet) as tell:
-            if shards:
-                manifest = _sharded()(mapping, out, shards, max(1, jobs), tell)
-            else:
-                manifest = build.build(mapping, out, max(1, jobs), tell)
+            manifest = build.build(mapping, out, max(1, jobs), tell, shards)
         say(build.summary(out, manifest, time.perf_counter() - started), quiet)
-
-
-def _sharded() -> Callable[[Path, Path, Path, int, Callable[[str, int], None]], CorpusManifest]:
-    try:
-        from dataset_builder.corpora.sharded.local import build
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != "datatrove":
-            raise
-        raise typer.BadParameter("needs datatrove; pip install '.[datatrove]'", param_hint="--shards") from None
-    return build
 
 
 @contextmanager
