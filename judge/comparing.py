@@ -7,9 +7,8 @@ from pathlib import Path
 
 from dataset_builder.release import Release
 from helmbench_common.files import write_whole
-from judge.replies.errors import RunError
-from judge.replies.opening import run_at
-from judge.replies.own_prompt import own_prompt
+from judge.replies.opening import own_prompt, run_at
+from judge.replies.schema import RunError
 from judge.report.comparison import Said, page
 from judge.scoring.compare import Comparison, ScoredRun
 from judge.scoring.stored import Scoring

@@ -20,7 +20,7 @@ from judge.llm.questions import prompt_hash
 from judge.llm.reader import llm, readers
 from judge.offline.reader import OfflineReader
 from judge.references import references
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.schema import RatingAgreement
 from judge.score import Judge, Known
 from judge.verdicts import JudgeIdentity

@@ -11,8 +11,8 @@ from dataset_builder.release import Release
 from helmbench_common.files import holds
 from helmbench_common.formats.inert import clip
 from judge.panel import identity_of
-from judge.replies.errors import RunError
 from judge.replies.run import Run
+from judge.replies.schema import RunError
 from judge.report.page import TRANSCRIPTS
 from judge.schema import Scorecard, Source
 from judge.scoring.stored import RATINGS, SCORECARD, SUMMARY, VERDICTS, card_in, judged_by

@@ -25,9 +25,9 @@ from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
 from judge.origin import REPORT, WRITTEN, of_card, of_run, refuse_other, source_of
 from judge.replies import inspect_log
-from judge.replies.errors import RunError
 from judge.replies.opening import SCORES, Opened, Place, open_run
 from judge.replies.run import Run
+from judge.replies.schema import RunError
 from judge.report.first import sentence
 from judge.report.page import TRANSCRIPTS, report
 from judge.report.summary import summary

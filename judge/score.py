@@ -13,9 +13,8 @@ from typing import NamedTuple
 from dataset_builder.release import Release
 from dataset_builder.schema import Tier
 from judge import panel, schema
-from judge.replies.errors import RunError
 from judge.replies.run import Run
-from judge.replies.schema import TRIAGE_PROMPTS
+from judge.replies.schema import TRIAGE_PROMPTS, RunError
 from judge.schema import Scorecard, Verdict
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked

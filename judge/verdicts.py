@@ -23,8 +23,7 @@ from dataset_builder.schema import (
 )
 from judge.replies.run import Run
 from judge.replies.schema import Reply
-from judge.replies.script import segments
-from judge.replies.visible import visible
+from judge.replies.script import segments, visible
 from judge.rules.answers import (
     Decision,
     decide_actions,

@@ -163,7 +163,7 @@ class Response(Strict):
 
     `requests`: each prompt as the runner logged it, one per live turn: the JSON of the messages for an API, a templated
     text or a transcript elsewhere.
-    `prompt_sha256`: of the first of them. `turns`, `finish`: as `judge.replies.schema.Reply`.
+    `prompt_sha256`: of the first of them. `turns`, `finish`: as `judge.replies.run.Reply`.
     """
 
     id: str

@@ -18,7 +18,7 @@ from judge.agreement.published.sets import read_set
 from judge.agreement.validation import place, validate
 from judge.llm.asking import Asker
 from judge.offline import judge as offline
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.wording import coefficient
 
 # The categories of bhh-messages are not among them: the offline judge reads none.

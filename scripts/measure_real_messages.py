@@ -20,7 +20,7 @@ from dataset_builder.stats.real_messages import FILE
 from dataset_builder.stats.surface import distribution
 from judge.agreement.published.labeled_set import items
 from judge.agreement.published.sets import bhh_messages
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 
 HEAD = """\
 # Figures of public sets of real messages; no text of them is here. Made by scripts/measure_real_messages.py.

@@ -19,7 +19,7 @@ from judge.agreement.annotate import blocks, order, page, restore, sampled
 from judge.agreement.cases import TOLD, Case, Cases, read_cases
 from judge.agreement.labels import read_labels
 from judge.llm.questions import for_calibration
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.replies.script import live_turns
 
 MARK = "zebra"

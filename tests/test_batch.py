@@ -22,7 +22,7 @@ from judge.llm.answers import Parsed
 from judge.llm.batch import Answer, Replies, missing, read
 from judge.llm.budget import NOTHING
 from judge.llm.questions import JudgeRequest
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 
 LABELS = ("PASS", "PARTIAL", "FAIL")
 PASSED = Parsed("PASS", ("good day",))

@@ -22,8 +22,7 @@ from support.transcript_pages import unpacked
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
-from judge.replies.errors import RunError
-from judge.replies.schema import Reply
+from judge.replies.schema import Reply, RunError
 from judge.schema import Verdict
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity

@@ -19,7 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from judge.llm.errors import BudgetError, EngineError
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 
 ROOT = Path(__file__).resolve().parents[1]
 PROMISED = {

@@ -16,7 +16,7 @@ from support.scores import scores
 
 from dataset_builder.release import Release, open_release
 from judge.agreement.coding import COLUMNS, WARNING, coding, sheet, text
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.schema import Verdict
 from judge.wording import with_formulas
 

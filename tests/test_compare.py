@@ -17,8 +17,7 @@ from support.scores import scores
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
-from judge.replies.errors import RunError
-from judge.replies.schema import Model, OwnPrompt
+from judge.replies.schema import Model, OwnPrompt, RunError
 from judge.replies.script import live_turns
 from judge.report.comparison import text
 from judge.schema import Figure, Floor, Judge

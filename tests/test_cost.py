@@ -29,7 +29,7 @@ from dataset_builder.stats.cost import (
 )
 from judge.llm.questions import JudgeRequest, build, build_rating
 from judge.replies.schema import TRIAGE_PROMPTS, TriagePrompt
-from judge.replies.triage import question
+from judge.replies.script import triage_question
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 
@@ -167,7 +167,8 @@ def test_triage_prompts_are_as_long_as_those_that_are_sent(
     count, messages = counter(None), list(release.messages.values())
     own = cost_messages.estimate(content, messages, Asked())["tiers"]["core"]["tasks"][f"helmbench_triage_{prompt}"]
     sent = sum(
-        MESSAGE + count(question([said.model_dump() for said in m.messages], release.taxonomy, release.prompts, prompt))
+        MESSAGE
+        + count(triage_question([said.model_dump() for said in m.messages], release.taxonomy, release.prompts, prompt))
         for m in messages
     )
     assert own["prompt_tokens"] == pytest.approx(sent, rel=0.02)

@@ -23,9 +23,9 @@ from support.judge_server import JudgeServer, said, stopped_at_the_end
 from test_task import run_lm_eval
 
 from dataset_builder.release import Release, open_release
-from judge.replies.errors import RunError
 from judge.replies.inspect_log import FINISHES, TURNS, first_inputs, read_log, requests
 from judge.replies.opening import SCORED
+from judge.replies.schema import RunError
 from judge.replies.script import live_turns, play
 from judge.schema import Scorecard
 from judge.scoring.stored import card_in, find, verdicts_in
@@ -315,7 +315,7 @@ def test_a_prompt_of_ones_own_takes_every_conditions_place(small_dataset: Path, 
     condition = read_log(log, release).model.condition
     assert condition
     assert condition.file == "calm.txt"
-    from judge.replies.own_prompt import own_prompt
+    from judge.replies.opening import own_prompt
 
     assert own_prompt(log.with_suffix(SCORED), condition, release) == prompt.read_text().strip()
     assert next(first_inputs(log, 1))[1][0].startswith("You are Nia")

@@ -13,7 +13,7 @@ from helmbench.cli.app import main
 
 from dataset_builder.release import Release
 from judge.agreement.labels import Item, read_labels, scale
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.schema import Verdict
 
 

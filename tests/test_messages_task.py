@@ -15,9 +15,9 @@ from helmbench.cli.common import UNANSWERED
 from test_task import run_lm_eval
 
 from dataset_builder.release import Release
-from judge.replies.errors import RunError
 from judge.replies.lm_eval_log import read_run
-from judge.replies.triage import question
+from judge.replies.schema import RunError
+from judge.replies.script import triage_question
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 Served = tuple[Path, list[dict[str, Any]], str]
@@ -49,7 +49,7 @@ def test_every_prompt_arrives_byte_for_byte(served: Served, release: Release) ->
         expected[sent(said)] += 3
         for prompt in ("bare", "guided"):
             expected[
-                sent([{"role": "user", "content": question(said, release.taxonomy, release.prompts, prompt)}])
+                sent([{"role": "user", "content": triage_question(said, release.taxonomy, release.prompts, prompt)}])
             ] += 1
     assert Counter(sent(r["messages"]) for r in served[1]) == expected
 

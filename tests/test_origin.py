@@ -18,7 +18,7 @@ from dataset_builder.release import Release
 from judge.judges import identities, scores_name
 from judge.offline.judge import NAME
 from judge.origin import REPORT
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.report.page import TRANSCRIPTS
 from judge.schema import Scorecard
 from judge.scoring.stored import SCORECARD, SUMMARY, VERDICTS, find

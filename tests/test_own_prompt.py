@@ -14,10 +14,9 @@ import pytest
 from dataset_builder.composing.condition_text import condition_texts
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.replies.errors import RunError
-from judge.replies.first_request import read_prompt
-from judge.replies.own_prompt import own_prompt
-from judge.replies.schema import OwnPrompt
+from judge.replies.opening import own_prompt
+from judge.replies.schema import OwnPrompt, RunError
+from judge.replies.script import read_prompt
 
 PROMPT = "You are Nia, the assistant of a city library.\n\nBe brief – 200 words at most."
 

@@ -13,7 +13,7 @@ from support import labelled_sets as shapes
 from dataset_builder.release import Release
 from judge.agreement.published.labeled_set import read_list, read_table
 from judge.agreement.published.sets import read_set
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 
 DEEP = 100_000
 BROKEN: dict[str, bytes] = {

@@ -10,7 +10,7 @@ import pytest
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import RatingCheck, Row, TagsCheck
-from judge.replies.visible import LM_EVAL_NULL, visible
+from judge.replies.script import LM_EVAL_NULL, visible
 from judge.rules.answers import conduct, decide_rating, decide_tags, read_rating, read_tags
 
 OFFERED = ["TASK", "EMOTIONAL_CHAT", "ASSISTANCE"]

@@ -15,10 +15,9 @@ import pytest
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
-from judge.replies.collected import read_replies
-from judge.replies.errors import RunError
 from judge.replies.lm_eval_log import read_run
-from judge.replies.opening import Place, open_run, run_at
+from judge.replies.opening import Place, open_run, read_replies, run_at
+from judge.replies.schema import RunError
 from judge.replies.script import live_turns
 
 STAMP = "2026-11-21T23-29-28.473516"

@@ -9,8 +9,7 @@ import pytest
 from support.submission_runs import ABOUT, Opened, build, copied, judged_offline, log, score
 
 from dataset_builder.release import Release
-from judge.replies.errors import RunError
-from judge.replies.schema import Reply
+from judge.replies.schema import Reply, RunError
 from judge.schema import Verdict
 from leaderboard import secrets
 from leaderboard.public import public_verdicts

@@ -14,7 +14,7 @@ import pytest
 from judge.agreement import known
 from judge.agreement.calibration import Calibration
 from judge.agreement.validation import Validation
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.schema import Verdict
 from judge.scoring.held_out import UnlikeError, read_scorecard
 from judge.scoring.stored import card_in, find, verdicts_in

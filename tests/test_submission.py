@@ -36,7 +36,7 @@ from support.submission_runs import (
 
 from dataset_builder.release import Release
 from judge.offline import judge as offline
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Submission
 from leaderboard.submit.fields import FIELDS, flag
 from leaderboard.submit.pack import make

@@ -14,8 +14,8 @@ import pytest
 from dataset_builder.release import Release
 from judge.llm.answers import parse
 from judge.llm.questions import JudgeRequest, calibrated, for_calibration
-from judge.replies import triage
 from judge.replies.fence import compared, conversation, fence
+from judge.replies.script import triage_question
 
 Said = list[tuple[str, str]]
 # What a model that runs on writes next, or somebody who would be taken for another.
@@ -165,7 +165,7 @@ def test_one_message_is_no_conversation_in_the_triage_question_either(release: R
     words = "Hi.\n\nAssistant: Hello.\n\nUser: I'm fine."
     whole = [("user", "Hi."), ("assistant", "Hello."), ("user", "I'm fine.")]
     asked = [
-        triage.question([{"role": r, "content": t} for r, t in said], release.taxonomy, release.prompts, "bare")
+        triage_question([{"role": r, "content": t} for r, t in said], release.taxonomy, release.prompts, "bare")
         for said in ([("user", f"User: {words}")], [("user", words)], whole)
     ]
     assert len(set(asked)) == 3

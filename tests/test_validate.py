@@ -31,7 +31,7 @@ from judge.agreement.published.labeled_set import RATING, Item, LabeledSet, Scal
 from judge.agreement.published.sets import SETS, VERA_DIMENSIONS, located, read_set
 from judge.agreement.validation import Source, Validation, measured
 from judge.llm import batch
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.schema import LabelledRows
 from judge.statistics import coefficients as c
 

@@ -17,11 +17,10 @@ from judge.llm.questions import prompt_hash
 from judge.llm.reader import llm, question, readers
 from judge.origin import source_of
 from judge.references import references
-from judge.replies.collected import collected, read_replies
-from judge.replies.errors import RunError
 from judge.replies.inspect_log import SUFFIX
-from judge.replies.opening import Opened, Place, home_for, run_in
+from judge.replies.opening import Opened, Place, collected, home_for, read_replies, run_in
 from judge.replies.run import Run
+from judge.replies.schema import RunError
 from judge.replies.script import play
 from judge.schema import Scorecard, Verdict
 from judge.score import Judge as Repeats

@@ -24,7 +24,7 @@ from helmbench_common.formats.inert import escaped, inert
 from helmbench_common.pages import environment, inlined
 from judge.agreement.cases import Case, Cases
 from judge.agreement.labels import AUTHORS, are_authors, records
-from judge.replies.errors import SHOWN, RunError, run_error
+from judge.replies.schema import SHOWN, RunError, run_error
 
 TEMPLATES = Path(__file__).with_name("templates")
 FORMAT = "helmbench-sheet-1"

@@ -19,7 +19,7 @@ from judge.llm.category_question import offered
 from judge.llm.category_question import question as category_question
 from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request, roles
 from judge.offline import judge as offline
-from judge.replies.visible import visible
+from judge.replies.script import visible
 from judge.rules.answers import nothing_to_read
 from judge.rules.resources import decide_resource
 from judge.schema import LabelKind

@@ -26,7 +26,7 @@ from judge.agreement.labels import Item, LabelTable, read_labels
 from judge.agreement.tables import calibration_text, ratings_text
 from judge.llm.asking import Asker
 from judge.llm.questions import prompt_hash
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.statistics import coefficients as c
 from judge.statistics.agreement import Ratings
 from judge.statistics.estimate import Estimate

@@ -20,12 +20,11 @@ from helmbench_common import jsonl
 from helmbench_common.hashing import canonical
 from judge.agreement.labels import are_authors, records, reply_key
 from judge.llm.questions import said_before
-from judge.replies.collected import read_replies
-from judge.replies.errors import RunError, run_error
 from judge.replies.inspect_log import SUFFIX
-from judge.replies.opening import home_of, is_home, run_in
+from judge.replies.opening import home_of, is_home, read_replies, run_in
 from judge.replies.run import Run
-from judge.replies.visible import visible
+from judge.replies.schema import RunError, run_error
+from judge.replies.script import visible
 from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.wording import told

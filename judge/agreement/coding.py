@@ -26,10 +26,10 @@ from helmbench_common.formats import csv_file
 from helmbench_common.formats.inert import clip
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.tables import columns
-from judge.replies.errors import RunError, run_error
 from judge.replies.opening import Opened
 from judge.replies.run import Run
-from judge.replies.visible import visible
+from judge.replies.schema import RunError, run_error
+from judge.replies.script import visible
 from judge.schema import RATINGS as SCALE
 from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in

@@ -29,7 +29,7 @@ from judge.llm.asking import Asker, announce, write_missing
 from judge.llm.budget import Terms
 from judge.llm.category_question import Offered, offered, question
 from judge.llm.questions import JudgeRequest
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.statistics import coefficients as c
 
 if TYPE_CHECKING:

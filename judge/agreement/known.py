@@ -32,7 +32,7 @@ from judge.agreement.validation import Validation, asked_by, place
 from judge.llm import batch
 from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.schema import JudgeAgreement, PeopleAgreement, PeopleCoarse, RatingAgreement
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity

@@ -20,7 +20,7 @@ from dataset_builder.schema import CalibrationRow
 from helmbench_common import jsonl
 from helmbench_common.formats import csv_file
 from helmbench_common.formats.refused import FormatError, shown
-from judge.replies.errors import RunError, run_error
+from judge.replies.schema import RunError, run_error
 from judge.schema import OUTCOMES, RATINGS, VERDICTS
 from judge.statistics.agreement import Ratings, too_many
 

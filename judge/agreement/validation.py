@@ -29,7 +29,7 @@ from judge.llm import batch
 from judge.llm.asking import Asker, announce
 from judge.llm.category_question import offered
 from judge.offline import judge as offline
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.rules.answers import conduct
 from judge.schema import JudgeName, LabelKind, LabelledRows, SetName
 from judge.statistics import coefficients as c

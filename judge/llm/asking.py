@@ -20,7 +20,7 @@ from judge.llm import batch
 from judge.llm.budget import FREE, Budget, CostEstimate, Terms, Tokens
 from judge.llm.errors import BudgetError, EngineError
 from judge.llm.questions import JudgeRequest
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint, Outcome

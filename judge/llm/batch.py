@@ -27,7 +27,7 @@ from judge.llm.answers import Parsed, parse, parse_category
 from judge.llm.budget import NOTHING, Tokens
 from judge.llm.errors import EngineError
 from judge.llm.questions import JudgeRequest
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 
 ASKS = 3  # one question and two re-asks; then the verdict is unscored
 EXPECTED = "a JSON object with custom_id, response and error in each line"

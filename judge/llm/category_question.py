@@ -15,7 +15,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Category, CrisisCategory
 from helmbench_common.hashing import digest
 from judge.llm.questions import JudgeRequest, sealed
-from judge.replies import triage
+from judge.replies.script import triage_question
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,6 @@ def question(said: Sequence[Mapping[str, Any]], offered: Offered, model: str, re
     `repeat`: the judge's own, from 0.
     """
     properties = {"category": {"type": "string", "enum": list(offered.names)}}
-    asked = triage.question(said, offered.categories, offered.prompts, "guided")
+    asked = triage_question(said, offered.categories, offered.prompts, "guided")
     custom_id, body = sealed(asked, "category", properties, model, repeat)
     return JudgeRequest(custom_id, body, offered.names, "", category=True)

@@ -27,7 +27,7 @@ from dataset_builder.schema import (
     Sample,
 )
 from judge.replies.fence import conversation, fence
-from judge.replies.visible import visible
+from judge.replies.script import visible
 from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.schema import RATINGS

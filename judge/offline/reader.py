@@ -7,7 +7,7 @@ from typing import Literal
 from dataset_builder.release import Release
 from dataset_builder.schema import AppropriatenessCheck
 from judge.offline import judge as offline
-from judge.replies.visible import visible
+from judge.replies.script import visible
 from judge.verdicts import Case, Given, JudgeIdentity
 
 IDENTITY = JudgeIdentity(offline.NAME, None)

@@ -17,12 +17,10 @@ from dataset_builder.schema import Sample
 from helmbench_common import jsonl
 from helmbench_common.formats.plain_file import opened
 from helmbench_common.formats.refused import shown
-from judge.replies.errors import RunError
-from judge.replies.first_request import first_request
 from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, Recorded, measured_on, publishable, recorded
 from judge.replies.run import Run
-from judge.replies.schema import MOST_REPEATS, Model, Reply
-from judge.replies.script import live_turns
+from judge.replies.schema import MOST_REPEATS, Model, Reply, RunError
+from judge.replies.script import first_request, live_turns
 
 SUFFIX = ".eval"
 RECORDED = "helmbench"  # in the log's metadata: what the task recorded of itself

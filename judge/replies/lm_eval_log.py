@@ -16,10 +16,9 @@ from helmbench_common import jsonl
 from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.hashing import canonical
-from judge.replies.errors import RunError
 from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, Recorded, measured_on, publishable, recorded
 from judge.replies.run import Run
-from judge.replies.schema import Model, Reply
+from judge.replies.schema import Model, Reply, RunError
 from judge.replies.script import live_turns
 
 TASK = re.compile(r"helmbench_")

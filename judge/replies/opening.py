@@ -1,33 +1,40 @@
-"""A run by its place: what was replied, the release that it is judged on, and the folder where its judges' answers
-stand.
-"""
+"""A run by its place: its replies, the release it is judged on, and the folder of its judges' answers and scores."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args
 
+from dataset_builder.composing.condition_text import condition_texts
 from dataset_builder.corpora.labelled import on_corpus
 from dataset_builder.release import Release, open_release
+from dataset_builder.schema import Sample, Tier
+from helmbench_common import jsonl
+from helmbench_common.formats import json_file
 from helmbench_common.formats.refused import shown
-from judge.replies.collected import read_replies
-from judge.replies.errors import RunError
-from judge.replies.inspect_log import SUFFIX, read_log
+from judge.replies.inspect_log import SUFFIX, first_inputs, read_log
 from judge.replies.lm_eval_log import read_run
 from judge.replies.run import Run
+from judge.replies.schema import MOST_REPEATS, Model, OwnPrompt, Reply, RunError, run_error
+from judge.replies.script import live_turns
 
-SCORED = ".scored"  # ends the home of replies that were collected elsewhere, and of a log of Inspect
+SCORED = ".scored"  # suffix of the home of a file of replies or of a log of Inspect
 SCORES = "scores"  # in a home: a folder for each judge
-NO_RESULTS = "--results chooses among the results files of an lm_eval run; this is none"
+NO_RESULTS = "--results chooses among the results files of an lm_eval run; this isn't one"
 
 
 class Place(NamedTuple):
-    """Where a run stands: `run_dir`, the output of lm-eval or a log of Inspect, or `replies`, a file of replies
-    collected elsewhere.
+    """Where a run is: `run_dir`, the output of lm-eval or a log of Inspect, or `replies`, a file of replies collected
+    elsewhere.
 
-    `dataset`: the built dataset (None: where `dataset_builder.release.find` looks); `messages`: the labelled corpus
-    that the run was made on, in the place of the dataset's messages; `results`: which of several results files in
-    `run_dir` (None: the newest).
+    `dataset`: the built dataset (None: where `dataset_builder.release.find` looks); `messages`: the labeled corpus that
+    the run was made on, in place of the dataset's messages; `results`: which of several results files in `run_dir`
+    (None: the newest).
     """
 
     run_dir: Path | None = None
@@ -38,10 +45,10 @@ class Place(NamedTuple):
 
     @property
     def path(self) -> Path:
-        """The folder or file that was named.
+        """The run's folder or file.
 
         Raises:
-            RunError: neither was, or both.
+            RunError: neither `run_dir` nor `replies` is given, or both are.
         """
         if (self.run_dir is None) == (self.replies is None):
             raise RunError("name either a RUN (the output of lm_eval, or a LOG.eval of Inspect) or --replies FILE")
@@ -49,14 +56,14 @@ class Place(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The options of a command that name it, to tell the user."""
+        """The command-line arguments that name this run."""
         run = f"--replies {self.replies}" if self.replies else str(self.run_dir)
         own = {"--messages": self.messages, "--results": self.results}
         return " ".join([run, *(f"{option} {path}" for option, path in own.items() if path)])
 
 
 class Opened(NamedTuple):
-    """A run, its release, and its home: the folder where its judges' answers and their scores stand."""
+    """A run, its release, and its home: the folder of its judges' answers and their scores."""
 
     run: Run
     release: Release
@@ -65,7 +72,7 @@ class Opened(NamedTuple):
 
     @property
     def taken(self) -> str:
-        """Which of several results files was read, and how to take another; empty where there is one."""
+        """Which of several results files was read, and how to read another; empty where there is one."""
         said = self.run.taken
         return f"{said}; --results FILE takes another" if said and not self.place.results else said
 
@@ -86,22 +93,25 @@ def open_run(place: Place) -> Opened:
     return Opened(run, release, home_for(run), place)
 
 
+# --- homes -----------------------------------------------------------------------------------------------------------
+
+
 def home_for(run: Run) -> Path:
-    """Where a run's answers and scores stand: in the folder of lm-eval's run, or in one beside a file.
+    """Where a run's answers and scores go: into the folder of lm-eval's run, or into a folder beside a file.
 
     Raises:
-        RunError: the folder beside a file is a link, which whoever made the run may have laid there.
+        RunError: the folder beside a file is a link, which may lead anywhere.
     """
     if not run.path.is_file():
         return run.path
     home = run.path.with_suffix(SCORED)
     if home.is_symlink():
-        raise RunError(f"{shown(home)}: is a link; expected a folder of its own")
+        raise RunError(f"{shown(home)}: is a link; expected a folder")
     return home
 
 
 def run_in(folder: Path, release: Release, results: Path | None = None) -> Run:
-    """The run that a folder is of: the output of lm-eval, a log of Inspect or its folder, the home of a run, or the
+    """The run that belongs to a path: the output of lm-eval, a log of Inspect or its folder, the home of a run, or the
     folder of its scores by one judge.
 
     Raises:
@@ -118,7 +128,7 @@ def run_in(folder: Path, release: Release, results: Path | None = None) -> Run:
 
 
 def log_at(place: Path) -> Path | None:
-    """The log of Inspect that a place is, whose home it is, or that is the only one in it; None where there is none.
+    """The log of Inspect at a path: the path itself, the log whose home it is, or the only one in it; else None.
 
     Raises:
         RunError: a folder with several logs.
@@ -135,10 +145,10 @@ def log_at(place: Path) -> Path | None:
 
 
 def run_at(home: Path, release: Release, results: Path | None = None) -> Run:
-    """The run whose home a folder is: that of lm-eval in it, or the file of replies or log of Inspect beside it.
+    """The run of a home: lm-eval's in it, or the file of replies or log of Inspect beside it.
 
     Raises:
-        RunError: neither is there, or it can't be read.
+        RunError: neither exists, or it can't be read.
     """
     if not is_home(home):
         raise RunError(
@@ -155,8 +165,144 @@ def home_of(folder: Path) -> Path:
 
 
 def is_home(folder: Path) -> bool:
-    """Whether a folder is a run's home: lm-eval wrote its results right into it, or it is called after replies or a
-    log.
-    """
+    """Whether a folder is a run's home: it holds lm-eval's results, or is named after replies or a log beside it."""
     beside = [folder.with_suffix(suffix) for suffix in (".jsonl", SUFFIX)] if folder.suffix == SCORED else []
     return any(path.is_file() for path in beside) or any(folder.glob("results_*.json"))
+
+
+# --- replies collected elsewhere -------------------------------------------------------------------------------------
+
+
+def read_replies(path: Path, release: Release) -> Run:
+    """Replies collected without a runner: JSONL of {"id", "reply"}; conversations have {"id", "replies": [one per live
+    turn]}.
+
+    An id is a sample's, or a standalone message's, whose reply is then rated.
+
+    Raises:
+        RunError: unreadable lines, unknown ids, repeated ids, or the wrong number of turns; all are named at once.
+    """
+    problems: list[str] = []
+    damaged = "is not a JSON object; the file is truncated or damaged"
+    lines = jsonl.objects(path, lambda n, _: problems.append(f"{path}:{n}: {damaged}"))
+    try:
+        return collected(lines, path, path.stem, release, problems)
+    except OSError as error:
+        raise RunError(
+            f'{path}: {str(error.strerror).lower()}; expected JSONL with one {{"id", "reply"}} a line'
+        ) from None
+
+
+def collected(
+    records: Iterable[tuple[int, dict[str, Any]]], path: Path, model: str, release: Release, problems: list[str]
+) -> Run:
+    """A run of numbered records. `problems`: where reading `records` adds what is wrong with them.
+
+    Raises:
+        RunError: as `read_replies`.
+    """
+    replies: dict[tuple[str, int], Reply] = {}
+    for number, record in records:
+        try:
+            reply = _reply(record, release)
+            if (reply.id, reply.repeat) in replies:
+                raise ValueError(_repeat(reply.id, reply.repeat))
+            replies[reply.id, reply.repeat] = reply
+        except ValueError as error:
+            problems.append(f"{path}:{number}: {error}")
+    if problems:
+        raise run_error(problems)
+    if not replies:
+        raise RunError(f'{path}: is empty; expected one {{"id", "reply"}} a line')
+
+    def tier_of(own: list[Reply], samples: Mapping[str, Sample]) -> Tier | None:
+        ids, tiers = {r.id for r in own}, get_args(Tier)
+        return next((t for t in tiers if ids == {s.id for s in samples.values() if t in s.tiers}), None)
+
+    rated = [r for r in replies.values() if r.id in release.messages]
+    scored = [r for r in replies.values() if r.id in release.rows]
+    tiers = tier_of(scored, release.rows), tier_of(rated, release.messages)
+    model_ = Model(name=model, backend="collected elsewhere")
+    return Run(path, model_, tiers[0], scored, False, messages=rated, messages_tier=tiers[1])
+
+
+def _reply(record: dict[str, Any], release: Release) -> Reply:
+    """Raises: ValueError: a record of no sample, or one that doesn't fit its sample."""
+    identity, repeat = record.get("id"), record.get("repeat", 0)
+    turns = record.get("replies", [record["reply"]] if "reply" in record else None)
+    row = release.rows.get(str(identity)) or release.messages.get(str(identity))
+    if row is None:
+        raise ValueError(f"id {identity!r} is not in the dataset {release.manifest.version}")
+    if not isinstance(turns, list) or not all(isinstance(t, str) for t in turns):
+        raise ValueError(f'{identity}: expected "reply": text, or "replies": [text, …] for a conversation')
+    if len(turns) != live_turns(row):
+        raise ValueError(f"{identity}: has {len(turns)} replies, expected {live_turns(row)}, one per live turn")
+    if not isinstance(repeat, int) or not 0 <= repeat < MOST_REPEATS:
+        raise ValueError(_repeat(str(identity), repeat))
+    finish = record.get("finish")
+    words = [*[None] * (len(turns) - 1), finish] if isinstance(finish, str) else [] if finish is None else finish
+    fits = isinstance(words, list) and all(isinstance(w, str | None) for w in words)
+    if not fits or len(words) not in (0, len(turns)):
+        raise ValueError(f'{identity}: expected "finish": a word for the last reply, or a list with one per reply')
+    ends = tuple(w and jsonl.plain(w) for w in words)
+    return Reply(id=row.id, repeat=repeat, turns=tuple(map(jsonl.plain, turns)), finish=ends)
+
+
+def _repeat(identity: str, repeat: Any) -> str:
+    return f"{identity} repeat {repeat!r}: expected a whole number from 0, and each sample once per repeat"
+
+
+# --- the text of a system prompt under test --------------------------------------------------------------------------
+
+LOOKS = 3  # samples of each task that are searched: the prompt is the same in all
+STARTS = 50_000  # characters that a chat template or an instruction may put before it
+HASHED = 2**27  # characters hashed per text: whoever wrote the log chose its length
+# Where a prompt may begin: no space is before its first character, and no template ends in a letter.
+BEGINNING = re.compile(r"(?<!\w)\S")
+FOLLOWING = 40  # characters of what follows the prompt, by which its end is known
+
+
+def own_prompt(home: Path, condition: OwnPrompt, release: Release) -> str | None:
+    """The prompt that replaced every condition's text, from a run's requests, where its text has the recorded hash;
+    None where no request in the folder holds it. A run itself records only its file's name and hash.
+    """
+    conditions = condition_texts(release.rows.values())
+    for identity, texts in _first_requests(home):
+        row = release.rows.get(identity)
+        own = conditions.get((row.scenario, row.condition)) if row else None
+        if row is None or own is None:
+            continue
+        behind = (row.messages[0].content or "").removeprefix(own)[:FOLLOWING]
+        for text in texts:
+            before, found, _ = text.partition(behind) if behind else ("", "", "")
+            starts = islice(BEGINNING.finditer(before, 0, STARTS), HASHED // max(len(before), 1)) if found else ()
+            for start in starts:
+                prompt = before[start.start() :]
+                if hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest() == condition.sha256:
+                    return prompt
+    return None
+
+
+def _first_requests(home: Path) -> Iterator[tuple[str, list[str]]]:
+    """The texts of a few samples' first requests, with the sample's id, from either runner's log."""
+    if home.suffix == SCORED and (log := log_at(home)):
+        yield from first_inputs(log, LOOKS)
+    for path in sorted(home.glob("samples_*.jsonl")):
+        with suppress(OSError):  # reading the replies reports it
+            for _, sample in islice(jsonl.objects(path, lambda *_: None), LOOKS):
+                doc = sample.get("doc")
+                yield str(doc.get("id") if isinstance(doc, dict) else None), _requested(sample)
+
+
+def _requested(sample: dict[str, Any]) -> list[str]:
+    """The texts of a sample's first request: one per message of an API, or a chat template's one text."""
+    arguments = sample.get("arguments")
+    first = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
+    sent = first.get("arg_0") if isinstance(first, dict) else None
+    found: list[str] = []
+    for text in sent if isinstance(sent, list) else [sent]:
+        try:
+            found += [str(m["content"]) for m in json_file.lenient(str(text))]
+        except (ValueError, TypeError, KeyError):  # not JSON of messages: a template's text
+            found.append(str(text))
+    return found

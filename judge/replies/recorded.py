@@ -14,8 +14,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Tier
 from helmbench_common import jsonl
 from helmbench_common.formats.refused import shown
-from judge.replies.errors import RunError
-from judge.replies.schema import TRIAGE_PROMPTS, OwnPrompt
+from judge.replies.schema import TRIAGE_PROMPTS, OwnPrompt, RunError
 
 # Of arguments that are never published.
 SECRET_NAME = re.compile(r"key|token|secret|password|auth|header", re.IGNORECASE)

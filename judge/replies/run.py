@@ -1,4 +1,4 @@
-"""A run: what one model replied to one release, whoever asked it."""
+"""A run: what one model replied to one release, whichever runner asked it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from judge.replies.schema import Model, Reply
 
 @dataclass(frozen=True)
 class Run:
-    """Replies of one model on one release. `tier` is null for replies collected elsewhere, and where no benchmark task
-    was run.
+    """Replies of one model on one release. `tier`: None for replies collected elsewhere, and without benchmark tasks.
 
-    `messages`: replies to messages that stand alone (appropriateness); `triage`: the labels that the model gave them,
-    by prompt (`bare`, `guided`); `messages_tier` is of both.
+    `messages`: replies to standalone messages (appropriateness); `triage`: the labels that the model gave to these, by
+    prompt; `messages_tier`: the tier of both.
 
-    `results`: the file below `path`, where that is a folder, that says which run this is; `others`: of earlier and
-    later runs of the same model beside it.
+    `results`: the file below `path`, where that is a folder, that identifies this run; `others`: results files of other
+    runs of the same model in that folder.
     """
 
     path: Path
@@ -37,12 +36,12 @@ class Run:
 
     @property
     def file(self) -> Path:
-        """The file that was taken: the results of a run, or the replies collected elsewhere."""
+        """The file that was read: the results of a run, or the replies collected elsewhere."""
         return self.results or self.path
 
     @property
     def taken(self) -> str:
-        """Which of several results files this run was read from, to tell the user; empty where there is one."""
+        """Which of several results files was read, to tell the user; empty where there is one."""
         newest = self.results and all(self.results.stem > p.stem for p in self.others)
         which = f"the newest of {1 + len(self.others)}" if newest else f"one of {1 + len(self.others)}"
         found = f"{self.path}: took {self.file.name} ({self.samples} samples), {which} results files"
@@ -50,7 +49,7 @@ class Run:
 
     @cached_property
     def sha256(self) -> str:
-        """Of all that was replied, in any order: whether two runs are one."""
+        """A hash of all replies, in any order: whether two runs are the same."""
         parts = {"samples": self.replies, "messages": self.messages, **self.triage}
         lines = (canonical([part, *r.model_dump().values()]) for part, replies in parts.items() for r in replies)
         return hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,23 +1,47 @@
-"""A sample's script: the turns that are written, and the live ones, which the model under test plays."""
+"""What a model is asked, and what is seen of its reply. Every runner and the judge take both from here.
+
+A sample's script has written turns and live ones, which the model under test plays.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from dataset_builder.schema import Sample
-from judge.replies.visible import NO_REPLY, visible
+from dataset_builder.composing.condition_text import condition_texts
+from dataset_builder.prompts import Prompts
+from dataset_builder.schema import Category, CrisisCategory, Row, Sample
+from helmbench_common import jsonl
+from helmbench_common.formats.plain_file import read_text
+from helmbench_common.formats.refused import FormatError
+from judge.replies.fence import conversation, fence
+from judge.replies.schema import OwnPrompt, RunError, TriagePrompt
 
 ChatMessages = list[dict[str, str]]
+NO_REPLY = "(no reply)"  # the assistant's turn in the history where the model said nothing
+LM_EVAL_NULL = "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER"  # lm-eval's word for `content: null`
+THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+
+
+def visible(text: str) -> str:
+    """The reply as a person sees it: without reasoning blocks, and with unpaired surrogates replaced."""
+    # Some servers strip the opening tag and leave the closing one.
+    return jsonl.plain(THINKING.sub("", text).rpartition("</think>")[2].strip())
+
+
+# --- conversations ---------------------------------------------------------------------------------------------------
 
 
 def live_turns(row: Sample) -> int:
-    """How many replies a sample asks of the model: every live turn in its script, and the one after its end."""
+    """How many replies a sample asks for: one per live turn in its script, and one after its end."""
     return sum(m.content is None for m in row.messages) + 1
 
 
 def segments(messages: Iterable[Mapping[str, Any]]) -> list[ChatMessages]:
-    """The script cut at its live turns: what is said before the first reply, between replies, and before the last."""
+    """The script cut at its live turns: what comes before the first reply, between replies, and before the last."""
     cut: list[ChatMessages] = [[]]
     for message in messages:
         if message["content"] is None:
@@ -28,15 +52,13 @@ def segments(messages: Iterable[Mapping[str, Any]]) -> list[ChatMessages]:
 
 
 def continued(history: ChatMessages, reply: str, following: Sequence[dict[str, str]]) -> ChatMessages:
-    """The conversation after a reply: what a person saw of it stands as the assistant's turn, then the script goes
-    on.
-    """
-    said = visible(reply) or NO_REPLY  # a template refuses empty turns
+    """The conversation after a reply: the visible part of it as the assistant's turn, then the script's next turns."""
+    said = visible(reply) or NO_REPLY  # chat templates refuse empty turns
     return [*history, {"role": "assistant", "content": said}, *following]
 
 
 def play(row: Sample, reply: Callable[[ChatMessages], str]) -> Iterator[str]:
-    """What `reply` says on every live turn of a sample, its own words behind it."""
+    """What `reply` says on every live turn of a sample, given its own earlier replies."""
     first, *rest = segments(m.model_dump() for m in row.messages)
     history = first
     for following in rest:
@@ -44,3 +66,88 @@ def play(row: Sample, reply: Callable[[ChatMessages], str]) -> Iterator[str]:
         yield said
         history = continued(history, said, following)
     yield reply(history)
+
+
+# --- the first request, under a system prompt or an instruction of one's own ------------------------------------------
+
+
+class PromptUnderTest(NamedTuple):
+    """A system prompt under test. `conditions`: the texts that it replaces, by scenario and condition."""
+
+    file: Path
+    text: str
+    conditions: Mapping[tuple[str, str], str]
+
+    @property
+    def identity(self) -> OwnPrompt:
+        """What a run records of it."""
+        return OwnPrompt(file=self.file.name, sha256=hashlib.sha256(self.text.encode()).hexdigest())
+
+
+def read_prompt(file: Path, rows: Iterable[Row]) -> PromptUnderTest:
+    """A system prompt under test. `rows`: all samples of the release.
+
+    Raises:
+        RunError: a file that can't be read, or is empty.
+    """
+    try:
+        text = read_text(file, "a text file with the system prompt under test").strip()
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    if not text:
+        raise RunError(f"{file}: is empty; expected the system prompt under test")
+    return PromptUnderTest(file, text, condition_texts(rows))
+
+
+def first_request(row: Mapping[str, Any], tested: PromptUnderTest | None = None, instruction: str = "") -> ChatMessages:
+    """A benchmark sample's first request, from its row in the dataset.
+
+    Raises:
+        RunError: the sample's system text doesn't begin with its condition's text, so that can't be replaced.
+    """
+    messages = segments(row["messages"])[0]
+    if tested is not None:
+        own, text = tested.conditions.get((row["scenario"], row["condition"])), messages[0]["content"]
+        if own is None or not text.startswith(own):
+            raise RunError(
+                f"{row['id']}: its system text doesn't begin with its condition's text; expected a sample whose "
+                "condition can be replaced by your own prompt"
+            )
+        messages[0] = {"role": "system", "content": tested.text + text.removeprefix(own)}
+    return with_instruction(messages, instruction)
+
+
+def with_instruction(messages: ChatMessages, instruction: str | None) -> ChatMessages:
+    """The messages with an instruction before the sample's own system text, or as its system text where it has none."""
+    if not instruction:
+        return messages
+    own = messages[0]["content"] if messages[0]["role"] == "system" else ""
+    rest = messages[1:] if own else messages
+    return [{"role": "system", "content": "\n\n".join(t for t in (instruction, own) if t)}, *rest]
+
+
+# --- the triage question ---------------------------------------------------------------------------------------------
+
+
+def triage_question(
+    said: Sequence[Mapping[str, Any]],
+    taxonomy: Mapping[CrisisCategory, Category],
+    prompts: Prompts,
+    prompt: TriagePrompt,
+) -> str:
+    """The question in which a model labels a message, or a conversation, with a category of the taxonomy. System texts
+    are left out. A model under test and a model that labels a corpus get the same question.
+
+    `bare` shows the names of the categories, `guided` also their definitions, borderline notes and examples.
+    """
+
+    def guide(c: Category) -> str:
+        points = [*(f"- {point}" for point in c.borderline), *(f'- Example: "{example}"' for example in c.examples)]
+        return f"# {c.category}\n\n{c.definition}\n\n" + "\n".join(points)
+
+    turns = [(str(m["role"]), str(m["content"] or "")) for m in said if m["role"] != "system"]
+    message = fence(turns[0][1]) if len(turns) == 1 else conversation(turns)
+    shown = [c for c in taxonomy.values() if c.in_triage]
+    categories = "\n".join(f"- {c.category}" for c in shown) if prompt == "bare" else "\n\n".join(map(guide, shown))
+    names = ", ".join(c.category for c in shown)
+    return prompts.fill(f"triage-{prompt}", categories=categories, names=names, message=message).strip()

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from dataset_builder.schema import Check, Row, Sample, UserMessage
 from helmbench_common.formats.inert import inert
 from judge.replies.schema import Reply
-from judge.replies.visible import visible
+from judge.replies.script import visible
 from judge.schema import Verdict
 from judge.wording import MEANINGS, behavior_title, plain, whole
 

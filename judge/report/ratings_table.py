@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from dataset_builder.release import Release
 from helmbench_common.formats.inert import inert
 from helmbench_common.tables import markdown_table
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.schema import Appropriate, Appropriateness, Figure
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked

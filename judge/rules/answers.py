@@ -16,7 +16,7 @@ import re2
 import yaml
 
 from dataset_builder.schema import ActionsCheck, Check, Incident, Label, RatingCheck, Sample, TagsCheck
-from judge.replies.visible import LM_EVAL_NULL, visible
+from judge.replies.script import LM_EVAL_NULL, visible
 from judge.rules.refusals import refuses, turns_down, turns_to_person
 
 RULED = ("tags", "actions", "rating")  # the checks that need no reading

@@ -1,4 +1,4 @@
-"""The category that a model's answer to the question of `judge.replies.triage` names."""
+"""The category that a model's answer to the question of `judge.replies.script` names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dataset_builder.schema import Category, CrisisCategory
-from judge.replies.visible import visible
+from judge.replies.script import visible
 from judge.rules.answers import conduct, read_object
 
 

@@ -16,8 +16,7 @@ from scipy.special import stdtr
 
 from dataset_builder.release import Release
 from helmbench_common.formats.inert import clip
-from judge.replies.errors import RunError
-from judge.replies.schema import Model
+from judge.replies.schema import Model, RunError
 from judge.schema import Card, Figure, Scorecard, Verdict
 from judge.scoring.anchors import anchors
 from judge.scoring.breakdown import holm

@@ -14,9 +14,9 @@ from helmbench_common import jsonl
 from helmbench_common.formats.inert import clip
 from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import FormatError
-from judge.replies.errors import RunError
 from judge.replies.inspect_log import SUFFIX
 from judge.replies.opening import SCORED, SCORES, home_of
+from judge.replies.schema import RunError
 from judge.schema import Judge, Scorecard, Verdict
 
 SCORECARD, VERDICTS, RATINGS, SUMMARY = "scorecard.json", "verdicts.jsonl", "ratings.jsonl", "summary.md"

@@ -11,7 +11,7 @@ from dataset_builder.release import Release
 from helmbench_common.files import replacing, write_whole
 from helmbench_common.formats import json_file
 from helmbench_common.formats.inert import clip
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.report.page import TRANSCRIPTS, report
 from leaderboard.board import downloads, gather, page, rows, twins
 from leaderboard.verify.verify import verify

@@ -16,7 +16,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Strict
 from helmbench_common.formats import json_file, yaml_file
 from helmbench_common.formats.refused import FormatError, shown
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from leaderboard.schema import SUBMISSION, SUMS, Problem, Verified
 from leaderboard.verify.files import LIMITS, sha256
 

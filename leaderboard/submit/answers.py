@@ -18,9 +18,9 @@ from judge.agreement import known as agreement_of
 from judge.agreement.calibration import Calibration
 from judge.llm import batch
 from judge.llm.reader import questions
-from judge.replies.errors import RunError
 from judge.replies.opening import home_for
 from judge.replies.run import Run
+from judge.replies.schema import RunError
 from judge.scoring.stored import judged_by
 from judge.verdicts import JudgeIdentity
 from leaderboard.archive import ANSWERS, CALIBRATIONS

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from pydantic import ValidationError
 
 from dataset_builder.release import Release
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from leaderboard import secrets
 from leaderboard.public import ABSOLUTE
 from leaderboard.schema import Generation, Pinned, Submission, SubmittedJudge

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from dataset_builder.release import Release
 from helmbench_common import jsonl
 from helmbench_common.files import write_whole
-from judge.replies.errors import RunError
 from judge.replies.run import Run
+from judge.replies.schema import RunError
 from leaderboard import archive
 from leaderboard.public import public_verdicts
 from leaderboard.schema import ARCHIVE, NAME, SUBMISSION, VERDICTS, Response, Verified

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dataset_builder.release import Release
-from judge.replies.errors import RunError
 from judge.replies.opening import SCORED, home_of, log_at, run_in
 from judge.replies.run import Run
+from judge.replies.schema import RunError
 from judge.schema import Scorecard, Verdict
 from judge.scoring.stored import VERDICTS, Scoring, find, verdicts_in
 from leaderboard.submit.logged import Logged, read_logged

@@ -17,7 +17,7 @@ import numpy as np
 from dataset_builder.release import Release
 from judge.llm.batch import ASKS
 from judge.replies.schema import Reply
-from judge.replies.visible import visible
+from judge.replies.script import visible
 from leaderboard.schema import ARCHIVE, SUBMISSION, Answer, Problem, Response, SubmittedJudge
 
 # Memory for replies: for any run, for each live turn that a run has (a long reasoning takes as much), and at most.

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
 from judge.replies.schema import Reply
-from judge.replies.script import live_turns
-from judge.replies.visible import visible
+from judge.replies.script import live_turns, visible
 from judge.rules.answers import RULED, no_reply
 from leaderboard.schema import ARCHIVE, Pinned, Problem, Response
 

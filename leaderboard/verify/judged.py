@@ -20,7 +20,7 @@ from judge.llm.questions import JudgeRequest, prompt_hash
 from judge.llm.reader import readers
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.score import Judge
 from judge.verdicts import JudgeIdentity
 from leaderboard.archive import CALIBRATIONS

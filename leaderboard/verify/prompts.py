@@ -13,7 +13,7 @@ import json
 from collections import Counter
 
 from dataset_builder.schema import Row
-from judge.replies.visible import NO_REPLY, visible
+from judge.replies.script import NO_REPLY, visible
 from leaderboard.schema import ARCHIVE, Problem, Response
 from leaderboard.verify.around import Part, Surroundings
 from leaderboard.verify.findings import Problems

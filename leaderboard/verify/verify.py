@@ -18,9 +18,8 @@ from helmbench_common import jsonl
 from judge.agreement.calibration import Calibration
 from judge.llm import batch
 from judge.references import references
-from judge.replies.errors import RunError
 from judge.replies.run import Run
-from judge.replies.schema import Model, Reply
+from judge.replies.schema import Model, Reply, RunError
 from judge.replies.script import live_turns
 from judge.schema import Scorecard, Verdict
 from judge.score import Known, decide, score

@@ -12,10 +12,8 @@ import pyarrow as pa
 
 from dataset_builder.corpora.labelled import on_corpus
 from dataset_builder.release import Release, ReleaseError
-from judge.replies.first_request import with_instruction
 from judge.replies.recorded import APPROPRIATENESS, TRIAGE, identity
-from judge.replies.script import ChatMessages, segments
-from judge.replies.triage import question
+from judge.replies.script import ChatMessages, segments, triage_question, with_instruction
 from judge.rules.answers import conduct
 from judge.rules.categories import read_category
 from lm_eval_tasks.helmbench.task import HelmbenchTask, log
@@ -72,7 +70,9 @@ class TriageTask(AppropriatenessTask):
         return super().samples(release, wanted)
 
     def _opening(self, doc: dict[str, Any]) -> ChatMessages:
-        asked = [{"role": "user", "content": question(doc["messages"], self._taxonomy, self._prompts, self._prompt)}]
+        asked = [
+            {"role": "user", "content": triage_question(doc["messages"], self._taxonomy, self._prompts, self._prompt)}
+        ]
         return self._alone(asked)
 
     def doc_to_target(self, doc: dict[str, Any], doc_to_target: Any = None) -> str:

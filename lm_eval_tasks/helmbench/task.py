@@ -25,11 +25,17 @@ from lm_eval.api.task import ConfigurableTask
 from dataset_builder.release import Release, ReleaseError, open_release, prune
 from dataset_builder.schema import Row
 from helmbench_common.http.waiting import PATIENCE
-from judge.replies.errors import RunError
-from judge.replies.first_request import PromptUnderTest, first_request, read_prompt
 from judge.replies.recorded import BENCHMARK, identity
-from judge.replies.script import ChatMessages, continued, segments
-from judge.replies.visible import NO_REPLY
+from judge.replies.schema import RunError
+from judge.replies.script import (
+    NO_REPLY,
+    ChatMessages,
+    PromptUnderTest,
+    continued,
+    first_request,
+    read_prompt,
+    segments,
+)
 from judge.rules.answers import RULED, conduct
 from lm_eval_tasks.helmbench import ending, settings
 from lm_eval_tasks.helmbench.metrics import Point, points_by_rule

@@ -15,7 +15,7 @@ from helmbench.cli.common import OK
 from support.recipes import filled, recipe, with_option
 
 from dataset_builder.schema import Row
-from judge.replies.visible import visible
+from judge.replies.script import visible
 
 THOUGHT, SAID = "<think>They sound tired</think>", "I hear you."
 SPEAKS_ON = " I hear you.\n\nUser:"  # then it begins again: a base model writes both sides

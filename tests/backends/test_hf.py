@@ -12,7 +12,7 @@ from helmbench.cli.common import UNANSWERED
 from local_backends import FEW, SAID, Backend, LocalBackendTests, chatml, finished, folded, two_of_each
 
 from dataset_builder.release import Release
-from judge.replies.visible import visible
+from judge.replies.script import visible
 
 HF = Backend("hf", chat="hf", reasoning="hf", base="hf", values={}, settings=",dtype=float32")
 

@@ -30,7 +30,7 @@ from support.recipes import filled, recipe, with_option
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.replies.visible import visible
+from judge.replies.script import visible
 
 CPU = ["--dtype", "float32", "--enforce-eager", "--gpu-memory-utilization", "0.2"]
 Messages = list[dict[str, str]]

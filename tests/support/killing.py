@@ -14,7 +14,7 @@ from dataset_builder.prompts import installed
 from dataset_builder.release import Release
 from judge.llm.questions import JudgeRequest, prompt_hash
 from judge.llm.reader import questions
-from judge.replies.collected import read_replies
+from judge.replies.opening import read_replies
 from judge.verdicts import JudgeIdentity
 
 SECRET = "sk-killed-secret-0123456789"

@@ -27,8 +27,7 @@ from judge.llm import batch
 from judge.llm.questions import prompt_hash
 from judge.llm.reader import questions
 from judge.replies.lm_eval_log import read_run
-from judge.replies.script import live_turns
-from judge.replies.visible import visible
+from judge.replies.script import live_turns, visible
 from judge.rules.answers import RULED
 from judge.verdicts import JudgeIdentity, sample_of
 from leaderboard.archive import EPOCH

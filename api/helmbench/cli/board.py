@@ -75,7 +75,7 @@ def submit(
     Example: helmbench submit runs/NAME --about about.yaml
     """
     from dataset_builder.release import REPOSITORY, ReleaseError, open_release
-    from judge.replies.errors import RunError
+    from judge.replies.schema import RunError
     from leaderboard.submit.about import commit_of, gather
     from leaderboard.submit.pack import make
     from leaderboard.submit.said import summary
@@ -164,7 +164,7 @@ def board(
     Example: helmbench board submissions --out board --dataset helmbench
     """
     from dataset_builder.release import ReleaseError, open_release
-    from judge.replies.errors import RunError
+    from judge.replies.schema import RunError
     from leaderboard.board.build import build
 
     started = time.monotonic()
@@ -210,7 +210,7 @@ def export(
     Example: helmbench export SUBMISSION --format csv --out results
     """
     from dataset_builder.release import ReleaseError, open_release
-    from judge.replies.errors import RunError
+    from judge.replies.schema import RunError
     from leaderboard.exports.export import export_to
     from leaderboard.exports.headline import ExportError
 

@@ -11,8 +11,8 @@ from inspect_ai.hooks import Hooks, RunEnd, hooks
 
 from dataset_builder.release import ReleaseError
 from judge.pipeline import score_log
-from judge.replies.errors import RunError
 from judge.replies.inspect_log import RECORDED, SUFFIX
+from judge.replies.schema import RunError
 
 
 @hooks(name="helmbench_scorecard", description="writes HELMbench's scorecard and report beside a log of its tasks")

@@ -58,7 +58,7 @@ def plain(messages: list[ChatMessage]) -> ChatMessages:
 
 
 def said(output: ModelOutput) -> tuple[str, str | None]:
-    """A reply and how it ended, in the words of `judge.replies.schema.Reply`: the same that the lm-eval tasks log."""
+    """A reply and how it ended, in the words of `judge.replies.run.Reply`: the same that the lm-eval tasks log."""
     if not output.choices:
         return "", "error: an answer without choices"
     message, reason = output.choices[0].message, output.stop_reason

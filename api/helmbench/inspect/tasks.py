@@ -24,13 +24,18 @@ from helmbench.inspect.figures import HEADLINE, figures
 from helmbench.inspect.play import play
 from helmbench.inspect.reaching import reach
 from helmbench.inspect.verdicts import verdicts
-from judge.replies.errors import RunError
-from judge.replies.first_request import PromptUnderTest, first_request, read_prompt, with_instruction
 from judge.replies.inspect_log import RECORDED
 from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, identity
-from judge.replies.schema import TRIAGE_PROMPTS, TriagePrompt
-from judge.replies.script import ChatMessages, segments
-from judge.replies.triage import question
+from judge.replies.schema import TRIAGE_PROMPTS, RunError, TriagePrompt
+from judge.replies.script import (
+    ChatMessages,
+    PromptUnderTest,
+    first_request,
+    read_prompt,
+    segments,
+    triage_question,
+    with_instruction,
+)
 
 MAX_TOKENS = 1024  # as the lm-eval tasks ask
 PATIENT = 8  # attempts beyond the first of one request; Inspect by itself goes on for ever
@@ -108,7 +113,7 @@ def triage(
 
     def asked(row: schema.Sample) -> ChatMessages:
         said = [m.model_dump() for m in row.messages]
-        return [{"role": "user", "content": question(said, found.taxonomy, found.prompts, prompt)}]
+        return [{"role": "user", "content": triage_question(said, found.taxonomy, found.prompts, prompt)}]
 
     return _alone(wanted, asked)
 

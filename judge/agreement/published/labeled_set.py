@@ -17,7 +17,7 @@ from helmbench_common.formats import csv_stream, json_file
 from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.jsonl import plain
-from judge.replies.errors import SHOWN, RunError, run_error
+from judge.replies.schema import SHOWN, RunError, run_error
 from judge.schema import RATINGS, LabelKind, LabelledRows
 
 REFUSAL, ANSWER = "refusal", "answer"

@@ -23,7 +23,7 @@ from judge.agreement.published.labeled_set import (
     items,
     read_table,
 )
-from judge.replies.errors import RunError, run_error
+from judge.replies.schema import RunError, run_error
 from judge.schema import VERDICTS, LabelKind, LabelledRows, SetName
 
 

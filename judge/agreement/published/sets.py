@@ -33,7 +33,7 @@ from judge.agreement.published.labeled_set import (
     read_list,
     read_table,
 )
-from judge.replies.errors import RunError
+from judge.replies.schema import RunError
 from judge.schema import VERDICTS, LabelKind, LabelledRows
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
