@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 
 from dataset_builder.checking.fit import fits
 from dataset_builder.checking.likeness import near_duplicates
@@ -173,9 +174,10 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
 def _prompts(content: Content, rows: list[Row], errors: Errors) -> None:
     where = {s.id: s for s in content.scenarios}
     reported: set[str] = set()
+    search = cache(METADATA.search)  # thousands of samples share their texts
     for row in rows:
         for message in row.messages:
-            match = METADATA.search(message.content or "")
+            match = search(message.content or "")
             if match and match[0] + row.scenario not in reported:
                 reported.add(match[0] + row.scenario)
                 errors.add(

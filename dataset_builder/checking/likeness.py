@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
-from scipy.sparse import csr_array
+from numpy.typing import NDArray
 
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 
 NEAR_DUPLICATE = 0.6  # character 5-gram Jaccard, content-guide section 3
+GRAM, BITS = 5, 2**14
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads hashes over their upper bits
 
 
 def near_duplicates(content: Content, errors: Errors) -> None:
@@ -36,22 +38,29 @@ def near_duplicates(content: Content, errors: Errors) -> None:
 
 
 def alike(texts: list[str]) -> Iterator[tuple[int, int, float]]:
-    """Pairs of texts whose 5-gram sets have a Jaccard index of NEAR_DUPLICATE or more; every pair is compared, as one
-    sparse product.
+    """Pairs of texts whose 5-gram sets have a Jaccard index of NEAR_DUPLICATE or more; every pair is compared.
+
+    First by the bits that their grams hash to, where only what differs counts: of two such texts A and B, |A Δ B| is at
+    most (1 - J) / (1 + J) of |A| + |B|, and two different bits are two different grams.
     """
-    grams = [_grams(text) for text in texts]
-    column = {gram: n for n, gram in enumerate(dict.fromkeys(itertools.chain(*grams)))}
-    rows = np.repeat(np.arange(len(texts)), [len(g) for g in grams])
-    one = csr_array(
-        (np.ones(len(rows)), (rows, [column[g] for own in grams for g in own])), shape=(len(texts), len(column))
-    )
-    shared = (one @ one.T).tocoo()
-    size = np.array([len(g) for g in grams])
-    jaccard = shared.data / (size[shared.row] + size[shared.col] - shared.data)
-    for n in np.flatnonzero((jaccard >= NEAR_DUPLICATE) & (shared.row < shared.col)):
-        yield int(shared.row[n]), int(shared.col[n]), float(jaccard[n])
+    if not texts:
+        return
+    grams = cache(lambda n: {texts[n][i : i + GRAM] for i in range(len(texts[n]) - GRAM + 1)})
+    texts = [re.sub(r"\s+", " ", text.lower()).ljust(GRAM, "\0") for text in texts]
+    bits = np.stack([_bits(text) for text in texts])
+    most = (1 - NEAR_DUPLICATE) / (1 + NEAR_DUPLICATE) * np.array([len(text) - GRAM + 1 for text in texts])
+    for n in range(len(texts) - 1):
+        differing = np.bitwise_count(bits[n] ^ bits[n + 1 :]).sum(axis=1, dtype=np.int32)
+        for other in n + 1 + np.flatnonzero(differing <= most[n] + most[n + 1 :]):
+            if (jaccard := len(grams(n) & grams(other)) / len(grams(n) | grams(other))) >= NEAR_DUPLICATE:
+                yield n, int(other), jaccard
 
 
-def _grams(text: str) -> set[str]:
-    plain = re.sub(r"\s+", " ", text.lower())
-    return {plain[i : i + 5] for i in range(max(1, len(plain) - 4))}
+def _bits(text: str) -> NDArray[np.uint64]:
+    letters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+    hashes = np.zeros(len(text) - GRAM + 1, np.uint64)
+    for place in range(GRAM):
+        hashes = hashes * MULTIPLIER + letters[place : place + len(hashes)]
+    bits = np.zeros(BITS, np.bool_)
+    bits[hashes * MULTIPLIER >> np.uint64(64 - BITS.bit_length() + 1)] = True
+    return np.packbits(bits).view(np.uint64)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import re2
+
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.reading.refused import Refused
@@ -84,6 +86,13 @@ _NAME = (
     r"|From|To|In|Old|New|Which|What|Whose|Another|Is|And|But|Or|If|I|I'm)\b)[A-Z][\w'’]{1,60}"
 )
 PLACE = re.compile(rf"{_NAME}[ \-](?:{_HIGH})\b|(?<=[a-z,] ){_NAME} (?:{_HIGH.lower()})\b")
+# Finds at least every line in which AMOUNT or PLACE find something, eighty times as fast. re2 has no look-around and
+# knows word borders, digits and spaces of ASCII only, so it reads the line in ASCII.
+ROUGH = re2.compile(
+    rf"(?i:{AMOUNT.pattern.replace('(?!thousand pounds)', '')})|[A-Z]\S+[ \-](?:{_HIGH}|{_HIGH.lower()})".encode()
+)
+IN_ASCII = str.maketrans({"’": "'", "–": "-", "×": "-", "µ": "m", "μ": "m", "‰": " per mille"})
+OTHER_DIGITS = re.compile(r"[^\D0-9]")
 
 UNSAFE = "is not safe-messaging language; see content-guide section 2 (such as 'died by suicide')"
 AN_AMOUNT = "reads as an amount; expected no amounts, doses, heights, speeds or weights"
@@ -122,8 +131,11 @@ def unsafe(text: str, refused: Refused, file: str = "") -> Iterator[str]:
             yield f"'{text[hit.start : hit.end]}' {what}"
 
 
-@functools.lru_cache(maxsize=2**17)  # the patterns are slow, and a check sees the same lines again and again
+@functools.lru_cache(maxsize=2**17)  # a check sees the same lines again and again
 def _amounts_and_places(text: str) -> tuple[tuple[int, int, str], ...]:
+    plain = " ".join(text.translate(IN_ASCII).split()).encode("ascii", "replace")
+    if not ROUGH.search(plain) and not OTHER_DIGITS.search(text):
+        return ()
     return tuple(
         (*match.span(), what)
         for pattern, what in ((AMOUNT, AN_AMOUNT), (PLACE, A_PLACE))

@@ -12,7 +12,7 @@ import os
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import accumulate
@@ -63,29 +63,26 @@ class Refused:
 
     def hits(self, text: str) -> list[Hit]:
         """Every run of up to three words that is a refused term; of two that begin alike, the longer one."""
-        if text not in self._seen:
-            self._seen[text] = list(self._hits(text))
-        return self._seen[text]
+        words, found, after = WORD.findall(text), list[Hit](), 0
+        for n, word in enumerate(words):
+            if n < after or word in self._harmless:
+                continue
+            longest = LONGEST if hashed(self.terms.salt, stem(word)) in self.terms.begins else 1
+            for size in range(min(longest, len(words) - n), 0, -1):
+                if category := self._category(" ".join(map(stem, words[n : n + size]))):
+                    spans = [match.span() for match in WORD.finditer(text)]
+                    after = n + size
+                    found.append(Hit(spans[n][0], spans[after - 1][1], category))
+                    break
+            else:
+                if longest == 1:
+                    self._harmless.add(word)
+        return found
 
     @functools.cached_property
-    def _seen(self) -> dict[str, list[Hit]]:
-        """Hits by text, shared by every `Refused` with the same terms."""
-        terms = frozenset(self.terms.terms.items())
-        return _HITS.setdefault((self.terms.salt, self.terms.begins, terms), {})
-
-    def _hits(self, text: str) -> Iterator[Hit]:
-        found = list(WORD.finditer(text))
-        stems = [stem(word[0]) for word in found]
-        after = 0
-        for n, first in enumerate(stems):
-            if n < after:
-                continue
-            longest = LONGEST if hashed(self.terms.salt, first) in self.terms.begins else 1
-            for size in range(min(longest, len(stems) - n), 0, -1):
-                if category := self._category(" ".join(stems[n : n + size])):
-                    after = n + size
-                    yield Hit(found[n].start(), found[after - 1].end(), category)
-                    break
+    def _harmless(self) -> set[str]:
+        """Words met so far that no term begins with; most of a text is made of them."""
+        return set()
 
     def _category(self, words: str) -> str | None:
         digest = hashed(self.terms.salt, words)
@@ -108,16 +105,14 @@ class Refused:
         return allows
 
 
-_HITS: dict[Hashable, dict[str, list[Hit]]] = {}
-
-
+@functools.lru_cache(maxsize=2**16)
 def stem(word: str) -> str:
     """A word in small letters, without accents and without the s of a plural."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", word.lower()) if not unicodedata.combining(c))
     return plain[:-1] if len(plain) > 3 and plain.endswith("s") and not plain.endswith("ss") else plain
 
 
-@functools.lru_cache(maxsize=2**16)
+@functools.lru_cache(maxsize=2**17)
 def hashed(salt: str, words: str) -> str:
     """The salted hash of stemmed words."""
     return hashlib.sha256(f"{salt}:{words}".encode()).hexdigest()[:DIGITS]
