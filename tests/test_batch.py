@@ -16,7 +16,7 @@ from support.judge_server import GOOD, JudgeServer, by_hash, failed, said
 from support.scores import scores
 
 from dataset_builder.release import Release
-from helmbench_common.http import waiting
+from helmbench_common.http import retry
 from helmbench_common.jsonl import LONGEST
 from judge.llm.answers import Parsed
 from judge.llm.batch import Answer, Replies, missing, read
@@ -278,7 +278,7 @@ class Run:
 
 @pytest.fixture
 def run(release: Release, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     return Run(release, dataset, tmp_path)
 

@@ -21,7 +21,7 @@ from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
 from dataset_builder.prompts import installed
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
-from helmbench_common.http import waiting
+from helmbench_common.http import retry
 from judge.agreement.answers import JudgeLabel
 from judge.agreement.calibration import Calibration, EarnedPoints, calibrate, calibration_hash, of_offline
 from judge.agreement.known import SHIPPED, of_judge
@@ -285,7 +285,7 @@ def asked_to_rate(row: CalibrationRow, release: Release) -> JudgeRequest:
 @pytest.fixture
 def serve(release: Release, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts a judge whose label is a function of the model that it is asked as and the author's label."""
-    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
     with stopped_at_the_end() as started:
 
         def start(label: Callable[[str, str], str]) -> JudgeServer:

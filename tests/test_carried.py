@@ -22,7 +22,7 @@ from test_board import built, read
 from test_report import Page
 
 from dataset_builder.release import Release
-from helmbench_common.http import waiting
+from helmbench_common.http import retry
 from judge.agreement.known import SHIPPED, entry, with_people
 from judge.agreement.published.mapping import read as read_own
 from judge.agreement.published.sets import read_set
@@ -56,7 +56,7 @@ def shipped() -> list[Validation]:
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
     """A judge that gives the last label it is offered."""
-    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
 
     def last(body: dict[str, Any], attempt: int) -> Said:
         labels = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]

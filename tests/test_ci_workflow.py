@@ -23,7 +23,7 @@ from lm_eval._cli.harness import HarnessCLI
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from lm_eval_tasks.helmbench.settings import KNOWN
+from lm_eval_tasks.helmbench.lifecycle import SETTINGS as RUN_SETTINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 FILE = ROOT / "docs" / "helmbench-ci.yml"
@@ -58,7 +58,7 @@ def test_every_command_is_read_by_the_real_parser() -> None:
     asked = HarnessCLI()._parser.parse_args(["run", *words])
     assert (asked.tasks, asked.log_samples, asked.output_path) == (["helmbench_lite"], True, "runs/now")
     assert asked.metadata == {"helmbench_condition": "prompts/system.txt"}
-    assert {*asked.metadata} <= {*KNOWN}
+    assert {*asked.metadata} <= {*RUN_SETTINGS}
 
 
 def test_secrets_reach_a_program_by_its_environment_alone() -> None:

@@ -240,7 +240,7 @@ class TestRefusals:
             OPENAI_API_KEY="sk-secret-key",
         )
         assert done.returncode == 3
-        assert "can't connect" in done.stderr
+        assert "connection refused" in done.stderr
         assert "Traceback" not in done.stderr
         assert "sk-secret-key" not in done.stdout + done.stderr
 

@@ -22,8 +22,8 @@ from test_survival import free_port
 
 from dataset_builder.release import Release
 from judge.replies.lm_eval_log import read_run
-from lm_eval_tasks.helmbench import ending
-from lm_eval_tasks.helmbench.settings import KNOWN
+from lm_eval_tasks.helmbench import lifecycle
+from lm_eval_tasks.helmbench.lifecycle import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAT = ("--model", "local-chat-completions", "--apply_chat_template")
@@ -116,8 +116,8 @@ def test_a_wrong_key_ends_the_run(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ((), "--log_samples is missing: the replies would be thrown away"),
-        (("--output_path", "runs"), "--log_samples is missing: the replies would be thrown away"),
+        ((), "--log_samples is missing: without the replies nothing can be scored"),
+        (("--output_path", "runs"), "--log_samples is missing: without the replies nothing can be scored"),
         (("--log_samples", "--output_path", "run.json"), "--output_path run.json: `helmbench score` reads folders"),
         (("--log_samples", "--output_path", "file/runs"), "/file is a file; name a folder, such as runs"),
     ],
@@ -154,8 +154,8 @@ def test_a_misspelt_setting_is_refused(dataset: Path, tmp_path: Path, setting: d
     with reference_server.start() as server:
         done = lm_eval(dataset, tmp_path, at(server.url), *CHAT, *KEPT, *SHORT, "--metadata", json.dumps(setting))
         line = refused(done, tmp_path)
-        assert f"there is no {next(iter(setting))!r}; did you mean {meant!r}?" in line
-        assert all(f"{name} (" in line for name in KNOWN)
+        assert f"unknown setting {next(iter(setting))!r}; did you mean {meant!r}?" in line
+        assert all(f"{name} (" in line for name in SETTINGS)
         assert server.requests == []
 
 
@@ -164,23 +164,23 @@ def test_a_misspelt_setting_is_refused(dataset: Path, tmp_path: Path, setting: d
     [
         ({"helmbench_patience": "long"}, "expected seconds, 0 or more"),
         ({"helmbench_patience": -1}, "expected seconds, 0 or more"),
-        ({"helmbench_prompt": "plain"}, "expected 'transcript', or nothing"),
+        ({"helmbench_prompt": "plain"}, "expected 'transcript', or leave it out"),
     ],
 )
 def test_a_setting_that_means_nothing_is_refused(setting: dict[str, Any], expected: str) -> None:
     """Its name is known, its value isn't."""
-    from lm_eval_tasks.helmbench.settings import check
+    from lm_eval_tasks.helmbench.lifecycle import check_settings
 
     with pytest.raises(SystemExit, match=expected):
-        check(setting)
+        check_settings(setting)
 
 
 def test_every_setting_that_is_read_is_known() -> None:
     """And every one that is known is read, and stands in the documents."""
     folder = ROOT / "lm_eval_tasks" / "helmbench"
-    code = "".join(p.read_text(encoding="utf-8") for p in folder.glob("*.py") if p.name != "settings.py")
+    code = "".join(p.read_text(encoding="utf-8") for p in folder.glob("*.py") if p.name != "lifecycle.py")
     pages = "".join(p.read_text(encoding="utf-8") for p in [*(ROOT / "docs").glob("*.md"), folder / "README.md"])
-    for name in KNOWN:
+    for name in SETTINGS:
         assert name in code or name == "helmbench_prompt"
         assert name in pages
 
@@ -198,7 +198,7 @@ def test_the_last_lines_say_what_comes_next(dataset: Path, tmp_path: Path, relea
     assert done.returncode == 0, done.stderr[-3000:]
     *tables, last, following = done.stdout.splitlines()
     assert any(line.startswith("|pillar4") for line in tables)
-    assert last.startswith("HELMbench: the figures above are what rules alone decide, and no score")
+    assert last.startswith("HELMbench: the figures above are what rules alone decide, not a score")
     assert done.stdout.count("HELMbench: ") == 1
     words = shlex.split(following.removeprefix("Next: "))
     assert words == ["helmbench", "score", "runs of mine/keyword", "--dataset", str(dataset)]
@@ -212,7 +212,7 @@ def test_nothing_answered_is_no_success(dataset: Path, tmp_path: Path, serve: Ca
     """Each reply failed, few enough not to end the run: everything is written, the code is 5, and `score`'s too."""
     server = serve(lambda n: failed(422, "no"))
     done = lm_eval(dataset, tmp_path, at(server.url), *CHAT, *KEPT, *SHORT)
-    assert done.returncode == UNANSWERED == ending.UNANSWERED
+    assert done.returncode == UNANSWERED == lifecycle.UNANSWERED
     assert done.stderr.splitlines()[-1].startswith(
         "helmbench: nothing was answered (3 × HTTP 422 no); at most 2% may be missing, so no figure of this run counts"
     )
@@ -235,12 +235,12 @@ def test_a_run_of_several_tasks_is_judged_as_one(
     done = lm_eval(dataset, tmp_path, at(server.url), *CHAT, "--output_path", "runs", *tasks)
     assert server.total == 80
     assert done.returncode == code, done.stderr[-3000:]
-    said_of_it = f"{lost} of 80 replies never came ({lost} × HTTP 422 no)"
+    said_of_it = f"{lost} of 80 replies are missing ({lost} × HTTP 422 no)"
     if code:
         assert f"helmbench: {said_of_it}; at most 2% may be missing" in done.stderr.splitlines()[-1]
     else:
         *_, missing, _, following = done.stdout.splitlines()
-        assert missing == f"HELMbench: {said_of_it} and stand as unscored."
+        assert missing == f"HELMbench: {said_of_it} and count as unscored."
         assert following == "Next: helmbench score runs/keyword"
     assert len([*(tmp_path / "runs").rglob("samples_*.jsonl")]) == 2
 
@@ -251,5 +251,5 @@ def test_a_run_that_could_not_be_written_is_no_success(dataset: Path, tmp_path: 
     (tmp_path / "runs" / "keyword").write_text("")
     with reference_server.start() as server:
         done = lm_eval(dataset, tmp_path, at(server.url), *CHAT, "--log_samples", "--output_path", "runs", *SHORT)
-    assert done.returncode == UNREACHABLE == ending.UNWRITTEN
+    assert done.returncode == UNREACHABLE == lifecycle.UNWRITTEN
     assert "helmbench: lm-eval could not write the run (runs/keyword/results_" in done.stderr.splitlines()[-1]

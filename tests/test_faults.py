@@ -15,7 +15,7 @@ ENDS = [
     ("judge", "two at once", 3, "another `helmbench run` is writing it"),
     ("judge", "Ctrl-C", 130, "stopped; run the same command again"),
     ("judge", "redirects", 3, "sends elsewhere"),
-    ("judge", "Retry-After of years", 3, "wants to be left alone for"),
+    ("judge", "Retry-After of years", 3, "and asks to wait"),
     ("judge", "key echoed", 3, "HTTP 401"),
     ("runner", "two at once", 1, "another run is writing the cache"),
     ("runner", "Ctrl-C", 130, "helmbench: stopped; run the same command again"),

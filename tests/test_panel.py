@@ -16,7 +16,7 @@ from support.scores import scores
 
 from dataset_builder.release import Release
 from dataset_builder.schema import GradedCheck, Row
-from helmbench_common.http import waiting
+from helmbench_common.http import retry
 from judge.agreement.known import FILE
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
@@ -230,7 +230,7 @@ Serve = Callable[[dict[str, int]], JudgeServer]
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts a judge that gives the label at a fixed place of those offered, by the model that it is asked as."""
-    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
     with stopped_at_the_end() as started:
 
         def start(places: dict[str, int]) -> JudgeServer:

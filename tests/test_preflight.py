@@ -11,11 +11,11 @@ from lm_eval.models.openai_completions import LocalCompletionsAPI, OpenAIChatCom
 from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 from test_survival import free_port, model_at, request
 
-from helmbench_common.http import waiting
+from helmbench_common.http import retry
 from helmbench_common.http.addresses import shown
-from lm_eval_tasks.helmbench.preflight import LONGEST, list_address
-from lm_eval_tasks.helmbench.survive import survivor
-from lm_eval_tasks.helmbench.wire import GREETING, GREETINGS, IN_A_ROW
+from helmbench_common.http.retry import IN_A_ROW
+from lm_eval_tasks.helmbench.api_models import GREETING, GREETINGS, LONGEST_NAME, models_address
+from lm_eval_tasks.helmbench.layer import layer_of
 
 HOSTS = "http://127.0.0.1"
 
@@ -23,7 +23,7 @@ HOSTS = "http://127.0.0.1"
 @pytest.fixture(autouse=True)
 def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between attempts; how long they are is tested in test_survival.py."""
-    monkeypatch.setattr(waiting, "BACKOFF", 0.0)
+    monkeypatch.setattr(retry, "BACKOFF", 0.0)
 
 
 def listing(*names: str) -> Said:
@@ -55,7 +55,7 @@ def run(server: JudgeServer, name: str = "faulty") -> list[str]:
 
 
 def model_layer(server: JudgeServer, name: str) -> Callable[..., list[str]]:
-    return survivor(model_at(server.url, name), patience=1)
+    return layer_of(model_at(server.url, name), patience=1)
 
 
 def ended(server: JudgeServer, name: str = "faulty") -> str:
@@ -101,7 +101,7 @@ def test_a_doubt_is_settled_by_one_greeting(
     assert server.asked[GREETING] == 1
     assert server.total == 31
     (warning,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert "answers, but asked for its models: " in warning
+    assert "works, but its list of models is odd: " in warning
     assert ("it doesn't list 'faulty'" if models.status == 200 else f"HTTP {models.status}") in warning
 
 
@@ -116,7 +116,7 @@ def test_the_look_is_had_once(serve: Callable[..., JudgeServer]) -> None:
 
 def test_what_is_cached_needs_no_server() -> None:
     """Nothing to ask, nothing to look for."""
-    assert survivor(model_at(f"{HOSTS}:{free_port()}/v1"))([]) == []
+    assert layer_of(model_at(f"{HOSTS}:{free_port()}/v1"))([]) == []
 
 
 @pytest.mark.parametrize("guarded", [True, False])
@@ -139,7 +139,7 @@ def test_no_key_is_told_from_a_wrong_one(serve: Callable[..., JudgeServer], monk
     """With the variable that lm-eval reads it from; where its model kind insists on one, before anything is sent."""
     assert "no key was sent: is OPENAI_API_KEY set?" in ended(serve(failed(401), key="sk-right"))
     with pytest.raises(SystemExit, match=r"^helmbench: API key not found. Please set the `OPENAI_API_KEY`"):
-        survivor(model_at("http://127.0.0.1:1/v1", "m", OpenAIChatCompletion))([request("a")])
+        layer_of(model_at("http://127.0.0.1:1/v1", "m", OpenAIChatCompletion))([request("a")])
 
 
 def test_a_key_at_the_end_of_a_long_name_is_not_told_in_part(
@@ -147,11 +147,11 @@ def test_a_key_at_the_end_of_a_long_name_is_not_told_in_part(
 ) -> None:
     """A name is cut after it was looked through; one without a key is told as far as it is cut."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-listed-0123456789")
-    names = ("x" * (LONGEST + 1 - 20) + "sk-listed-0123456789", "y" * (LONGEST + 1))
+    names = ("x" * (LONGEST_NAME + 1 - 20) + "sk-listed-0123456789", "y" * (LONGEST_NAME + 1))
     told = ended(serve(listing(*names), failed(404, "no")))
-    assert f"it lists {'y' * LONGEST}" in told
+    assert f"it lists {'y' * LONGEST_NAME}" in told
     assert "sk-listed" not in told
-    assert "y" * (LONGEST + 1) not in told
+    assert "y" * (LONGEST_NAME + 1) not in told
 
 
 @pytest.mark.parametrize("odd", ["\r", "\n", "\r\nX-Other: 1", "\x7f", "\x1b[31m", "é", "\u2028"])
@@ -162,7 +162,7 @@ def test_a_key_that_no_header_can_hold_is_one_line(
     monkeypatch.setenv("OPENAI_API_KEY", f"sk-odd-0123456789{odd}")
     server = serve(listing("faulty"))
     told = ended(server)
-    assert "the key in the environment holds characters that no key has" in told
+    assert "the key in the environment contains characters that a key can't have" in told
     assert "sk-odd" not in told
     assert (server.total, server.looks) == (0, [])
 
@@ -188,15 +188,15 @@ def test_a_path_that_is_none_says_what_base_url_is() -> None:
         model = model_at(started[0].url)
         model.base_url = started[0].url
         with pytest.raises(
-            SystemExit, match=r"HTTP 404 Not Found; is the path of base_url right\? It is the whole address"
+            SystemExit, match=r"HTTP 404 Not Found; is the path of base_url right\? Give the whole address"
         ):
-            survivor(model)([request("a")])
+            layer_of(model)([request("a")])
 
 
 def test_a_server_that_is_not_ready_is_told_after_a_few_attempts(serve: Callable[..., JudgeServer]) -> None:
     """Both its list and completions answer 503: up, and still loading."""
     server = serve(failed(503, "loading"), failed(503, "loading"))
-    assert "answers no request: HTTP 503 loading; it is there, and not ready" in ended(server)
+    assert "answers no request: HTTP 503 loading; it is up, but not ready" in ended(server)
     assert server.asked == {GREETING: GREETINGS}
 
 
@@ -226,20 +226,20 @@ def test_a_host_that_takes_no_connection_is_said_at_once() -> None:
         started.append(plain)
         for url, why in (
             (f"{HOSTS}:{port}/v1", "connection refused; is the server up, and is the port right?"),
-            (plain.url.replace("http:", "https:"), "it speaks no TLS; is it http, and not https?"),
-            ("http://127.0.0.1:http/v1", "this is no address"),
+            (plain.url.replace("http:", "https:"), "it doesn't speak TLS; http instead of https?"),
+            ("http://127.0.0.1:http/v1", "not a valid address"),
         ):
             with pytest.raises(SystemExit) as caught:
-                survivor(model_at(url))([request("a")])
+                layer_of(model_at(url))([request("a")])
             assert str(caught.value) == f"helmbench: nothing answers at {url}/chat/completions: {why}"
     without = LocalCompletionsAPI(model="m", tokenizer_backend=None)
     with pytest.raises(SystemExit, match="base_url is missing in --model_args"):
-        survivor(without)([request("a")])
+        layer_of(without)([request("a")])
 
 
 def test_where_the_list_is() -> None:
     """Beside completions in each form that is known; what may be a secret of an address isn't shown."""
     for end in ("chat/completions", "completions", "messages", "chat/completions/"):
-        assert list_address(f"https://h/v1/{end}?api-version=3") == "https://h/v1/models?api-version=3"
-    assert list_address("https://h/generate") == "https://h/generate"
+        assert models_address(f"https://h/v1/{end}?api-version=3") == "https://h/v1/models?api-version=3"
+    assert models_address("https://h/generate") == "https://h/generate"
     assert shown("https://me:secret@h/v1/completions?key=secret") == "https://h/v1/completions"

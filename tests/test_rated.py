@@ -19,7 +19,7 @@ from support.scores import scores
 from support.transcript_pages import everything, told
 
 from dataset_builder.release import Release, open_release
-from helmbench_common.http import waiting
+from helmbench_common.http import retry
 from judge.report.page import TRANSCRIPTS
 from judge.schema import RATINGS, Scorecard, Verdict
 
@@ -39,7 +39,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Starts a judge that rates a reply 1 where it holds the marker, else 3 to 5 by the question's hash and attempt,
     and passes every criterion.
     """
-    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
 
     def script(body: dict[str, Any], attempt: int) -> Said:
         prompt = body["messages"][0]["content"]

@@ -25,19 +25,18 @@ from support.judge_server import GOOD, JudgeServer, Said, failed, said, stopped_
 from test_engine import questions
 from test_survival import request
 
-from helmbench_common.http import client, waiting
+from helmbench_common.http import client, retry
 from helmbench_common.http.addresses import proxy, shown
+from helmbench_common.http.bodies import MOST_TOKENS, tokens
 from helmbench_common.http.keys import Keys
-from helmbench_common.http.usage import MOST as MOST_TOKENS
-from helmbench_common.http.usage import tokens
-from helmbench_common.http.waiting import asked_to_wait
+from helmbench_common.http.retry import retry_after
 from judge.llm.asking import collect
 from judge.llm.batch import Replies
 from judge.llm.budget import Budget, Prices, Terms
 from judge.llm.engine import LONGEST, Endpoint
 from judge.llm.errors import EngineError
-from lm_eval_tasks.helmbench.survive import survivor
-from lm_eval_tasks.helmbench.wire import LONGEST_FINISH
+from lm_eval_tasks.helmbench.api_models import LONGEST_FINISH
+from lm_eval_tasks.helmbench.layer import layer_of
 
 SECRET = "sk-strangers-Secret/0123+4567="
 PRICES = Prices(1e6, 1e6)  # one unit of money per token
@@ -79,12 +78,12 @@ def running(prompts: str, url: str, where: Path, timeout: float = 2.0) -> Told:
     server.
     """
     model = LocalChatCompletion(model="judge-1", base_url=f"{url}/chat/completions", num_concurrent=2, timeout=timeout)
-    layer, requests = survivor(model, patience=1), [request(p) for p in prompts]
+    layer, requests = layer_of(model, patience=1), [request(p) for p in prompts]
     try:
         layer(requests)
     except SystemExit as error:
         return Told(dict.fromkeys(prompts), "".join(traceback.format_exception(error)))
-    ended = [layer.ended(r) for r in requests]
+    ended = [layer.completion(r) for r in requests]
     where.mkdir(parents=True, exist_ok=True)
     (where / "notes.json").write_text(json.dumps([e.note() for e in ended]))
     words = "\n".join(str(e.finish) for e in ended)
@@ -103,7 +102,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., JudgeServer
     """Servers that answer each question by its script, and every other as usual; waits between tries are cut to
     nothing.
     """
-    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -452,7 +451,7 @@ def test_a_wait_of_years_is_waited_by_nobody(
     told = asking("ab", serve(b=failed(429, Retry_After=value)).url, tmp_path)
     assert told.answers["b"] is None
     assert "HTTP 429" in told.words
-    assert asking is running or "wants to be left alone for" in told.words
+    assert asking is running or "and asks to wait" in told.words
 
 
 WAITS = ["-1", "NaN", "inf", "1" + "0" * 400, "1e400", "", "soon", PAST, "Mon, 99 Foo 0000 99:99:99 GMT", "٣", "0x10"]
@@ -463,7 +462,7 @@ def test_a_wait_that_is_none_is_no_wait(
     asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, value: str
 ) -> None:
     """Anything but seconds or a date to come is as if nothing had been said."""
-    assert asked_to_wait({"Retry-After": value}) == asked_to_wait({"Retry-After-Ms": value}) == 0
+    assert retry_after({"Retry-After": value}) == retry_after({"Retry-After-Ms": value}) == 0
     if value.isascii():
         told = asking("ab", serve(b=failed(429, Retry_After=value)).url, tmp_path)
         assert told.answers == {"a": ANSWERED, "b": None}

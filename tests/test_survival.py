@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import subprocess
@@ -28,7 +27,8 @@ from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the
 from test_task import run_lm_eval
 
 from dataset_builder.release import Release
-from helmbench_common.http.waiting import Trouble, retry_after
+from helmbench_common.http import retry
+from helmbench_common.http.retry import IN_A_ROW, Trouble, retry_after
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.replies.lm_eval_log import read_run
@@ -36,10 +36,8 @@ from judge.replies.run import Run
 from judge.replies.script import live_turns
 from judge.rules.answers import RULED
 from judge.verdicts import judge_run
-from lm_eval_tasks.helmbench import wire
-from lm_eval_tasks.helmbench.survive import Survivor, _tensor_finishes, survivor
-from lm_eval_tasks.helmbench.window import Window
-from lm_eval_tasks.helmbench.wire import IN_A_ROW, Ended, read
+from lm_eval_tasks.helmbench.api_models import Completion, read
+from lm_eval_tasks.helmbench.layer import _tensor_completions, layer_of
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 STORM = dict.fromkeys(FAULTS, 0.05) | {"400": 0.01}
@@ -60,29 +58,21 @@ def request(text: str, n: int = 0, **settings: Any) -> Instance:
     return Instance("generate_until", {}, (prompt, {**SETTINGS, **settings}), n, ("t", n, 1))
 
 
-def ends(model: LocalChatCompletion, requests: list[Instance]) -> list[Ended]:
-    layer = survivor(model)
+def ends(model: LocalChatCompletion, requests: list[Instance]) -> list[Completion]:
+    layer = layer_of(model)
     layer(requests)
-    return [layer.ended(r) for r in requests]
+    return [layer.completion(r) for r in requests]
 
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The waits between attempts, which then take no time."""
     waited: list[float] = []
-    rest = asyncio.sleep
 
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
-        await rest(0)
 
-    monkeypatch.setattr(
-        wire,
-        "asyncio",
-        SimpleNamespace(
-            **{k: getattr(asyncio, k) for k in ("run", "gather", "to_thread", "wait_for", "Lock")}, sleep=sleep
-        ),
-    )
+    monkeypatch.setattr(retry, "sleep", sleep)
     return waited
 
 
@@ -136,7 +126,7 @@ def test_patience_ends(pauses: list[float]) -> None:
     max_retries times.
     """
     with reference_server.start(faults={"429": 0.5, "broken": 0.5}) as server:
-        layer = survivor(model_at(server.url), patience=20)
+        layer = layer_of(model_at(server.url), patience=20)
         with pytest.raises(SystemExit, match=r"answers no request: (?:HTTP 429|broken JSON)"):
             layer([request(f"message {n}") for n in range(100)])
         attempts = Counter(json.dumps(r["messages"]) for r in server.requests)
@@ -177,7 +167,7 @@ def test_no_server_is_said_in_one_line(pauses: list[float]) -> None:
         SystemExit,
         match=r"helmbench: nothing answers at http://127\.0\.0\.1:\d+/v1/chat/completions: connection refused; is the",
     ):
-        survivor(model)([request(f"message {n}") for n in range(60)])
+        layer_of(model)([request(f"message {n}") for n in range(60)])
     assert pauses == []
 
 
@@ -185,13 +175,13 @@ def test_a_server_that_goes_away_loses_nothing_that_was_answered(pauses: list[fl
     """What was answered stays; the rest says why it wasn't asked, and no more than a few are tried in vain."""
     with reference_server.start(faults={}) as server:
         model = model_at(server.url)
-        layer = survivor(model, patience=1)
+        layer = layer_of(model, patience=1)
         first = [request(f"message {n}") for n in range(10)]
         layer(first)
     rest = [request(f"message {n}") for n in range(10, 100)]
     texts = layer(rest)
-    found = [layer.ended(r) for r in rest]
-    assert all(layer.ended(r).finish == "stop" for r in first)
+    found = [layer.completion(r) for r in rest]
+    assert all(layer.completion(r).finish == "stop" for r in first)
     assert texts == [""] * 90
     assert all(e.failed for e in found)
     assert IN_A_ROW <= sum(e.attempts > 0 for e in found) <= IN_A_ROW + 8
@@ -233,7 +223,7 @@ def test_a_server_that_goes_away_loses_nothing_that_was_answered(pauses: list[fl
 def test_replies_are_read_in_the_forms_that_servers_use(body: dict[str, Any], finish: str | None, text: str) -> None:
     """OpenAI's and Anthropic's shapes, with what each calls a cut-off, a filter and a refusal."""
     found = read(body, model_at("http://127.0.0.1:1").parse_generations)
-    assert isinstance(found, Ended)
+    assert isinstance(found, Completion)
     assert (found.finish, found.text) == (finish, text)
 
 
@@ -257,9 +247,9 @@ def test_an_answer_that_is_none_is_asked_for_again(body: Any) -> None:
 def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
     """Both forms of the header; anything else waits as usual."""
     later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    assert retry_after("7") == 7
-    assert 3500 < retry_after(later) <= 3600
-    assert retry_after("soon") == retry_after(None) == retry_after("-1") == 0
+    assert retry_after({"Retry-After": "7"}) == 7
+    assert 3500 < retry_after({"Retry-After": later}) <= 3600
+    assert retry_after({"Retry-After": "soon"}) == retry_after({}) == retry_after({"Retry-After": "-1"}) == 0
 
 
 # --- what strangers' servers send
@@ -298,7 +288,7 @@ def test_no_redirect_is_followed(serve: Callable[..., JudgeServer], status: int,
         ):
             ends(model, [request(c) for c in "abcd"])
     else:
-        survivor(model)([request("d")])  # a server that answers
+        layer_of(model)([request("d")])  # a server that answers
         found = ends(model, [request(c) for c in "abcd"])
         assert [e.failed for e in found] == [True, False, False, False]
         assert str(found[0].finish).startswith(f"error: HTTP {status} sends elsewhere (127.0.0.1)")
@@ -334,7 +324,7 @@ def test_a_usage_that_counts_nothing_costs_no_reply(serve: Callable[..., JudgeSe
     body = json.loads(said("hello").body) | {"usage": usage}
     server = serve(a=Said(200, {}, json.dumps(body).encode()))
     (found,) = ends(model_at(server.url), [request("a")])
-    assert found == Ended("hello", "stop")
+    assert found == Completion("hello", "stop")
 
 
 def test_half_a_character_is_no_reason_to_lose_a_run(serve: Callable[..., JudgeServer], tmp_path: Path) -> None:
@@ -343,7 +333,7 @@ def test_half_a_character_is_no_reason_to_lose_a_run(serve: Callable[..., JudgeS
     with cached(tmp_path / "c.db", model_at(server.url)) as model:
         requests = [request(c) for c in "ab"]
         assert model.generate_until(requests) == ["a\ufffdb", ""]
-        assert [survivor(model.lm).ended(r).finish for r in requests] == ["sto\ufffd", "error: HTTP 422 no\ufffd"]
+        assert [layer_of(model.lm).completion(r).finish for r in requests] == ["sto\ufffd", "error: HTTP 422 no\ufffd"]
 
 
 # --- the cache
@@ -354,7 +344,7 @@ def test_half_a_character_is_no_reason_to_lose_a_run(serve: Callable[..., JudgeS
 def cached(path: Path, model: LocalChatCompletion) -> Iterator[CachingLM]:
     """The model behind lm-eval's --use_cache."""
     caching = CachingLM(model, str(path))
-    survivor(model)
+    layer_of(model)
     yield caching
     caching.dbdict.close()
 
@@ -371,9 +361,9 @@ def test_a_cache_that_another_run_writes_is_refused(tmp_path: Path) -> None:
         assert other.stdout
         assert other.stdout.readline() == "1\n"
         with pytest.raises(SystemExit, match=r"another run is writing the cache .*wait for it"):
-            survivor(model)
+            layer_of(model)
         other.communicate("\n")
-    survivor(model)
+    layer_of(model)
     caching.dbdict.close()
 
 
@@ -387,7 +377,7 @@ def test_failures_are_asked_again_and_replies_are_not(tmp_path: Path) -> None:
         cached(tmp_path / "c.db", model_at(server.url)) as model,
     ):
         model.generate_until(requests)
-        first = [survivor(model.lm).ended(r) for r in requests]
+        first = [layer_of(model.lm).completion(r) for r in requests]
         port = server.server_port
     failed = sum(e.failed for e in first)
     assert 0 < failed < 30
@@ -395,7 +385,7 @@ def test_failures_are_asked_again_and_replies_are_not(tmp_path: Path) -> None:
     with reference_server.start(port, faults={}) as server, cached(tmp_path / "c.db", model_at(server.url)) as model:
         model.generate_until(fresh)
         assert len(server.log) == failed
-        second = [survivor(model.lm).ended(r).finish for r in fresh]
+        second = [layer_of(model.lm).completion(r).finish for r in fresh]
     assert second == ["stop" if e.failed else e.finish for e in first]
 
 
@@ -406,9 +396,9 @@ def test_a_cache_belongs_to_one_model(tmp_path: Path) -> None:
             model.generate_until([request("hello")])
         with pytest.raises(
             SystemExit,
-            match=r"holds replies of .*model=keyword.* this run is of .*model=always-kind.*--use_cache of its own",
+            match=r"holds replies of .*model=keyword.* this run is of .*model=always-kind.*separate --use_cache",
         ):
-            survivor(CachingLM(model_at(server.url, "always-kind"), str(tmp_path / "c.db")).lm)
+            layer_of(CachingLM(model_at(server.url, "always-kind"), str(tmp_path / "c.db")).lm)
 
 
 @pytest.mark.parametrize("sampling", [{}, {"do_sample": True, "temperature": 1.0}])
@@ -448,17 +438,20 @@ def test_what_does_not_fit_is_not_sent() -> None:
     """lm-eval would cut such a prompt at the left, where the system message stands."""
     model = Local(100)
     prompts = [" ".join(["word"] * n) for n in (10, 36, 37, 300)]
-    layer = survivor(model)
+    layer = layer_of(model)
     requests = [Instance("generate_until", {}, (p, SETTINGS), n) for n, p in enumerate(prompts)]
     assert layer(requests) == ["fine", "fine", "", ""]
     assert model.given == prompts[:2]
-    assert layer.ended(requests[3]).finish == "error: over-long: 300 tokens and 64 for the reply, the window holds 100"
+    assert (
+        layer.completion(requests[3]).finish
+        == "error: over-long: 300 tokens and 64 for the reply, the window holds 100"
+    )
 
 
 def test_a_window_that_holds_no_sample_is_an_error() -> None:
     """Nothing would be asked; that is a wrong setting, and no result."""
-    layer = survivor(Local(50))
-    with pytest.raises(SystemExit, match=r"not one sample fits the model's window .*max_gen_toks"):
+    layer = layer_of(Local(50))
+    with pytest.raises(SystemExit, match=r"no sample fits the model's window .*max_gen_toks"):
         layer([Instance("generate_until", {}, ("word " * 20, SETTINGS), 0)])
 
 
@@ -470,19 +463,18 @@ def test_why_a_local_reply_ends_is_read_from_its_tokens() -> None:
         tok_decode=lambda r: " User:" if 7 in r else "",
     )
     rows = np.array([[5, 5, 1, 0, 0, 0], [5, 5, 1, 1, 9, 0], [5, 5, 1, 1, 1, 1], [5, 5, 1, 7, 1, 1]])
-    assert [(e.finish, e.reply_tokens) for e in _tensor_finishes(model, rows, 2, 6, ["User:"])] == [
+    assert [(e.finish, e.reply_tokens) for e in _tensor_completions(model, rows, 2, 6, ["User:"])] == [
         ("stop", 1),
         ("stop", 2),
         ("length", 4),
         ("stop", 4),
     ]
-    assert [e.finish for e in _tensor_finishes(model, rows[2:, :5], 2, 6, [])] == ["stop", "stop"]
+    assert [e.finish for e in _tensor_completions(model, rows[2:, :5], 2, 6, [])] == ["stop", "stop"]
 
 
 def test_a_chat_servers_window_is_its_own_affair() -> None:
     """lm-eval's 2,048 for servers of unknown window is no knowledge, and nothing is held back for it."""
-    assert Window(model_at("http://127.0.0.1:1")).size is None
-    assert isinstance(survivor(Local(10)), Survivor)
+    assert layer_of(model_at("http://127.0.0.1:1")).window is None
 
 
 # --- a whole run
@@ -575,7 +567,7 @@ def test_what_the_storm_took_is_unscored_and_silence_is_not(storm: tuple[Path, S
             assert verdict.unscored is None
     assert seen["error"] > 0
     assert seen["empty"] > 0
-    assert "have no reply and stand as unscored" in storm[2]
+    assert "have no reply and count as unscored" in storm[2]
 
 
 def test_chosen_samples_in_repeats_without_metrics_are_read(dataset: Path, tmp_path: Path, release: Release) -> None:

@@ -26,7 +26,7 @@ from support import labelled_sets as shapes
 from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
 
 from dataset_builder.release import Release
-from helmbench_common.http import waiting
+from helmbench_common.http import retry
 from judge.agreement.published.labeled_set import RATING, Item, LabeledSet, Scale
 from judge.agreement.published.sets import SETS, VERA_DIMENSIONS, located, read_set
 from judge.agreement.validation import Source, Validation, measured
@@ -415,7 +415,7 @@ Serve = Callable[[Callable[[dict[str, Any]], Said]], JudgeServer]
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Starts a judge that answers by a function of the question's body."""
-    monkeypatch.setattr(waiting, "BACKOFF", 0.001)
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
     with stopped_at_the_end() as started:
 
         def start(answer: Callable[[dict[str, Any]], Said]) -> JudgeServer:

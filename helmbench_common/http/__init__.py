@@ -1,1 +1,1 @@
-"""HTTP for the runner and the judge engine: `client`, `waiting` (retries), `keys`, `addresses`, `usage`."""
+"""HTTP for the runner and the judge: `client`, `retry`, `bodies`, `keys`, `addresses`."""

@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 from helmbench_common import jsonl
 from helmbench_common.formats.plain_file import open_plain, opened
 from helmbench_common.formats.refused import FormatError, shown
-from helmbench_common.http.usage import counted
+from helmbench_common.http.bodies import error_code, tokens
 from judge.llm.answers import Parsed, parse, parse_category
 from judge.llm.budget import NOTHING, Tokens
 from judge.llm.errors import EngineError
@@ -33,7 +33,6 @@ ASKS = 3  # one question and two re-asks; then the verdict is unscored
 EXPECTED = "a JSON object with custom_id, response and error in each line"
 LIVE = "replies.jsonl"  # what our engine appends to; other engines' files stand beside it
 Answer = Parsed | Literal["judge_refused", "error"]
-CODE = re.compile(r"[\w.\-]{1,60}")
 
 
 class Read(NamedTuple):
@@ -114,9 +113,7 @@ def trim(body: Any) -> dict[str, Any] | None:
         return None
     message = {k: v and jsonl.plain(v) for k, v in message.items()}  # half a character is in no file, and in no reply
     finish = choice.get("finish_reason")
-    kept = {
-        k: v for k in ("prompt_tokens", "completion_tokens", "total_tokens") if (v := counted(usage, k)) is not None
-    }
+    kept = {k: v for k in ("prompt_tokens", "completion_tokens", "total_tokens") if (v := tokens(usage, k)) is not None}
     return {
         "model": jsonl.plain(str(body.get("model"))),
         "choices": [{"message": message, "finish_reason": jsonl.plain(finish) if isinstance(finish, str) else None}],
@@ -124,18 +121,11 @@ def trim(body: Any) -> dict[str, Any] | None:
     }
 
 
-def error_code(body: Any) -> str | None:
-    """The code or type of an OpenAI-style error, where it is a plain word."""
-    error = body.get("error") if isinstance(body, dict) else None
-    named = [error.get(k) for k in ("code", "type")] if isinstance(error, dict) else []
-    return next((str(n) for n in named if n is not None and CODE.fullmatch(str(n))), None)
-
-
 def used(record: dict[str, Any]) -> Tokens:
     """The tokens that a line's answer reports."""
     body = response.get("body") if isinstance(response := record.get("response"), dict) else None
     usage = body.get("usage") if isinstance(body, dict) else None
-    return Tokens(counted(usage, "prompt_tokens") or 0, counted(usage, "completion_tokens") or 0)
+    return Tokens(tokens(usage, "prompt_tokens") or 0, tokens(usage, "completion_tokens") or 0)
 
 
 def answered_by(record: dict[str, Any]) -> str | None:

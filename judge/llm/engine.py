@@ -18,23 +18,21 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiohttp
-from tenacity import stop_after_attempt, stop_any
 from tqdm import tqdm
 
 from helmbench_common import jsonl
-from helmbench_common.http import client
-from helmbench_common.http.addresses import elsewhere, proxy, secrets, shown, usable
-from helmbench_common.http.keys import Keys
-from helmbench_common.http.waiting import (
+from helmbench_common.http.addresses import shown, usable
+from helmbench_common.http.bodies import error_code
+from helmbench_common.http.client import Answer, Client
+from helmbench_common.http.retry import (
     HOPELESS,
+    IN_A_ROW,
     NO_QUOTA,
     PATIENCE,
     REDIRECTS,
-    StopAfterWaiting,
     Trouble,
-    asked_to_wait,
-    retrying,
+    retried,
+    retry_after,
     worth_another,
 )
 from judge.llm import batch
@@ -43,13 +41,10 @@ from judge.llm.budget import NOTHING, Budget, Tokens, believed, billed, worst_ca
 from judge.llm.errors import CapReachedError, EngineError
 from judge.llm.questions import JudgeRequest
 
-UNKNOWN_BILL = {408, 504, 524}  # somebody in between gave up; the model may have answered
+UNKNOWN_BILL = {408, 504, 524}  # a gateway gave up; the model may have answered
 LONGEST = 2 * 2**20  # bytes of an answer, with whatever reasoning; each is kept on the disk
 CONNECT = 30.0  # seconds
 QUEUE = 1024  # answers waiting for the disk, at most
-IN_A_ROW = (
-    20  # or as many as are asked at once: so many failures one after the other are the endpoint's, not the questions'
-)
 
 
 @dataclass(frozen=True)
@@ -118,30 +113,28 @@ class _Drive:
         self.asked, self.log, self.endpoint, self.budget, self.total = asked, log, endpoint, budget, total
         self.outcome = Outcome()
         self.lines: asyncio.Queue[tuple[str, bool, asyncio.Future[None]] | None] = asyncio.Queue(QUEUE)
-        self.resume = 0.0  # by the loop's clock: nobody sends before, where a server said Retry-After
+        self.resume = 0.0  # no request leaves before, by time.monotonic: a server sent Retry-After
         self.failed_in_a_row = 0
-        self.key = os.environ.get("OPENAI_API_KEY", "").strip()
-        if not self.key.isascii() or not self.key.isprintable():
-            raise EngineError("OPENAI_API_KEY holds characters that no key has")
+        key = os.environ.get("OPENAI_API_KEY", "").strip()
+        if not key.isascii() or not key.isprintable():
+            raise EngineError("OPENAI_API_KEY contains characters that a key can't have")
+        in_address = urlsplit(endpoint.url).username
+        headers = {"Authorization": f"Bearer {key}"} if key and not in_address else {}
+        connect = min(CONNECT, endpoint.timeout)
         try:
-            self.proxy = proxy(endpoint.url)
+            self.client = Client(endpoint.url, headers, endpoint.concurrency, endpoint.timeout, connect, LONGEST)
         except ValueError as problem:
             raise EngineError(str(problem)) from None
-        self.keys = Keys([self.key, *secrets(endpoint.url), *secrets(self.proxy or "")])
 
     async def run(self) -> Outcome:
-        headers = {"Content-Type": "application/json"}
-        if self.key and not urlsplit(self.endpoint.url).username:  # else the address itself says who asks
-            headers["Authorization"] = f"Bearer {self.key}"
-        timeout = aiohttp.ClientTimeout(total=self.endpoint.timeout, sock_connect=min(CONNECT, self.endpoint.timeout))
         with tqdm(total=self.total, desc="judging", unit="reply", mininterval=1.0) as progress:
-            async with client.session(self.endpoint.concurrency, timeout, self.proxy, headers) as self.session:
+            async with self.client:
                 writing = asyncio.create_task(self._write(progress))
                 working = asyncio.create_task(self._work())
                 try:
                     await asyncio.wait({working, writing}, return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    # Whoever ended first, and however: nobody asks on, and what was answered is written.
+                    # Whichever ended first, and however: no more is asked, and what was answered is written.
                     working.cancel()
                     with suppress(asyncio.CancelledError, Exception):
                         await working
@@ -176,7 +169,12 @@ class _Drive:
     async def _question(self, request: JudgeRequest, asks: int) -> None:
         payload = jsonl.plain(json.dumps(request.body, ensure_ascii=False)).encode()
         while True:
-            record = await self._ask(request, payload)
+            attempts = self.endpoint.max_retries + 1
+            record, _ = await retried(lambda: self._attempt(request, payload), PATIENCE, most=attempts)
+            if isinstance(record, Trouble):
+                if not record.connected:
+                    raise self._useless(record.reason)
+                record = batch.failure(request.custom_id, record.reason, record.status)
             found = batch.read([record], request)
             asks += found.asks
             done = not found.missing or found.asks == 0 or asks >= ASKS
@@ -204,93 +202,66 @@ class _Drive:
         else:
             self.outcome.read += 1
 
-    async def _ask(self, request: JudgeRequest, payload: bytes) -> dict[str, Any]:
-        """One ask, with its retries: the line of an answer, or of the failure that outlasted them."""
-        enough = stop_any(stop_after_attempt(self.endpoint.max_retries + 1), StopAfterWaiting(PATIENCE))
-        policy = retrying(enough, asyncio.sleep)
-        outcome: dict[str, Any] | Trouble = await policy(self._attempt, request, payload)
-        if not isinstance(outcome, Trouble):
-            return outcome
-        if not outcome.connected:
-            raise self._useless(outcome.reason)
-        return batch.failure(request.custom_id, outcome.reason, outcome.status)
-
     async def _attempt(self, request: JudgeRequest, payload: bytes) -> dict[str, Any] | Trouble:
-        """One request that leaves, its worst case reserved before: a line, or why there is none yet.
+        """One request, its worst case reserved before it leaves: the line for an answer, or why there is none yet.
 
         Raises:
-            EngineError: the endpoint is useless. CapReachedError: this attempt could pass the cap.
+            EngineError: the endpoint is useless. CapReachedError: this attempt could exceed the cap.
         """
         while (wait := self.resume - time.monotonic()) > 0:
             await asyncio.sleep(wait)
         worst = worst_case(request.body, payload)
         await self.budget.reserve(worst)
-        bill = worst  # until the server says what it used
+        bill = worst  # until the server reports its usage
         try:
-            async with self.session.post(self.endpoint.url, data=payload, allow_redirects=False) as response:
-                raw = await client.body(response, LONGEST)
-            if raw is None:
-                return Trouble(f"an answer of more than {LONGEST:,} bytes", paid=True)
-            outcome, bill = self._outcome(request, response, _json(raw), worst)
+            answer = await self.client.post(payload)
+            if isinstance(answer, Trouble):
+                bill = worst if answer.connected else NOTHING
+                return answer
+            outcome, bill = self._outcome(request, answer, worst)
             if isinstance(outcome, EngineError):
                 raise outcome
             return outcome
-        except aiohttp.ConnectionTimeoutError:
-            bill = NOTHING
-            return Trouble("can't connect (timeout)", connected=False)
-        except TimeoutError:
-            return Trouble(f"no answer within {self.endpoint.timeout:g} s", paid=True)
-        except aiohttp.ClientConnectorError as error:
-            bill = NOTHING
-            return Trouble(f"can't connect ({type(error.os_error).__name__})", connected=False)
-        except aiohttp.ClientHttpProxyError as error:
-            bill = NOTHING
-            return Trouble(f"can't connect (the proxy answers HTTP {error.status})", connected=False)
-        except (aiohttp.ClientError, OSError) as error:
-            return Trouble(f"connection broken ({type(error).__name__})", paid=True)
         finally:
             self.budget.settle(worst, bill)
 
     def _outcome(
-        self, request: JudgeRequest, response: aiohttp.ClientResponse, body: Any, worst: Tokens
+        self, request: JudgeRequest, answer: Answer, worst: Tokens
     ) -> tuple[dict[str, Any] | Trouble | EngineError, Tokens]:
-        """What an answer comes to, and what it may cost: a line, another try, or the end of all asking."""
-        status, headers = response.status, response.headers
-        completion = batch.trim(body) if status == 200 else None
+        """What an answer means and may cost: a line, another try, or the end of the run."""
+        status, keys = answer.status, self.client.keys
+        completion = batch.trim(answer.body) if status == 200 else None
         if completion is not None and not self._repeats_key(completion):
-            request_id = headers.get("x-request-id")
-            kept = None if self.keys.repeated(request_id) else request_id
+            request_id = answer.headers.get("x-request-id")
+            kept = None if keys.repeated(request_id) else request_id
             completion["usage"] = believed(completion["usage"], worst)  # on the disk too: a later run counts from it
             return batch.result(request.custom_id, kept, completion), billed(completion["usage"], worst)
         bill = worst if status == 200 or status in UNKNOWN_BILL else NOTHING
-        code = batch.error_code(body)
-        problem = self._problem(status, headers, code, completion is not None)
-        wait = asked_to_wait(headers)
-        if status in HOPELESS or code == NO_QUOTA or wait > PATIENCE:
-            return self._useless(problem + (f", and wants to be left alone for {wait:.0f} s" if wait else "")), bill
-        if status != 200 and not worth_another(status):
-            return batch.failure(request.custom_id, problem, status, code and self.keys.quoted(code)), bill
-        self.resume = max(self.resume, time.monotonic() + wait)  # a limit is the key's: nobody sends before
-        return Trouble(problem, bill != NOTHING, wait, status), bill
-
-    def _problem(self, status: int, headers: Any, code: str | None, repeats: bool) -> str:
-        """What is wrong with an answer, in our words."""
+        code, wait = error_code(answer.body), retry_after(answer.headers)
         if status == 200:
-            return "an answer that repeats the key" if repeats else "no chat completion in the answer"
-        if status in REDIRECTS:
-            return self.keys.quoted(f"HTTP {status} {elsewhere(headers.get('Location'), self.keys.within)}")
-        return f"HTTP {status}" + (f" {self.keys.quoted(code)}" if code else "")
+            problem = "no chat completion in the answer" if completion is None else "an answer that repeats the key"
+        elif status in REDIRECTS:
+            problem = self.client.redirect(answer)
+        else:
+            problem = f"HTTP {status}" + (f" {keys.quoted(code)}" if code else "")
+        if status in HOPELESS or code == NO_QUOTA or wait > PATIENCE:
+            return self._useless(problem + (f", and asks to wait {wait:.0f} s" if wait else "")), bill
+        if status != 200 and not worth_another(status):
+            return batch.failure(request.custom_id, problem, status, code and keys.quoted(code)), bill
+        self.resume = max(self.resume, time.monotonic() + wait)  # the limit is the key's: it holds every request back
+        return Trouble(problem, bill != NOTHING, wait, status), bill
 
     def _repeats_key(self, completion: dict[str, Any]) -> bool:
         choice = completion["choices"][0]
-        return self.keys.repeated(completion["model"], choice["finish_reason"], *choice["message"].values())
+        texts = completion["model"], choice["finish_reason"], *choice["message"].values()
+        return self.client.keys.repeated(*texts)
 
     def _useless(self, problem: str) -> EngineError:
-        return EngineError(f"judge at {self.endpoint.shown}: {problem}; nothing already answered is lost")
+        return EngineError(f"judge at {self.endpoint.shown}: {problem}; answers already received are kept")
 
     async def _write(self, progress: Any) -> None:
-        """Lines that arrived together share one fsync, off the loop; a question counts as done when its line is on the
-        disk.
+        """Lines that arrived during one fsync share the next, off the loop; a question counts as done when its line is
+        on the disk.
         """
         ended = False
         while not ended:
@@ -301,15 +272,8 @@ class _Drive:
             whole = [line for line in lines if line is not None]
             await asyncio.to_thread(self.log.write, "".join(line for line, _, _ in whole))
             for _, _, written in whole:
-                if not written.done():  # its asker was stopped meanwhile
+                if not written.done():  # its worker was canceled meanwhile
                     written.set_result(None)
             progress.update(sum(done for _, done, _ in whole))
             if self.budget.cost is not None:
                 progress.set_postfix_str(f"spent {self.budget.cost:.2f}", refresh=False)
-
-
-def _json(raw: bytes) -> Any:
-    try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
-        return None

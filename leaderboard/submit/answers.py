@@ -13,6 +13,7 @@ from pydantic import BaseModel
 
 from dataset_builder.release import Release
 from helmbench_common import jsonl
+from helmbench_common.http.bodies import error_code
 from judge import schema
 from judge.agreement import known as agreement_of
 from judge.agreement.calibration import Calibration
@@ -90,7 +91,7 @@ def _answer(record: dict[str, Any]) -> Answer:
     """A line as `batch.read` needs it and no more: what servers add is theirs, and may hold a key."""
     response = record.get("response")
     body = response.get("body") if isinstance(response, dict) else None
-    codes = [c for c in (batch.error_code(body), batch.error_code(record)) if c]
+    codes = [c for c in (error_code(body), error_code(record)) if c]
     failed = bool(record.get("error")) or not isinstance(response, dict) or "content_filter" in codes
     status = response.get("status_code", 200) if isinstance(response, dict) else None
     return Answer(

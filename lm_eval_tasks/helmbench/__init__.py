@@ -1,7 +1,6 @@
-"""lm-eval drives generation: a class task, live turns in rounds, a layer that one bad sample does not end (README.md).
+"""lm-eval drives generation: a class task, live turns in rounds, and a layer that one bad sample does not end.
 
-`task` is the benchmark's, `messages_task` that of messages by themselves; `metrics` is what lm-eval prints at once.
-`settings` knows what `--metadata` may say. `survive` stands between lm-eval and a model, `wire` asks over HTTP,
-`preflight` whether anybody is there, and `window` knows what doesn't fit. `ending` sees to a run's last lines and exit
-code. What these use of lm-eval that isn't public stands in lm_eval_tasks/README.md.
+`task` is the benchmark's and `messages_task` that of standalone messages; `metrics` is what lm-eval prints at once.
+`layer` sits between lm-eval and a model, `api_models` sends requests over HTTP, `cache` keeps replies, and `lifecycle`
+checks a run's settings and reports at its end. lm_eval_tasks/README.md lists the lm-eval internals that they use.
 """

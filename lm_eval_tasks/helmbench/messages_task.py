@@ -16,8 +16,8 @@ from judge.replies.recorded import APPROPRIATENESS, TRIAGE, identity
 from judge.replies.script import ChatMessages, segments, triage_question, with_instruction
 from judge.rules.answers import conduct
 from judge.rules.categories import read_category
+from lm_eval_tasks.helmbench.api_models import Completion
 from lm_eval_tasks.helmbench.task import HelmbenchTask, log
-from lm_eval_tasks.helmbench.wire import Ended
 
 
 class AppropriatenessTask(HelmbenchTask):
@@ -84,7 +84,7 @@ class TriageTask(AppropriatenessTask):
         """
         if "bypass" in self._metric_fn_list:  # --predict_only
             return {"bypass": None}
-        ends = self._ended.get(doc["id"]) or [Ended(str(r or "")) for r in results]
+        ends = self._ended.get(doc["id"]) or [Completion(str(r or "")) for r in results]
         said = [e for e in ends if not e.failed]
         right = [
             read_category(e.text, e.finish, self._taxonomy) in (doc["crisis_category"], doc["crisis_category_2"] or "")

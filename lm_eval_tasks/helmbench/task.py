@@ -24,7 +24,7 @@ from lm_eval.api.task import ConfigurableTask
 
 from dataset_builder.release import Release, ReleaseError, open_release, prune
 from dataset_builder.schema import Row
-from helmbench_common.http.waiting import PATIENCE
+from helmbench_common.http.retry import PATIENCE
 from judge.replies.recorded import BENCHMARK, identity
 from judge.replies.schema import RunError
 from judge.replies.script import (
@@ -37,10 +37,10 @@ from judge.replies.script import (
     segments,
 )
 from judge.rules.answers import RULED, conduct
-from lm_eval_tasks.helmbench import ending, settings
+from lm_eval_tasks.helmbench import lifecycle
+from lm_eval_tasks.helmbench.api_models import Completion
+from lm_eval_tasks.helmbench.layer import Layer, layer_of
 from lm_eval_tasks.helmbench.metrics import Point, points_by_rule
-from lm_eval_tasks.helmbench.survive import Survivor, survivor
-from lm_eval_tasks.helmbench.wire import Ended
 
 log = logging.getLogger("lm_eval.helmbench")
 PINNED = "0.4.13"
@@ -60,12 +60,12 @@ class HelmbenchTask(ConfigurableTask):
                 f"install lm-eval[api]=={PINNED}"
             )
         own = {k: v for k, v in (config or {}).items() if k != "class"}  # TaskConfig has no field `class`
-        settings.check(own.get("metadata") or {})
+        lifecycle.check_settings(own.get("metadata") or {})
         # Without it lm-eval asks the network for every metric's name; the method below is what is called.
         own["process_results"] = points_by_rule
         self._model: Any = None
-        self._layer: Survivor | None = None
-        self._ended: dict[str, list[Ended]] = {}
+        self._layer: Layer | None = None
+        self._ended: dict[str, list[Completion]] = {}
         self._template: Callable[..., Any] | None = None
         self._system: str | None = None
         self._tested: PromptUnderTest | None = None
@@ -194,10 +194,9 @@ class HelmbenchTask(ConfigurableTask):
         self._model = found.lm if isinstance(found, CachingLM) else found
         if chat_template is None:
             self._check_transcript()
-        ending.keep_what_is_paid_for(caller)
-        ending.watch(caller, self.config.task, self._scoring["unscored_limit"], self._score_options())
+        lifecycle.watch(caller, self.config.task, self._scoring["unscored_limit"], self._score_options())
         if self._model is not None:
-            self._layer = survivor(self._model, float(self.config.metadata.get("helmbench_patience", PATIENCE)))
+            self._layer = layer_of(self._model, float(self.config.metadata.get("helmbench_patience", PATIENCE)))
         super().build_all_requests(chat_template=chat_template, system_instruction=system_instruction, **kwargs)
         self._name_over_long()
 
@@ -208,11 +207,9 @@ class HelmbenchTask(ConfigurableTask):
 
     def _name_over_long(self) -> None:
         """Says before anything is paid for which samples don't fit: lm-eval would cut their system message off."""
-        if self._layer is None or self._layer.window.size is None:
+        if self._layer is None or self._layer.window is None:
             return
-        found = {
-            i.doc["id"]: why for i in self.instances if (why := self._layer.window.too_long(self._least(i), i.args[1]))
-        }
+        found = {i.doc["id"]: why for i in self.instances if (why := self._layer.too_long(self._least(i), i.args[1]))}
         if not found:
             return
         ids, why = sorted(found), next(iter(found.values()))
@@ -242,7 +239,7 @@ class HelmbenchTask(ConfigurableTask):
     def _check_transcript(self) -> None:
         """A plain transcript is for models without a chat template; others would be mismeasured by it."""
         template = getattr(getattr(self._model, "tokenizer", None), "chat_template", None)
-        if template and self.config.metadata.get("helmbench_prompt") != settings.TRANSCRIPT:
+        if template and self.config.metadata.get("helmbench_prompt") != lifecycle.TRANSCRIPT:
             raise SystemExit(
                 f"{self.config.task}: the model has a chat template and --apply_chat_template is missing; "
                 'where it is a base model all the same, say so: --metadata \'{"helmbench_prompt": "transcript"}\''
@@ -291,7 +288,7 @@ class HelmbenchTask(ConfigurableTask):
         return super().apply_filters()
 
     def _next_round(
-        self, talks: list[tuple[Instance, ChatMessages]], number: int, layer: Survivor
+        self, talks: list[tuple[Instance, ChatMessages]], number: int, layer: Layer
     ) -> list[tuple[Instance, ChatMessages]]:
         following: list[tuple[Instance, ChatMessages]] = []
         for instance, messages in talks:
@@ -305,27 +302,27 @@ class HelmbenchTask(ConfigurableTask):
                 idx=instance.idx + 1,
                 metadata=(instance.task_name, instance.doc_id, 1),
             )
-            if layer.ended(instance).failed:  # what nobody said can't be answered
-                request.ended = Ended("", "error: an earlier turn has no reply", attempts=0)
+            if layer.completion(instance).failed:  # what nobody said can't be answered
+                request.completion = Completion("", "error: an earlier turn has no reply", attempts=0)
             following.append((request, messages))
-        asked = [request for request, _ in following if not hasattr(request, "ended")]
+        asked = [request for request, _ in following if not hasattr(request, "completion")]
         layer(asked)
         for request, _ in following:
-            request.resps.append(request.ended.text)
+            request.resps.append(request.completion.text)
         self._instances.extend(request for request, _ in following)
         return following
 
-    def _keep_ends(self, layer: Survivor) -> None:
+    def _keep_ends(self, layer: Layer) -> None:
         """Puts into the log how each request ended, as the third of its arguments: lm-eval keeps no finish reason."""
         for instance in sorted(self.instances, key=lambda i: i.idx):
-            ended = layer.ended(instance)
+            ended = layer.completion(instance)
             instance.arguments = (*instance.args[:2], ended.note())
             self._ended.setdefault(instance.doc["id"], []).append(ended)
         lost = {i: next(e for e in ends if e.failed) for i, ends in self._ended.items() if any(e.failed for e in ends)}
         if lost:
             reasons = Counter(e.reason for e in lost.values())
             log.warning(
-                "%s: %d of %d samples have no reply and stand as unscored (%s): %s",
+                "%s: %d of %d samples have no reply and count as unscored (%s): %s",
                 self.config.task,
                 len(lost),
                 len(self._ended),
@@ -339,7 +336,7 @@ class HelmbenchTask(ConfigurableTask):
         """Figures of the checks that a rule decides, over all repeats; the judge reads the rest from the log."""
         if "bypass" in self._metric_fn_list:  # --predict_only
             return {"bypass": None}
-        ends = self._ended.get(doc["id"]) or [Ended(str(r or "")) for r in results]
+        ends = self._ended.get(doc["id"]) or [Completion(str(r or "")) for r in results]
         last = ends[live(doc) :: live(doc) + 1]
         points: tuple[list[Point], list[Point]] = ([], [])
         row = Row.model_validate(prune(doc)) if any(c["check"] in RULED for c in doc["evaluation"]) else None

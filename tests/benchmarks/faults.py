@@ -54,7 +54,7 @@ from dataset_builder.release import Release, open_release  # noqa: E402
 from judge.llm import batch  # noqa: E402
 from judge.llm.batch import Replies  # noqa: E402
 from judge.replies.lm_eval_log import read_run  # noqa: E402
-from lm_eval_tasks.helmbench.survive import FAILED  # noqa: E402
+from lm_eval_tasks.helmbench.cache import FAILED  # noqa: E402
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 NEVER = 3600.0  # seconds: longer than any client waits

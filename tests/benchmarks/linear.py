@@ -33,7 +33,7 @@ from dataset_builder.corpora.schema import Document, Limits, Turn  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
 from helmbench_common import tables  # noqa: E402
 from helmbench_common.formats.inert import inert  # noqa: E402
-from helmbench_common.http import waiting  # noqa: E402
+from helmbench_common.http import retry  # noqa: E402
 from judge.agreement.published.sets import BREAK, VERA_TURN  # noqa: E402
 from judge.llm.answers import occurs  # noqa: E402
 from judge.offline import features  # noqa: E402
@@ -44,7 +44,7 @@ from judge.report import comparison, junit  # noqa: E402
 from judge.rules import answers, categories, language, refusals, resources  # noqa: E402
 from leaderboard import public, secrets  # noqa: E402
 from leaderboard.verify import dates, families, template  # noqa: E402
-from lm_eval_tasks.helmbench import wire  # noqa: E402
+from lm_eval_tasks.helmbench import api_models  # noqa: E402
 
 SUPERLINEAR = 6.0  # times as long for four times the text
 NOISE = 0.05  # seconds, of which a quarter may be the shorter time
@@ -200,7 +200,7 @@ def cases(release: Release) -> list[Case]:
         Case("judge.replies.fence", fence.fence),
         Case("judge.replies.compared", fence.compared),
         Case("judge.replies.recorded", lambda t: recorded.publishable({"base_url": t})),
-        Case("helmbench_common.http.waiting", waiting.retry_after),
+        Case("helmbench_common.http.retry", lambda t: retry.retry_after({"Retry-After": t})),
         Case("llm.occurs, a quote", lambda t: occurs(t, "a reply")),
         Case("llm.occurs, a reply", lambda t: occurs("a … reply", fence.compared(t))),
         Case("formats.inert", inert),
@@ -214,7 +214,7 @@ def cases(release: Release) -> list[Case]:
         Case("board.template", template.foreign),
         Case("board.template, around", lambda t: template.shown([[t]])),
         Case("board.families", families.families),
-        Case("wire.filtered", lambda t: (wire.FILTERED.search(t), wire.TOO_LONG.search(t))),
+        Case("api_models.filtered", lambda t: (api_models.FILTERED.search(t), api_models.TOO_LONG.search(t))),
     ]
 
 

@@ -26,8 +26,8 @@ from dataset_builder.release import open_release
 from judge import pipeline
 from judge.replies import opening
 from helmbench.cli.app import main
-from helmbench_common.http import waiting
-waiting.BACKOFF = 0.001
+from helmbench_common.http import retry
+retry.BACKOFF = 0.001
 release = open_release(sys.argv[1])
 release.rows, release.criteria, release.helplines
 opening.open_release = lambda folder: release

@@ -1,0 +1,108 @@
+"""lm-eval's `--use_cache`, and what it doesn't keep: whose replies they are, how each ended, which requests failed.
+
+lm-eval itself stores no finish reason, looks up vLLM's replies under other keys than it writes, and doesn't store
+sampled replies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+from lm_eval.api.model import hash_args
+
+from lm_eval_tasks.helmbench.api_models import Completion
+
+log = logging.getLogger("lm_eval.helmbench")
+NOTE, FAILED, OWNER = "helmbench note ", "helmbench failed ", "helmbench model"  # prefixes of our keys
+HELD: dict[str, int] = {}  # caches that this process holds until it ends: path, handle
+
+
+class Cache:
+    """The cache of one model; false where the run has none.
+
+    Raises:
+        SystemExit: it holds another model's replies, or another process is writing it.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self.db = getattr(getattr(model, "cache_hook", None), "dbdict", None)
+        self._failed: set[str] = set()
+        self.filled = False
+        if self.db is None:
+            return
+        _hold(self.db.filename)
+        mine, owner = identity(model), self.db.get(OWNER)
+        if owner not in (None, mine):
+            raise SystemExit(
+                f"helmbench: the cache {self.db.filename} holds replies of {owner}, this run is of {mine}; "
+                "use a separate --use_cache for each model"
+            )
+        self.db[OWNER] = mine
+        # lm-eval stores an empty text for a failed request; it is asked again.
+        for key in [k for k in self.db if k.startswith(FAILED)]:
+            self.db.pop(key.removeprefix(FAILED), None)
+            del self.db[key]
+        self.db.commit()
+        self.filled = len(self.db) > 1
+
+    def __bool__(self) -> bool:
+        return self.db is not None
+
+    @property
+    def saved(self) -> Callable[[], None] | None:
+        """Blocks until everything that was kept is on disk."""
+        return None if self.db is None else self.db.commit
+
+    def get(self, arguments: tuple[Any, ...]) -> Completion | None:
+        if self.db is None:
+            return None
+        key = hash_args("generate_until", arguments[:2])
+        text = None if key in self._failed else self.db.get(key)
+        return None if text is None else Completion(text, **json.loads(self.db.get(NOTE + key, "{}")))
+
+    def keep(self, arguments: tuple[Any, ...], completion: Completion) -> None:
+        if self.db is None:
+            return
+        key = hash_args("generate_until", arguments[:2])
+        if completion.failed:
+            self._failed.add(key)
+            self.db[FAILED + key] = completion.finish
+        else:
+            self.db[NOTE + key] = json.dumps(completion.note())  # before the text, without which it has no effect
+            self.db[key] = completion.text
+
+
+def _hold(path: str) -> None:
+    """Locks a cache until this process ends.
+
+    Raises:
+        SystemExit: another process holds it; both would send, and pay for, the same requests.
+    """
+    if path in HELD:
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise SystemExit(
+            f"helmbench: another run is writing the cache {path}; wait for it, or use another --use_cache"
+        ) from None
+    except OSError:
+        log.warning("helmbench: %s can't be locked; don't use it in two runs at once", path)
+    HELD[path] = handle
+
+
+def identity(model: Any) -> str:
+    """What tells one model's replies from another's: backend, model, revision, adapters, and the server's address."""
+    settings = getattr(model, "model_args", None)
+    known = {**(settings if isinstance(settings, dict) else {}), **vars(model)}
+    names = ("model", "pretrained", "base_url", "revision", "peft", "delta", "quantization", "dtype")
+    parts = {n: re.sub(r"//[^/@\s]*@", "//", known[n]) for n in names if isinstance(known.get(n), str)}
+    return " ".join([type(model).__name__, *(f"{n}={value}" for n, value in parts.items())])
