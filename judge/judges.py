@@ -1,15 +1,18 @@
-"""Judges by name: the offline judge, or language models whose answers stand in a run's folder; and what is known of
-them.
+"""Judges by name: the offline judge, or language models whose answers are in a run's folder; and what is known of them,
+with the scores of the trivial policies that every report shows.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 from dataset_builder.prompts import PLAIN, RATE
 from dataset_builder.release import Release
+from dataset_builder.schema import Tier
 from helmbench_common.hashing import digest
 from judge.agreement import known as agreement_of
 from judge.agreement.answers import offline_labels
@@ -19,12 +22,12 @@ from judge.llm.asking import Stored
 from judge.llm.questions import prompt_hash
 from judge.llm.reader import llm, readers
 from judge.offline.reader import OfflineReader
-from judge.references import references
 from judge.replies.schema import RunError
-from judge.schema import RatingAgreement
+from judge.schema import RatingAgreement, Reference
 from judge.score import Judge, Known
 from judge.verdicts import JudgeIdentity
 
+REFERENCES = Path(__file__).with_name("references.json")  # `make generated` writes it; it isn't part of any hash
 LONGEST = 200  # bytes of a folder's name; disks take 255
 
 
@@ -54,13 +57,13 @@ class Bench:
 
 
 def identities(names: Sequence[str], release: Release, wording: str = PLAIN) -> list[JudgeIdentity]:
-    """Judges by their names, each once, in the order of its first naming; nobody is looked for."""
+    """Judges by their names, each once, in order; no file is read."""
     return [OfflineReader().identity if n == "offline" else llm(release, n, wording) for n in dict.fromkeys(names)]
 
 
 def scores_name(judges: Sequence[JudgeIdentity], repeats: int = 1) -> str:
-    """What the folder of these judges' scores is called: their names, and how language models are asked where that is
-    another way than the usual: `a+b~judge-reason~x3`.
+    """The name of the folder of these judges' scores: their names, and how language models are asked where that isn't
+    the default: `a+b~judge-reason~x3`.
     """
     asked = [j for j in judges if not j.offline]
     ways = [*{j.wording for j in asked} - {PLAIN}, *([f"x{repeats}"] if asked and repeats > 1 else [])]
@@ -69,10 +72,10 @@ def scores_name(judges: Sequence[JudgeIdentity], repeats: int = 1) -> str:
 
 
 def bench(names: Sequence[str], home: Path, release: Release, wording: str = PLAIN, repeats: int = 1) -> Bench:
-    """Each judge once, in the order of its first naming. `home`: the folder of the run, where models' answers stand.
+    """Each judge once, in order. `home`: the folder of the run, which holds models' answers.
 
     Raises:
-        RunError: nothing is known of a judge, or its files can't be read.
+        RunError: a judge without a folder of answers, or files that can't be read.
     """
     judges: list[Judge] = []
     stored: list[Stored] = []
@@ -92,10 +95,10 @@ def bench(names: Sequence[str], home: Path, release: Release, wording: str = PLA
 
 
 def known(judges: Sequence[JudgeIdentity], home: Path, given: Given, release: Release, rated: bool) -> Known:
-    """What stands beside a run of these judges. `home`: its folder; `rated`: whether it has replies to be rated.
+    """What is known of these judges and this release. `home`: the run's folder; `rated`: whether replies are rated.
 
     Raises:
-        RunError: a file that can't be read, or is of a judge that isn't asked.
+        RunError: a file that can't be read, or is of another judge.
     """
     agreement = agreement_of.stored(judges, home, given.calibrations, release)
     ratings = _ratings(judges, home, given.calibrations, release) if rated else []
@@ -115,3 +118,10 @@ def _ratings(
         return rating_agreement(release, offline_labels(release, "rating", release.rating_calibration))
     folders = [batch.folder(home, judge.name), *(path.parent for path in given)]
     return agreement_of.of_ratings(replace(judge, prompt_hash=prompt_hash(release.prompts, RATE)), folders, release)
+
+
+def references(release: Release) -> dict[Tier, list[Reference]]:
+    """The trivial policies' scores on this release by tier; empty for a build that references.json doesn't have."""
+    known = json.loads(REFERENCES.read_text(encoding="utf-8")) if REFERENCES.is_file() else {}
+    own = known.get(release.manifest.score_hash, {})
+    return {tier: [Reference.model_validate(row) for row in own[tier]] for tier in get_args(Tier) if tier in own}

@@ -1,6 +1,4 @@
-"""What `helmbench requests`, `run` and `score` do: a run's questions written or asked, its replies judged, scored,
-reported.
-"""
+"""What the commands do with runs: write or ask their questions, score them, report them, compare their replies."""
 
 from __future__ import annotations
 
@@ -10,36 +8,44 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
 from helmbench_common import jsonl
-from helmbench_common.files import replacing, write_whole
-from judge.judges import NONE_GIVEN, Bench, Given, bench, identities, known, scores_name
+from helmbench_common.files import holds, replacing, write_whole
+from helmbench_common.formats.inert import clip
+from judge.judges import NONE_GIVEN, Given, bench, identities, known, scores_name
 from judge.llm import batch
 from judge.llm.asking import REQUESTS, announce, ask, write_missing
 from judge.llm.budget import Terms
 from judge.llm.errors import BudgetError
 from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
-from judge.origin import REPORT, WRITTEN, of_card, of_run, refuse_other, source_of
+from judge.panel import identity_of
 from judge.replies import inspect_log
-from judge.replies.opening import SCORES, Opened, Place, open_run
+from judge.replies.opening import SCORES, Opened, Place, open_run, own_prompt, run_at
 from judge.replies.run import Run
 from judge.replies.schema import RunError
+from judge.report.comparison import Said, page
 from judge.report.first import sentence
 from judge.report.page import TRANSCRIPTS, report
 from judge.report.summary import summary
-from judge.schema import Scorecard
-from judge.score import Scored, score
+from judge.schema import Scorecard, Source
+from judge.score import Scored, score, source_of
+from judge.scoring.compare import Comparison, ScoredRun
 from judge.scoring.gates import lost, lost_share
-from judge.scoring.stored import RATINGS, SCORECARD, SUMMARY, VERDICTS, Scoring, find, verdicts_in
+from judge.scoring.stored import RATINGS, SCORECARD, SUMMARY, VERDICTS, Scoring, card_in, find, judged_by, verdicts_in
+from judge.verdicts import JudgeIdentity
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint
 
-GRADED = "replies-inspect.jsonl"  # what a log's grader answered, among its other answers
+GRADED = "replies-inspect.jsonl"  # what a log's grader answered, among the judge's other answers
+REPORT = "report.html"
+WRITTEN = (SCORECARD, VERDICTS, RATINGS, SUMMARY, REPORT, TRANSCRIPTS)
+NOTHING = "Nothing was written"
+WAYS = "write elsewhere with --out DIR, or replace what is there with --replace"
 
 
 @dataclass(frozen=True)
@@ -64,9 +70,14 @@ class Questioning:
         return " ".join(["helmbench", name, place.words, flag, *own])
 
 
+# --- asking ----------------------------------------------------------------------------------------------------------
+
+
 def write_requests(opened: Opened, model: str, how: Questioning, terms: Terms, out: Path | None) -> str:
-    """Writes what a judge has not answered yet to `out` (default: its folder); returns what to tell the user."""
-    where = _answered(opened, model)
+    """Writes the questions that a judge has not answered yet to `out` (default: its folder); returns what to tell the
+    user.
+    """
+    where = _answers_of(opened, model)
     path = out or where / REQUESTS
     estimate = write_missing(lambda: _questions(opened, model, how), where, path)
     then = how.command("score", opened.place, model)
@@ -84,7 +95,7 @@ def ask_run(opened: Opened, model: str, how: Questioning, endpoint: Endpoint, te
     release = opened.release
     if release.own:
         announce(len(release.messages), release.messages_source, endpoint.base_url)
-    where = _answered(opened, model)
+    where = _answers_of(opened, model)
     try:
         done = ask(lambda: _questions(opened, model, how), where, endpoint, terms)
     except BudgetError as error:
@@ -93,48 +104,14 @@ def ask_run(opened: Opened, model: str, how: Questioning, endpoint: Endpoint, te
     return f"{done.text}; score with {then}" if not done.asked else f"{done.text}\nscore with {then}"
 
 
-def place_scores(
-    opened: Opened, names: Sequence[str], how: Questioning, out: Path | None = None, replace: bool = False
-) -> Path:
-    """The folder that a run's scores by the named judges go to: `out`, or in the run's home one that is called after
-    the judges. Nobody is asked.
-
-    Raises:
-        RunError: others stand there than scores of this run by these judges, unless `replace`; or its own folder is a
-            link.
-    """
-    judges = identities(names, opened.release, how.wording)
-    folder = out or batch.own_place(opened.home, opened.home / SCORES / scores_name(judges, how.repeats))
-    if not replace:
-        refuse_other(folder, of_run(opened.run, opened.release, judges, how.repeats))
-    return folder
-
-
-def judge_and_score(
-    opened: Opened,
-    names: Sequence[str],
-    how: Questioning,
-    given: Given = NONE_GIVEN,
-    allow_missing: bool = False,
-) -> Scored:
-    """A run judged by the named judges, of language models by what they have answered so far.
-
-    Raises:
-        RunError: unknown judges, files of `given` that can't be read, or questions without an answer, unless
-            `allow_missing`.
-    """
-    run, release, home, place = opened
-    seats = bench(names, home, release, how.wording, how.repeats)
-    beside = known(seats.identities, home, given, release, bool(run.messages))
-    scored = score(run, release, seats.judges, beside)
-    if not allow_missing:
-        _refuse_missing(seats, place, how)
-    return scored._replace(scorecard=scored.scorecard.model_copy(update={"source": source_of(run)}))
+def _questions(opened: Opened, model: str, how: Questioning) -> Iterator[JudgeRequest]:
+    for repeat in range(how.repeats):
+        yield from questions(opened.run, opened.release, llm(opened.release, model, how.wording, repeat))
 
 
 def graded_in(opened: Opened) -> str | None:
-    """The language model that judged while a log of Inspect was made, and whose answers now stand where judges' answers
-    do; None where there is none.
+    """The language model that judged while a log of Inspect was made; its answers are stored like any judge's. None
+    where there is none.
     """
     if opened.run.path.suffix != inspect_log.SUFFIX:
         return None
@@ -144,19 +121,53 @@ def graded_in(opened: Opened) -> str | None:
     return grader
 
 
-def _answered(opened: Opened, model: str) -> Path:
-    """Where a judge's answers stand, those among them that it gave while a log of Inspect was made."""
+def _answers_of(opened: Opened, model: str) -> Path:
+    """The folder of a judge's answers, with those that it gave while a log of Inspect was made."""
     where = batch.folder(opened.home, model)
     if not (where / GRADED).is_file():
         graded_in(opened)
     return where
 
 
-def score_log(path: Path, dataset: Path) -> str:
-    """Scores a log of Inspect by whoever judged in it, beside it; returns its first sentence, and where the report is.
+# --- scoring ---------------------------------------------------------------------------------------------------------
+
+
+def judge_and_score(
+    opened: Opened,
+    names: Sequence[str],
+    how: Questioning,
+    given: Given = NONE_GIVEN,
+    allow_missing: bool = False,
+) -> Scored:
+    """Scores a run by the named judges, language models by what they have answered so far.
 
     Raises:
-        RunError: it can't be read, or other scores stand there. ReleaseError: no such dataset.
+        RunError: unknown judges, files of `given` that can't be read, or questions without an answer, unless
+            `allow_missing`.
+    """
+    run, release, home, place = opened
+    seats = bench(names, home, release, how.wording, how.repeats)
+    context = known(seats.identities, home, given, release, bool(run.messages))
+    scored = score(run, release, seats.judges, context)
+    again = f" --repeats {how.repeats}" if how.repeats > 1 else ""
+    models = [j.name for j in seats.identities if not j.offline]
+    lines = [
+        f"{stored.where}: {len(stored.lacking)} questions have no answer yet; get them with "
+        f"`{how.command('run', place, model)}{again} --base-url URL` or write them for another engine with "
+        f"`{how.command('requests', place, model)}{again}`; --allow-missing scores them as unscored"
+        for model, stored in zip(models, seats.stored, strict=True)
+        if stored.lacking
+    ]
+    if lines and not allow_missing:
+        raise RunError("\n".join(lines))
+    return scored._replace(scorecard=scored.scorecard.model_copy(update={"source": source_of(run)}))
+
+
+def score_log(path: Path, dataset: Path) -> str:
+    """Scores a log of Inspect by the judge in it, into its home; returns the first sentence and the report's path.
+
+    Raises:
+        RunError: it can't be read, or the folder holds other scores. ReleaseError: no such dataset.
     """
     opened, how = open_run(Place(path, dataset=dataset)), Questioning()
     judges = [graded_in(opened) or "offline"]
@@ -167,11 +178,24 @@ def score_log(path: Path, dataset: Path) -> str:
     return f"{said}report: {folder / REPORT}"
 
 
-def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:
-    """Writes verdicts.jsonl, ratings.jsonl, scorecard.json, summary.md, report.html and transcripts.html into `out`, in
-    the place of those that were there; returns the summary.
+def unanswered(card: Scorecard, opened: Opened) -> list[str]:
+    """For each part of a run with too few answers, a sentence that says so."""
+    limit, rated = opened.release.scoring["unscored_limit"], card.appropriateness
+    parts = [
+        *([("", lost(card.judge, limit))] if card.dataset.samples else []),
+        *([(", ratings", lost(rated.judge, limit))] if rated else []),
+        *((f", triage {t.prompt}", lost_share(t.accuracy, limit)) for t in card.triage),
+    ]
+    return [f"{opened.place.words}{part}: {why}" for part, why in parts if why]
 
-    `show_withheld`: harmful and unscored replies stand in the report too, which is then nobody else's to read.
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:
+    """Writes the files of WRITTEN into `out`, in place of earlier ones; returns the summary.
+
+    `show_withheld`: the report shows harmful and unscored replies, too; such a report shouldn't be passed on.
     """
     run, release = opened.run, opened.release
     text = summary(scored.scorecard)
@@ -181,16 +205,16 @@ def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool 
             write_whole(staged / RATINGS, jsonl.lines(scored.ratings))
         write_whole(staged / SCORECARD, scored.scorecard.model_dump_json(indent=2) + "\n")
         write_whole(staged / SUMMARY, text)
-        write_report(scored, run, release, staged, show_withheld)
-    return f"{text}\n{written(out)}"
+        _write_report(scored, run, release, staged, show_withheld)
+    return f"{text}\n{_written(out)}"
 
 
 @contextmanager
 def _rewriting(out: Path) -> Iterator[Path]:
-    """A folder to fill with a run's scores, which then take the place of those in `out`, all of them in one step.
+    """A folder to fill with a run's scores, which then replace those in `out`, all in one step.
 
-    Where `out` holds other things as well, these stay, and files are moved one by one: the scorecard, without which
-    there are no scores, is the first to go and the last to come.
+    If `out` holds other things as well, these stay, and files are moved one by one: the scorecard, without which there
+    are no scores, is removed first and added last.
     """
     alone = not out.exists() or {p.name for p in out.iterdir()} <= {*WRITTEN}
     whole = Path(os.path.realpath(out))  # Path.resolve fails on a ring of links
@@ -207,24 +231,13 @@ def _rewriting(out: Path) -> Iterator[Path]:
                 made.replace(out / name)
 
 
-def unanswered(card: Scorecard, opened: Opened) -> list[str]:
-    """Why a run's figures say too little, in words, for each part of it that does; empty where enough was answered."""
-    limit, rated = opened.release.scoring["unscored_limit"], card.appropriateness
-    parts = [
-        *([("", lost(card.judge, limit))] if card.dataset.samples else []),
-        *([(", ratings", lost(rated.judge, limit))] if rated else []),
-        *((f", triage {t.prompt}", lost_share(t.accuracy, limit)) for t in card.triage),
-    ]
-    return [f"{opened.place.words}{part}: {why}" for part, why in parts if why]
-
-
 def open_scored(place: Place) -> tuple[Opened, Scoring]:
-    """A run with its scores. Of several results files it is the one that was scored, whatever was run since.
+    """A run with its scores. Of several results files it is the scored one, even if others are newer.
 
     `place.run_dir`: the folder of the run, or of its scores by one judge.
 
     Raises:
-        RunError: the run can't be read, or hasn't scores of exactly one judge.
+        RunError: the run can't be read, or doesn't have scores of exactly one judge.
     """
     scoring = find(place.path)
     return open_run(place._replace(results=place.results or scoring.results)), scoring
@@ -233,14 +246,16 @@ def open_scored(place: Place) -> tuple[Opened, Scoring]:
 def report_again(
     opened: Opened, scoring: Scoring, out: Path | None = None, show_withheld: bool = False, replace: bool = False
 ) -> str:
-    """Writes summary.md, report.html and transcripts.html of a scored run anew, from its scorecard and verdicts;
+    """Writes summary.md, report.html and transcripts.html of a scored run again, from its scorecard and verdicts;
     returns the summary.
 
     Raises:
-        RunError: the scores are another run's; or `out` holds other ones, unless `replace`; or they stand behind a link
-            in the run's folder.
+        RunError: the scores are another run's; `out` holds other ones, unless `replace`; or they are behind a link in
+            the run's folder.
     """
-    run, release, out = opened.run, opened.release, out or _own(scoring)
+    run, release = opened.run, opened.release
+    below = scoring.folder.is_relative_to(scoring.home)
+    out = out or (batch.own_place(scoring.home, scoring.folder) if below else scoring.folder)
     ratings = scoring.folder / RATINGS
     scored = Scored(
         scoring.card,
@@ -251,20 +266,13 @@ def report_again(
         raise RunError(f"{scoring.folder}: was scored on other replies, such as {min(unknown)}; score the run again")
     text = summary(scored.scorecard)
     if not replace:
-        refuse_other(out, of_card(scoring.card), text)
+        _refuse_other(out, _origin_of(scoring.card), text)
     write_whole(out / SUMMARY, text)
-    write_report(scored, run, release, out, show_withheld)
-    return f"{text}\n{written(out)}"
+    _write_report(scored, run, release, out, show_withheld)
+    return f"{text}\n{_written(out)}"
 
 
-def _own(scoring: Scoring) -> Path:
-    """The folder of a run's scores, to be written to."""
-    below = scoring.folder.is_relative_to(scoring.home)
-    return batch.own_place(scoring.home, scoring.folder) if below else scoring.folder
-
-
-def write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool = False) -> None:
-    """Writes report.html, and transcripts.html beside it."""
+def _write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool) -> None:
     samples = {**release.rows, **(release.messages if run.messages else {})}
     made = report(
         scored.scorecard,
@@ -278,26 +286,112 @@ def write_report(scored: Scored, run: Run, release: Release, out: Path, show_wit
     write_whole(out / TRANSCRIPTS, made.transcripts)
 
 
-def written(out: Path) -> str:
-    """Where the pages of a run stand, in words."""
+def _written(out: Path) -> str:
     return f"report: {out / REPORT}\ntranscripts: {out / TRANSCRIPTS}"
 
 
-def _questions(opened: Opened, model: str, how: Questioning) -> Iterator[JudgeRequest]:
-    for repeat in range(how.repeats):
-        yield from questions(opened.run, opened.release, llm(opened.release, model, how.wording, repeat))
+def write_page(
+    out: Path, found: Comparison, runs: Sequence[ScoredRun], scorings: Sequence[Scoring], release: Release
+) -> None:
+    """Writes a comparison as a page. `runs`, `scorings`: in the order of `found.runs`."""
+    said = [_said_in(scoring, run, release) for scoring, run in zip(scorings, runs, strict=True)]
+    write_whole(out, page(found, runs, said, release.rows, release.criteria))
 
 
-def _refuse_missing(seats: Bench, place: Place, how: Questioning) -> None:
-    """Raises: RunError: questions that could still be asked."""
-    again = f" --repeats {how.repeats}" if how.repeats > 1 else ""
-    models = [j.name for j in seats.identities if not j.offline]
-    lines = [
-        f"{stored.where}: {len(stored.lacking)} questions have no answer yet; get them with "
-        f"`{how.command('run', place, model)}{again} --base-url URL` or write them for another engine with "
-        f"`{how.command('requests', place, model)}{again}`; --allow-missing scores them as unscored"
-        for model, stored in zip(models, seats.stored, strict=True)
-        if stored.lacking
-    ]
-    if lines:
-        raise RunError("\n".join(lines))
+def _said_in(scoring: Scoring, run: ScoredRun, release: Release) -> Said:
+    """A scored run's replies and prompt, as far as its folder has them, or why they can't be shown."""
+    home, condition = scoring.home, run.card.model.condition
+    prompt = own_prompt(home, condition, release) if condition else None
+    try:
+        replies = run_at(home, release, scoring.results).replies
+    except RunError as error:
+        return Said(prompt=prompt, lacking=str(error))
+    there = {(r.id, r.repeat) for r in replies}
+    if unknown := {(v.id, v.repeat) for v in run.verdicts} - there:
+        return Said(prompt=prompt, lacking=f"{home}: was scored on other replies, such as to {min(unknown)[0]}")
+    return Said(replies, prompt)
+
+
+# --- scores are never replaced by other ones unasked -----------------------------------------------------------------
+
+
+class Origin(NamedTuple):
+    """What scores are of. `judge`: its name, its prompt's hash, how often it was asked. `dataset`: its version, its
+    score_hash, and the messages_hash of standalone messages.
+    """
+
+    source: Source | None
+    judge: tuple[str, str | None, int]
+    dataset: tuple[str, str, str | None]
+
+
+def _origin_of(card: Scorecard) -> Origin:
+    alone = [part.messages_hash for part in (card.appropriateness, *card.triage) if part]
+    dataset = card.dataset.version, card.dataset.score_hash, alone[0] if alone else None
+    return Origin(card.source, judged_by(card.judge), dataset)
+
+
+def place_scores(
+    opened: Opened, names: Sequence[str], how: Questioning, out: Path | None = None, replace: bool = False
+) -> Path:
+    """The folder for a run's scores by the named judges: `out`, or one in the run's home named after the judges. No
+    model is asked.
+
+    Raises:
+        RunError: the folder holds other scores than those of this run by these judges, unless `replace`; or the
+            folder in the run's home is a link.
+    """
+    run, release = opened.run, opened.release
+    judges = identities(names, release, how.wording)
+    folder = out or batch.own_place(opened.home, opened.home / SCORES / scores_name(judges, how.repeats))
+    if not replace:
+        _refuse_other(folder, _origin_of_run(run, release, judges, how.repeats))
+    return folder
+
+
+def _origin_of_run(run: Run, release: Release, judges: Sequence[JudgeIdentity], repeats: int) -> Origin:
+    whole, manifest = identity_of(judges), release.manifest
+    alone = release.messages_hash if run.messages or run.triage else None
+    asked = repeats if any(not j.offline for j in judges) else 1
+    return Origin(
+        source_of(run), (whole.name, whole.prompt_hash, asked), (manifest.version, manifest.score_hash, alone)
+    )
+
+
+def _refuse_other(out: Path, own: Origin, text: str = "") -> None:
+    """Raises: RunError: a folder holds other scores than `own`, a report of others, or a file with the name of one of
+    WRITTEN and no scores. `text`: the summary of `own`.
+    """
+    if not (out / SCORECARD).is_file():
+        reported = bool(text) and holds(out / SUMMARY, text)
+        if not reported and any(os.path.lexists(out / name) for name in WRITTEN):
+            raise RunError(f"{out}: holds another report, without its scores. {NOTHING}: {WAYS}")
+        return
+    try:
+        there = _origin_of(card_in(out))
+    except RunError as error:
+        raise RunError(f"{error}. {NOTHING}: {WAYS}") from None
+    if there == own:
+        return
+    files = [o.source.file for o in (there, own) if o.source]
+    logs = len(set(files)) == 2 and all(f.startswith("results_") for f in files)
+    again = f"score that run with --results {files[0]}, " if logs else ""
+    held, given = _in_words(there, own), _in_words(own, there)
+    if held == given:
+        given += ", whose replies have changed"
+    raise RunError(f"{out}: holds the scores of {held}; these are of {given}. {NOTHING}: {again}{WAYS}")
+
+
+def _in_words(origin: Origin, other: Origin) -> str:
+    """The replies, and what else differs from another origin."""
+    source, (name, prompt, repeats), (version, *hashes) = origin
+    parts = [f"{source.file} ({source.samples} samples)" if source else "unnamed replies"]
+    if origin.judge != other.judge:
+        parts += [
+            f"by {clip(name, 80)}",
+            f"prompt {prompt}" if prompt else "",
+            f"asked {repeats} times" if repeats > 1 else "",
+        ]
+    if origin.dataset != other.dataset:
+        parts.append(f"on dataset {version} ({', '.join(h[:12] for h in hashes if h)})")
+    return ", ".join(filter(None, parts))

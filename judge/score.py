@@ -94,6 +94,11 @@ def decide(
     return Decided(verdicts, panel.identity_of([m.identity for m in members]), card)
 
 
+def source_of(run: Run) -> schema.Source:
+    """The replies of a run, as a scorecard names them."""
+    return schema.Source(file=run.file.name, samples=run.samples, sha256=run.sha256)
+
+
 def dataset_of(run: Run, release: Release) -> schema.Dataset:
     """Which samples of the release were run.
 

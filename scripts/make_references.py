@@ -20,9 +20,9 @@ from dataset_builder.schema import Row, Tier
 from judge import schema
 from judge.agreement.calibration import of_offline
 from judge.agreement.known import SHIPPED
+from judge.judges import REFERENCES
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
-from judge.references import REFERENCES
 from judge.replies import script
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply

@@ -32,14 +32,6 @@ SMALLEST = {
         "--sizes 200 400 --jobs 1",
         (r"corpus +200 .* near [\d.]+% of 20 ", r"corpus +400 .* s CPU ", r"set +200 ", r"grew [\d.]+-fold from 200"),
     ),
-    "facts": Smallest(
-        "--tier lite",
-        (
-            r"with facts +\d+ +\d+$",
-            r"without facts +\d+ +\d+$",
-            r"the facts are [\d.]+% of the cases and [\d.]+% of the questions",
-        ),
-    ),
     "headroom": Smallest(
         "--seeds 1 --icc 0.2",
         (
@@ -97,7 +89,6 @@ SMALLEST = {
         "--entries 400 --plain 300",
         (r"plain +300 +[\d.]+ +[\d.]+ +[\d.]+ ", r"transcripts +400 +[\d.]+ +[\d.]+ +[\d.]+ ", rf"^{OPENED}"),
     ),
-    "trip": Smallest("", (r"core +\d+ +\d+$", r"core and offline judge +\d+ +\d+$")),
     "verifier": Smallest(
         "--every 40",
         (

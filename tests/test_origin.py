@@ -17,7 +17,7 @@ from support.submission_runs import STAMP, answer, build, log, score
 from dataset_builder.release import Release
 from judge.judges import identities, scores_name
 from judge.offline.judge import NAME
-from judge.origin import REPORT
+from judge.pipeline import REPORT
 from judge.replies.schema import RunError
 from judge.report.page import TRANSCRIPTS
 from judge.schema import Scorecard
@@ -236,7 +236,7 @@ def only_a_report(run: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (other_run, ", whose replies are others now. Nothing was written: write elsewhere"),
+        (other_run, ", whose replies have changed. Nothing was written: write elsewhere"),
         (other_judge, f", by {NAME}; these are of results_{STAMP}.json"),
         (asked_thrice, "asked 3 times. Nothing was written"),
         (other_dataset, "on dataset 0.0.9 (000000000000); these are of"),
@@ -326,30 +326,6 @@ def test_what_else_a_folder_holds_stays(run: Path) -> None:
         for _ in range(2):
             assert main(["score", "north", "--quiet", *more]) == 0
         assert files(out) == files(scores(run)) | {"notes.txt": b"mine"}
-
-
-def test_the_earlier_layout_is_read(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Scores right in the run's folder are the run's, until the same judge has a folder; beside another's they are
-    listed.
-    """
-    before = files(scores(run))
-    for path in scores(run).iterdir():
-        path.rename(run / path.name)
-    shutil.rmtree(run / "scores")
-    shutil.copytree(run, "old")
-    assert find(run).folder == run
-    for words in (["compare", "north", "old"], ["report", "north"], ["submit", "north", *FLAGS]):
-        assert main(words) == 0
-    assert {name: (run / name).read_bytes() for name in before} == before
-    assert main(["score", "north", "--judge", "org/judge-1", "--quiet"]) == 0
-    assert {name: (run / name).read_bytes() for name in before} == before
-    capsys.readouterr()
-    assert main(["report", "north"]) == 2
-    assert f"  north/scorecard.json  by {NAME}; " in capsys.readouterr().err
-    assert main(["compare", "north/scorecard.json", "old"]) == 0
-    shutil.rmtree(run / "scores")
-    assert main(["score", "north", "--quiet"]) == 0
-    assert find(run).folder == run / "scores" / NAME
 
 
 # Scores in a forked child for every n, which kills itself before it opens the n-th file to write below the scores, or

@@ -11,12 +11,10 @@ from dataset_builder.corpora.labelled import on_corpus
 from dataset_builder.prompts import CONTENT, PLAIN, RATE
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import AppropriatenessCheck
-from judge.judges import NONE_GIVEN, bench, known
+from judge.judges import NONE_GIVEN, bench, known, references
 from judge.llm.asking import Stored
 from judge.llm.questions import prompt_hash
 from judge.llm.reader import llm, question, readers
-from judge.origin import source_of
-from judge.references import references
 from judge.replies.inspect_log import SUFFIX
 from judge.replies.opening import Opened, Place, collected, home_for, read_replies, run_in
 from judge.replies.run import Run
@@ -24,7 +22,7 @@ from judge.replies.schema import RunError
 from judge.replies.script import play
 from judge.schema import Scorecard, Verdict
 from judge.score import Judge as Repeats
-from judge.score import Known
+from judge.score import Known, source_of
 from judge.score import Scored as JudgedAndScored
 from judge.score import score as score_with
 from judge.scoring import compare as comparing

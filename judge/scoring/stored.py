@@ -1,10 +1,9 @@
-"""What `helmbench score` left, found and read back: RUN/scores/JUDGE/, a folder for each judge, with its verdicts and
-their scorecard. RUN is the folder of an lm_eval run, or FILE.scored. An earlier layout had one judge's right in RUN.
+"""What `helmbench score` wrote, read back. RUN/scores/JUDGE/ holds the verdicts of a judge and their scorecard; RUN
+is the folder of an lm_eval run, or FILE.scored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -23,7 +22,7 @@ SCORECARD, VERDICTS, RATINGS, SUMMARY = "scorecard.json", "verdicts.jsonl", "rat
 
 
 class Scoring(NamedTuple):
-    """A run's scores by one judge. `folder`: where they stand; `home`: their run's, where they stand in it."""
+    """A run's scores by one judge. `folder`: where they are; `home`: the run's folder, where they are in one."""
 
     folder: Path
     home: Path
@@ -31,48 +30,42 @@ class Scoring(NamedTuple):
 
     @property
     def results(self) -> Path | None:
-        """The results file that was scored, where the home is a run of lm-eval and has it still."""
+        """The results file that was scored, if the home is a run of lm-eval that still has it."""
         source = self.card.source
         found = [p for p in self.home.glob("results_*.json") if source and p.name == source.file]
         return found[0] if found else None
 
     @property
     def told(self) -> str:
-        """Whose scores they are, and of which replies."""
+        """The judge and the replies of these scores, in words."""
         source, (name, _, repeats) = self.card.source, judged_by(self.card.judge)
         asked = f", asked {repeats} times" if repeats > 1 else ""
         return f"by {clip(name, 80)}{asked}" + (f"; {source.file}, {source.samples} samples" if source else "")
 
     def taken(self, path: Path) -> str:
-        """Which scores a path came to, to tell the user; empty where it names them itself."""
+        """Which scores a path led to, to tell the user; empty where the path names them itself."""
         return "" if self.folder == path else f"{path}: took the scores in {self.folder}, {self.told}"
-
-    @property
-    def typed(self) -> Path:
-        """What to type for these scores and no others."""
-        return self.folder / SCORECARD if self.folder == self.home else self.folder
 
 
 def find(path: Path) -> Scoring:
-    """The scores that a path names: of their folder or their scorecard these, of a run's folder or file the only ones.
+    """The scores that a path names: a folder of scores, its scorecard, or the folder or file of a run with one scoring.
 
     Raises:
-        RunError: there are none, or several judges', which are listed.
+        RunError: there are none, or those of several judges, which are listed.
     """
     if path.name == SCORECARD:
         return _scoring(path.parent)
-    found = [_scoring(folder) for folder in _folders(path)]
-    anew = {judged_by(s.card.judge) for s in found if s.folder != s.home}
-    # The earlier layout's scores don't count where the same judge has a folder now.
-    found = [s for s in found if s.folder != s.home or judged_by(s.card.judge) not in anew]
+    homes = {path.with_suffix(SCORED)} if path.is_file() else {path, *(p.parent for p in path.rglob("results_*.json"))}
+    folders = [f for home in sorted(homes) for f in (home, *sorted((home / SCORES).glob("[!.]*")))]
+    found = [_scoring(folder) for folder in folders if (folder / SCORECARD).is_file()]
     if not found:
         if path.is_file():
             words = path if path.suffix == SUFFIX else f"--replies {path}"
             raise RunError(f"{path}: has no scores; run `helmbench score {words}` first")
         raise RunError(f"{path / SCORECARD}: missing; run `helmbench score {home_of(path)}` first")
     if len(found) > 1:
-        named = (f"  {s.typed}  {s.told}" for s in found)
-        raise RunError("\n".join([f"{path}: holds several scores; name one of these in its place:", *named]))
+        named = (f"  {s.folder}  {s.told}" for s in found)
+        raise RunError("\n".join([f"{path}: holds several scores; name one of these instead:", *named]))
     return found[0]
 
 
@@ -84,14 +77,6 @@ def judged_by(judge: Judge) -> tuple[str, str | None, int]:
 
 def _scoring(folder: Path) -> Scoring:
     return Scoring(folder, home_of(folder), card_in(folder))
-
-
-def _folders(path: Path) -> Iterator[Path]:
-    """Where the scores stand that a path may name."""
-    homes = {path.with_suffix(SCORED)} if path.is_file() else {path, *(p.parent for p in path.rglob("results_*.json"))}
-    for home in sorted(homes):
-        folders = [home, *sorted((home / SCORES).glob("[!.]*"))]
-        yield from (folder for folder in folders if (folder / SCORECARD).is_file())
 
 
 def card_in(folder: Path) -> Scorecard:

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from dataset_builder.release import Release
 from helmbench_common import jsonl
 from judge.agreement.calibration import Calibration
+from judge.judges import references
 from judge.llm import batch
-from judge.references import references
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply, RunError
 from judge.replies.script import live_turns

@@ -22,7 +22,6 @@ FILE = 2**30  # bytes of a file that is written
 NEEDED = (
     *(
         "judge.pipeline",
-        "judge.comparing",
         "judge.report.comparison",
         "judge.report.ratings_table",
         "judge.report.junit",

@@ -19,9 +19,9 @@ from make_references import play
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Tier
 from judge.agreement.known import stored
+from judge.judges import references
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
-from judge.references import references
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply
 from judge.schema import Dataset, JudgeAgreement, Scorecard, Verdict

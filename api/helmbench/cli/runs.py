@@ -264,7 +264,7 @@ def compare(
     import helmbench
     from dataset_builder.release import open_release
     from helmbench_common.files import write_whole
-    from judge.comparing import write_page
+    from judge.pipeline import write_page
     from judge.report import comparison
     from judge.report.junit import as_junit
     from judge.scoring import compare as comparing
