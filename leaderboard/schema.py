@@ -1,6 +1,4 @@
-"""The shapes of a submission: `submission.json`, a line of `responses.jsonl`, and what verifying it comes to. A leaf
-beside `judge.schema`.
-"""
+"""The shapes of a submission: `submission.json`, a line of `responses.jsonl.gz`, and the result of verifying it."""
 
 from __future__ import annotations
 
@@ -15,17 +13,14 @@ from dataset_builder.schema import Strict, Tier
 from judge.replies.schema import Reply
 from judge.schema import Figure, Floor, Headline, JudgeAgreement, PeopleAgreement, Scorecard, Verdict
 
-SUBMISSION, ARCHIVE, VERDICTS, SUMS = (
-    "submission.json",
-    "responses.zip",
-    "verdicts.jsonl",
-    "SHA256SUMS",
-)  # the files of a submission
+# The files of a submission. The answers and calibrations are there only if a language model judged.
+SUBMISSION, VERDICTS, SUMS = "submission.json", "verdicts.jsonl", "SHA256SUMS"
+RESPONSES, ANSWERS, CALIBRATIONS = "responses.jsonl.gz", "answers.jsonl.gz", "calibrations.jsonl.gz"
 FORMAT: Literal["helmbench-submission-2"] = "helmbench-submission-2"
-JUDGES = 16  # that a panel may have
-PEOPLE_SETS = 24  # of people's labels, halves counted apart, that a judge may be held against
+JUDGES = 16  # members of a panel
+PEOPLE_SETS = 24  # sets of human labels per judge, halves counted separately
 SETTINGS, LETTERS = 200, 4000  # arguments of a run, and entries of one; characters of a name or value
-NAME_LETTERS, ANSWERERS = 500, 16  # of a judge's name; the models that may answer under one name
+NAME_LETTERS, ANSWERERS = 500, 16  # characters of a judge's name; models that may answer under one name
 Name = Annotated[str, Field(max_length=NAME_LETTERS)]
 Text = Annotated[str, Field(max_length=LETTERS)]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,95}")
@@ -33,18 +28,16 @@ State = Literal["verified", "demo", "refused"]
 
 
 class Contact(Strict):
-    """Who answers for the submission: a name, and an email or web address."""
+    """Who is responsible for the submission: a name, and an email or web address."""
 
     name: str = Field(min_length=1, max_length=200)
     address: str = Field(max_length=300, pattern=r"^([^\s@<>\"]+@[^\s@<>\"]+\.[^\s@<>\"]+|https?://[^\s<>\"]+)$")
 
 
 class Subject(Strict):
-    """The model under test. `revision`: a commit, or the dated snapshot's name; null only where the provider gives
-    none.
+    """The model under test. `revision`: a commit or dated snapshot; null only if the provider gives none.
 
-    `relation`: of whoever submits to whoever made the model. `family`: what it descends from, where the name doesn't
-    say (`llama`).
+    `relation`: of the submitter to the model's developer. `family`: such as `llama`, if the name doesn't show it.
     """
 
     organization: str
@@ -63,7 +56,7 @@ class Subject(Strict):
 
 
 class Pinned(Strict):
-    """The data that was asked: a release and tier of this repository at a commit."""
+    """The dataset that was run: a release and tier, and the commit of the code."""
 
     version: Name
     score_hash: Name
@@ -73,8 +66,8 @@ class Pinned(Strict):
 
 
 class Generation(Strict):
-    """How the replies were made. `system_prompt_sha256`: always null on the board; a run with a system prompt of its
-    own measures that prompt. `lm_eval`, `inspect`: the version of the runner that made the run; the other is null.
+    """How the replies were made. `system_prompt_sha256`: always null; a run with its own system prompt isn't accepted.
+    `lm_eval`, `inspect`: the version of the runner; the other is null.
     """
 
     backend: Name
@@ -97,16 +90,16 @@ class Generation(Strict):
 
     @property
     def runner(self) -> tuple[str, str]:
-        """The name of what asked the model, and its version."""
+        """The runner's name and version."""
         return ("lm-eval", self.lm_eval) if self.lm_eval else ("Inspect", str(self.inspect))
 
 
 class SubmittedJudge(Strict):
-    """Who judged: the name as it was asked for, the models that answered, the prompt's hash, and its measured
-    agreement; `people`: with people's labels, which is declared, since the labels are not in a submission.
+    """Who judged: the name that was asked for, the models that answered, the prompt's hash and the measured agreement.
 
-    `agreement`: one entry for one judge; of a panel its own first, then each member's. `repeats`: how often a language
-    model was asked each question.
+    `agreement`: one entry for one judge; for a panel its own first, then each member's. `people`: agreement with human
+    labels, which is declared because the labels aren't part of a submission. `repeats`: how often each question was
+    asked.
     """
 
     name: str = Field(max_length=JUDGES * NAME_LETTERS)
@@ -118,16 +111,14 @@ class SubmittedJudge(Strict):
 
 
 class Declaration(Strict):
-    """Whether the model, or anything that it was made from, was trained on this benchmark, as far as whoever submits
-    knows.
-    """
+    """Whether the model, or anything it was made from, was trained on this benchmark, as far as the submitter knows."""
 
     trained_on_benchmark: Literal["no", "yes", "unknown"]
     note: str = Field(default="", max_length=2000)
 
 
 class Scores(Strict):
-    """The headline, as the scorecard gives it; verifying recomputes every number. `tasks`: of the controls' tasks."""
+    """The main figures of the scorecard, all of which are recomputed. `tasks`: the score of the controls' tasks."""
 
     composite: Figure
     headlines: dict[Headline, Figure]
@@ -139,7 +130,7 @@ class Scores(Strict):
 
 
 class Submission(Strict):
-    """`submission.json`: all that a reader of the board can know of a run but its replies."""
+    """`submission.json`: everything public about a run except its verdicts."""
 
     format: Literal["helmbench-submission-2"] = FORMAT
     submitted: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
@@ -154,16 +145,15 @@ class Submission(Strict):
     @field_validator("submitted")
     @classmethod
     def _a_day(cls, value: str) -> str:
-        date.fromisoformat(value)  # 2026-02-31 has the form of a day and is none
+        date.fromisoformat(value)  # the pattern accepts 2026-02-31
         return value
 
 
 class Response(Strict):
-    """A line of `responses.jsonl`: one sample in one repeat.
+    """A line of `responses.jsonl.gz`: one sample in one repeat.
 
-    `requests`: each prompt as the runner logged it, one per live turn: the JSON of the messages for an API, a templated
-    text or a transcript elsewhere.
-    `prompt_sha256`: of the first of them. `turns`, `finish`: as `judge.replies.run.Reply`.
+    `requests`: each prompt as the runner logged it, one per live turn: for an API the JSON of the messages, otherwise
+    text. `prompt_sha256`: hash of the first. `turns`, `finish`: as in `judge.replies.schema.Reply`.
     """
 
     id: str
@@ -202,9 +192,7 @@ class AnswerError(Strict):
 
 
 class Answer(Strict):
-    """A line of `answers.jsonl`: what a language model answered to one question about this run, as `judge.llm.batch`
-    reads it.
-    """
+    """A line of `answers.jsonl.gz`: a language model's answer to one question, as `judge.llm.batch` reads it."""
 
     id: Name | None
     custom_id: Name
@@ -212,15 +200,15 @@ class Answer(Strict):
     error: AnswerError | None
 
     def texts(self) -> list[str]:
-        """What the judge said."""
+        """The judge's text."""
         choices = self.response.body.choices if self.response and self.response.body else []
         return [text for c in choices for text in (c.message.content, c.message.refusal) if text]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One reason to refuse, or (as a flag) something that a reader of the board should know. `kind` is a stable word,
-    such as `edited_prompt`.
+    """A reason to refuse, or (as a flag) something that a reader of the board should know. `kind`: a stable word such
+    as `edited_prompt`; `where`: file, line or field.
     """
 
     kind: str
@@ -230,11 +218,9 @@ class Problem:
 
 @dataclass(frozen=True)
 class Verified:
-    """What verifying came to. Everything from `submission` on is None or empty where it could not be read or
-    recomputed.
+    """The result of verifying. What couldn't be read or recomputed is None or empty.
 
-    `scorecard` is recomputed from `verdicts`, never the submission's word. `demo`: the offline judge read what rules
-    could not decide.
+    `scorecard` and `verdicts` are recomputed. `demo`: the offline judge decided what rules couldn't.
     """
 
     path: str

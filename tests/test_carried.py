@@ -39,7 +39,7 @@ from judge.verdicts import JudgeIdentity
 from judge.wording import coefficient, hundredths
 from leaderboard.schema import SUBMISSION, Submission
 from leaderboard.submit.pack import make
-from leaderboard.verify.said import text as verified_text
+from leaderboard.verify.findings import text as verified_text
 from leaderboard.verify.verify import verify
 
 OFFLINE = JudgeIdentity(offline.NAME, None)
@@ -323,7 +323,7 @@ def test_a_submission_declares_it_and_verifying_says_so(small: Release, tmp_path
     assert (found.state, found.problems) == ("verified", [])
     assert found.scorecard
     assert found.scorecard.judge.people == own
-    assert "declared, not made again: claude-test-1 with people on bells, all rows: κ " in verified_text(found)
+    assert "declared, not recomputed: claude-test-1 with people on bells, all rows: κ " in verified_text(found)
 
 
 def other_judge(p: dict[str, Any]) -> list[dict[str, Any]]:

@@ -21,9 +21,9 @@ from support.tampering_files import RAW
 
 from dataset_builder.release import Release
 from judge.replies.script import live_turns
-from leaderboard.schema import ARCHIVE, SUBMISSION, SUMS, VERDICTS, Verified
+from leaderboard.schema import RESPONSES, SUBMISSION, SUMS, VERDICTS, Verified
 from leaderboard.verify import files
-from leaderboard.verify.said import text
+from leaderboard.verify.findings import text
 from leaderboard.verify.verify import verify
 
 
@@ -173,7 +173,7 @@ def test_a_flood_of_problems_is_counted(opened: Opened, small: Release) -> None:
 
 def test_bytes_at_random_never_raise(judged: Path, tmp_path: Path, small: Release) -> None:
     """Damage anywhere is a problem, or, where it changes nothing, none; it is never a traceback."""
-    for name in (SUBMISSION, VERDICTS, ARCHIVE, SUMS):
+    for name in (SUBMISSION, VERDICTS, RESPONSES, SUMS):
         for seed in range(12):
             folder = copied(judged, tmp_path / f"{name}-{seed}")
             raw = bytearray((folder / name).read_bytes())

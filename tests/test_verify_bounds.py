@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from datetime import date
@@ -14,12 +13,8 @@ from support.submission_runs import Opened, as_chatml, build, copied, judged_off
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.replies.schema import Reply
-from judge.schema import JudgeAgreement
-from leaderboard.schema import Problem, Response, SubmittedJudge
-from leaderboard.verify import bounds, dates, template
+from leaderboard.verify import dates, template
 from leaderboard.verify.around import cut, fits
-from leaderboard.verify.reading import UnreadableError, once
 from leaderboard.verify.verify import verify
 
 
@@ -33,85 +28,6 @@ def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Rele
 def templated(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An honest demo with the text of a chat template; read-only by agreement."""
     return judged_offline(tmp_path_factory.mktemp("templated"), small, form=as_chatml)
-
-
-def judge(members: int, repeats: int) -> SubmittedJudge:
-    agreement = [
-        JudgeAgreement(judge=f"m{n}", prompt_hash="0" * 16, measured=False, note="")
-        for n in range(members + (members > 1))
-    ]
-    return SubmittedJudge(name="panel", prompt_hash="0" * 16, answered_as=[], agreement=agreement, repeats=repeats)
-
-
-@pytest.mark.parametrize(
-    ("members", "repeats", "checks", "kinds"),
-    [
-        (1, 1, 10_331, []),  # the full tier
-        (3, 3, 3 * 10_331, []),  # in three repeats, a panel of three asked three times
-        (1, 100, 4_492, []),
-        (16, 100, 445, ["too_many_votes"]),  # the lite tier
-        (16, 100, 4_492, ["too_many_votes"]),
-        (1, 100, 100 * 10_331, ["too_many_votes"]),
-    ],
-)
-def test_votes_are_bounded(members: int, repeats: int, checks: int, kinds: list[str]) -> None:
-    """Members times repeats times checks, before anything is judged."""
-    assert [p.kind for p in bounds.too_much(judge(members, repeats), checks, 0)] == kinds
-
-
-def test_what_judges_read_is_bounded(small: Release) -> None:
-    """Long replies that many judges would read, once for each check; reasoning, which nobody reads, doesn't count."""
-    row = max(small.rows.values(), key=lambda r: len(r.evaluation))
-    said = [Reply(id=row.id, turns=("x" * 2**20,))] * 8
-    read = bounds.letters(said, small)
-    assert read == 8 * 2**20 * len(row.evaluation)
-    assert bounds.letters([Reply(id=row.id, turns=("<think>" + "x" * 2**20,))], small) == 0
-    assert [p.kind for p in bounds.too_much(judge(16, 1), 1, 8 * 2**20)] == ["too_much_text"]
-    assert bounds.too_much(judge(3, 1), 1, 8 * 2**20) == []
-    assert bounds.too_much(judge(3, 3), 3 * 10_331, 3 * 10_331 * 3000) == []  # 3,000 characters for each check
-    assert [p.kind for p in bounds.too_much(judge(1, 1), 500_000, 2**30 + 1)] == ["too_much_text"]
-
-
-def test_the_memory_for_replies_is_bounded() -> None:
-    """150 replies of 3.8 MB are refused of a run of 150 samples; a long reasoning in each of them is not."""
-
-    def held(letters: int, turns: int) -> Problem | None:
-        own = bounds.Held(turns)
-        said = Response(id="a", repeat=0, prompt_sha256="", requests=(), turns=("x" * letters,))
-        return next((p for _ in range(turns) if (p := own.add(said))), None)
-
-    assert held(100_000, 150) is None
-    assert held(100_000, 4_500) is None
-    assert (refused := held(3_800_000, 150)) is not None
-    assert refused.kind == "too_much_text"
-    assert held(3_800_000, 4_500) is not None
-
-
-def test_a_field_twice_among_half_a_million_is_found_at_once() -> None:
-    """Counting each would take the square of their number."""
-    started = time.process_time()
-    with pytest.raises(UnreadableError, match="field 'x' stands twice"):
-        once([*((str(n), n) for n in range(500_000)), ("x", 1), ("x", 2)])
-    assert time.process_time() - started < 5
-
-
-@pytest.mark.parametrize(
-    ("text", "stacked"),
-    [
-        ("plain", False),
-        ("e\u0301", False),
-        ("e" + "\u0301" * 128, False),
-        ("e" + "\u0301" * 129, True),
-        ("\u0323" * 129, True),
-        ("a" * 100 + "e" + "\u0301\u0323" * 100 + "b", True),
-        ("e\u0301 " * 10_000, False),
-        ("", False),
-        ("नमस्ते 👩‍👩‍👧 שָׁלוֹם", False),
-    ],
-)
-def test_marks_in_a_row_are_counted(text: str, stacked: bool) -> None:
-    """What any language writes is far below."""
-    assert [p.kind for p in bounds.stacked([text], "x")] == (["stacked_marks"] if stacked else [])
 
 
 @pytest.mark.parametrize(
@@ -220,11 +136,3 @@ def test_differences_are_cut_out() -> None:
         ["words"],
         [],
     ]
-
-
-def test_json_of_a_request_with_many_fields_does_not_stall() -> None:
-    """A request that is a list of messages is read by the same reader."""
-    fields = json.dumps({str(n): "x" for n in range(100_000)})
-    started = time.process_time()
-    assert len(json.loads(f"[{fields}]", object_pairs_hook=once)[0]) == 100_000
-    assert time.process_time() - started < 5

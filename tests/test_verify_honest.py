@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
@@ -27,7 +28,6 @@ from support.submission_runs import (
     number,
     say,
     score,
-    zipped,
 )
 
 from dataset_builder.release import Release
@@ -35,10 +35,10 @@ from dataset_builder.schema import Row
 from judge.llm import batch
 from judge.offline import judge as offline
 from judge.replies.script import live_turns
-from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Verified
+from leaderboard.schema import SUBMISSION, VERDICTS, Verified
 from leaderboard.submit.pack import make
 from leaderboard.verify import files
-from leaderboard.verify.families import families
+from leaderboard.verify.declared import families
 from leaderboard.verify.verify import verify
 
 Make = Callable[[Path, Release], Path]
@@ -221,7 +221,7 @@ def test_a_judge_that_answers_under_its_dated_name(tmp_path: Path, small: Releas
     assert made.verified.state == "verified"
     assert made.verified.submission is not None
     assert made.verified.submission.judge.answered_as == ["gpt-test-2026-09-01"]
-    packed = Opened(made.folder).members["answers.jsonl"]
+    packed = Opened(made.folder).logged["answers.jsonl.gz"]
     assert b"srv-1" not in packed
     assert b"sk-aaaa" not in packed
 
@@ -355,10 +355,10 @@ def other_order(folder: Path) -> None:
     opened.close()
 
 
-def other_archive(folder: Path) -> None:
-    """Stored instead of packed, members the other way round."""
-    members = Opened(folder).members
-    zipped(folder / ARCHIVE, dict(reversed(members.items())), method=0)
+def other_packing(folder: Path) -> None:
+    """Another compression level."""
+    for path in folder.glob("*.gz"):
+        path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()), 1))
 
 
 def other_line_ends(folder: Path) -> None:
@@ -367,16 +367,16 @@ def other_line_ends(folder: Path) -> None:
 
 
 def no_last_line_end(folder: Path) -> None:
-    opened = Opened(folder)
-    opened.close()
-    zipped(folder / ARCHIVE, {name: data.rstrip(b"\n") for name, data in opened.members.items()})
+    Opened(folder).close()
+    for path in folder.glob("*.gz"):
+        files.pack(path, [gzip.decompress(path.read_bytes()).rstrip(b"\n")])
     (folder / VERDICTS).write_bytes((folder / VERDICTS).read_bytes().rstrip(b"\n"))
 
 
 REWRITTEN: dict[str, Callable[[Path], object]] = {
     "other text of the same JSON": other_text,
     "other order of lines": other_order,
-    "another archiver": other_archive,
+    "another compression": other_packing,
     "other line ends": other_line_ends,
     "no last line end": no_last_line_end,
     "another place": lambda folder: folder.rename(folder.parent / "renamed"),
@@ -437,9 +437,9 @@ def test_a_judge_that_answered_in_two_ways_is_a_flag(
 ) -> None:
     """The first answer counts; that there is another is said."""
     opened = Opened(copied(judged, tmp_path))
-    given = next(json.loads(x) for x in opened.members["answers.jsonl"].splitlines() if b"FAIL" in x)
+    given = next(json.loads(x) for x in opened.logged["answers.jsonl.gz"].splitlines() if b"FAIL" in x)
     given["response"]["body"]["choices"][0]["message"]["content"] = json.dumps({"label": "PASS", "quotes": []})
-    opened.members["answers.jsonl"] += json.dumps({**given, "id": identity}).encode() + b"\n"
+    opened.logged["answers.jsonl.gz"] += json.dumps({**given, "id": identity}).encode() + b"\n"
     assert "two_answers" in kinds(verify(opened.close(), small))
 
 

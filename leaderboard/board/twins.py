@@ -13,7 +13,7 @@ from itertools import combinations
 from dataset_builder.release import Release
 from leaderboard.board.rows import Entry
 from leaderboard.schema import Verified
-from leaderboard.verify.coverage import ALIKE_FROM, free
+from leaderboard.verify.coverage import free_text
 
 SHARE, LEAST = 0.1, 5  # of the replies of the one that has fewer, and replies, from which a reviewer is told
 
@@ -23,9 +23,8 @@ def own_words(verified: Verified, release: Release) -> frozenset[bytes]:
     Canned words, such as a refusal that many samples get, tell nothing.
     """
     samples: dict[bytes, set[str]] = defaultdict(set)
-    for reply, said in free(verified.replies, release):
-        if len(said) >= ALIKE_FROM:
-            samples[hashlib.sha256(said.encode()).digest()].add(reply.id)
+    for reply, said in free_text(verified.replies, release):
+        samples[hashlib.sha256(said.encode()).digest()].add(reply.id)
     return frozenset(
         hashlib.sha256(digest + i.encode()).digest()[:8]
         for digest, ids in samples.items()

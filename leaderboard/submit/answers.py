@@ -24,16 +24,15 @@ from judge.replies.run import Run
 from judge.replies.schema import RunError
 from judge.scoring.stored import judged_by
 from judge.verdicts import JudgeIdentity
-from leaderboard.archive import ANSWERS, CALIBRATIONS
-from leaderboard.schema import Answer, AnswerBody, AnswerError, AnswerResponse, SubmittedJudge
-from leaderboard.verify import judged
+from leaderboard.schema import ANSWERS, CALIBRATIONS, Answer, AnswerBody, AnswerError, AnswerResponse, SubmittedJudge
+from leaderboard.verify import judges as judging
 
 
 class Packed(NamedTuple):
-    """`members`: of the archive, by name; none where the offline judge read alone."""
+    """`files`: lines by file name; none if only the offline judge judged."""
 
     judge: SubmittedJudge
-    members: dict[str, list[bytes]]
+    files: dict[str, list[bytes]]
 
 
 def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) -> Packed:
@@ -51,7 +50,7 @@ def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) 
         people=card.people,
         repeats=repeats,
     )
-    judges, problems = judged.members(judge, release)
+    judges, problems = judging.members(judge, release)
     if problems:
         raise RunError("\n".join(f"{run.path}: {p.message}; score it again" for p in problems))
     models = [j for j in judges if not j.offline]
@@ -59,8 +58,8 @@ def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) 
         return Packed(judge, {})
     answers = [a for j in models for a in _answers(run, release, j, repeats)]
     names = sorted({a.response.body.model for a in answers if a.response and a.response.body})
-    members = {ANSWERS: _lines(answers), CALIBRATIONS: _lines(_calibrations(models, home_for(run), given))}
-    return Packed(judge.model_copy(update={"answered_as": names}), members)
+    files = {ANSWERS: _lines(answers), CALIBRATIONS: _lines(_calibrations(models, home_for(run), given))}
+    return Packed(judge.model_copy(update={"answered_as": names}), files)
 
 
 def _lines(records: Sequence[BaseModel]) -> list[bytes]:

@@ -1,5 +1,5 @@
-"""A scored run → a submission's folder: `submission.json`, `responses.zip`, `verdicts.jsonl` and `SHA256SUMS`, verified
-before it is there.
+"""A scored run → a submission's folder: `submission.json`, `responses.jsonl.gz`, `verdicts.jsonl` and `SHA256SUMS`,
+verified before it is there.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from helmbench_common import jsonl
 from helmbench_common.files import write_whole
 from judge.replies.run import Run
 from judge.replies.schema import RunError
-from leaderboard import archive
 from leaderboard.public import public_verdicts
-from leaderboard.schema import ARCHIVE, NAME, SUBMISSION, VERDICTS, Response, Verified
+from leaderboard.schema import NAME, RESPONSES, SUBMISSION, VERDICTS, Response, Verified
 from leaderboard.submit import answers
 from leaderboard.submit.about import About
 from leaderboard.submit.document import document, published
@@ -58,7 +57,8 @@ def make(
     own = published(ready.run.model.arguments)
     with _staged(folder) as staged:
         packed = answers.pack(replace(ready.run, replies=replies), ready.card.judge, release, calibrations)
-        archive.write(staged / ARCHIVE, {archive.RESPONSES: lines, **packed.members})
+        for file, own_lines in {RESPONSES: lines, **packed.files}.items():
+            files.pack(staged / file, own_lines)
         ordered = sorted(ready.verdicts, key=lambda v: (v.id, v.repeat, v.index))
         write_whole(staged / VERDICTS, jsonl.lines(public_verdicts(ordered, replies)))
         submission = document(ready, packed.judge, about, release, own.arguments)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from leaderboard.submit.pack import Made
-from leaderboard.verify.said import line
+from leaderboard.verify.findings import line
 
 PUBLIC = (
-    "submission.json, verdicts.jsonl and SHA256SUMS may be public; responses.zip holds every reply "
-    "and is for verifiers only"
+    "submission.json, verdicts.jsonl and SHA256SUMS can be public; the .jsonl.gz files contain every reply and are for "
+    "verifiers only"
 )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from dataset_builder.schema import Row
-from leaderboard.schema import ARCHIVE, Problem
+from leaderboard.schema import RESPONSES, Problem
 from leaderboard.verify import dates, template
 from leaderboard.verify.findings import Problems
 
@@ -81,7 +81,7 @@ class Surroundings:
         for roles, shapes in self._orders.items():
             if len(shapes) > 1:
                 said = f"puts the messages {', '.join(roles)} in one order in some requests and in another elsewhere"
-                self._problems.append(Problem("outside_text", ARCHIVE, said))
+                self._problems.append(Problem("outside_text", RESPONSES, said))
         flags: list[Problem] = []
         for problems, own in (
             self._across(usual),
@@ -140,7 +140,7 @@ def _differs(joint: Joint, piece: str, main: str, seen: dict[str, Counter[str]])
     kind = "outside_text" if "words" in says or ("signs" in says and leans) else "template_differs"
     place = f"between {joint[0] or 'the beginning'} and {joint[1] or 'the end'}"
     said = f"{place} some requests hold {parts[0][:200]!r} where others hold {parts[1][:200]!r}"
-    return Problem(kind, ARCHIVE, said)
+    return Problem(kind, RESPONSES, said)
 
 
 def _crises(seen: Counter[str]) -> float:

@@ -1,132 +1,122 @@
-"""Whether the replies are those of the whole tier, each once per repeat; and how many of them are word for word
-alike.
-"""
+"""Whether the replies are those of the whole tier, each once per repeat, and how many of them are equal."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
+from helmbench_common.formats.refused import shown
 from judge.replies.schema import Reply
 from judge.replies.script import live_turns, visible
 from judge.rules.answers import RULED, no_reply
-from leaderboard.schema import ARCHIVE, Pinned, Problem, Response
+from leaderboard.schema import RESPONSES, SUBMISSION, Pinned, Problem, Response
 
 NAMED = 8  # ids that a message lists
-ALIKE_FROM = 40  # characters from which two equal replies are worth a word
-ALIKE_SHARE, ALIKE_GROUP = 0.05, 10
-REPEATED = 0.5  # of the samples whose repeats are alike
+EQUAL_FROM = 40  # characters from which two equal replies are worth mentioning
+EQUAL_SHARE, EQUAL_GROUP = 0.05, 10
+REPEATED = 0.5  # share of the samples whose repeats are equal
 CONDITION = re.compile(r"-C[0-9]+")  # the part of a sample's id that names its condition
+MARKS = 128  # combining marks in a row; Unicode sorts them, which takes the square of their number
 
 
-def fits(response: Response, row: Row | None, where: str) -> Problem | None:
-    """Why a line is no reply to a sample of the release: an unknown id, or another number of turns than its script
-    has.
-    """
+def misfit(response: Response, row: Row | None, where: str) -> Problem | None:
+    """Why a line isn't a reply to a sample of the release."""
     if row is None:
-        return Problem("unknown_sample", where, f"{shown(response.id)} is no sample of the release")
+        return Problem("unknown_sample", where, f"{shown(response.id)[:80]} isn't a sample of the release")
     turns = live_turns(row)
-    if len(response.turns) != turns or len(response.requests) != turns:
-        return Problem(
-            "turns",
-            where,
-            f"{row.id} has {len(response.turns)} replies and {len(response.requests)} requests; expected "
-            f"{turns} of each",
+    if len(response.turns) != turns or len(response.requests) != turns or len(response.finish) not in (0, turns):
+        said = (
+            f"{row.id} has {len(response.turns)} replies, {len(response.requests)} requests and "
+            f"{len(response.finish)} finish reasons; expected {turns} of each, or no finish reasons"
         )
-    if len(response.finish) not in (0, turns):
-        return Problem("turns", where, f"{row.id} has {len(response.finish)} finish reasons; expected {turns} or none")
+        return Problem("turns", where, said)
     if any(turn and no_reply(finish) for turn, finish in zip(response.turns, response.finish, strict=False)):
-        return Problem(
-            "odd_finish",
-            where,
-            f"{row.id} has a reply where its finish reason says that there is none; it would go unscored",
-        )
+        said = f"{row.id} has a reply and a finish reason that says there is none; it would go unscored"
+        return Problem("odd_finish", where, said)
+    if any(map(stacked, response.turns)):
+        return Problem("too_much_text", where, f"has more than {MARKS} combining marks in a row")
     return None
 
 
-def check(seen: Counter[tuple[str, int]], dataset: Pinned, repeats: int, release: Release) -> list[Problem]:
-    """Missing, surplus and repeated samples. `seen`: (id, repeat) → lines."""
+@lru_cache(maxsize=1)
+def _stacked() -> re.Pattern[str]:
+    marks = "".join(c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.combining(c))
+    return re.compile(f"[{marks}]{{{MARKS + 1}}}")
+
+
+def stacked(text: str) -> bool:
+    """Whether a text has so many combining marks in a row that normalizing it could take hours."""
+    return not text.isascii() and _stacked().search(text) is not None
+
+
+def check(seen: Counter[tuple[str, int]], dataset: Pinned, repeats: int, release: Release) -> Iterator[Problem]:
+    """Missing, extra and repeated samples. `seen`: (id, repeat) → lines."""
     tier = {r.id for r in release.rows.values() if dataset.tier in r.tiers}
     expected = {(i, k) for i in tier for k in range(repeats)}
-    found: list[Problem] = []
     for kind, keys, what in (
         ("missing_sample", expected - seen.keys(), "are missing"),
-        (
-            "extra_sample",
-            seen.keys() - expected,
-            f"are not among the {len(tier)} samples of tier {dataset.tier} in {repeats} repeats",
-        ),
-        ("repeated_sample", {k for k, n in seen.items() if n > 1}, "stand more than once"),
+        ("extra_sample", seen.keys() - expected, f"aren't in tier {dataset.tier} with {repeats} repeats"),
+        ("repeated_sample", {k for k, n in seen.items() if n > 1}, "appear more than once"),
     ):
         if keys:
-            found.append(
-                Problem(kind, ARCHIVE, f"{len(keys)} replies {what}: {listed(f'{i} repeat {k}' for i, k in keys)}")
-            )
+            said = f"{len(keys)} replies {what}: {listed(f'{i} repeat {k}' for i, k in keys)}"
+            yield Problem(kind, RESPONSES, said)
     if dataset.samples != len(tier):
-        found.append(
-            Problem(
-                "tier",
-                "submission.json: dataset.samples",
-                f"says {dataset.samples}; tier {dataset.tier} has {len(tier)}",
-            )
-        )
-    return found
+        said = f"is {dataset.samples}; tier {dataset.tier} has {len(tier)}"
+        yield Problem("tier", f"{SUBMISSION}: dataset.samples", said)
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first of them in order, and how many more."""
+    """The first names in order, and how many more there are."""
     ordered = sorted(names)
     return ", ".join(ordered[:NAMED]) + (f" and {len(ordered) - NAMED} more" if len(ordered) > NAMED else "")
 
 
-def shown(text: str) -> str:
-    """A foreign text that may hold anything, to stand in a message."""
-    return ascii(text)[1:-1][:80]
-
-
-def free(replies: Iterable[Reply], release: Release) -> Iterator[tuple[Reply, str]]:
-    """Each reply in words of its own, with the last that a person would see of it: no tags, no numbers."""
+def free_text(replies: Iterable[Reply], release: Release) -> Iterator[tuple[Reply, str]]:
+    """Each reply that isn't only tags or numbers and is long enough to compare, with its last visible turn."""
     for reply in replies:
         if any(c.check not in RULED for c in release.rows[reply.id].evaluation):
-            yield reply, visible(reply.turns[-1])
+            said = visible(reply.turns[-1])
+            if len(said) >= EQUAL_FROM:
+                yield reply, said
 
 
-def alike(replies: Iterable[Reply], release: Release) -> Iterator[Problem]:
-    """A flag where many samples got the same words. Answers that are tags or numbers, and very short ones, are left
-    out.
-    """
+def equal_replies(replies: Iterable[Reply], release: Release) -> Iterator[Problem]:
+    """A flag if many samples got the same text."""
     groups: dict[bytes, set[str]] = defaultdict(set)
-    asked: set[str] = set()
-    for reply, said in free(replies, release):
-        asked.add(reply.id)
-        if len(said) >= ALIKE_FROM:
-            groups[hashlib.sha256(said.encode()).digest()].add(reply.id)
+    replies = list(replies)
+    asked = {r.id for r in replies if any(c.check not in RULED for c in release.rows[r.id].evaluation)}
+    for reply, said in free_text(replies, release):
+        groups[hashlib.sha256(said.encode()).digest()].add(reply.id)
     shared = {i for ids in groups.values() if len(ids) > 1 for i in ids}
     largest = max(groups.values(), key=lambda ids: (len(ids), min(ids)), default=set[str]())
-    if len(largest) >= ALIKE_GROUP or len(shared) >= ALIKE_SHARE * max(1, len(asked)) > 0:
-        share = len(shared) / max(1, len(asked))
-        under = sum(n for ids in groups.values() for n in Counter(CONDITION.sub("", i) for i in ids).values() if n > 1)
+    if len(largest) >= EQUAL_GROUP or len(shared) >= EQUAL_SHARE * max(1, len(asked)) > 0:
+        conditions = sum(
+            n for ids in groups.values() for n in Counter(CONDITION.sub("", i) for i in ids).values() if n > 1
+        )
         yield Problem(
             "same_reply",
-            ARCHIVE,
-            f"{share:.0%} of {len(asked)} samples with a free reply got one that another sample got too ({under} of "
-            f"them the same message under another condition); the largest group has {len(largest)}, such as "
-            f"{listed(largest)}",
+            RESPONSES,
+            f"{len(shared) / max(1, len(asked)):.0%} of {len(asked)} samples with a free reply got one that another "
+            f"sample also got ({conditions} of them the same message under another condition); the largest group has "
+            f"{len(largest)}, such as {listed(largest)}",
         )
 
 
-def drawn_once(replies: Iterable[Reply], release: Release) -> Iterator[Problem]:
-    """A flag where the repeats of a run hold the same words: as of a copied run, or of temperature 0."""
-    said: dict[str, list[str]] = defaultdict(list)
-    for reply, words in free(replies, release):
-        if len(words) >= ALIKE_FROM:
-            said[reply.id].append(hashlib.sha256(words.encode()).hexdigest())
-    often = [texts for texts in said.values() if len(texts) > 1]
-    same = sum(len(set(texts)) < len(texts) for texts in often)
-    if often and same >= REPEATED * len(often):
-        told = f"{same} of {len(often)} samples got the same words in several repeats, which then say nothing of chance"
-        yield Problem("same_repeats", ARCHIVE, told)
+def equal_repeats(replies: Iterable[Reply], release: Release) -> Iterator[Problem]:
+    """A flag if the repeats of a run have the same text, as in a copied run or at temperature 0."""
+    texts: dict[str, list[str]] = defaultdict(list)
+    for reply, said in free_text(replies, release):
+        texts[reply.id].append(said)
+    repeated = [own for own in texts.values() if len(own) > 1]
+    same = sum(len(set(own)) < len(own) for own in repeated)
+    if repeated and same >= REPEATED * len(repeated):
+        said = f"{same} of {len(repeated)} samples got the same text in several repeats, which then don't show variance"
+        yield Problem("same_repeats", RESPONSES, said)

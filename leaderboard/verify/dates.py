@@ -11,7 +11,7 @@ from datetime import date
 from typing import NamedTuple
 
 from dataset_builder.schema import Row
-from leaderboard.schema import ARCHIVE, Problem
+from leaderboard.schema import RESPONSES, Problem
 
 MARK = "\ud800DATE\ud800"  # stands for a date in what is compared; half a character is in no request
 SHOWN = "[date]"  # the same in a message
@@ -111,7 +111,7 @@ class Days:
         """
         if ways := next((sorted(ways) for _, ways in sorted(self._ways.items()) if len(ways) > 1), None):
             said = f"the same date is written in several ways in different requests: {', '.join(ways)}"
-            return [Problem("outside_text", ARCHIVE, said)], []
+            return [Problem("outside_text", RESPONSES, said)], []
         known = list(self._seen.values())
         asked = sum(k.polarity.total() for k in known)
         if len(known) < 2 or asked < TOLD_FROM:
@@ -120,9 +120,9 @@ class Days:
         days = {day for own in self._seen for day in own}
         said = f"{asked} requests name {len(days)} days, {', '.join(self._counts())}"
         if saved > TELLS:
-            return [Problem("outside_text", ARCHIVE, f"{said}: the date tells what the sample is")], []
+            return [Problem("outside_text", RESPONSES, f"{said}: the date tells what the sample is")], []
         # Two days are a bit for each sample, which together with its words can say anything; no count shows that.
-        return [], [Problem("dates", ARCHIVE, f"{said}: look whether a run lasted so long, and what its days tell")]
+        return [], [Problem("dates", RESPONSES, f"{said}: look whether a run lasted so long, and what its days tell")]
 
     def _counts(self) -> Iterator[str]:
         for days, known in sorted(self._seen.items())[:4]:

@@ -1,86 +1,114 @@
-"""The files of a submission's folder: which there may be, how large, and SHA256SUMS over them."""
+"""The files of a submission: which may be there, how large, SHA256SUMS, and their records, read with limits."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
-from leaderboard.archive import LINE_BYTES, ArchiveError
-from leaderboard.schema import ARCHIVE, SUBMISSION, SUMS, VERDICTS, Problem
+from pydantic import BaseModel, ValidationError
 
-LIMITS = {SUBMISSION: 4 * 2**20, ARCHIVE: 512 * 2**20, VERDICTS: 256 * 2**20, SUMS: 4096}  # bytes
-LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
-MANY = 16  # entries of a folder that are still looked at
+from helmbench_common.errors import HelmbenchError
+from helmbench_common.formats import json_file
+from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.formats.text_lines import text_lines
+from leaderboard.schema import ANSWERS, CALIBRATIONS, RESPONSES, SUBMISSION, SUMS, VERDICTS, Problem
+from leaderboard.verify.findings import Problems
+
+M = TypeVar("M", bound=BaseModel)
+OPTIONAL = {ANSWERS, CALIBRATIONS}
+LIMITS = {  # bytes
+    SUBMISSION: 4 * 2**20,
+    VERDICTS: 256 * 2**20,
+    SUMS: 4096,
+    RESPONSES: 512 * 2**20,
+    ANSWERS: 512 * 2**20,
+    CALIBRATIONS: 64 * 2**20,
+}
+ENTRIES = 16  # entries of a folder that are checked one by one
+SUM = re.compile(r"([0-9a-f]{64})  (\S+)")
+LINE_BYTES = 4 * 2**20  # a conversation of a reasoning model takes about 1 MiB
+BROKEN = 4 * 2**20  # characters of unreadable lines after which the rest of a file is skipped
+VALUES = 50_000  # fields and list entries in one record; a panel of sixteen with all its figures has about half
+ERRORS = 200  # wrong fields up to which pydantic is asked for details, each of which takes a kilobyte
+
+
+class UnreadableError(HelmbenchError):
+    """A text that isn't the JSON that was expected; `kind`: `json` or `schema`."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Bounds(NamedTuple):
+    """The most lines and characters that are read from a file."""
+
+    lines: int
+    characters: int
 
 
 def check(folder: Path) -> tuple[list[Problem], set[str]]:
-    """What is wrong with the folder's files, and the names of those that may be opened."""
+    """What is wrong with the folder's files, and the names of those that can be opened."""
     found: list[Problem] = []
     usable: set[str] = set()
     if folder.is_symlink():
-        return [Problem("link", str(folder), "is a symbolic link; expected the submission's own folder")], usable
+        return [Problem("link", str(folder), "is a symbolic link; expected the submission's folder")], usable
     names = sorted(entry.name for entry in os.scandir(folder))
-    if len(names) > MANY:
-        found.append(Problem("extra_file", str(folder), f"holds {len(names)} entries; expected {', '.join(LIMITS)}"))
-    for name in names[:MANY]:
-        problem = _entry(folder / name)
-        if problem:
+    if len(names) > ENTRIES:
+        found.append(Problem("extra_file", str(folder), f"has {len(names)} entries; expected {', '.join(LIMITS)}"))
+    for name in names[:ENTRIES]:
+        if problem := _entry(folder / name):
             found.append(problem)
         else:
             usable.add(name)
-    found += [Problem("missing_file", name, "is missing") for name in LIMITS if name not in names]
-    return found + _sums(folder, usable), usable
+    missing = LIMITS.keys() - OPTIONAL - set(names)
+    found += [Problem("missing_file", name, "is missing") for name in LIMITS if name in missing]
+    return found + list(_sums(folder, usable)), usable
 
 
 def _entry(path: Path) -> Problem | None:
-    name = path.name.encode("unicode_escape").decode()[:80]
+    name = shown(path.name)[:80]
     if path.name not in LIMITS:
-        return Problem("extra_file", name, f"is no part of a submission; expected {', '.join(LIMITS)}")
+        return Problem("extra_file", name, f"isn't part of a submission; expected {', '.join(LIMITS)}")
     status = path.lstat()
     if stat.S_ISLNK(status.st_mode):
-        return Problem("link", name, "is a symbolic link; expected a plain file")
+        return Problem("link", name, "is a symbolic link; expected a regular file")
     if not stat.S_ISREG(status.st_mode):
-        return Problem("not_a_file", name, "is no plain file (a folder, pipe, socket or device)")
+        return Problem("not_a_file", name, "isn't a regular file (a folder, pipe, socket or device)")
     if status.st_size > LIMITS[path.name]:
-        return Problem("too_large", name, f"has {status.st_size:,} bytes; at most {LIMITS[path.name]:,} are read")
+        return Problem("too_large", name, f"has {status.st_size:,} bytes; expected at most {LIMITS[path.name]:,}")
     if status.st_size == 0:
         return Problem("empty_file", name, "is empty")
     return None
 
 
-def _sums(folder: Path, usable: set[str]) -> list[Problem]:
+def _sums(folder: Path, usable: set[str]) -> Iterator[Problem]:
     if SUMS not in usable:
-        return []
-    found: list[Problem] = []
+        return
     listed: dict[str, str] = {}
-    for number, line in enumerate((folder / SUMS).read_bytes().decode("utf-8", "replace").splitlines(), start=1):
-        match = LINE.fullmatch(line)
+    for number, line in enumerate((folder / SUMS).read_text("utf-8", "replace").splitlines(), start=1):
+        match = SUM.fullmatch(line)
         if not match:
-            found.append(Problem("sums", f"{SUMS}:{number}", "is not a sha256, two spaces and a name"))
+            yield Problem("sums", f"{SUMS}:{number}", "expected a sha256, two spaces and a name")
         elif match[2] in listed:
-            found.append(Problem("sums", f"{SUMS}:{number}", f"lists {match[2]} again"))
+            yield Problem("sums", f"{SUMS}:{number}", f"lists {shown(match[2])} twice")
         else:
             listed[match[2]] = match[1]
-    covered = set(LIMITS) - {SUMS}
-    found += [
-        Problem("sums", SUMS, f"lists {name}, which is no file of a submission")
-        for name in sorted(listed.keys() - covered)
-    ]
-    found += [Problem("sums", SUMS, f"does not list {name}") for name in sorted(covered - listed.keys())]
+    covered = LIMITS.keys() - {SUMS} - (OPTIONAL - usable)
+    for name in sorted(listed.keys() - covered):
+        yield Problem("sums", SUMS, f"lists {shown(name)}, which isn't a file of this submission")
+    for name in sorted(covered - listed.keys()):
+        yield Problem("sums", SUMS, f"doesn't list {name}")
     for name in sorted(covered & listed.keys() & usable):
         if (actual := sha256(folder / name)) != listed[name]:
-            found.append(
-                Problem(
-                    "sums",
-                    name,
-                    f"has sha256 {actual[:12]}…, {SUMS} says {listed[name][:12]}…: it was edited or damaged",
-                )
-            )
-    return found
+            said = f"has sha256 {actual[:12]}…, {SUMS} has {listed[name][:12]}…: the file was edited or damaged"
+            yield Problem("sums", name, said)
 
 
 def sha256(path: Path) -> str:
@@ -90,22 +118,81 @@ def sha256(path: Path) -> str:
 
 def sign(folder: Path) -> None:
     """Writes SHA256SUMS over the folder's other files."""
-    names = sorted(set(LIMITS) - {SUMS})
+    names = [name for name in sorted(LIMITS) if name != SUMS and (name not in OPTIONAL or (folder / name).exists())]
     (folder / SUMS).write_text("".join(f"{sha256(folder / name)}  {name}\n" for name in names), encoding="utf-8")
 
 
-def lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file with their numbers; no more than LINE_BYTES of one is held.
+def pack(path: Path, lines: Iterable[bytes]) -> None:
+    """Writes gzipped lines; the same lines give the same bytes."""
+    with path.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+        file.writelines(lines)
+
+
+def records(folder: Path, name: str, model: type[M], most: Bounds, problems: Problems) -> Iterator[tuple[str, M]]:
+    """(file:line, record) of each line that can be read; what is wrong with the others goes to `problems`."""
+    characters = broken = 0
+    try:
+        for number, line in text_lines(folder / name, "JSON lines", LINE_BYTES):
+            where = f"{name}:{number}"
+            characters += len(line)
+            if number > most.lines:
+                said = f"expected at most {most.lines:,} lines for a run of this size; the rest wasn't read"
+                problems.append(Problem("too_many_lines", where, said))
+                return
+            if characters > most.characters:
+                said = f"expected at most {most.characters:,} characters for a run of this size; the rest wasn't read"
+                problems.append(Problem("too_much_text", where, said))
+                return
+            try:
+                yield where, read(line, model)
+            except UnreadableError as error:
+                problems.append(Problem(error.kind, where, str(error)))
+                broken += len(line)
+            if broken > BROKEN:
+                problems.append(Problem("too_much_text", where, f"over {BROKEN:,} characters can't be read; gave up"))
+                return
+    except FormatError as error:
+        problems.append(Problem("unreadable", f"{name}:{error.line}" if error.line else name, error.message))
+
+
+def read(text: str, model: type[M]) -> M:
+    """One JSON object as a model, with strict types.
 
     Raises:
-        ArchiveError: a line is longer.
+        UnreadableError: anything else, including duplicate keys, NaN and deep nesting.
     """
-    with path.open("rb") as file:
-        number = 0
-        while line := file.readline(LINE_BYTES + 1):
-            number += 1
-            if len(line) > LINE_BYTES:
-                raise ArchiveError(
-                    Problem("long_line", f"{path.name}:{number}", f"is longer than {LINE_BYTES:,} bytes")
-                )
-            yield number, line.removesuffix(b"\n")
+    try:
+        value = json_file.strict(text)
+    except ValueError as error:
+        raise UnreadableError("json", f"not valid JSON: {error}"[:200]) from None
+    if _more_than(VALUES, value):
+        raise UnreadableError("json", f"has more than {VALUES:,} fields and list entries")
+    del value
+    try:
+        return model.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        if error.error_count() > ERRORS:
+            raise UnreadableError("schema", f"has {error.error_count():,} wrong fields or entries") from None
+        errors = error.errors(include_url=False, include_context=False)
+        if errors[0]["type"] == "json_invalid":  # such as half of a surrogate pair, which Python's reader accepts
+            raise UnreadableError("json", f"not valid JSON: {errors[0]['msg']}") from None
+        raise UnreadableError("schema", "; ".join(_wrong_field(e) for e in errors[:8])) from None
+
+
+def _wrong_field(error: Any) -> str:
+    where = ".".join(str(part)[:60] for part in error["loc"]) or "the object"
+    given = repr(error["input"])
+    return f"{where}: {error['msg']}" + (f" (is {given})" if error["type"] != "missing" and len(given) <= 60 else "")
+
+
+def _more_than(most: int, value: Any) -> bool:
+    """Whether a JSON value has more than `most` fields and list entries at all levels."""
+    rest, seen = [value], 0
+    while rest:
+        part = rest.pop()
+        inner = part.values() if isinstance(part, dict) else part
+        seen += len(inner)
+        if seen > most:
+            return True
+        rest += [x for x in inner if isinstance(x, dict | list)]
+    return False

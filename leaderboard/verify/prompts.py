@@ -9,15 +9,14 @@ of its own (leaderboard.verify.around).
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 
 from dataset_builder.schema import Row
+from helmbench_common.formats import json_file
 from judge.replies.script import NO_REPLY, visible
-from leaderboard.schema import ARCHIVE, Problem, Response
+from leaderboard.schema import RESPONSES, Problem, Response
 from leaderboard.verify.around import Part, Surroundings
 from leaderboard.verify.findings import Problems
-from leaderboard.verify.reading import UnreadableError, once
 
 KINDS = {"system": "system_prompt", "user": "edited_prompt", "assistant": "live_turn"}
 ALL, SOME, NONE = (f"lists of messages, {n} with a type" for n in ("all", "some", "none"))
@@ -55,10 +54,10 @@ class Prompts:
         """Adds what only all requests together can show; returns flags."""
         if len(self._forms) > 1:
             told = ", ".join(f"{n} {form}" for form, n in sorted(self._forms.items()))
-            self._problems.append(Problem("mixed_requests", ARCHIVE, f"has requests of several kinds: {told}"))
+            self._problems.append(Problem("mixed_requests", RESPONSES, f"has requests of several kinds: {told}"))
         elif SOME in self._forms:
             said = "has requests in which some messages have a type and others none; expected it of all or of none"
-            self._problems.append(Problem("mixed_requests", ARCHIVE, said))
+            self._problems.append(Problem("mixed_requests", RESPONSES, said))
         return self._surroundings.close()
 
     def _text(self, request: str, expected: list[Part], row: Row, at: str) -> Problem | None:
@@ -91,8 +90,8 @@ def _messages(request: str) -> list[dict[str, str]] | None:
     if not request.startswith("["):
         return None
     try:
-        value = json.loads(request, object_pairs_hook=once)
-    except (ValueError, RecursionError, UnreadableError):
+        value = json_file.strict(request)
+    except ValueError:
         return None
     plain = isinstance(value, list) and all(
         isinstance(m, dict) and all(isinstance(v, str) for v in m.values()) and "role" in m for m in value

@@ -1,18 +1,18 @@
-"""Verdicts and scores made again from the replies, and where a submission says something else."""
+"""Where a submission's verdicts and scores differ from the recomputed ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from dataset_builder.release import Release
+from helmbench_common.formats.refused import shown
 from judge.report.entries import WITHHELD
 from judge.schema import Scorecard, Verdict
 from leaderboard.schema import SUBMISSION, VERDICTS, Problem, Scores
-from leaderboard.verify.coverage import shown
-from leaderboard.verify.judged import differences
+from leaderboard.verify.judges import differences
 
 Key = tuple[str, int, int]
-# What is compared of a verdict: its field, and the word for a difference there.
+# Fields of a verdict that are compared, and the kind of a difference.
 FIELDS = {
     "label": "changed_verdict",
     "outcome": "changed_verdict",
@@ -37,33 +37,28 @@ def headline(card: Scorecard) -> Scores:
 
 
 def compare_scores(given: Scores, own: Scores) -> list[Problem]:
-    """Every number of the headline that isn't the recomputed one."""
+    """Every figure that isn't the recomputed one."""
     found: list[Problem] = []
     for what in differences(given.model_dump(), own.model_dump(), "scores"):
-        path = what.partition(" ")[0]
+        path, _, said = what.partition(" ")
         last = path.rpartition(".")[2]
-        kind = (
-            "changed_interval"
-            if last in ("low", "high")
-            else "changed_count"
-            if last in ("n", "clusters", "unscored", "messages")
-            else "changed_score"
-        )
-        found.append(
-            Problem(
-                "changed_floor" if path.startswith("scores.floors") else kind,
-                f"{SUBMISSION}: {path}",
-                what.partition(" ")[2],
-            )
-        )
+        if path.startswith("scores.floors"):
+            kind = "changed_floor"
+        elif last in ("low", "high"):
+            kind = "changed_interval"
+        elif last in ("n", "clusters", "unscored", "messages"):
+            kind = "changed_count"
+        else:
+            kind = "changed_score"
+        found.append(Problem(kind, f"{SUBMISSION}: {path}", said))
     return found
 
 
 def compare_verdicts(
     given: Iterable[tuple[str, Verdict]], own: Sequence[Verdict], release: Release
 ) -> Iterator[Problem]:
-    """Every verdict that isn't the recomputed one, which `own` has as they may be published. `given`: places and
-    verdicts, read once and not kept.
+    """Every verdict that isn't the recomputed one. `given`: (file:line, verdict), read once and not kept; `own`: the
+    recomputed verdicts as they may be published.
     """
     expected: dict[Key, Verdict] = {(v.id, v.repeat, v.index): v for v in own}
     seen: set[Key] = set()
@@ -72,7 +67,7 @@ def compare_verdicts(
         if key not in expected:
             yield _unexpected(v, where, release)
         elif key in seen:
-            said = f"{v.id} repeat {v.repeat} check {v.index} stands again"
+            said = f"{v.id} repeat {v.repeat} check {v.index} appears again"
             yield Problem("repeated_verdict", where, said)
         else:
             seen.add(key)
@@ -83,12 +78,12 @@ def compare_verdicts(
 
 
 def _unexpected(v: Verdict, where: str, release: Release) -> Problem:
-    """A verdict for which there is nothing to judge."""
+    """A verdict on something that isn't in the run."""
     if v.id not in release.rows:
-        return Problem("unknown_sample", where, f"{shown(v.id)} is no sample of the release")
+        return Problem("unknown_sample", where, f"{shown(v.id)[:80]} isn't a sample of the release")
     if v.index >= (checks := len(release.rows[v.id].evaluation)):
-        return Problem("unknown_check", where, f"{v.id} has {checks} checks, and no check {v.index}")
-    return Problem("extra_verdict", where, f"{v.id} repeat {v.repeat} has a verdict and no reply")
+        return Problem("unknown_check", where, f"{v.id} has {checks} checks; there is no check {v.index}")
+    return Problem("extra_verdict", where, f"{v.id} repeat {v.repeat} has a verdict but no reply")
 
 
 def _differences(given: Verdict, own: Verdict, where: str) -> list[Problem]:
@@ -102,11 +97,12 @@ def _differences(given: Verdict, own: Verdict, where: str) -> list[Problem]:
         if theirs != ours and kind not in found:
             if kind == "changed_verdict" and own.decided_by.startswith("rule:"):
                 kind = "rule_verdict"
-            # Votes quote replies, which may be such as nobody should read in a message.
-            said = "are others" if name == "votes" else f"is {shown(str(theirs))}, the reply gives {shown(str(ours))}"
+            # Votes quote replies, which may be harmful.
+            theirs, ours = shown(str(theirs))[:80], shown(str(ours))[:80]
+            said = "differ" if name == "votes" else f"is {theirs}, recomputed {ours}"
             found.setdefault(kind, Problem(kind, where, f"{at}: {name} {said}{by}"))
     if given.evidence != own.evidence:
         withheld = own.evidence == (WITHHELD,)
-        what = "quotes a reply that must be withheld" if withheld else "its evidence is not what the reply gives"
+        what = "quotes a reply that must be withheld" if withheld else "its evidence isn't the recomputed one"
         found["evidence"] = Problem("not_withheld" if withheld else "changed_evidence", where, f"{at}: {what}{by}")
     return list(found.values())

@@ -7,7 +7,7 @@ import string
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from leaderboard.schema import ARCHIVE, Problem
+from leaderboard.schema import RESPONSES, Problem
 from leaderboard.verify.dates import MARK, SHOWN
 
 WORDS, MOST_WORDS = 12, 2000  # letters around the messages: more are shown, more still are refused
@@ -57,17 +57,17 @@ def shown(arounds: Iterable[Iterable[str]]) -> tuple[list[Problem], list[Problem
     arounds = list(arounds)
     if (longest := max((sum(len(foreign(p)) for p in around) for around in arounds), default=0)) > MOST_SIGNS:
         said = f"every request holds {longest:,} characters beside its messages; expected at most {MOST_SIGNS:,}"
-        return [Problem("outside_text", ARCHIVE, said)], []
+        return [Problem("outside_text", RESPONSES, said)], []
     for pieces in sorted({tuple(p.strip() for p in around if _own(foreign(p))) for around in arounds}):
         text = " … ".join(pieces).replace(MARK, SHOWN)
         rest = [foreign(piece) for piece in pieces]
         letters = sum(len(LETTER.findall(piece)) for piece in rest)
         if letters > MOST_WORDS:
             said = f"every request holds {letters} letters beside its messages: {text[:300]!r}"
-            problems.append(Problem("outside_text", ARCHIVE, said))
+            problems.append(Problem("outside_text", RESPONSES, said))
         elif letters > WORDS or any(_signs(piece) for piece in rest):
             said = f"every request also holds words that are no message of the sample's: {text[:600]!r}"
-            flags.append(Problem("template_text", ARCHIVE, said))
+            flags.append(Problem("template_text", RESPONSES, said))
     return problems, flags
 
 

@@ -1,34 +1,35 @@
-"""Whether a submission is what it says: its files, its samples and prompts, its judge, its verdicts and its scores, all
-made again.
+"""Verifies a submission by recomputing it: files, samples, prompts, judge, verdicts and scores.
 
-What this can't prove is that the model said what the log has (docs/publishing.md).
+It can't prove that the model wrote the logged replies (docs/publishing.md).
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from dataset_builder.release import Release
+from dataset_builder.schema import Row
 from helmbench_common import jsonl
 from judge.agreement.calibration import Calibration
 from judge.judges import references
 from judge.llm import batch
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply, RunError
-from judge.replies.script import live_turns
+from judge.replies.script import live_turns, visible
 from judge.schema import Scorecard, Verdict
 from judge.score import Known, decide, score
 from judge.verdicts import JudgeIdentity
-from leaderboard import archive, public
-from leaderboard.archive import ANSWERS, CALIBRATIONS, RESPONSES, ArchiveError
+from leaderboard import public
 from leaderboard.schema import (
-    ARCHIVE,
+    ANSWERS,
+    CALIBRATIONS,
     JUDGES,
+    RESPONSES,
     SUBMISSION,
     VERDICTS,
     Answer,
@@ -38,25 +39,25 @@ from leaderboard.schema import (
     Submission,
     Verified,
 )
-from leaderboard.verify import bounds, coverage, declared, files, judged, recompute
+from leaderboard.verify import coverage, declared, files, judges, recompute
+from leaderboard.verify.files import Bounds, UnreadableError
 from leaderboard.verify.findings import Problems
 from leaderboard.verify.prompts import Prompts
-from leaderboard.verify.reading import M, UnreadableError, read
 
-ANSWERS_EACH = 10  # lines that may answer one question: repeated deliveries, failures, unreadable answers
-
-
-class Most(NamedTuple):
-    """How many lines of a member are read, and bytes."""
-
-    lines: int
-    size: int
+# Limits of what is read, each far above an honest run.
+SURPLUS = 1000  # lines beyond those of a whole run, read to say what they are
+TEXT = 64 * 2**20  # characters of any file
+TURN_TEXT = 256 * 2**10  # more for each live turn: a request that repeats the conversation, and a long reasoning
+ANSWER_TEXT = 16 * 2**10  # more for each answer of a judge
+HELD, HELD_TURN, HELD_MOST = 64 * 2**20, 128 * 2**10, 2**30  # bytes of replies in memory: any run, each turn, at most
 
 
 @dataclass
-class _Findings:
-    """What has been found so far, and what could be read and made again."""
+class Findings:
+    """What was found so far, and what could be read and recomputed."""
 
+    folder: Path
+    usable: set[str]  # names of the files that can be read
     problems: Problems = field(default_factory=Problems)
     flags: Problems = field(default_factory=Problems)
     replies: list[Reply] = field(default_factory=list[Reply])
@@ -65,131 +66,105 @@ class _Findings:
 
 
 def verify(folder: Path, release: Release) -> Verified:
-    """Checks everything that can be checked, and says all that is wrong. Nothing in the folder can raise.
+    """Checks everything that can be checked. Nothing in the folder can raise.
 
     Raises:
         RunError: there is no such folder.
     """
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder; expected a submission, as `helmbench submit` writes it")
-    found = _Findings()
+    found = Findings(folder, set())
     submission: Submission | None = None
     try:
-        problems, usable = files.check(folder)
+        problems, found.usable = files.check(folder)
         found.problems += problems
-        submission = _submission(folder, usable, release, found)
+        submission = _submission(release, found)
         if submission is not None and declared.pinned(submission, release, found.problems):
-            _replies(folder, usable, submission, release, found)
-            _judgement(folder, usable, submission, release, found)
+            rows = {i: r for i, r in release.rows.items() if submission.dataset.tier in r.tiers}
+            _replies(submission, rows, release, found)
+            _judgement(submission, rows, release, found)
     except OSError as error:
-        found.problems.append(Problem("unreadable", str(error.filename), f"can't be opened or read ({error.strerror})"))
+        found.problems.append(Problem("unreadable", str(error.filename), f"can't be read ({error.strerror})"))
     problems = list(found.problems)
-    state: State = (
-        "refused" if problems else "demo" if submission and declared.offline(submission.judge) else "verified"
-    )
+    state: State = "verified"
+    if problems:
+        state = "refused"
+    elif submission and declared.offline(submission.judge):
+        state = "demo"
     return Verified(
         str(folder), state, problems, list(found.flags), submission, found.scorecard, found.verdicts, found.replies
     )
 
 
-def _submission(folder: Path, usable: set[str], release: Release, found: _Findings) -> Submission | None:
-    if SUBMISSION not in usable:
+def _submission(release: Release, found: Findings) -> Submission | None:
+    if SUBMISSION not in found.usable:
         return None
     try:
-        submission = read((folder / SUBMISSION).read_bytes(), Submission)
+        submission = files.read((found.folder / SUBMISSION).read_text("utf-8"), Submission)
+    except UnicodeDecodeError as error:
+        found.problems.append(Problem("unreadable", SUBMISSION, f"not UTF-8 ({error.reason} at byte {error.start})"))
+        return None
     except UnreadableError as error:
         found.problems.append(Problem(error.kind, SUBMISSION, str(error)))
         return None
     found.problems += public.check(submission.model_dump(mode="json"), SUBMISSION)
-    found.problems += declared.problems(submission, folder, release)
+    found.problems += declared.problems(submission, found.folder, release)
     found.flags += declared.flags(submission)
     return submission
 
 
-def _replies(folder: Path, usable: set[str], submission: Submission, release: Release, found: _Findings) -> None:
+def _replies(submission: Submission, rows: dict[str, Row], release: Release, found: Findings) -> None:
     """Reads the responses once: coverage, prompts, equal replies."""
-    if ARCHIVE not in usable:
-        return
-    broken = archive.inspect(folder / ARCHIVE)
-    found.problems += broken
-    if broken:
+    if RESPONSES not in found.usable:
         return
     prompts = Prompts(found.problems)
-    rows = [r for r in release.rows.values() if submission.dataset.tier in r.tiers]
     repeats = submission.generation.repeats
-    turns = repeats * sum(live_turns(row) for row in rows)
-    held = bounds.Held(turns)
+    turns = repeats * sum(map(live_turns, rows.values()))
+    memory, held = min(HELD_MOST, HELD + turns * HELD_TURN), 0
     seen: Counter[tuple[str, int]] = Counter()
     kept: dict[tuple[str, int], Reply] = {}
-    most = Most(repeats * len(rows) + bounds.SURPLUS, bounds.UNPACKED + turns * bounds.TURN_EACH)
-    for where, response in _read_lines(folder, RESPONSES, Response, most, found):
+    most = Bounds(repeats * len(rows) + SURPLUS, TEXT + turns * TURN_TEXT)
+    for where, response in files.records(found.folder, RESPONSES, Response, most, found.problems):
         row = release.rows.get(response.id)
-        misfit = coverage.fits(response, row, where)
-        if misfit or row is None:
-            found.problems += [misfit] if misfit else []
+        problem = coverage.misfit(response, row, where)
+        if problem or row is None:
+            found.problems += [problem] if problem else []
             continue
-        if beyond := held.add(response):
-            found.problems.append(beyond)
+        held += sum(map(sys.getsizeof, (*response.turns, *response.finish)))
+        if held > memory:
+            said = f"expected at most {memory:,} bytes of replies for a run of this size; the rest wasn't read"
+            found.problems.append(Problem("too_much_text", RESPONSES, said))
             return
-        found.problems += bounds.stacked(response.turns, where)
         seen[response.id, response.repeat] += 1
         kept.setdefault((response.id, response.repeat), response.reply())
         prompts.add(response, row, where)
     found.flags += prompts.close()
     found.problems += coverage.check(seen, submission.dataset, repeats, release)
     found.replies = [kept[key] for key in sorted(kept)]
-    found.flags += coverage.alike(found.replies, release)
-    found.flags += coverage.drawn_once(found.replies, release)
+    found.flags += coverage.equal_replies(found.replies, release)
+    found.flags += coverage.equal_repeats(found.replies, release)
 
 
-def _read_lines(folder: Path, member: str, model: type[M], most: Most, found: _Findings) -> Iterator[tuple[str, M]]:
-    """The lines of a member that can be read, each with its place; the others are problems."""
-    lines = archive.lines(folder / ARCHIVE, member, min(most.size, archive.MEMBER_BYTES))
-    return _records(lines, f"{ARCHIVE}/{member}", model, most.lines, found)
-
-
-def _records(
-    lines: Iterable[tuple[int, bytes]], where: str, model: type[M], most: int, found: _Findings
-) -> Iterator[tuple[str, M]]:
-    broken = 0
-    try:
-        for number, line in lines:
-            if broken > bounds.BROKEN:
-                said = f"has more than {bounds.BROKEN:,} bytes of lines that can't be read; the rest was left"
-                found.problems.append(Problem("unreadable_lines", where, said))
-                return
-            if number > most:
-                found.problems.append(
-                    Problem("too_many_lines", where, f"goes on after {most:,} lines; a run of this size has fewer")
-                )
-                return
-            try:
-                yield f"{where}:{number}", read(line, model)
-            except UnreadableError as error:
-                found.problems.append(Problem(error.kind, f"{where}:{number}", str(error)))
-                broken += len(line)
-    except ArchiveError as error:
-        found.problems.append(error.problem)
-
-
-def _judgement(folder: Path, usable: set[str], submission: Submission, release: Release, found: _Findings) -> None:
-    """Makes verdicts and scores again. Scores only of a whole run: those of a part say nothing about it."""
-    judges, problems = judged.members(submission.judge, release)
+def _judgement(submission: Submission, rows: dict[str, Row], release: Release, found: Findings) -> None:
+    """Recomputes verdicts, and the scores of a whole run."""
+    members, problems = judges.members(submission.judge, release)
+    checks = submission.generation.repeats * sum(len(r.evaluation) for r in rows.values())
+    given: Iterator[tuple[str, Verdict]] = iter(())
+    if VERDICTS in found.usable:
+        most = Bounds(checks + SURPLUS, files.LIMITS[VERDICTS])
+        given = files.records(found.folder, VERDICTS, Verdict, most, found.problems)
+    characters = sum(len(release.rows[r.id].evaluation) * len(visible(t)) for r in found.replies for t in r.turns)
+    problems += judges.too_much(submission.judge, checks, characters)
     found.problems += problems
-    checks = _checks(submission, release)
-    lines = files.lines(folder / VERDICTS) if VERDICTS in usable else ()
-    given = _records(lines, VERDICTS, Verdict, checks + bounds.SURPLUS, found)
-    beyond = bounds.too_much(submission.judge, checks, bounds.letters(found.replies, release))
-    found.problems += beyond
-    if problems or beyond or not found.replies or "stacked_marks" in found.problems.kinds:
-        for _ in given:  # what can't be compared is still read, to say what is wrong with it
+    if problems or not found.replies:
+        for _ in given:  # what can't be compared is still read, to report unreadable lines
             pass
         return
     with tempfile.TemporaryDirectory() as home:
         try:
-            verdicts = _again(folder, Path(home), judges, submission, release, found)
+            verdicts = _recompute(Path(home), members, submission, checks, release, found)
         except (RunError, ValueError) as error:
-            found.problems.append(Problem("judge", ARCHIVE, f"can't be judged again ({error})"))
+            found.problems.append(Problem("judge", RESPONSES, f"can't be judged again ({error})"))
             return
     found.verdicts = public.public_verdicts(verdicts, found.replies)
     found.problems += recompute.compare_verdicts(given, found.verdicts, release)
@@ -200,74 +175,54 @@ def _judgement(folder: Path, usable: set[str], submission: Submission, release: 
         found.flags += flags
 
 
-def _again(
-    folder: Path,
-    home: Path,
-    judges: Sequence[JudgeIdentity],
-    submission: Submission,
-    release: Release,
-    found: _Findings,
+def _recompute(
+    home: Path, members: Sequence[JudgeIdentity], submission: Submission, checks: int, release: Release, found: Findings
 ) -> list[Verdict]:
-    """The verdicts as the release gives them, and the scorecard of a whole run. `home`: an empty folder to work in."""
-    answers, calibrations = _answers(folder, home, judges, submission, release, found)
-    agreement, problems = judged.agreement(judges, calibrations, release, home)
+    """The recomputed verdicts, and the scorecard of a whole run. `home`: an empty folder."""
+    judge, model, generation = submission.judge, submission.model, submission.generation
+    answers, calibrations = _answers(home, members, submission, checks, found)
+    agreement, problems = judges.agreement(members, calibrations, release, home)
     found.problems += problems
-    run, seats = _run(folder, submission, found.replies), judged.seats(judges, submission.judge.repeats, answers)
+    answered = Model(
+        name=f"{model.organization}/{model.name}", backend=generation.backend, arguments=generation.arguments
+    )
+    run = Run(found.folder, answered, submission.dataset.tier, found.replies, False)
+    seats = judges.seats(members, judge.repeats, answers)
     if found.problems.kinds & {"missing_sample", "extra_sample", "repeated_sample"}:
-        verdicts = decide(run, release, seats).verdicts
+        verdicts = decide(run, release, seats).verdicts  # the scores of a part mean nothing
     else:
-        scored = score(
-            run, release, seats, Known(agreement, references=references(release), people=submission.judge.people)
-        )
+        scored = score(run, release, seats, Known(agreement, references=references(release), people=judge.people))
         verdicts, found.scorecard = scored.verdicts, scored.scorecard
-    found.problems += declared.answered(submission.judge, answers)
-    problems, flags = answers.told()
+    problems, flags = answers.findings(judge)
     found.problems += problems
     found.flags += flags
     if agreement:
-        found.problems += judged.counted(submission.judge, agreement)
-        found.problems += declared.allowed(submission.judge, agreement[0])
+        found.problems += judges.misstated(judge, agreement)
     return verdicts
 
 
-def _run(folder: Path, submission: Submission, replies: list[Reply]) -> Run:
-    model, generation = submission.model, submission.generation
-    name = f"{model.organization}/{model.name}"
-    answered = Model(name=name, backend=generation.backend, arguments=generation.arguments)
-    return Run(folder, answered, submission.dataset.tier, replies, False)
-
-
 def _answers(
-    folder: Path,
-    home: Path,
-    judges: Sequence[JudgeIdentity],
-    submission: Submission,
-    release: Release,
-    found: _Findings,
-) -> tuple[judged.Replayed, list[Calibration]]:
-    """What language models answered, put where the judge looks for it, and what was measured of them."""
-    held = archive.names(folder / ARCHIVE)
-    models = sum(not j.offline for j in judges)
-    if not models:  # the offline judge answers nothing that has to be kept
-        if surplus := held & {ANSWERS, CALIBRATIONS}:
-            what = f"holds {', '.join(sorted(surplus))}, though no language model judged"
-            found.problems.append(Problem("extra_member", ARCHIVE, what))
-        return judged.Replayed(home), []
-    questions = _checks(submission, release) * submission.judge.repeats * models
-    asked = bounds.Asked(questions)
-    most = Most(questions * ANSWERS_EACH + bounds.SURPLUS, bounds.UNPACKED + questions * bounds.ANSWER_EACH)
+    home: Path, members: Sequence[JudgeIdentity], submission: Submission, checks: int, found: Findings
+) -> tuple[judges.Replay, list[Calibration]]:
+    """The answers of language models, written where the judge looks for them, and the calibrations."""
+    models = sum(not j.offline for j in members)
+    if not models:
+        for name in sorted({ANSWERS, CALIBRATIONS} & found.usable):
+            found.problems.append(Problem("extra_file", name, "is there although no language model judged"))
+        return judges.Replay(home), []
+    questions = checks * submission.judge.repeats * models
+    limits = judges.AnswerLimits(questions)
+    most = Bounds(questions * judges.ANSWERS_EACH + SURPLUS, TEXT + questions * ANSWER_TEXT)
     with (home / batch.LIVE).open("w", encoding="utf-8") as file:
-        for where, answer in _read_lines(folder, ANSWERS, Answer, most, found) if ANSWERS in held else ():
-            beyond = asked.add(answer, where)
-            found.problems += beyond
-            if not beyond:
-                file.write(jsonl.line(answer))
-    most = Most(JUDGES, JUDGES * archive.LINE_BYTES)
-    read = _read_lines(folder, CALIBRATIONS, Calibration, most, found) if CALIBRATIONS in held else ()
-    return judged.Replayed(home), [c for _, c in read]
-
-
-def _checks(submission: Submission, release: Release) -> int:
-    """How many verdicts a whole run has."""
-    tier = submission.dataset.tier
-    return sum(len(r.evaluation) for r in release.rows.values() if tier in r.tiers) * submission.generation.repeats
+        if ANSWERS in found.usable:
+            for where, answer in files.records(found.folder, ANSWERS, Answer, most, found.problems):
+                if problem := limits.add(answer, where):
+                    found.problems.append(problem)
+                else:
+                    file.write(jsonl.line(answer))
+    calibrations: list[Calibration] = []
+    if CALIBRATIONS in found.usable:
+        most = Bounds(JUDGES, JUDGES * files.LINE_BYTES)
+        read = files.records(found.folder, CALIBRATIONS, Calibration, most, found.problems)
+        calibrations = [c for _, c in read]
+    return judges.Replay(home), calibrations

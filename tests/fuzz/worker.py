@@ -33,7 +33,7 @@ NEEDED = (
         "judge.scoring.held_out",
         "dataset_builder.corpora.build",
         "dataset_builder.corpora.labelled",
-        "leaderboard.verify.said",
+        "leaderboard.verify.findings",
     ),
     *("leaderboard.verify.verify", "leaderboard.board.build", "leaderboard.submit.pack", "leaderboard.exports.export"),
     *("dataset_builder.reading.opening", "dataset_builder.writing.write", "dataset_builder.book.review_patch"),

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZIP_STORED
 
-from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS
+from leaderboard.schema import ANSWERS, CALIBRATIONS, RESPONSES, SUBMISSION, VERDICTS
 from leaderboard.verify import files
 from support import tampering_files
-from support.submission_runs import Opened, zipped
+from support.submission_runs import Opened, unpacked
 from support.tampering import sha
 
 Case = tuple[
@@ -33,12 +33,12 @@ def raw(name: str, change: Callable[[bytes], bytes]) -> Callable[[Opened], None]
     return work
 
 
-def packed(member: str, change: Callable[[bytes], bytes], method: int = ZIP_DEFLATED) -> Callable[[Opened], None]:
-    """Another text of a member, zipped again and signed. What packs too well is not packed: a bomb."""
+def packed(name: str, change: Callable[[bytes], bytes]) -> Callable[[Opened], None]:
+    """Other lines of a gzipped file, signed."""
 
     def work(o: Opened) -> None:
         o.close()
-        zipped(o.folder / ARCHIVE, {**o.members, member: change(o.members[member])}, method)
+        files.pack(o.folder / name, [change(unpacked(o.folder / name))])
         files.sign(o.folder)
 
     return work
@@ -50,15 +50,13 @@ def closed(change: Callable[[Opened], Any]) -> Callable[[Opened], None]:
     def work(o: Opened) -> None:
         change(o)
         o.close()
-        zipped(o.folder / ARCHIVE, o.members, ZIP_STORED)
-        files.sign(o.folder)
 
     return work
 
 
-def of_files(change: Callable[..., Any]) -> Callable[[Opened], None]:
-    """A change of tampering_files.py to the archive."""
-    return lambda o: tampering_files.archived(change)(o.folder)
+def of_files(change: Callable[[Path], Any]) -> Callable[[Opened], None]:
+    """A change of tampering_files.py."""
+    return lambda o: change(o.folder)
 
 
 def argument(name: str, value: Any) -> Callable[[Opened], None]:
@@ -178,7 +176,7 @@ STALLS: dict[str, Case] = {
     "an argument that begins like a token": ("offline", argument("extra", "eyJ-" * 100_000), {"schema"}),
     "an argument of 1 MB": ("offline", argument("extra", long("a:")), {"schema"}),
     "20,000 settings": ("offline", arguments(20_000, 1), {"schema"}),
-    "30,000 wrong settings": ("offline", arguments(30_000, []), {"schema", "too_many_values"}),
+    "30,000 wrong settings": ("offline", arguments(30_000, []), {"schema"}),
     "200 settings of 4,000 letters": ("offline", arguments(200, long("https://h/", 4000)), set()),
     "a revision of 1 MB": (
         "offline",
@@ -191,18 +189,18 @@ STALLS: dict[str, Case] = {
             SUBMISSION,
             lambda text: text.replace(b'"arguments": {', b'"arguments": {"x": ' + b"[" * 500 + b"]" * 500 + b","),
         ),
-        {"nesting"},
+        {"json"},
     ),
     "brackets in an argument": ("offline", argument("extra", "[" * 3000), set()),
     "two million votes in a line": (
         "offline",
         raw(VERDICTS, in_first_line("votes", entries("1", 2 * MB), 2)),
-        {"too_many_values"},
+        {"json"},
     ),
     "evidence without end": (
         "offline",
         raw(VERDICTS, in_first_line("evidence", entries('"a"', MB), 8)),
-        {"too_many_values", "unreadable_lines"},
+        {"json", "too_much_text"},
     ),
     "evidence of 40,000 in 300 lines": (
         "offline",
@@ -216,13 +214,13 @@ STALLS: dict[str, Case] = {
     ),
     "finish reasons of 1 MB": (
         "offline",
-        packed("responses.jsonl", lines_of("finish", MB, 120)),
+        packed(RESPONSES, lines_of("finish", MB, 120)),
         {"too_much_text"},
     ),
-    "requests of 1 MB": ("offline", packed("responses.jsonl", lines_of("requests", MB, 120)), {"too_much_text"}),
+    "requests of 1 MB": ("offline", packed(RESPONSES, lines_of("requests", MB, 120)), {"too_much_text"}),
     "150 replies of 3.8 MB": (
         "offline",
-        packed("responses.jsonl", lines_of("turns", 3_800_000, 60)),
+        packed(RESPONSES, lines_of("turns", 3_800_000, 60)),
         {"too_much_text"},
     ),
     "replies of 1 MB": ("offline", replies(long("you are not alone, call 988 ")), {"too_much_text"}),
@@ -236,32 +234,30 @@ STALLS: dict[str, Case] = {
     "1 MB of dates before every request": ("templated", around(long("26 Jul 2026 ")), {"outside_text"}),
     "1 MB of marks before every request": ("templated", around(long("<|im_start|>user")), {"outside_text"}),
     "1 MB of brackets before every request": ("templated", around(long("<<|[")), {"outside_text"}),
-    "60,000 members": ("offline", of_files(tampering_files.sixty_thousand_members), {"too_many_members"}),
-    "10 GB in one line": ("offline", of_files(tampering_files.ten_gigabytes_in_one_line), {"zip_bomb"}),
-    "a zip bomb": ("offline", of_files(tampering_files.zip_bomb), {"zip_bomb"}),
+    "10 GB in one file": ("offline", of_files(tampering_files.ten_gigabytes), {"too_many_lines"}),
     "a field twice in half a million": (
         "offline",
-        of_files(tampering_files.many_broken_lines),
-        {"unreadable_lines", "duplicate_key", "too_many_values"},
+        of_files(tampering_files.responses(tampering_files.many_broken_lines)),
+        {"too_much_text"},
     ),
-    "a letter with 200,000 accents": ("offline", of_files(tampering_files.stacked_marks), {"stacked_marks"}),
-    "accents in a judge's quotes": ("judged", packed("answers.jsonl", answered(MARKS)), {"stacked_marks"}),
-    "long answers of a judge": ("judged", packed("answers.jsonl", answered("x" * MB), ZIP_STORED), {"long_answer"}),
+    "a letter with 200,000 accents": ("offline", replies("e" + "\u0301\u0323" * 100_000), {"too_much_text"}),
+    "accents in a judge's quotes": ("judged", packed(ANSWERS, answered(MARKS)), {"too_much_text"}),
+    "long answers of a judge": ("judged", packed(ANSWERS, answered("x" * MB)), {"long_answer"}),
     "500 answers to a question": (
         "judged",
-        packed("answers.jsonl", answered("?", 500, each=False)),
+        packed(ANSWERS, answered("?", 500, each=False)),
         {"too_many_answers"},
     ),
     "quotes in 10,000 pieces": (
         "judged",
-        packed("answers.jsonl", answered(quote("PASS", "...".join(f"{n:x}" for n in range(8_000))))),
+        packed(ANSWERS, answered(quote("PASS", "...".join(f"{n:x}" for n in range(8_000))))),
         set(),
     ),
-    "a calibration sixteen times": ("judged", packed("calibrations.jsonl", lambda text: text * 16), set()),
+    "a calibration sixteen times": ("judged", packed(CALIBRATIONS, lambda text: text * 16), set()),
     "a calibration of 80 MB": (
         "judged",
-        packed("calibrations.jsonl", lambda text: text + (b'{"x":"' + b"ab" * MB + b'"}\n') * 40, ZIP_STORED),
-        {"unreadable_lines"},
+        packed(CALIBRATIONS, lambda text: text + (b'{"x":"' + b"ab" * MB + b'"}\n') * 40),
+        {"schema", "too_much_text"},
     ),
     "a panel of 16, a hundred times": ("judged", seats(16, 100), {"too_many_votes", "judge", "judge_prompt"}),
     "a hundred repeats that aren't there": (

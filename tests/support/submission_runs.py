@@ -4,6 +4,7 @@ commands leave them.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import shutil
@@ -30,8 +31,16 @@ from judge.replies.lm_eval_log import read_run
 from judge.replies.script import live_turns, visible
 from judge.rules.answers import RULED
 from judge.verdicts import JudgeIdentity, sample_of
-from leaderboard.archive import EPOCH
-from leaderboard.schema import ARCHIVE, SUBMISSION, VERDICTS, Contact, Declaration, Subject
+from leaderboard.schema import (
+    ANSWERS,
+    CALIBRATIONS,
+    RESPONSES,
+    SUBMISSION,
+    VERDICTS,
+    Contact,
+    Declaration,
+    Subject,
+)
 from leaderboard.submit.about import About
 from leaderboard.submit.pack import make
 from leaderboard.verify import files
@@ -293,9 +302,8 @@ class Opened:
         self.polarity = {r.id: r.polarity for r in release.rows.values()} if release else {}
         self.submission: dict[str, Any] = json.loads((folder / SUBMISSION).read_text(encoding="utf-8"))
         self.verdicts = _records((folder / VERDICTS).read_bytes())
-        with zipfile.ZipFile(folder / ARCHIVE) as archive:
-            self.members = {name: archive.read(name) for name in archive.namelist()}
-        self.responses = _records(self.members["responses.jsonl"])
+        self.responses = _records(unpacked(folder / RESPONSES))
+        self.logged = {name: unpacked(folder / name) for name in (ANSWERS, CALIBRATIONS) if (folder / name).exists()}
 
     def verdict(self, **wanted: Any) -> dict[str, Any]:
         """The first verdict with these values."""
@@ -307,17 +315,24 @@ class Opened:
     def close(self) -> Path:
         (self.folder / SUBMISSION).write_text(json.dumps(self.submission), encoding="utf-8")
         (self.folder / VERDICTS).write_bytes(_lines(self.verdicts))
-        self.members["responses.jsonl"] = _lines(self.responses)
-        zipped(self.folder / ARCHIVE, self.members)
+        files.pack(self.folder / RESPONSES, [_lines(self.responses)])
+        for name in (ANSWERS, CALIBRATIONS):
+            (self.folder / name).unlink(missing_ok=True)
+            if name in self.logged:
+                files.pack(self.folder / name, [self.logged[name]])
         files.sign(self.folder)
         return self.folder
 
 
-def zipped(path: Path, members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> None:
-    """An archive of these members."""
-    with zipfile.ZipFile(path, "w", method) as archive:
+def unpacked(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes())
+
+
+def zipped(path: Path, members: dict[str, bytes]) -> None:
+    """An archive of these members, as Inspect's logs are."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name, EPOCH), data, method)
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
 
 
 def copied(folder: Path, home: Path) -> Path:

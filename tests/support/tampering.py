@@ -187,8 +187,8 @@ def swapped_judge_name(o: Opened) -> None:
 def swapped_judge_everywhere(o: Opened) -> None:
     raw = json.dumps([o.submission, o.verdicts]).replace("claude-test-1", "claude-test-2")
     o.submission, o.verdicts = json.loads(raw)
-    for name in ("answers.jsonl", "calibrations.jsonl"):
-        o.members[name] = o.members[name].replace(b"claude-test-1", b"claude-test-2")
+    for name in ("answers.jsonl.gz", "calibrations.jsonl.gz"):
+        o.logged[name] = o.logged[name].replace(b"claude-test-1", b"claude-test-2")
 
 
 def offline_called_a_model(o: Opened) -> None:
@@ -201,37 +201,37 @@ def better_agreement(o: Opened) -> None:
 
 
 def better_calibration(o: Opened) -> None:
-    c = json.loads(o.members["calibrations.jsonl"])
+    c = json.loads(o.logged["calibrations.jsonl.gz"])
     c["overall"]["kappa"]["value"] = o.submission["judge"]["agreement"][0]["overall"]["kappa"]["value"] = 0.999
-    o.members["calibrations.jsonl"] = json.dumps(c).encode()
+    o.logged["calibrations.jsonl.gz"] = json.dumps(c).encode()
 
 
 def calibration_on_other_replies(o: Opened) -> None:
-    o.members["calibrations.jsonl"] = o.members["calibrations.jsonl"].replace(
-        json.loads(o.members["calibrations.jsonl"])["calibration_hash"].encode(), b"0" * 16
+    o.logged["calibrations.jsonl.gz"] = o.logged["calibrations.jsonl.gz"].replace(
+        json.loads(o.logged["calibrations.jsonl.gz"])["calibration_hash"].encode(), b"0" * 16
     )
 
 
 def calibration_labels_dropped(o: Opened) -> None:
-    c = json.loads(o.members["calibrations.jsonl"])
+    c = json.loads(o.logged["calibrations.jsonl.gz"])
     c["labels"].popitem()
-    o.members["calibrations.jsonl"] = json.dumps(c).encode()
+    o.logged["calibrations.jsonl.gz"] = json.dumps(c).encode()
 
 
 def calibration_of_another(o: Opened) -> None:
-    o.members["calibrations.jsonl"] = o.members["calibrations.jsonl"].replace(b"claude-test-1", b"gpt-test-1")
+    o.logged["calibrations.jsonl.gz"] = o.logged["calibrations.jsonl.gz"].replace(b"claude-test-1", b"gpt-test-1")
 
 
 def labelled_by(readers: int, by_language_models: bool) -> Callable[[Opened], None]:
     """Another account of who labelled the calibration set, wherever the submission gives one."""
 
     def change(o: Opened) -> None:
-        c = json.loads(o.members["calibrations.jsonl"])
+        c = json.loads(o.logged["calibrations.jsonl.gz"])
         assert (c["readers"], c["by_language_models"]) != (readers, by_language_models)
         c |= {"readers": readers, "by_language_models": by_language_models}
         note = calibration_caveat(c["overall"]["replies"], c["agreed"], readers, by_language_models, c["judge"])
         o.submission["judge"]["agreement"][0] |= {"readers": readers, "note": note}
-        o.members["calibrations.jsonl"] = json.dumps(c).encode()
+        o.logged["calibrations.jsonl.gz"] = json.dumps(c).encode()
 
     return change
 
@@ -240,7 +240,7 @@ def forged(**values: Any) -> Callable[[Opened], None]:
     """Other figures in the calibration and wherever the submission repeats them."""
 
     def change(o: Opened) -> None:
-        c, own = json.loads(o.members["calibrations.jsonl"]), o.submission["judge"]["agreement"][0]
+        c, own = json.loads(o.logged["calibrations.jsonl.gz"]), o.submission["judge"]["agreement"][0]
         for path, value in values.items():
             for at in (c, own):
                 *above, last = path.split("__")
@@ -248,7 +248,7 @@ def forged(**values: Any) -> Callable[[Opened], None]:
                     at = at[int(name)] if isinstance(at, list) else at[name]
                 if last in at:
                     at[last] = value
-        o.members["calibrations.jsonl"] = json.dumps(c).encode()
+        o.logged["calibrations.jsonl.gz"] = json.dumps(c).encode()
 
     return change
 
@@ -267,11 +267,11 @@ def people(**values: Any) -> Callable[[Opened], None]:
 
 def two_answers_under_one_id(o: Opened) -> None:
     """The better one first."""
-    lines = o.members["answers.jsonl"].splitlines(keepends=True)
+    lines = o.logged["answers.jsonl.gz"].splitlines(keepends=True)
     given = next(json.loads(line) for line in lines if b"FAIL" in line)
     content = json.dumps({"label": "PASS", "quotes": []})
     given["response"]["body"]["choices"][0]["message"]["content"] = content
-    o.members["answers.jsonl"] = json.dumps(given).encode() + b"\n" + o.members["answers.jsonl"]
+    o.logged["answers.jsonl.gz"] = json.dumps(given).encode() + b"\n" + o.logged["answers.jsonl.gz"]
 
 
 def typed_in_crises(o: Opened) -> None:
@@ -295,30 +295,30 @@ def typed_here_and_there(o: Opened) -> None:
 
 
 def calibration_twice(o: Opened) -> None:
-    o.members["calibrations.jsonl"] = (
-        o.members["calibrations.jsonl"].rstrip(b"\n") + b"\n" + o.members["calibrations.jsonl"]
+    o.logged["calibrations.jsonl.gz"] = (
+        o.logged["calibrations.jsonl.gz"].rstrip(b"\n") + b"\n" + o.logged["calibrations.jsonl.gz"]
     )
 
 
 def no_calibration(o: Opened) -> None:
-    del o.members["calibrations.jsonl"]
+    del o.logged["calibrations.jsonl.gz"]
 
 
 def other_answer(o: Opened) -> None:
-    o.members["answers.jsonl"] = o.members["answers.jsonl"].replace(b"FAIL", b"PASS")
+    o.logged["answers.jsonl.gz"] = o.logged["answers.jsonl.gz"].replace(b"FAIL", b"PASS")
 
 
 def lost_answers(o: Opened) -> None:
-    o.members["answers.jsonl"] = b"".join(o.members["answers.jsonl"].splitlines(keepends=True)[:-9])
+    o.logged["answers.jsonl.gz"] = b"".join(o.logged["answers.jsonl.gz"].splitlines(keepends=True)[:-9])
 
 
 def answers_to_other_questions(o: Opened) -> None:
-    first = json.loads(o.members["answers.jsonl"].splitlines()[0])
-    o.members["answers.jsonl"] += json.dumps({**first, "custom_id": "f" * 32}).encode() + b"\n"
+    first = json.loads(o.logged["answers.jsonl.gz"].splitlines()[0])
+    o.logged["answers.jsonl.gz"] += json.dumps({**first, "custom_id": "f" * 32}).encode() + b"\n"
 
 
 def strange_answers(o: Opened) -> None:
-    o.members["answers.jsonl"] += b'{"custom_id": "x", "id": null, "response": [1], "error": null}\n'
+    o.logged["answers.jsonl.gz"] += b'{"custom_id": "x", "id": null, "response": [1], "error": null}\n'
 
 
 def other_answerer(o: Opened) -> None:
@@ -496,7 +496,7 @@ SIGNED: dict[str, Case] = {
     "repeat negative": (in_response(repeat=-1), "schema", "repeat"),
     "repeat a text": (in_response(repeat="0"), "schema", "repeat"),
     "field added to a response": (in_response(note="x"), "schema", "note"),
-    "id with a zero-width space": (in_response(id="P1-B1-S1\u200b-C1-PT1"), "unknown_sample", "\\u200b"),
+    "id with a zero-width space": (in_response(id="P1-B1-S1\u200b-C1-PT1"), "unknown_sample", "sample of the release"),
     "verdict changed": (changed_verdict, "changed_verdict", "label is PASS"),
     "rule verdict changed": (changed_rule_verdict, "rule_verdict", "label is PASS"),
     "outcome changed": (changed_outcome, "changed_verdict", "outcome is flagged"),
@@ -506,7 +506,7 @@ SIGNED: dict[str, Case] = {
     "evidence changed": (changed_evidence, "changed_evidence", "evidence"),
     "evidence not withheld": (evidence_that_must_be_withheld, "not_withheld", "withheld"),
     "votes invented": (votes_of_nobody, "changed_votes", "votes"),
-    "unscored made a pass": (unscored_made_a_pass, "changed_verdict", "gives None"),
+    "unscored made a pass": (unscored_made_a_pass, "changed_verdict", "recomputed None"),
     "verdict made unscored": (verdict_made_unscored, "changed_verdict", "label is None"),
     "verdict for an unknown check": (verdict_for_unknown_check, "unknown_check", "no check 9"),
     "verdict for an unknown sample": (verdict_for_unknown_sample, "unknown_sample", "P9-B9-S9-C1-PT1"),
@@ -526,12 +526,12 @@ SIGNED: dict[str, Case] = {
     "version": (figure("dataset", version="9.9.9"), "version", "9.9.9"),
     "score_hash": (figure("dataset", score_hash="0" * 64), "score_hash", "000000000000"),
     "tier claimed": (figure("dataset", tier="core"), "tier", "tier core has {core}"),
-    "count of samples": (figure("dataset", samples=1), "tier", "says 1"),
+    "count of samples": (figure("dataset", samples=1), "tier", "is 1"),
     "commit that is none": (figure("dataset", commit="main; rm"), "schema", "commit"),
     "system prompt declared": (figure("generation", system_prompt_sha256="0" * 64), "system_prompt", "system prompt"),
     "judge's name swapped": (swapped_judge_name, "judge", "claude-test-2"),
-    "judge swapped everywhere": (swapped_judge_everywhere, "extra_answers", "doesn't ask of this judge"),
-    "judge's prompt": (judge_prompt_of_its_own, "judge_prompt", "of no wording"),
+    "judge swapped everywhere": (swapped_judge_everywhere, "extra_answers", "doesn't ask this judge"),
+    "judge's prompt": (judge_prompt_of_its_own, "judge_prompt", "unknown prompt hash"),
     "agreement edited": (better_agreement, "agreement", "kappa"),
     "agreement and calibration edited": (better_calibration, "calibration", "kappa"),
     "calibrated on other replies": (calibration_on_other_replies, "calibration", "another calibration set"),
@@ -554,15 +554,15 @@ SIGNED: dict[str, Case] = {
     "agreement: reasons": (figure("judge", "agreement", "0", reasons=["none"]), "agreement", "reasons"),
     "agreement: not usable": (figure("judge", "agreement", "0", usable=False), "agreement", "usable"),
     "agreement: readers": (figure("judge", "agreement", "0", readers=12), "agreement", "readers"),
-    "people: another judge": (people(judge="gpt-9"), "people", "no such judge"),
+    "people: another judge": (people(judge="gpt-9"), "people", "isn't a judge"),
     "people: a formula as the set": (people(set="=1+1"), "schema", "people"),
     "people: more labels than items": (people(decided=101), "people", "more labels than items"),
     "people: kappa of 1.5": (people(kappa={"value": 1.5, "low": None, "high": None, "n": 9}), "people", "outside"),
     "people: a page as a reason": (people(reason="x" * 501), "schema", "reason"),
-    "two answers under one id": (two_answers_under_one_id, "contradictory_answers", "under one id"),
+    "two answers under one id": (two_answers_under_one_id, "contradictory_answers", "with the same id"),
     "no calibration": (no_calibration, "judge_not_allowed", "calibrate"),
     "answers edited": (other_answer, "changed_verdict", "label is FAIL"),
-    "answers lost": (lost_answers, "changed_verdict", "gives None"),
+    "answers lost": (lost_answers, "changed_verdict", "recomputed None"),
     "answers to other questions": (answers_to_other_questions, "extra_answers", "1 answers"),
     "answers of a strange shape": (strange_answers, "schema", "response"),
     "other answerer": (other_answerer, "answered_as", "gpt-9"),
@@ -576,7 +576,7 @@ SIGNED: dict[str, Case] = {
     "live turn not as replied": (live_turn_not_as_replied, "live_turn", "earlier reply"),
     "requests of two kinds": (requests_of_two_kinds, "mixed_requests", "several kinds"),
     "a type on the first message or the last": (typed_here_and_there, "mixed_requests", "some messages"),
-    "hard samples unscored": (all_hard_samples_unscored, "unscored", "unscored; at most 2%"),
+    "hard samples unscored": (all_hard_samples_unscored, "unscored", "unscored; expected at most 2%"),
     "reply called an error": (reply_called_an_error, "odd_finish", "finish reason"),
     "key in the arguments": (in_argument("extra", "sk-" + "a1b2" * 6), "secret", "key"),
     "argument called api_key": (in_argument("api_key", "x"), "secret", "api_key"),
@@ -699,10 +699,10 @@ OF_TEXT: dict[str, Case] = {
     "text: system text lost": (text_system_lost, "system_prompt", "system text"),
     "text: offline judge called a model": (offline_called_a_model, "judge", "no prompt hash"),
     "text: offline judge of another name": (offline_judge_of_another_name, "judge", "offline-1"),
-    "text: judge asked often": (figure("judge", repeats=5), "judge", "more than once"),
+    "text: judge asked often": (figure("judge", repeats=5), "judge", "asked once"),
     "text: answers for nobody": (
-        lambda o: o.members.update({"answers.jsonl": b"{}\n"}),
-        "extra_member",
+        lambda o: o.logged.update({"answers.jsonl.gz": b"{}\n"}),
+        "extra_file",
         "answers.jsonl",
     ),
 }

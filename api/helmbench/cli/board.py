@@ -123,7 +123,7 @@ def verify(
     """
     import helmbench
     from dataset_builder.release import open_release
-    from leaderboard.verify.said import record, text
+    from leaderboard.verify.findings import record, text
 
     release = open_release(dataset)
     records: list[dict[str, Any]] = []
