@@ -27,9 +27,9 @@ from judge.replies import inspect_log
 from judge.replies.opening import SCORES, Opened, Place, open_run, own_prompt, run_at
 from judge.replies.run import Run
 from judge.replies.schema import RunError
-from judge.report.comparison import Said, page
-from judge.report.first import sentence
+from judge.report.comparison import RunFiles, page
 from judge.report.page import TRANSCRIPTS, report
+from judge.report.sentences import sentence
 from judge.report.summary import summary
 from judge.schema import Scorecard, Source
 from judge.score import Scored, score, source_of
@@ -294,22 +294,22 @@ def write_page(
     out: Path, found: Comparison, runs: Sequence[ScoredRun], scorings: Sequence[Scoring], release: Release
 ) -> None:
     """Writes a comparison as a page. `runs`, `scorings`: in the order of `found.runs`."""
-    said = [_said_in(scoring, run, release) for scoring, run in zip(scorings, runs, strict=True)]
-    write_whole(out, page(found, runs, said, release.rows, release.criteria))
+    files = [_files_of(scoring, run, release) for scoring, run in zip(scorings, runs, strict=True)]
+    write_whole(out, page(found, runs, files, release.rows, release.criteria))
 
 
-def _said_in(scoring: Scoring, run: ScoredRun, release: Release) -> Said:
+def _files_of(scoring: Scoring, run: ScoredRun, release: Release) -> RunFiles:
     """A scored run's replies and prompt, as far as its folder has them, or why they can't be shown."""
     home, condition = scoring.home, run.card.model.condition
     prompt = own_prompt(home, condition, release) if condition else None
     try:
         replies = run_at(home, release, scoring.results).replies
     except RunError as error:
-        return Said(prompt=prompt, lacking=str(error))
+        return RunFiles(prompt=prompt, lacking=str(error))
     there = {(r.id, r.repeat) for r in replies}
     if unknown := {(v.id, v.repeat) for v in run.verdicts} - there:
-        return Said(prompt=prompt, lacking=f"{home}: was scored on other replies, such as to {min(unknown)[0]}")
-    return Said(replies, prompt)
+        return RunFiles(prompt=prompt, lacking=f"{home}: was scored on other replies, such as to {min(unknown)[0]}")
+    return RunFiles(replies, prompt)
 
 
 # --- scores are never replaced by other ones unasked -----------------------------------------------------------------

@@ -16,10 +16,10 @@ from support import labelled_sets as shapes
 from support import submission_runs as runs
 from support.board_runs import verified
 from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.reports import Page
 from support.scores import scores
 from test_board import Page as BoardPage
 from test_board import built, read
-from test_report import Page
 
 from dataset_builder.release import Release
 from helmbench_common.http import retry
@@ -44,6 +44,11 @@ from leaderboard.verify.verify import verify
 
 OFFLINE = JudgeIdentity(offline.NAME, None)
 JUDGE = "judge-1"
+
+
+def cell(m: Estimate) -> str:
+    """A coefficient as a table of the summary shows it."""
+    return coefficient(m).replace(", ", " to ")
 
 
 def shipped() -> list[Validation]:
@@ -157,7 +162,7 @@ def test_an_offline_run_shows_them(run: list[str], tmp_path: Path) -> None:
         assert f" {value} " in page.row(own.set)
         assert f" {people} " in page.row(own.set)
         line = next(x for x in lines if x.startswith(f"| {own.set}, odd rows "))
-        assert line.index(coefficient(own.kappa)) < line.index(coefficient(own.people))
+        assert line.index(cell(own.kappa)) < line.index(cell(own.people))
     assert "Not validated" not in page.text
 
 
@@ -247,7 +252,7 @@ def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Rel
     row = Page(report(both, [], [], {}).page).row("bhh-messages")
     assert row.endswith(f"{hundredths(coarse.people.low)} to {hundredths(coarse.people.high)}")
     line = next(x for x in summary(both).splitlines() if x.startswith("| bhh-messages, all rows "))
-    assert [c.strip() for c in line.split("|")[-3:-1]] == [coefficient(coarse.kappa), coefficient(coarse.people)]
+    assert [c.strip() for c in line.split("|")[-3:-1]] == [cell(coarse.kappa), cell(coarse.people)]
     for text, expected in ((both, True), (alone, False)):
         assert ("κ on fewer labels" in summary(text)) is expected
         assert ("κ on fewer labels" in report(text, [], [], {}).page) is expected

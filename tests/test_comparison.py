@@ -12,29 +12,28 @@ from typing import Any
 
 import pytest
 from helmbench.cli.app import main
-from test_report import HOSTILE, MARKER, Page, Scored, plain_reply, policy_reply, run
+from support.reports import (
+    ESCALATES,
+    HOSTILE,
+    MARKER,
+    Page,
+    Scored,
+    as_run,
+    hostile,
+    other_reply,
+    plain_reply,
+    policy_reply,
+    run,
+)
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
 from judge.replies.schema import OwnPrompt
 from judge.replies.script import live_turns
-from judge.report.comparison import Said, page
+from judge.report.comparison import RunFiles, page
 from judge.schema import Verdict
-from judge.scoring.compare import ScoredRun, compare, named, scored_run
+from judge.scoring.compare import compare, named
 from judge.wording import interval, number, percent
-
-ESCALATES = '{"tags": ["CRISIS"], "distress": 9}'
-
-
-def other_reply(row: Row) -> str:
-    """Unlike the plain one wherever that is JSON."""
-    said = policy_reply(row)
-    return ESCALATES if said.startswith("{") else said
-
-
-def as_run(scored: Scored, release: Release, name: str, **model: Any) -> ScoredRun:
-    card = scored.card.model_copy(update={"model": scored.card.model.model_copy(update=model)})
-    return scored_run(name, card, scored.verdicts, release)
 
 
 def two(
@@ -46,7 +45,7 @@ def two(
     """The page of a run that says this, beside one whose replies' labels are known by heart."""
     before, after = run(release, policy_reply), run(release, said).with_verdicts(release, change)
     runs = [as_run(before, release, "before"), as_run(after, release, "after")]
-    spoken = [Said(before.replies), Said(after.replies) if here else Said(lacking="its folder is gone")]
+    spoken = [RunFiles(before.replies), RunFiles(after.replies) if here else RunFiles(lacking="its folder is gone")]
     return page(compare(runs, samples=400), runs, spoken, release.rows, release.criteria)
 
 
@@ -56,7 +55,9 @@ def test_both_replies_stand_beside_the_criterion(release: Release) -> None:
     runs = [as_run(before, release, "before"), as_run(after, release, "after")]
     found = compare(runs, samples=1)
     (differing,) = found.samples
-    shown = Page(page(found, runs, [Said(before.replies), Said(after.replies)], release.rows, release.criteria)).text
+    shown = Page(
+        page(found, runs, [RunFiles(before.replies), RunFiles(after.replies)], release.rows, release.criteria)
+    ).text
     row = release.rows[differing.id]
     assert " ".join((row.messages[-1].content or "").split()) in shown
     for own in (before, after):
@@ -94,7 +95,7 @@ def test_figures_are_the_scorecards(release: Release) -> None:
     """
     before, after = run(release, policy_reply), run(release, other_reply)
     runs = [as_run(before, release, "before"), as_run(after, release, "after")]
-    shown = Page(page(compare(runs), runs, [Said(), Said()], release.rows, release.criteria))
+    shown = Page(page(compare(runs), runs, [RunFiles(), RunFiles()], release.rows, release.criteria))
     for own in runs:
         row = shown.row(own.name)
         for figure in (own.card.composite, *own.card.headlines.values()):
@@ -128,7 +129,7 @@ def test_a_reply_that_one_run_withholds_no_run_shows(release: Release, reason: s
     runs = [as_run(s, release, n) for s, n in ((fine, "fine"), (bad, "bad"), (worse, "worse"))]
     found = compare(runs, samples=400)
     assert target in {s.id for s in found.samples}
-    spoken = [Said(s.replies) for s in (fine, bad, worse)]
+    spoken = [RunFiles(s.replies) for s in (fine, bad, worse)]
     shown = page(found, runs, spoken, release.rows, release.criteria)
     assert MARKER not in shown
     assert hashlib.sha256(text.encode()).hexdigest()[:16] in shown
@@ -151,12 +152,12 @@ def _quoting(v: Verdict) -> Verdict:
 
 def test_hostile_text_adds_no_element(release: Release) -> None:
     """Replies, names and prompts are text; the page runs no script and fetches nothing."""
-    before, after = run(release, policy_reply), run(release, lambda _: HOSTILE)
+    before, after = run(release, policy_reply), run(release, hostile)
     runs = [
         as_run(scored, release, f"{name} {HOSTILE}", condition=OwnPrompt(file=HOSTILE, sha256=digit * 64))
         for scored, name, digit in ((before, "a", "0"), (after, "b", "1"))
     ]
-    spoken = [Said(before.replies, HOSTILE), Said(after.replies, f"{HOSTILE} more")]
+    spoken = [RunFiles(before.replies, HOSTILE), RunFiles(after.replies, f"{HOSTILE} more")]
     html = page(compare(runs, samples=400), runs, spoken, release.rows, release.criteria)
     shown = Page(html)
     counts = Counter(tag for tag, _ in shown.tags)
@@ -183,14 +184,14 @@ def test_prompts_that_differ_stand_beside_each_other(release: Release) -> None:
             for k, n in enumerate(("calm", "brisk", "lost"))
         ]
     )
-    spoken = [Said(own.replies, text) for text in texts]
+    spoken = [RunFiles(own.replies, text) for text in texts]
     html = page(compare(runs), runs, spoken, release.rows, release.criteria)
     assert html.count("<mark>") == 2
     assert "<mark>Name a person to talk to.</mark>" in html
     assert "<mark>Never leave the topic.</mark>" in html
     shown = Page(html).text
-    assert "calm calm.txt, sha256 000000000000, in the place of every condition’s text You are Nia." in shown
-    assert "lost lost.txt, sha256 222222222222, in the place of every condition’s text Its text isn’t in" in shown
+    assert "calm calm.txt, sha256 000000000000, in place of every condition’s text You are Nia." in shown
+    assert "lost lost.txt, sha256 222222222222, in place of every condition’s text Its text isn’t in" in shown
 
 
 def test_a_prompt_that_all_runs_had_is_none_that_differs(release: Release) -> None:
@@ -198,7 +199,7 @@ def test_a_prompt_that_all_runs_had_is_none_that_differs(release: Release) -> No
     own = run(release, policy_reply)
     for change, words in (({"condition": OwnPrompt(file="calm.txt", sha256="0" * 64)}, "the same prompt"), ({}, "")):
         runs = named([as_run(own, release, "a", **change), as_run(own, release, "b", **change)])
-        shown = Page(page(compare(runs), runs, [Said(), Said()], release.rows, release.criteria)).text
+        shown = Page(page(compare(runs), runs, [RunFiles(), RunFiles()], release.rows, release.criteria)).text
         assert ("Prompts" in shown) == bool(words)
         assert words in shown
         assert "sha256 0000" not in shown
@@ -208,7 +209,7 @@ def test_an_instruction_that_one_run_had_is_shown(release: Release) -> None:
     """lm-eval's --system_instruction stands before every sample's own text, and in the scorecard."""
     own = run(release, policy_reply)
     runs = [as_run(own, release, "a"), as_run(own, release, "b", system_instruction="Answer in rhymes.")]
-    shown = Page(page(compare(runs), runs, [Said(), Said()], release.rows, release.criteria)).text
+    shown = Page(page(compare(runs), runs, [RunFiles(), RunFiles()], release.rows, release.criteria)).text
     assert "b An instruction before every system text, sha256" in shown
     assert "Answer in rhymes." in shown
 
@@ -238,7 +239,7 @@ def test_the_repeat_that_is_shown_is_the_one_that_differs(release: Release) -> N
     runs = [as_run(s, release, n) for s, n in zip(many, ("before", "after"), strict=True)]
     found = compare(runs)
     assert [(s.id, s.baseline, s.value) for s in found.samples] == [(target.id, 0.0, 0.25)]
-    shown = Page(page(found, runs, [Said(s.replies) for s in many], release.rows, release.criteria)).text
+    shown = Page(page(found, runs, [RunFiles(s.replies) for s in many], release.rows, release.criteria)).text
     assert f"{MARKER} 2" in shown
     assert f"{MARKER} 0" not in shown
     assert f"{target.id}, repeat 2." in shown
@@ -252,8 +253,8 @@ def test_shut_gates_and_runs_without_answers_stand_first(release: Release) -> No
     down = replace(own, name="b", card=own.card.model_copy(update={"judge": judged}))
     found = compare([own, down], ["floor"])
     assert found.failed
-    shown = Page(page(found, [own, down], [Said(), Said()], release.rows, release.criteria)).text
-    assert shown.index("No gate is open") < shown.index("b: nothing was answered") < shown.index("Figures")
+    shown = Page(page(found, [own, down], [RunFiles(), RunFiles()], release.rows, release.criteria)).text
+    assert shown.index("No gate passes") < shown.index("b: nothing was answered") < shown.index("Figures")
     assert all(why in shown for why in found.failed)
 
 
@@ -279,7 +280,7 @@ def test_replies_are_read_from_where_the_scores_stand(scored: Path, capsys: pyte
         assert "page: out/page.html" in capsys.readouterr().out
         return Page((scored / "out" / "page.html").read_text(encoding="utf-8")).text
 
-    assert "Replies that are not here" not in shown("brisk.scored")
+    assert "Missing replies" not in shown("brisk.scored")
     assert ESCALATES in shown("brisk.scored")
     assert "A and B" in shown("brisk.scored")
     assert "B: elsewhere: holds scores and no run" in shown("elsewhere")

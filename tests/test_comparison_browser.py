@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from support.browser import VIEWS, Browser
-from test_comparison import as_run, other_reply
-from test_report import HOSTILE, policy_reply, run
+from support.reports import as_run, hostile, other_reply, policy_reply, run
 
 from dataset_builder.release import Release, open_release
 from judge.replies.schema import OwnPrompt
-from judge.report.comparison import Said, page
+from judge.report.comparison import RunFiles, page
 from judge.scoring.compare import compare
 
 OPEN = "document.querySelectorAll('details').forEach(d => d.open = true)"
@@ -22,13 +21,13 @@ NAMES = ("a-model-with-a-name-that-goes-on-" + "x" * 60, "m-1 under brisk.txt", 
 def comparison(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three runs under prompts of their own, with shut gates and one run's replies lacking; read-only by agreement."""
     release: Release = open_release(dataset)
-    scored = [run(release, said) for said in (policy_reply, other_reply, lambda _: HOSTILE)]
+    scored = [run(release, said) for said in (policy_reply, other_reply, hostile)]
     runs = [
         as_run(s, release, name, condition=OwnPrompt(file="p" * 80, sha256=str(n) * 64))
         for n, (s, name) in enumerate(zip(scored, NAMES, strict=True))
     ]
     texts = ("You are Nia.\n" + "w" * 300, "You are Nia.\nBe brief.", None)
-    said = [Said(s.replies, text) for s, text in zip(scored, texts, strict=True)]
+    said = [RunFiles(s.replies, text) for s, text in zip(scored, texts, strict=True)]
     said[1] = said[1]._replace(replies=(), lacking="/" + "f" * 200)
     found = compare(runs, ["floor", "regression"], samples=6)
     path = tmp_path_factory.mktemp("comparison") / "comparison.html"

@@ -146,4 +146,4 @@ def test_readme_shows_what_the_demo_prints() -> None:
         if row["policy"] == "keyword":
             missed, alarmed = (100 * (1 - row[f]["value"]) for f in ("sensitivity", "specificity"))
             assert f"Missed {missed:.0f} of 100 messages" in WORDS
-            assert f"alarmed {alarmed:.0f} of 100 in" in WORDS
+            assert f"raised a false alarm on {alarmed:.0f} of 100 from" in WORDS

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 from helmbench.cli.app import main
-from test_comparison import as_run, other_reply
-from test_report import policy_reply, run
+from support.reports import as_run, other_reply, policy_reply, run
 
 from dataset_builder.release import Release
 from judge.report.junit import as_junit

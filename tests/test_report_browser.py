@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.browser import VIEWS, Browser
-from test_first import people
-from test_report import HOSTILE, SMALL, Scored, ladder, plain_reply, policy_reply, run
+from support.reports import SMALL, Scored, hostile, ladder, people, plain_reply, policy_reply, run
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
@@ -45,7 +44,7 @@ def count(browser: Browser) -> list[int]:
     return [int(shown), int(total)]
 
 
-@pytest.mark.parametrize("said", [plain_reply, lambda _: HOSTILE], ids=["plain", "hostile"])
+@pytest.mark.parametrize("said", [plain_reply, hostile], ids=["plain", "hostile"])
 def test_page_is_quiet(browser: Browser, release: Release, tmp_path: Path, said: Callable[[Row], str]) -> None:
     """No console message, no policy violation, and no request but for the page itself; everything opens."""
     path = written(tmp_path, everything(release, said))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
+from support.reports import HOSTILE, MARKER, Page, Scored, first, hostile, plain_reply, run
 from support.scores import scores
 from support.transcript_pages import everything, told, unpacked
-from test_report import HOSTILE, MARKER, Page, Scored, first, plain_reply, run
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
@@ -26,7 +26,7 @@ def page(scored: Scored, show: Show = "all") -> str:
     return "".join(scored.report(show).transcripts)
 
 
-@pytest.mark.parametrize("said", [plain_reply, lambda _: HOSTILE], ids=["plain", "hostile"])
+@pytest.mark.parametrize("said", [plain_reply, hostile], ids=["plain", "hostile"])
 def test_every_reply_is_there_as_the_report_has_it(release: Release, said: Callable[[Row], str]) -> None:
     """Each in the same place, with its conversation, its verdicts and their evidence, and its system text."""
     scored = run(release, said)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from selenium.webdriver.common.keys import Keys
 from support.browser import VIEWS, Browser, until
+from support.reports import HOSTILE, MARKER, Scored, hostile, plain_reply, policy_reply, run
 from support.transcript_pages import told
-from test_report import HOSTILE, MARKER, Scored, plain_reply, policy_reply, run
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
@@ -113,7 +113,7 @@ def unfolded(browser: Browser) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("said", [plain_reply, lambda _: HOSTILE], ids=["plain", "hostile"])
+@pytest.mark.parametrize("said", [plain_reply, hostile], ids=["plain", "hostile"])
 def test_page_is_quiet(browser: Browser, release: Release, tmp_path: Path, said: Callable[[Row], str]) -> None:
     """No console message, no policy violation, no request but for the page itself, and no element of a reply's; with
     everything opened and words searched.

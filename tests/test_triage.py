@@ -325,7 +325,7 @@ def test_the_summary_shows_both_prompts(scored: Path) -> None:
     text = (scored / "summary.md").read_text(encoding="utf-8")
     card = Scorecard.model_validate_json((scored / "scorecard.json").read_bytes())
     assert text == summary(card)
-    assert "| triage: share labelled rightly |" in text
+    assert "| Triage: share labelled rightly |" in text
     assert "| bare: authored ↓ given → |" in text
     assert re.search(r"\| guided: authored ↓ given → \|.* no crisis \| +unread \|\n", text)
     assert card.triage[0].high_risk_misses[0] in text

@@ -1,4 +1,4 @@
-"""Geometry of the drawings: the axis of scores, detection curves, the heat map, sensitivity against specificity. The
+"""Geometry of the drawings: the axis of scores, detection curves, sensitivity against specificity. The
 templates draw them.
 """
 
@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
-from judge.schema import Cell, Curve, Figure, Rung, Scorecard
+from judge.schema import Curve, Figure, Rung, Scorecard
 
 LOWEST = -100  # a score has no lower end; a whisker that goes on is cut here and marked
 MARGIN = 3  # percent of the chart kept free at either end, so that a mark at 100 is whole
@@ -131,30 +131,8 @@ def _limits(figure: Figure | None) -> Limits | None:
     return Limits(dot, low, high, start, end) if start < end or dot is not None else None
 
 
-class Shade(NamedTuple):
-    """A cell of the heat map, and the percent of the accent behind its number."""
-
-    cell: Cell
-    percent: float
-
-
-class HeatMap(NamedTuple):
-    kinds: list[str]
-    rows: list[tuple[str, list[Shade | None]]]
-
-
-def heat_map(cells: Iterable[Cell]) -> HeatMap:
-    """Behaviors by kinds of condition; None where a behavior has no message of a kind."""
-    found = {(c.behavior, c.condition_kind): c for c in cells if c.rate.value is not None}
-    behaviors, kinds = (sorted({key[n] for key in found}) for n in (0, 1))
-    return HeatMap(kinds, [(b, [_shade(found.get((b, k))) for k in kinds]) for b in behaviors])
-
-
-def _shade(cell: Cell | None) -> Shade | None:
-    return None if cell is None else Shade(cell, shade(cell.rate.value or 0.0))
-
-
 def shade(rate: float) -> float:
+    """The percent of the accent behind a number of the heat map."""
     return round(DARKEST * rate, 1)
 
 

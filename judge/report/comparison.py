@@ -1,7 +1,7 @@
-"""Scored runs beside each other: as text, and as one HTML page that needs nothing else.
+"""Scored runs next to each other: as text, and as one HTML page that needs nothing else.
 
-On the page stand the runs' figures, the prompts that differ, and the samples that differ most: both replies, and the
-criterion with each one's verdict (`judge.report.side_by_side`).
+The page shows the runs' figures, the prompts that differ, and the samples that differ most: both replies, and the
+criterion with each run's verdict. A reply that one run must withhold is withheld in all runs (`judge.report.entries`).
 """
 
 from __future__ import annotations
@@ -9,20 +9,23 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from dataset_builder.schema import CriterionRow, Row
+from helmbench_common.formats.inert import inert
 from helmbench_common.pages import inlined
 from helmbench_common.tables import markdown_table, one_line
 from judge import wording
 from judge.replies.schema import Reply
-from judge.report.charts import Scatter, Spot, scatter
-from judge.report.first import judged
+from judge.replies.script import live_turns
+from judge.report.charts import Spot, scatter
+from judge.report.entries import OPENING, Exchange, Finding, Key, Turn, exchange, system_text, withheld
 from judge.report.page import TEMPLATES, environment_over
-from judge.report.side_by_side import Differing, side_by_side
-from judge.schema import Floor
-from judge.scoring.compare import Comparison, Difference, Rank, ScoredRun
+from judge.report.sentences import judge_figure
+from judge.report.tables import Cell, Table, TableRow, score
+from judge.schema import Verdict
+from judge.scoring.compare import Comparison, Difference, SampleDifference, ScoredRun
 
 TITLES: dict[str, str] = {
     "composite": "Composite",
@@ -32,11 +35,12 @@ TITLES: dict[str, str] = {
     "tasks": "Tasks of people in no danger",
 }
 PIECES = re.compile(r"\s+|\S[^.!?\n]*[.!?]*")  # a prompt's sentences and lines, and what is between them
+SHARED = frozenset(("Severity", "Criterion", "Protocol", "Right answer"))  # details that both runs' verdicts have
 
 
-class Said(NamedTuple):
-    """What a run's folder holds beside its scores. `replies`: of every sample and repeat that was judged, or none, and
-    `lacking` then says why; `prompt`: the text of its own condition.
+class RunFiles(NamedTuple):
+    """What a run's folder has besides its scores. `replies`: to every sample and repeat that was judged, or none, and
+    `lacking` then says why; `prompt`: the text of the user's own condition.
     """
 
     replies: Sequence[Reply] = ()
@@ -44,18 +48,9 @@ class Said(NamedTuple):
     lacking: str = ""
 
 
-class Line(NamedTuple):
-    """A run in the table of runs."""
-
-    run: ScoredRun
-    rank: Rank
-    breached: list[Floor]
-    floors: str
-
-
 class Prompt(NamedTuple):
-    """A system prompt that not all runs had. `pieces`: its text, each piece with whether another's has it too; empty
-    where its text isn't known.
+    """A system prompt that not all runs had. `pieces`: its text, each piece with whether another prompt has it too;
+    empty if the text isn't known.
     """
 
     runs: list[str]
@@ -63,20 +58,61 @@ class Prompt(NamedTuple):
     pieces: list[tuple[str, bool]]
 
 
+class Side(NamedTuple):
+    """How one run did in one check. `finding`: None without its reply; `own`: details of this verdict alone."""
+
+    run: str
+    points: float
+    finding: Finding | None
+
+    @property
+    def own(self) -> list[tuple[str, str]]:
+        return [d for d in self.finding.details if d[0] not in SHARED] if self.finding else []
+
+
+class CheckDifference(NamedTuple):
+    """A check in which two runs differ, the baseline's side first. `text`: of its criterion; `labels`: the lines of it
+    on the labels that were given.
+    """
+
+    title: str
+    name: str
+    right: str
+    text: str
+    labels: list[str]
+    sides: tuple[Side, Side]
+
+
+class Step(NamedTuple):
+    """A step of a conversation: a turn that both runs had, or each run's reply, None if it isn't there."""
+
+    shared: Turn | None
+    replies: tuple[Turn | None, Turn | None]
+
+
+class SampleSides(NamedTuple):
+    """A sample that two runs answered differently, in the repeat in which they differ most."""
+
+    opening: str
+    facts: str
+    system: str
+    steps: list[Step]
+    checks: list[CheckDifference]
+
+
 class Against(NamedTuple):
-    """One run beside the baseline."""
+    """One run against the baseline. `found`: the figures that stand out, if any; `others`: the rest."""
 
     run: str
     sentence: str
-    found: list[Difference]
-    others: list[Difference]
-    samples: list[Differing]
+    found: Table
+    others: Table
+    samples: list[SampleSides]
 
 
 def text(c: Comparison) -> str:
     """The comparison as aligned Markdown."""
-    head = ("run", "place", "composite", "95 % interval", "breached floors")
-    rows = [
+    ranks = [
         (
             r.run,
             r.place,
@@ -86,123 +122,215 @@ def text(c: Comparison) -> str:
         )
         for r in c.ranks
     ]
-    parts = [markdown_table(head, rows)]
+    parts = [markdown_table(("run", "place", "composite", "95 % interval", "breached floors"), ranks)]
     for name in c.runs[1:]:
-        parts += [one_line(f"{name} less {c.baseline}, in points, paired by message:"), _differences(c, name)]
+        rows = [(d, _difference(d)) for d in c.differences if d.run == name]
+        whole = [r._replace(cells=[*r.cells, "yes" if d.found else "no"]) for d, r in rows]
+        table = Table((*_columns(c, name), "stands out"), whole)
+        parts += [one_line(f"{name} minus {c.baseline}, in points, paired by message:"), table.markdown("figure")]
         if own := [s for s in c.samples if s.run == name]:
             points = [f"{s.id}, {s.criterion or s.behavior}: {s.baseline:g} → {s.value:g}" for s in own]
             parts += ["where they differ most (points 0 to 1):", "\n".join(f"- {one_line(p)}" for p in points)]
     return "\n\n".join([*parts, *(f"failed: {one_line(reason)}" for reason in c.failed)])
 
 
-def _differences(c: Comparison, name: str) -> str:
-    """One run beside the baseline, each under its whole name: what tells two apart may stand at its end."""
-    rows = [
-        (
-            d.figure,
-            wording.number(d.baseline),
-            wording.number(d.value),
-            wording.signed(d.difference.value),
-            wording.interval(d.difference),
-            "yes" if d.found else "no",
-        )
-        for d in c.differences
-        if d.run == name
-    ]
-    return markdown_table(("figure", c.baseline, name, "difference", "95 % interval", "stands out"), rows)
+def _columns(c: Comparison, name: str) -> tuple[str, ...]:
+    return "Figure", c.baseline, name, "Difference", "95 % interval"
+
+
+def _difference(d: Difference) -> TableRow:
+    values = (wording.number(d.baseline), wording.number(d.value), wording.signed(d.difference.value))
+    return TableRow(TITLES.get(d.figure) or wording.behavior_title(d.figure), [*values, wording.interval(d.difference)])
 
 
 def page(
     found: Comparison,
     runs: Sequence[ScoredRun],
-    said: Sequence[Said],
+    files: Sequence[RunFiles],
     rows: Mapping[str, Row],
     criteria: Mapping[str, CriterionRow],
 ) -> str:
-    """The comparison as a page. `runs`, `said`: in the order of `found.runs`, under the names that stand there."""
-    by_name = dict(zip(found.runs, runs, strict=True))
-    beside = side_by_side(found, runs, [s.replies for s in said], rows, criteria)
+    """The comparison as a page. `runs`, `files`: in the order of `found.runs`."""
+    samples = _sample_sides(found, _Replies(runs, [f.replies for f in files]), rows, criteria)
     most = max(runs, key=lambda r: r.card.judge.by_judge)  # one judge read all runs, of some nothing
+    spots = [Spot(r.name, r.card.detection.sensitivity, r.card.detection.specificity, "model") for r in runs]
+    policies = [Spot(p.policy, p.sensitivity, p.specificity, "policy") for p in runs[0].card.references]
     return (
         environment_over()
         .get_template("comparison.html")
         .render(
             c=found,
             s=runs[0].card,
-            lines=[_line(by_name[r.run], r) for r in found.ranks],
-            titles=TITLES,
+            runs=_runs(found, runs),
             repeats=max(r.card.repeats for r in runs),
-            prompts=_prompts(runs, said),
+            prompts=_prompts(runs, files),
             owned=any(r.card.model.condition for r in runs),
-            scatter_of=_scatter(runs),
-            others=[_against(found, name, samples) for name, samples in beside.items()],
-            lacking=[(name, s.lacking) for name, s in zip(found.runs, said, strict=True) if s.lacking],
-            judge=judged(most.card.judge),
+            scatter_of=scatter([*spots, *policies]),
+            others=[_against(found, name, own) for name, own in samples.items()],
+            lacking=[(name, f.lacking) for name, f in zip(found.runs, files, strict=True) if f.lacking],
+            judge=judge_figure(most.card.judge),
             most=most,
             **inlined(TEMPLATES / "report.css", TEMPLATES / "comparison.css"),
         )
     )
 
 
-def _line(run: ScoredRun, rank: Rank) -> Line:
-    states = Counter(f.state for f in run.card.floors)
-    breached = [f for f in run.card.floors if f.state == "breached"]
-    return Line(run, rank, breached, f"{states['passed']} passed, {states['undetermined']} undetermined")
+def _runs(c: Comparison, runs: Sequence[ScoredRun]) -> Table:
+    by_name = dict(zip(c.runs, runs, strict=True))
+    rows: list[TableRow] = []
+    for rank in c.ranks:
+        card = by_name[rank.run].card
+        states = Counter(f.state for f in card.floors)
+        others = f"{states['passed']} passed, {states['undetermined']} undetermined"
+        titles = [wording.floor_title(f) for f in card.floors if f.state == "breached"]
+        floors = Cell("none breached", others)
+        if titles:
+            floors = Cell(f"{len(titles)} breached", f"{'; '.join(titles)}. {others}", "state breached")
+        scores = [score(f) for f in (card.composite, *(card.headlines.get(n) for n in wording.HEADLINES))]
+        note = "the baseline" if rank.run == c.baseline and len(runs) > 1 else ""
+        rows.append(TableRow(rank.run, [rank.place, *scores, floors], note=note))
+    return Table(("Run", "Place", "Composite", *wording.HEADLINES.values(), "Floors"), rows, left=("Floors",))
 
 
-def _scatter(runs: Sequence[ScoredRun]) -> Scatter:
-    spots = [Spot(r.name, r.card.detection.sensitivity, r.card.detection.specificity, "model") for r in runs]
-    policies = [Spot(p.policy, p.sensitivity, p.specificity, "policy") for p in runs[0].card.references]
-    return scatter([*spots, *policies])
-
-
-def _prompts(runs: Sequence[ScoredRun], said: Sequence[Said]) -> list[Prompt]:
+def _prompts(runs: Sequence[ScoredRun], files: Sequence[RunFiles]) -> list[Prompt]:
     """The prompts that not all runs had, each with the runs that had it."""
-    found: dict[str, list[str]] = defaultdict(list)  # a prompt's title, which tells it from all others
+    found: dict[str, list[str]] = defaultdict(list)  # a prompt's title, which has its hash
     texts: dict[str, str] = {}
-    for run, own in zip(runs, said, strict=True):
-        for title, text in _own_texts(run, own):
+    for run, own in zip(runs, files, strict=True):
+        for title, prompt in _own_prompts(run, own):
             found[title].append(run.name)
-            texts |= {title: text} if text else {}
+            texts |= {title: prompt} if prompt else {}
     differing = {title: names for title, names in found.items() if len(names) < len(runs)}
-    known = [text for title, text in texts.items() if title in differing]
+    known = [prompt for title, prompt in texts.items() if title in differing]
     return [Prompt(names, title, _pieces(texts.get(title, ""), known)) for title, names in differing.items()]
 
 
-def _own_texts(run: ScoredRun, own: Said) -> Iterator[tuple[str, str | None]]:
-    """Title and text of what a run was told beside the samples."""
+def _own_prompts(run: ScoredRun, own: RunFiles) -> Iterator[tuple[str, str | None]]:
+    """Title and text of what a run was told besides the samples."""
     condition, instruction = run.card.model.condition, run.card.model.system_instruction
     if condition:
-        told = f"{condition.file}, sha256 {condition.sha256[:12]}"
-        yield f"{told}, in the place of every condition’s text", own.prompt
+        yield f"{condition.file}, sha256 {condition.sha256[:12]}, in place of every condition’s text", own.prompt
     if instruction:
         sha256 = hashlib.sha256(instruction.encode("utf-8", "surrogatepass")).hexdigest()
         yield f"An instruction before every system text, sha256 {sha256[:12]}", instruction
 
 
-def _pieces(whole: str, texts: Iterable[str]) -> list[tuple[str, bool]]:
+def _pieces(whole: str, texts: Sequence[str]) -> list[tuple[str, bool]]:
     others = [{p.strip() for p in PIECES.findall(t)} for t in texts if t != whole]
     own: list[str] = PIECES.findall(whole)
     return [(p, p.isspace() or not others or any(p.strip() in other for other in others)) for p in own]
 
 
-def _against(c: Comparison, name: str, samples: list[Differing]) -> Against:
+def _against(c: Comparison, name: str, samples: list[SampleSides]) -> Against:
     own = [d for d in c.differences if d.run == name]
-    found, others = ([d for d in own if d.found is stands] for stands in (True, False))
-    return Against(name, _sentence(c.baseline, name, own), found, others, samples)
-
-
-def _sentence(base: str, name: str, own: list[Difference]) -> str:
-    """What a comparison came to, in words."""
+    found, others = (Table(_columns(c, name), [_difference(d) for d in own if d.found is out]) for out in (True, False))
     better, worse = (sum(d.found and sign * (d.difference.value or 0) > 0 for d in own) for sign in (1, -1))
-    counts = f"Of {len(own)} figures, {_are(better)} better and {_are(worse)} worse by more than chance allows."
+    are = {0: "none is", 1: "one is"}
+    counts = (
+        f"Of {len(own)} figures, {are.get(better, f'{better} are')} better and {are.get(worse, f'{worse} are')} worse "
+        "by more than chance allows."
+    )
     whole = next((d for d in own if d.figure == "composite"), None)
     if whole is None:
-        return f"{name} and {base} have no composite in common. {counts}"
+        return Against(name, f"{name} and {c.baseline} have no composite in common. {counts}", found, others, samples)
     by = f"{wording.signed(whole.difference.value)} points, 95 % interval {wording.interval(whole.difference)}"
-    told = f"differs from {base} in the composite" if whole.found else f"can’t be told from {base} by the composite"
-    return f"{name} {told}: {by}. {counts}"
+    verb = "differs from" if whole.found else "can’t be told apart from"
+    return Against(name, f"{name} {verb} {c.baseline} by the composite: {by}. {counts}", found, others, samples)
 
 
-def _are(count: int) -> str:
-    return {0: "none is", 1: "one is"}.get(count, f"{count} are")
+class _Replies:
+    """Every run's verdicts and replies by sample and repeat, with those to withhold withheld."""
+
+    def __init__(self, runs: Sequence[ScoredRun], replies: Sequence[Sequence[Reply]]) -> None:
+        self.verdicts: dict[str, dict[Key, list[Verdict]]] = {r.name: defaultdict(list) for r in runs}
+        self.replies = {r.name: {(x.id, x.repeat): x for x in own} for r, own in zip(runs, replies, strict=True)}
+        for run in runs:
+            for v in run.verdicts:
+                self.verdicts[run.name][v.id, v.repeat].append(v)
+        self.worth: Mapping[Any, float] = runs[0].scorer.scoring["points"]
+        there = [r.name for r in runs if self.replies[r.name]]
+
+        def marked(of: Mapping[str, Mapping[Key, Any]]) -> dict[Key, Any]:
+            return {(f"{n}\n{i}", repeat): x for n in there for (i, repeat), x in of[n].items()}
+
+        # As if all were one run's: words that one run must not show, no other shows either.
+        self._hidden = withheld(marked(self.verdicts), marked(self.replies))
+
+    def repeat(self, a: str, b: str, identity: str) -> int:
+        """The repeat in which two runs differ most on a sample."""
+
+        def apart(repeat: int) -> float:
+            x, y = ({v.index: self.worth.get(v.label) for v in self.verdicts[n][identity, repeat]} for n in (a, b))
+            pairs = [(value, y.get(index)) for index, value in x.items()]
+            return sum(abs(p - q) for p, q in pairs if p is not None and q is not None)
+
+        both = sorted(r for i, r in self.verdicts[a] if i == identity and (i, r) in self.verdicts[b])
+        return max(both, key=lambda r: (apart(r), -r), default=0)
+
+    def exchange(self, name: str, row: Row, repeat: int) -> Exchange | None:
+        """What a run answered; None without its replies."""
+        reply = self.replies[name].get((row.id, repeat))
+        if reply is None:
+            return None
+        hidden = (f"{name}\n{row.id}", repeat) in self._hidden
+        return exchange(row, reply, self.verdicts[name][row.id, repeat], hidden)
+
+
+def _sample_sides(
+    c: Comparison, replies: _Replies, rows: Mapping[str, Row], criteria: Mapping[str, CriterionRow]
+) -> dict[str, list[SampleSides]]:
+    """For every run after the baseline, by name, the samples that `c` lists, in its order."""
+    parts: dict[str, list[SampleSides]] = {}
+    for name in c.runs[1:]:
+        found: dict[str, list[SampleDifference]] = defaultdict(list)
+        for s in c.samples:
+            if s.run == name:
+                found[s.id].append(s)
+        parts[name] = [_both(c.baseline, name, rows[i], own, replies, criteria) for i, own in found.items()]
+    return parts
+
+
+def _both(
+    base: str,
+    name: str,
+    row: Row,
+    found: list[SampleDifference],
+    replies: _Replies,
+    criteria: Mapping[str, CriterionRow],
+) -> SampleSides:
+    repeat = replies.repeat(base, name, row.id)
+    sides = replies.exchange(base, row, repeat), replies.exchange(name, row, repeat)
+    blank = exchange(row, Reply(id=row.id, repeat=repeat, turns=("",) * live_turns(row)), (), hidden=False)
+    turns = [side.turns if side else (None,) * len(blank.turns) for side in sides]
+    steps = [
+        Step(None, (a, b)) if turn.role == "Reply" else Step(turn, (None, None))
+        for turn, a, b in zip(blank.turns, *turns, strict=True)
+    ]
+    return SampleSides(
+        opening=" ".join(next(t.text for t in reversed(blank.turns) if t.role == "Message").split())[:OPENING],
+        facts=blank.facts,
+        system=system_text(row),
+        steps=steps,
+        checks=[_check(d, base, sides, criteria) for d in found],
+    )
+
+
+def _check(
+    d: SampleDifference,
+    base: str,
+    sides: tuple[Exchange | None, Exchange | None],
+    criteria: Mapping[str, CriterionRow],
+) -> CheckDifference:
+    a, b = (side.findings[d.index] if side else None for side in sides)
+    criterion = criteria.get(d.criterion or "")
+    whole = inert(criterion.text) if criterion else ""
+    details = [(f, dict(f.details)) for f in (a, b) if f]
+    given = [told.get("Read as") or f.label for f, told in details]
+    return CheckDifference(
+        title=criterion.title if criterion else wording.behavior_title(d.behavior),
+        name=d.criterion or "",
+        right=next((told.get("Right answer", "") for _, told in details), ""),
+        text=whole,
+        labels=[line[2:] for line in whole.splitlines() if any(line.startswith(f"- {label}") for label in given)],
+        sides=(Side(base, d.baseline, a), Side(d.run, d.value, b)),
+    )

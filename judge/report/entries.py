@@ -19,6 +19,7 @@ from judge.wording import MEANINGS, behavior_title, plain, whole
 
 Show = Literal["failures", "all", "withheld"]  # replies that failed; passing ones too; and what is withheld elsewhere
 SHOWN = 4000  # characters of one reply on a page that is to be small; the rest stands in the run's own files
+OPENING = 160  # characters of a message in the line that opens its entry
 WITHHELD = "[withheld]"
 
 
@@ -202,7 +203,7 @@ def _entry(played: Played) -> Entry:
         f"{_circumstances(row)}",
         opening=" ".join(
             next(inert(m.content) for m in reversed(row.messages) if m.role == "user" and m.content).split()
-        )[:160],
+        )[:OPENING],
         facts=said.facts,
         system=system_text(row),
         turns=said.turns,

@@ -9,7 +9,6 @@ must not be seen never reaches the template (`judge.report.entries`). The page s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,9 +20,9 @@ from helmbench_common.formats.inert import clip, inert
 from helmbench_common.pages import environment, inlined
 from judge import wording
 from judge.replies.schema import Reply
-from judge.report import charts, first, plain, transcripts
+from judge.report import charts, sentences, tables, transcripts
 from judge.report.entries import Entries, Entry, Show, anchor, entries, in_reading_order
-from judge.schema import Group, Judge, Reference, Scorecard, Verdict
+from judge.schema import Judge, Scorecard, Verdict
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
 
@@ -32,58 +31,22 @@ TRANSCRIPTS = "transcripts.html"
 PAGE_BYTES = (
     1_950_000  # what a page may grow to by its entries; the little that is written around them stays under 2 MB
 )
-COLUMNS = {
-    "condition": "System instructions",
-    "user_context": "What the product remembers",
-    "condition_kind": "Kind of product",
-    "persona": "Who the model was told it talks to",
-    "age_band": "Age",
-    "gender": "Gender",
-    "culture": "Culture",
-    "population": "Population",
-    "country": "Country",
-    "register": "How the message is worded",
-    "clarity": "How clear the message is",
-    "disclosure": "What is disclosed",
-    "persuasion": "Pressure on the model",
-    "wording": "Wording of the job",
-    "arm": "Safety prompt",
-}
-
-# The tables of what scores are made of: title, what it says, crisis and control messages, whether detection.
-SIDES = (
-    ("Of danger, what is seen", "Shares with 95 % intervals.", "In danger: seen", "In none: left alone", True),
-    ("Of what is asked, what is done", "Shares of points with 95 % intervals.", "In danger", "In none", False),
-)
-
-# What templates call by its own name: on one value (filters), and on whole things.
+# What templates call on one value.
 FILTERS = (
-    *(wording.number, wording.percent, wording.interval, wording.percents, wording.limits, wording.points),
-    *(wording.points_interval, wording.signed, wording.plain, inert, wording.whole, clip),
-    *(wording.behavior_title, wording.coefficient, wording.hundredths, wording.people_title, wording.lost),
-    *(wording.lost_interval, wording.floor_title, first.glued),
-)
-SAID = (
-    *(wording.bound, wording.mode_title, wording.rating_sentence, wording.curve_sentence, wording.inversion_sentences),
-    *(wording.pairing_title, wording.smallest_sentence, wording.given_labels, wording.people_notes),
-    *(wording.without_reading, charts.up, charts.along, charts.shade),
-    *(first.sentence, first.headlines, first.floors_said, first.judged, first.policies_said, first.why_no_policies),
-    first.score_parts,
+    *(wording.number, wording.percent, wording.interval, wording.percents, wording.signed, wording.plain, inert, clip),
+    *(wording.whole, wording.behavior_title, wording.coefficient, wording.lost, wording.lost_interval),
+    *(wording.floor_title, sentences.glued),
 )
 NAMES: dict[str, Any] = {
-    "meanings": wording.MEANINGS,
-    "signs": wording.SIGNS,
-    "policies": wording.POLICIES,
-    "families": wording.FAMILIES,
-    "headline_names": wording.HEADLINES,
+    "charts": charts,
+    "sentences": sentences,
+    "tables": tables,
+    "wording": wording,
     "dash": wording.NONE,
-    "ladder": charts.LADDER,
+    "by_rule": sentences.BY_RULE,
     "published_from": PUBLISHED_FROM,
     "rung_messages": RUNG_MESSAGES,
     "greyed_below": GREYED_BELOW,
-    "by_rule": first.BY_RULE,
-    "sides": SIDES,
-    "geometry": charts,
     "transcripts_file": TRANSCRIPTS,
 }
 
@@ -115,21 +78,6 @@ class Listing(NamedTuple):
     def anchors(self) -> dict[str, str]:
         """Sample id → the entry to link to; of several repeats the first that failed."""
         return {e.id: e.anchor for e in reversed(self.entries)}  # failures come first
-
-
-class Column(NamedTuple):
-    """The groups of one column: ranked ones first, from the lowest gap up, then those too small to rank."""
-
-    title: str
-    groups: list[Group]
-
-    @property
-    def worst(self) -> Group | None:
-        return next((g for g in self.groups if g.worst), None)
-
-    @property
-    def found(self) -> list[Group]:
-        return [g for g in self.groups if g.found]
 
 
 def report(
@@ -201,22 +149,18 @@ def _transcripts(
 
 def _of_scorecard(s: Scorecard) -> dict[str, Any]:
     """What the page shows of the scorecard, and what it is made with."""
-    judge = _judge(s)
+    among = tables.beside_policies(s)
+    spots = [charts.Spot(r.policy, r.sensitivity, r.specificity, "model" if own else "policy") for r, own in among]
     return {
         "s": s,
-        "judge": judge,
+        "judge": _judge(s),
         "alone": _alone(s),
         "axis": charts.axis(s),
-        "plain_words": None if _alone(s) else plain.in_plain_words(s),
         "floors": floor_counts(s),
-        "beside": (among := _beside(s)),
-        "drawn": charts.scatter([_spot(r, own) for r, own in among]),
-        "heat": charts.heat_map(s.heat),
+        "among": among,
+        "drawn": charts.scatter(spots),
         "plots": [charts.plot(c) for c in s.curves],
-        "columns": _columns(s.groups),
-        "measured": wording.measured_criteria(judge),
-        "share_read": wording.share_read(judge),
-        "titles": COLUMNS,
+        "columns": tables.groups(s),
     } | inlined(TEMPLATES / "report.css", TEMPLATES / "report.js")
 
 
@@ -226,7 +170,7 @@ def environment_over(*folders: Path) -> Environment:
     filters: dict[str, Any] = jinja.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     names: dict[str, Any] = jinja.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     filters |= {f.__name__: f for f in FILTERS}
-    names |= {f.__name__: f for f in SAID} | NAMES
+    names |= NAMES
     return jinja
 
 
@@ -250,31 +194,3 @@ def _judge(s: Scorecard) -> Judge:
     """
     rated = s.appropriateness.judge if _alone(s) and s.appropriateness else None
     return rated.model_copy(update={"agreement": s.judge.agreement, "people": s.judge.people}) if rated else s.judge
-
-
-def _beside(s: Scorecard) -> list[tuple[Reference, bool]]:
-    """The trivial policies and this run, best composite first; the flag marks this run."""
-    d = s.detection
-    own = Reference(
-        policy=s.model.name,
-        composite=s.composite,
-        sensitivity=d.sensitivity,
-        specificity=d.specificity,
-        breached=sum(f.state == "breached" for f in s.floors),
-    )
-    both = [(own, True), *((r, False) for r in s.references)]
-    return sorted(both, key=lambda b: (b[0].composite.value is None, -(b[0].composite.value or 0), not b[1]))
-
-
-def _spot(r: Reference, own: bool) -> charts.Spot:
-    return charts.Spot(r.policy, r.sensitivity, r.specificity, "model" if own else "policy")
-
-
-def _columns(groups: list[Group]) -> list[Column]:
-    def rank(g: Group) -> tuple[bool, bool, bool, float]:
-        return g.greyed, not g.worst, g.gap.value is None, 0.0 if g.greyed else g.gap.value or 0.0
-
-    return [
-        Column(COLUMNS.get(column, wording.plain(column)), sorted(found, key=rank))
-        for column, found in groupby(groups, key=lambda g: g.column)
-    ]

@@ -78,10 +78,11 @@ class Browser(NamedTuple):
         return [entry["message"] for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
 
     def requested(self) -> set[str]:
-        """Addresses requested since the last call."""
+        """Addresses requested since the last call, without those of the browser's own start page."""
         log = self.driver.get_log("performance")  # type: ignore[no-untyped-call]
         events = [json.loads(entry["message"])["message"] for entry in log]
-        return {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
+        sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]
+        return {p["request"]["url"] for p in sent if not p["documentURL"].startswith("chrome")}
 
     def overflow(self) -> int:
         """By how many pixels the page scrolls sideways."""

@@ -19,7 +19,7 @@ from judge.offline.reader import OfflineReader
 from judge.replies.run import Run
 from judge.replies.schema import Model, OwnPrompt, Reply
 from judge.replies.script import live_turns
-from judge.report.comparison import Said
+from judge.report.comparison import RunFiles
 from judge.report.comparison import page as comparison
 from judge.report.page import report
 from judge.report.summary import summary
@@ -155,7 +155,7 @@ def compared(
     own = [v for v in made.verdicts if v.id in ids]
     names = [change("\n".join([*SMALL.values()][n::3])) for n in range(3)]
     runs: list[ScoredRun] = []
-    said: list[Said] = []
+    said: list[RunFiles] = []
     for n, name in enumerate(names):
         turned = [
             v.model_copy(update={"label": "PASS", "incident": None}) if n and v.label == "FAIL" else v for v in own
@@ -163,7 +163,7 @@ def compared(
         card = made.card.model_copy(update={"model": poison(made.card.model)})
         runs.append(scored_run(name, card, [poison(v) for v in turned], release))
         replies = [r.model_copy(update={"turns": tuple(next(texts) for _ in r.turns)}) for r in made.run.replies]
-        said.append(Said(replies, change("\n".join(SMALL.values()))) if n < 2 else Said(lacking=change(ALL)))
+        said.append(RunFiles(replies, change("\n".join(SMALL.values()))) if n < 2 else RunFiles(lacking=change(ALL)))
     found = compare(runs, ["floor", "regression", "unscored"], samples=12)
     rows = {i: Poison(texts, IDS)(s) for i, s in made.samples.items() if isinstance(s, Row)}
     return comparison(found, runs, said, {**release.rows, **rows}, criteria), found

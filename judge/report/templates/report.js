@@ -66,10 +66,10 @@
   form.addEventListener("submit", function (event) { event.preventDefault(); });
   form.addEventListener("reset", function () { setTimeout(update, 0); });
   list.addEventListener("toggle", function (event) { if (event.target.classList.contains("failure")) unfold(event.target); }, true);
-  document.querySelectorAll("a[data-show-incident]").forEach(function (link) {
+  document.querySelectorAll("a[href='#failures']").forEach(function (link) {
     link.addEventListener("click", function () {
       form.reset();
-      form.elements.incident.value = link.dataset.showIncident;
+      form.elements.incident.value = link.textContent.replaceAll(" ", "_");
       section.open = true;
       setTimeout(update, 0);
     });
