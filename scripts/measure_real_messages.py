@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from dataset_builder.stats.real_messages import FILE
-from dataset_builder.stats.surface import distribution
+from dataset_builder.stats.surface import REAL_MESSAGES, distribution
 from judge.agreement.published.labeled_set import items
 from judge.agreement.published.sets import bhh_messages
 from judge.replies.schema import RunError
@@ -116,7 +115,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code: 2 where a set is missing or can't be read, and nothing was written then."""
     parser = argparse.ArgumentParser(description="Measure how real messages read; keep the figures.")
     parser.add_argument("sets", type=Path, metavar="SETS", help="folder with a checkout of each set's repository")
-    parser.add_argument("--out", type=Path, default=FILE, help="where to write (default: the shipped file)")
+    parser.add_argument("--out", type=Path, default=REAL_MESSAGES, help="where to write (default: the shipped file)")
     options = parser.parse_args(arguments)
     csv.field_size_limit(10_000_000)
     found = []

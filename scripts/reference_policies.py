@@ -13,7 +13,7 @@ import re
 from typing import NamedTuple
 
 from dataset_builder.prompts import CONTENT
-from dataset_builder.stats.alarm_words import ALARM, matches
+from dataset_builder.stats.surface import ALARM, matches
 from helmbench_common.formats import yaml_file
 
 POLICIES: tuple[str, ...] = ("always-escalate", "never-escalate", "random", "keyword", "context-only", "always-kind")

@@ -28,7 +28,7 @@ from pydantic import BaseModel, Field, ValidationError
 from reference_policies import CATEGORY_WORDS, STRAIN
 from reference_server import STOP_SIGNALS, Answer, Faults, Message, Server, completion, decode, error, loopback
 
-from dataset_builder.stats.alarm_words import EXCUSED
+from dataset_builder.stats.surface import EXCUSED
 
 NAME = "scripted-judge"
 WAVERING = 0.06

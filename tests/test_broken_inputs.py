@@ -17,8 +17,7 @@ from dataset_builder.checking.safe_messaging import unsafe
 from dataset_builder.composing.compose import compose
 from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors, parse_attributes
-from dataset_builder.stats.alarm_words import ALARM, matches
-from dataset_builder.stats.surface import distribution
+from dataset_builder.stats.surface import ALARM, distribution, matches
 from dataset_builder.writing.write import write
 
 

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from helmbench.cli.app import main
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 from dataset_builder.release import Release
-from dataset_builder.stats import cost_messages
 from dataset_builder.stats.cost import (
     JSON,
     LONGEST,
     MESSAGE,
     PROSE,
-    Asked,
+    REPEATS,
     CostError,
+    CostOptions,
+    benchmark_cost,
     counter,
-    estimate,
-    prompts,
-    table,
+    message_cost,
+    prompt_sizes,
 )
 from judge.llm.questions import JudgeRequest, build, build_rating
-from judge.replies.schema import TRIAGE_PROMPTS, TriagePrompt
+from judge.replies.schema import TRIAGE_PROMPTS
 from judge.replies.script import triage_question
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
@@ -46,16 +45,13 @@ def test_tokens_without_a_tokenizer_are_bytes_and_say_so() -> None:
     """A quarter of the UTF-8 bytes, rounded up, and the table names it an estimate."""
     count = counter(None)
     assert [count(""), count("abcd"), count("abcde"), count("ééé")] == [0, 1, 2, 2]
-    figures = estimate([], Asked())
-    assert figures["estimated"] is True
-    assert "bytes ÷ 4, an estimate" in table(figures)
 
 
 def test_a_single_message_is_asked_once(release: Release) -> None:
     """Its prompt is its messages, with what templates put around each."""
     row = next(r for r in release.rows.values() if len(r.messages) == 2)
     expected = sum(MESSAGE + math.ceil(len((m.content or "").encode()) / 4) for m in row.messages)
-    assert prompts(row, counter(None), 100) == (1, expected)
+    assert prompt_sizes(row, counter(None), 100) == [expected]
 
 
 def test_a_conversation_is_asked_once_per_live_turn_with_all_before(release: Release) -> None:
@@ -63,14 +59,14 @@ def test_a_conversation_is_asked_once_per_live_turn_with_all_before(release: Rel
     row = next(r for r in release.rows.values() if sum(m.content is None for m in r.messages) == 2)
     sizes = [MESSAGE + (100 if m.content is None else math.ceil(len(m.content.encode()) / 4)) for m in row.messages]
     places = [n for n, m in enumerate(row.messages) if m.content is None] + [len(row.messages)]
-    assert prompts(row, counter(None), 100) == (3, sum(sum(sizes[:n]) for n in places))
+    assert prompt_sizes(row, counter(None), 100) == [sum(sizes[:n]) for n in places]
 
 
 def test_tiers_add_up(release: Release) -> None:
     """Samples as in the dataset, requests as a run makes them, prices per million tokens, and no reply longer than a
     run allows.
     """
-    figures = estimate(release.rows.values(), Asked(price_in=2.0, price_out=8.0))
+    figures = benchmark_cost(release.rows.values(), CostOptions(price_in=2.0, price_out=8.0))
     for tier, own in figures["tiers"].items():
         rows = [r for r in release.rows.values() if tier in r.tiers]
         assert own["samples"] == len(rows)
@@ -92,7 +88,7 @@ def test_expected_replies_can_be_given(release: Release) -> None:
     """A reasoning model's replies are longer than all that was assumed, and may be longer than a run's default
     allows.
     """
-    figures = estimate(list(release.rows.values())[:50], Asked(reply=5000))
+    figures = benchmark_cost(list(release.rows.values())[:50], CostOptions(reply=5000))
     own = figures["tiers"]["full"]
     assert own["reply_tokens"] == own["reply_tokens_at_most"] == 5000 * own["requests"]
     assert own["cost"] is None
@@ -106,30 +102,20 @@ def test_a_named_tokenizer_counts(tmp_path: Path, release: Release) -> None:
     path = tmp_path / "tokenizer.json"
     words.save(str(path))
     rows = list(release.rows.values())[:20]
-    figures = estimate(rows, Asked(tokenizer=str(path)))
+    figures = benchmark_cost(rows, CostOptions(tokenizer=str(path)))
     assert (figures["estimated"], figures["tokenizer"]) == (False, str(path))
     singles = [r for r in rows if all(m.content for m in r.messages)]
     assert singles
     for row in singles:
-        assert prompts(row, counter(str(path)), 1)[1] == sum(
-            MESSAGE + len((m.content or "").split()) for m in row.messages
-        )
+        assert prompt_sizes(row, counter(str(path)), 1) == [
+            sum(MESSAGE + len((m.content or "").split()) for m in row.messages)
+        ]
 
 
 def test_a_tokenizer_that_cannot_be_had_is_an_error(tmp_path: Path) -> None:
     """Nothing is counted by another one in its place."""
-    with pytest.raises(CostError, match=r"absent\.json: (?:can't be loaded|is no tiktoken encoding)"):
+    with pytest.raises(CostError, match=r"absent\.json: (?:can't be loaded|not a tiktoken encoding)"):
         counter(str(tmp_path / "absent.json"))
-
-
-def stats(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "helmbench.cli", "stats", *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=False,
-    )
 
 
 # Messages that stand alone.
@@ -140,9 +126,9 @@ def test_messages_are_asked_as_their_tasks_ask(release: Release, content: Conten
     tokens.
     """
     shared = (TASKS / "_messages_yaml").read_text(encoding="utf-8")
-    assert f"\nrepeats: {cost_messages.REPEATS} " in shared
+    assert f"\nrepeats: {REPEATS} " in shared
     assert "repeats:" not in (TASKS / "_triage_yaml").read_text(encoding="utf-8")
-    figures = cost_messages.estimate(content, release.messages.values(), Asked(price_in=2.0, price_out=8.0))
+    figures = message_cost(content, release.messages.values(), CostOptions(price_in=2.0, price_out=8.0))
     for tier, own in figures["tiers"].items():
         messages = [m for m in release.messages.values() if tier in m.tiers]
         assert all((TASKS / f"{task}{'_lite' if tier == 'lite' else ''}.yaml").is_file() for task in own["tasks"])
@@ -159,20 +145,16 @@ def test_messages_are_asked_as_their_tasks_ask(release: Release, content: Conten
     assert list(figures["tiers"]) == ["lite", "core"]
 
 
-@pytest.mark.parametrize("prompt", TRIAGE_PROMPTS)
-def test_triage_prompts_are_as_long_as_those_that_are_sent(
-    release: Release, content: Content, prompt: TriagePrompt
-) -> None:
+def test_triage_prompts_are_as_long_as_those_that_are_sent(release: Release, content: Content) -> None:
     """Within two in a hundred of the real questions, counted the same way."""
-    count, messages = counter(None), list(release.messages.values())
-    own = cost_messages.estimate(content, messages, Asked())["tiers"]["core"]["tasks"][f"helmbench_triage_{prompt}"]
-    sent = sum(
-        MESSAGE
-        + count(triage_question([said.model_dump() for said in m.messages], release.taxonomy, release.prompts, prompt))
-        for m in messages
-    )
-    assert own["prompt_tokens"] == pytest.approx(sent, rel=0.02)
-    assert (own["requests"], own["reply_tokens"]) == (len(messages), JSON * len(messages))
+    count, found = counter(None), list(release.messages.values())
+    tasks = message_cost(content, found, CostOptions())["tiers"]["core"]["tasks"]
+    for prompt in TRIAGE_PROMPTS:
+        own = tasks[f"helmbench_triage_{prompt}"]
+        turns = ([said.model_dump() for said in m.messages] for m in found)
+        sent = sum(MESSAGE + count(triage_question(t, release.taxonomy, release.prompts, prompt)) for t in turns)
+        assert own["prompt_tokens"] == pytest.approx(sent, rel=0.02)
+        assert (own["requests"], own["reply_tokens"]) == (len(found), JSON * len(found))
 
 
 def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(release: Release, content: Content) -> None:
@@ -189,7 +171,7 @@ def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(rele
                 else build(m, check, (reply,), release, "x")  # type: ignore[arg-type]  # messages have no third kind
             )
     once, thrice = (
-        cost_messages.estimate(content, messages, Asked(judge_runs=n))["tiers"]["core"]["judge"] for n in (1, 3)
+        message_cost(content, messages, CostOptions(judge_runs=n))["tiers"]["core"]["judge"] for n in (1, 3)
     )
     assert (once["ratings"], once["criteria"]) == (3 * len(messages), 3 * (len(asked) - len(messages)))
     assert once["questions"] == 3 * len(asked)
@@ -201,24 +183,28 @@ def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(rele
     )
 
 
-def test_the_command_prints_a_table_and_json(release: Release, content: Content) -> None:
-    """The same figures twice, with money where prices are given."""
-    printed = stats("--cost", "--price-in", "2.5", "--price-out", "10")
-    assert (printed.returncode, printed.stderr) == (0, "")
-    figures = json.loads(stats("--cost", "--price-in", "2.5", "--price-out", "10", "--json").stdout)
-    wanted = Asked(price_in=2.5, price_out=10)
-    alone = cost_messages.estimate(content, release.messages.values(), wanted)
-    assert figures == estimate(release.rows.values(), wanted) | {"messages": alone}
-    assert printed.stdout.strip() == f"{table(figures)}\n\n{cost_messages.table(alone, True)}"
+def test_the_command_prints_a_table_and_json(
+    release: Release, content: Content, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same figures twice, with money where prices are given, and the tokens named as an estimate."""
+    prices = ["--price-in", "2.5", "--price-out", "10"]
+    assert main(["stats", "--cost", *prices]) == 0
+    printed = capsys.readouterr()
+    assert (main(["stats", "--cost", *prices, "--json"]), printed.err) == (0, "")
+    figures = json.loads(capsys.readouterr().out)
+    options = CostOptions(price_in=2.5, price_out=10)
+    alone = message_cost(content, release.messages.values(), options)
+    assert figures == benchmark_cost(release.rows.values(), options) | {"messages": alone}
     free = alone["tiers"]["core"]["tasks"]["helmbench_appropriateness"]
-    assert f"{free['requests']:,}" in printed.stdout
-    assert f"{free['cost']:,.2f}" in printed.stdout
-    assert f"{figures['tiers']['core']['cost']:,.2f}" in printed.stdout
+    words = printed.out.split()
+    assert {f"{free['requests']:,}", f"{free['cost']:,.2f}", f"{figures['tiers']['core']['cost']:,.2f}"} <= {*words}
+    assert figures["estimated"]
+    assert "bytes ÷ 4, an estimate" in printed.out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_bad_options_are_one_clear_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit 2, nothing on standard output, and the option by name."""
+    for arguments, words in (
         (["--cost", "--price-in", "1"], "--price-in and --price-out go together"),
         (["--price-in", "1", "--price-out", "2"], "need --cost"),
         (["--judge-runs", "3"], "need --cost"),
@@ -227,10 +213,8 @@ def test_the_command_prints_a_table_and_json(release: Release, content: Content)
         (["--cost", "--price-in", "nan", "--price-out", "2"], "nan; expected 0 or more"),
         (["--cost", "--reply-tokens", "0"], "0; expected 1 or more"),
         (["--cost", "--tokenizer", "absent.json"], "--tokenizer absent.json: "),
-    ],
-)
-def test_bad_options_are_one_clear_error(arguments: list[str], words: str) -> None:
-    """Exit 2, nothing on standard output, and the option by name."""
-    done = stats(*arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert words in done.stderr.splitlines()[-1]
+    ):
+        assert main(["stats", *arguments]) == 2, arguments
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert words in printed.err, arguments

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content, Turn
 from dataset_builder.reading.load import load
-from dataset_builder.stats import giveaway, left_out
+from dataset_builder.stats import giveaway
 from dataset_builder.stats.coverage import CEILINGS
 
 SCENARIOS = [f"{behavior}-S{n}" for behavior in ("P1-B1", "P2-B1", "P3-B1", "P4-B1") for n in (1, 2, 3, 4, 5)]
@@ -32,11 +33,6 @@ def shipped() -> Content:
     content, errors = load(CONTENT)
     assert content, errors.lines()
     return content
-
-
-@pytest.fixture(scope="module")
-def of_shipped(shipped: Content) -> dict[str, Any]:
-    return giveaway.giveaway(shipped)
 
 
 def noise(many: int = 20) -> Said:
@@ -67,16 +63,15 @@ def made(shipped: Content, said: Said) -> Content:
     )
 
 
-def arrays(said: Said) -> tuple[list[str], left_out.Bools, left_out.Names]:
+def arrays(said: Said) -> tuple[list[str], giveaway.Bools, giveaway.Names]:
     return [t for _, t, _ in said], np.array([c for _, _, c in said]), np.array([s for s, _, _ in said])
 
 
-@pytest.mark.parametrize("figure", CEILINGS)
-def test_the_shipped_messages_keep_under_a_ceiling(figure: str, of_shipped: dict[str, Any]) -> None:
-    """Who understands nothing can't tell our crises from our controls; `helmbench stats --giveaway` says what does."""
-    found = of_shipped["ceilings"][figure]
-    assert found["have"] is not None
-    assert found["have"] <= found["at most"]
+def test_the_shipped_messages_keep_under_their_ceilings(shipped: Content) -> None:
+    """Without understanding, our crises can't be told from our controls; `stats --giveaway` shows what does."""
+    found = giveaway.giveaway(shipped)["ceilings"]
+    assert found.keys() == CEILINGS.keys()
+    assert {name: f for name, f in found.items() if f["have"] is None or f["have"] > f["at most"]} == {}
 
 
 def test_a_planted_word_is_found_and_named(shipped: Content) -> None:
@@ -92,7 +87,7 @@ def test_a_planted_word_is_found_and_named(shipped: Content) -> None:
     assert found["telling"]["crisis"][0] == PLANTED
     assert PLANTED not in found["telling"]["control"]
     assert found["ceilings"]["scenarios told apart by words"] == {"have": 20, "at most": 4}
-    assert "scenarios told apart by words           20        4   over" in giveaway.table(found)
+    assert re.search(r"scenarios told apart by words +20 +4 +over", giveaway.table(found))
 
 
 def test_drawn_labels_give_nothing_away(shipped: Content) -> None:
@@ -106,32 +101,32 @@ def test_drawn_labels_give_nothing_away(shipped: Content) -> None:
     assert found["policies"]["keyword"] == 0
 
 
-@pytest.mark.parametrize("longer", [True, False], ids=["crises", "controls"])
-def test_length_is_found_in_either_direction(shipped: Content, longer: bool) -> None:
+def test_length_is_found_in_either_direction(shipped: Content) -> None:
     """Twice the words on one side, in one sentence: words tell wholly, sentences not at all."""
-    said = [(s, f"{text} {text}" if crisis == longer else text, crisis) for s, text, crisis in noise()]
-    found = giveaway.giveaway(made(shipped, said))
-    assert (found["features"]["words"]["all"], found["features"]["sentences"]["all"]) == (1.0, 0.5)
-    assert found["left_out"]["surface"]["all"] == 1.0
+    for longer in (True, False):
+        said = [(s, f"{text} {text}" if crisis == longer else text, crisis) for s, text, crisis in noise()]
+        found = giveaway.giveaway(made(shipped, said))
+        assert (found["features"]["words"]["all"], found["features"]["sentences"]["all"]) == (1.0, 0.5)
+        assert found["left_out"]["surface"]["all"] == 1.0
 
 
-@pytest.mark.parametrize("kind", [left_out.WORDS, left_out.CHARACTERS], ids=["words", "characters"])
+@pytest.mark.parametrize("kind", [giveaway.WORDS, giveaway.CHARACTERS], ids=["words", "characters"])
 def test_a_scenario_is_scored_by_what_the_others_say(kind: dict[str, Any]) -> None:
     """What only one scenario has can't be learnt there: neither its own labels nor, among words, a word of its own move
     its scores, and they move the others'.
     """
     texts, crisis, scenario = arrays(noise())
     own = scenario == "P2-B1-S3"
-    before = left_out.by_terms(texts, kind, crisis, scenario)
-    turned = left_out.by_terms(texts, kind, crisis ^ own, scenario)
+    before = giveaway.by_terms(texts, kind, crisis, scenario)
+    turned = giveaway.by_terms(texts, kind, crisis ^ own, scenario)
     assert turned[own] == pytest.approx(before[own], abs=1e-12)
     assert np.abs(turned[~own] - before[~own]).max() > 0.01
-    if kind is left_out.WORDS:
+    if kind is giveaway.WORDS:
         planted = [f"{text} {PLANTED}" if o and c else text for text, o, c in zip(texts, own, crisis, strict=True)]
-        assert left_out.by_terms(planted, kind, crisis, scenario)[own] == pytest.approx(before[own], abs=1e-12)
+        assert giveaway.by_terms(planted, kind, crisis, scenario)[own] == pytest.approx(before[own], abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", [left_out.WORDS, left_out.CHARACTERS], ids=["words", "characters"])
+@pytest.mark.parametrize("kind", [giveaway.WORDS, giveaway.CHARACTERS], ids=["words", "characters"])
 def test_scores_are_those_of_a_vectorizer_fitted_on_the_others(kind: dict[str, Any]) -> None:
     """Counting once for all folds gives what scikit-learn's own pipeline gives, fitted anew."""
     texts, crisis, scenario = arrays(noise(10))
@@ -141,7 +136,7 @@ def test_scores_are_those_of_a_vectorizer_fitted_on_the_others(kind: dict[str, A
     )
     plain.fit([t for t, o in zip(texts, own, strict=True) if not o], crisis[~own])
     expected = plain.decision_function([t for t, o in zip(texts, own, strict=True) if o])
-    assert left_out.by_terms(texts, kind, crisis, scenario)[own] == pytest.approx(expected, abs=1e-6)
+    assert giveaway.by_terms(texts, kind, crisis, scenario)[own] == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_gate_takes_its_threshold_from_the_others() -> None:
@@ -151,17 +146,17 @@ def test_a_gate_takes_its_threshold_from_the_others() -> None:
     scores = np.array([2, 2, 3, 3, 0, 1, 0, 1], dtype=float)
     crisis = np.array([False, False, True, True, False, True, False, True])
     scenario = np.array(list("aaaabbcc"))
-    over = left_out.gate(crisis, scores, scenario)
+    over = giveaway.gate(crisis, scores, scenario)
     assert over.tolist() == [True, True, True, True, False, False, False, False]
-    assert left_out.informedness(crisis, over) == pytest.approx(2 / 4 - 2 / 4)
+    assert giveaway.informedness(crisis, over) == pytest.approx(2 / 4 - 2 / 4)
 
 
 def test_informedness_and_auc_by_hand() -> None:
     """Two of three crises and one of two controls over: 2/3 − 1/2. Of 3·2 pairs, four are right and one is a tie."""
     crisis = np.array([True, True, True, False, False])
-    assert left_out.informedness(crisis, np.array([True, True, False, True, False])) == round(2 / 3 - 1 / 2, 3)
-    assert left_out.auc(crisis, np.array([3.0, 2.0, 0.5, 2.0, 1.0])) == round((4 - 1 + 0.5) / 6, 3)
-    assert left_out.auc(crisis, np.array([3.0, 2.0, 2.5, np.nan, np.nan])) is None
+    assert giveaway.informedness(crisis, np.array([True, True, False, True, False])) == round(2 / 3 - 1 / 2, 3)
+    assert giveaway.auc(crisis, np.array([3.0, 2.0, 0.5, 2.0, 1.0])) == round((4 - 1 + 0.5) / 6, 3)
+    assert giveaway.auc(crisis, np.array([3.0, 2.0, 2.5, np.nan, np.nan])) is None
 
 
 def test_where_there_is_nothing_to_train_on_figures_are_null(shipped: Content) -> None:
@@ -169,7 +164,7 @@ def test_where_there_is_nothing_to_train_on_figures_are_null(shipped: Content) -
     found = giveaway.giveaway(made(shipped, [m for m in noise() if m[0] == "P1-B1-S1"]))
     assert found["left_out"]["words"] == dict.fromkeys(giveaway.GROUPS)
     assert found["ceilings"]["words, all"] == {"have": None, "at most": 0.68}
-    assert "words, all                               –     0.68\n" in giveaway.table(found)
+    assert re.search(r"words, all +– +0.68\n", giveaway.table(found))
 
 
 def test_withdrawn_scenarios_are_not_read(shipped: Content) -> None:

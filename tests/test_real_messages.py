@@ -14,7 +14,7 @@ import yaml
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
-from dataset_builder.stats import real_messages
+from dataset_builder.stats import surface as real_messages
 from dataset_builder.stats.surface import FEATURES, NUMBERS, SHARES, distribution, features, matrix
 
 PLAIN = "The bus left at nine. I was late, sorry, and it didn't wait."
@@ -79,7 +79,7 @@ def test_a_distribution_by_hand() -> None:
 
 def test_the_file_holds_figures_and_no_text() -> None:
     """Every set has every feature of today as numbers; words stand only in where it is from and what a row is."""
-    for one in real_messages.known():
+    for one in real_messages.known_sets():
         assert list(one) == ["set", "source", "commit", "date", "licence", "rows", "figures"]
         assert max(len(one[name]) for name in ("set", "source", "commit", "date", "licence", "rows")) < 140
         assert list(one["figures"]) == ["messages", *FEATURES]
@@ -90,7 +90,7 @@ def test_the_file_holds_figures_and_no_text() -> None:
 
 def test_sources_are_those_of_the_script() -> None:
     """A set that the script reads stands in the file, under the same name and licence, and no other."""
-    assert [(one["set"], one["licence"]) for one in real_messages.known()] == [
+    assert [(one["set"], one["licence"]) for one in real_messages.known_sets()] == [
         (source.name, source.licence) for source in measure_real_messages.SOURCES
     ]
 
@@ -99,13 +99,13 @@ def test_ours_stand_beside_them() -> None:
     """By polarity and in lite, counted from the content's single messages; one column a set, all lines as long."""
     content, errors = load(CONTENT)
     assert content, errors.lines()
-    found = real_messages.beside_real(content)
+    found = real_messages.next_to_real(content)
     single = [p for s in content.scenarios if s.kind == "scenario" for p in s.perturbations]
     assert found["ours"]["crisis"]["messages"] == sum(p.severity > 0 for p in single)
     assert found["ours"]["control"]["messages"] == sum(p.severity < 0 for p in single)
     _, *lines = real_messages.table(found).splitlines()
     assert len({len(line) for line in lines}) == 1
-    assert lines[0].split() == ["crisis", "control", "lite", *(one["set"] for one in real_messages.known())]
+    assert lines[0].split() == ["crisis", "control", "lite", *(one["set"] for one in real_messages.known_sets())]
 
 
 @pytest.fixture

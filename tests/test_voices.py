@@ -12,7 +12,7 @@ from test_load import edit, errors_of
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
-from dataset_builder.stats import hands
+from dataset_builder.stats.coverage import voices
 
 DOV = "# dov (age 34; country IL; first_language Hebrew, Russian)\nTypes fast.\n"
 
@@ -127,7 +127,7 @@ def test_voices_are_counted_by_hand(small: Path) -> None:
         content, errors = load(small)
         assert content, errors.lines()
         (scenario,) = (s for s in content.scenarios if s.id == Path(FILE).stem)
-        figures = hands.voices(content, [(scenario, p) for p in scenario.perturbations])
+        figures = voices(content, [(scenario, p) for p in scenario.perturbations])
         assert (figures["personas"], figures["others"]) == (len(content.personas), 1)
         shares: dict[str, float] = figures["messages by first language (%)"]
         return shares
@@ -135,11 +135,6 @@ def test_voices_are_counted_by_hand(small: Path) -> None:
     assert counted() == {"English alone": 33.3, "another first language": 66.7, "nobody in particular": 0.0}
     edit(small, FILE, "; voice: dov", "")
     assert counted() == {"English alone": 33.3, "another first language": 33.3, "nobody in particular": 33.3}
-
-
-def test_what_isnt_there_is_not_printed() -> None:
-    """A content without voices and languages has no such lines."""
-    assert hands.lines({}) == []
 
 
 @pytest.mark.parametrize("path", sorted(CONTENT.glob("personas/*.md")), ids=lambda path: path.stem)

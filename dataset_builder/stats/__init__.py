@@ -1,13 +1,7 @@
-"""What is counted: the figures of `helmbench stats`, of `stats --giveaway` and of `stats --cost`.
+"""The figures of `helmbench stats`.
 
-coverage.py        what the content covers, beside the coverage plan; the ceilings of what words may give away
-giveaway.py        what gives polarity away without understanding
-left_out.py        classifiers that are asked about a scenario they weren't trained on
-surface.py         what a rule can measure on one message
-real_messages.py   how our messages read beside real ones
-alarm_words.py     the word list of the `keyword` policy
-hands.py           who wrote the messages: voices, countries, languages
-cost.py            samples, requests, tokens and money of one run of the benchmark
-cost_messages.py   the same of the messages that stand alone, and of a judge's reading of the replies
-cost_of_all.py     both together
+coverage.py   what the content covers, next to the coverage plan; who wrote it
+surface.py    what a rule can measure on one message; ours next to real ones
+giveaway.py   what reveals a message's polarity without understanding (`--giveaway`)
+cost.py       samples, requests, tokens and money of one run (`--cost`)
 """

@@ -1,8 +1,9 @@
-"""What one run of the benchmark costs: samples, requests, tokens and money, per tier (`helmbench stats --cost`).
+"""What one run costs: samples, requests, tokens and money, per tier (`helmbench stats --cost`).
 
-A conversation is asked once per live turn, each time with all that was said before; the model's own earlier replies are
-counted as long as its replies are expected to be. Every message costs MESSAGE tokens besides its text, which chat
-templates put around it.
+A conversation is sent once per live turn, each time with everything before it; the model's own earlier replies count as
+long as its replies are expected to be. A message that stands alone is sent once per repeat. Each reply to it is judged
+once for its rating and once per criterion, in every run of the judge; replies that a rule settles (empty, truncated, a
+bare refusal) need no question, so the judge's figures are upper bounds.
 """
 
 from __future__ import annotations
@@ -12,30 +13,41 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from dataset_builder.schema import Row, Tier
+from dataset_builder.composing.compose import compose
+from dataset_builder.composing.messages import messages
+from dataset_builder.reading.content_types import Content
+from dataset_builder.schema import Row, Tier, UserMessage
 from helmbench_common.errors import HelmbenchError
+from helmbench_common.tables import columns
 
-BYTES_PER_TOKEN = (
-    4  # of UTF-8: the rule of thumb for English text; other languages and small vocabularies need more tokens
-)
-MESSAGE = 4  # tokens of role and delimiters around a message, in the common chat templates
+BYTES_PER_TOKEN = 4  # of UTF-8, for English; other languages and small vocabularies need more tokens
+MESSAGE = 4  # tokens of role and delimiters around a message, in common chat templates
 PROSE, JSON = 350, 40  # tokens of an expected reply: two or three paragraphs, or an object with tags or a number
 LONGEST = 1024  # max_gen_toks of the tasks, lm_eval_tasks/helmbench/_helmbench_yaml
-TOKENS = f"{'prompt tokens':>16}{'reply tokens':>15}{'at most':>13}"
-MONEY = f"{'cost':>12}{'at most':>12}"
 ESTIMATE = f"bytes ÷ {BYTES_PER_TOKEN}"
+REPEATS = 3  # free replies per message, lm_eval_tasks/helmbench/_messages_yaml; a label is asked for once
+JUDGE_RUNS = 3  # as in the paper
+# Tokens of the fixed words in dataset_builder/content/prompts/, which can't be imported here; a test compares them.
+BARE, GUIDED, RATE, CRITERION = 122, 275, 285, 245
+VERDICT = 60  # tokens of a judge's expected answer: a label and a quote or two
+TASKS = {
+    "helmbench_appropriateness": "appropriateness",
+    "helmbench_triage_bare": "triage, bare",
+    "helmbench_triage_guided": "triage, guided",
+}
+Count = Callable[[str], int]
 
 
 class CostError(HelmbenchError, ValueError):
-    """A tokenizer that can't be had, or a price that lacks the other, in one line."""
+    """A tokenizer that can't be loaded, or one price without the other."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be reckoned with: prices per million tokens, in any currency, both or neither.
+class CostOptions:
+    """Prices per million tokens in any currency, both or neither; and what replaces the defaults.
 
-    `tokenizer`: None estimates by bytes. `reply`: tokens of a reply, in the place of both expected lengths.
-    `judge_runs`: how often a judge reads each reply.
+    `tokenizer`: None estimates by bytes. `reply`: tokens per reply, for prose and JSON. `judge_runs`: how often a judge
+    reads each reply.
 
     Raises:
         CostError: one price is given without the other.
@@ -52,60 +64,52 @@ class Asked:
             raise CostError("--price-in and --price-out go together")
 
 
-def estimate(rows: Iterable[Row], wanted: Asked) -> dict[str, Any]:
+def estimate(content: Content, options: CostOptions) -> dict[str, Any]:
+    """The figures of `benchmark_cost`, and under `messages` those of `message_cost`.
+
+    Raises:
+        CostError: the named tokenizer is unknown, not installed, or can't be downloaded.
+    """
+    return benchmark_cost(compose(content), options) | {"messages": message_cost(content, messages(content), options)}
+
+
+def benchmark_cost(rows: Iterable[Row], options: CostOptions) -> dict[str, Any]:
     """{tokenizer, estimated, prices per million tokens, tiers}.
 
     `tiers`: tier → {samples, requests, rounds, prompt_tokens, reply_tokens, reply_tokens_at_most, cost, cost_at_most,
-    hard_tokens, window}. Tokens are of all requests together, `hard_tokens` those of prompts and replies of the hard
-    part; `rounds` are the requests that wait for each other; `window` is what the longest of them takes with its reply,
-    if every reply is as long as a run allows; costs are null without prices.
-
-    Raises:
-        CostError: the named tokenizer is not installed, not known or not to be had without network.
+    hard_tokens, window}. Tokens are of all requests together, `hard_tokens` those of the hard part; `rounds` is the
+    longest chain of requests that wait for each other; `window` is the longest request with the longest reply; costs
+    are null without prices.
     """
-    count = counter(wanted.tokenizer)
+    count = counter(options.tokenizer)
+    names = ("samples", "requests", "rounds", "prompt_tokens", "reply_tokens", "at_most_in", "hard_tokens", "window")
     tiers: tuple[Tier, ...] = get_args(Tier)
-    sums = {
-        t: dict.fromkeys(
-            ("samples", "requests", "rounds", "prompt_tokens", "reply_tokens", "at_most_in", "hard_tokens", "window"), 0
-        )
-        for t in tiers
-    }
+    sums = {tier: dict.fromkeys(names, 0) for tier in tiers}
     for row in rows:
-        reply = wanted.reply or (PROSE if any(c.check in ("graded", "criterion") for c in row.evaluation) else JSON)
+        reply = options.reply or (PROSE if any(c.check in ("graded", "criterion") for c in row.evaluation) else JSON)
         longest = max(LONGEST, reply)
-        requests, prompt = prompts(row, count, reply)
-        at_most = prompt_sizes(row, count, longest)
+        prompts, at_most = prompt_sizes(row, count, reply), prompt_sizes(row, count, longest)
         for tier in row.tiers:
             own = sums[tier]
             own["samples"] += 1
-            own["requests"] += requests
-            own["rounds"] = max(own["rounds"], requests)
-            own["prompt_tokens"] += prompt
-            own["reply_tokens"] += requests * reply
+            own["requests"] += len(prompts)
+            own["rounds"] = max(own["rounds"], len(prompts))
+            own["prompt_tokens"] += sum(prompts)
+            own["reply_tokens"] += len(prompts) * reply
             own["at_most_in"] += sum(at_most)
-            own["hard_tokens"] += prompt + requests * reply if row.family else 0
+            own["hard_tokens"] += sum(prompts) + len(prompts) * reply if row.family else 0
             own["window"] = max(own["window"], at_most[-1] + longest)
+    prices = None if options.price_in is None else {"in": options.price_in, "out": options.price_out}
     return {
-        "tokenizer": wanted.tokenizer or ESTIMATE,
-        "estimated": wanted.tokenizer is None,
-        "prices per million tokens": None
-        if wanted.price_in is None
-        else {"in": wanted.price_in, "out": wanted.price_out},
-        "tiers": {t: priced(own, max(LONGEST, wanted.reply or 0), wanted) for t, own in sums.items() if own["samples"]},
+        "tokenizer": options.tokenizer or ESTIMATE,
+        "estimated": options.tokenizer is None,
+        "prices per million tokens": prices,
+        "tiers": {tier: _priced(own, options) for tier, own in sums.items() if own["samples"]},
     }
 
 
-def prompts(row: Row, count: Callable[[str], int], reply: int) -> tuple[int, int]:
-    """(requests, their prompt tokens together) of one sample whose live turns are answered with `reply` tokens each."""
-    sizes = prompt_sizes(row, count, reply)
-    return len(sizes), sum(sizes)
-
-
-def prompt_sizes(row: Row, count: Callable[[str], int], reply: int) -> list[int]:
-    """The tokens of each request's prompt, in their order; each holds all that was said before, so the last is the
-    longest.
-    """
+def prompt_sizes(row: Row, count: Count, reply: int) -> list[int]:
+    """The tokens of each request's prompt, in order. Each holds all messages before it, so the last is the longest."""
     sizes, so_far = list[int](), 0
     for message in row.messages:
         if message.content is None:
@@ -114,9 +118,83 @@ def prompt_sizes(row: Row, count: Callable[[str], int], reply: int) -> list[int]
     return [*sizes, so_far]
 
 
-def counter(tokenizer: str | None) -> Callable[[str], int]:
-    """Counts tokens of a text; the same text is counted once, for conditions and messages come back in thousands of
-    samples.
+def message_cost(content: Content, found: Iterable[UserMessage], options: CostOptions) -> dict[str, Any]:
+    """{judge_runs, tiers: {tier: {tasks: {task: figures}, judge: figures}}} of messages that stand alone.
+
+    A task's figures are those of `benchmark_cost`, with its `repeats`. `judge` holds the questions of one run
+    (`ratings`, `criteria`) and of all runs (`questions`), with their tokens.
+    """
+    count, runs, everything = counter(options.tokenizer), options.judge_runs or JUDGE_RUNS, list(found)
+    tiers: dict[str, Any] = {}
+    for tier in ("lite", "core"):  # those that have tasks; core holds every message
+        if own := [m for m in everything if tier in m.tiers]:
+            judge = _judge_cost(content, own, count, options.reply or PROSE, runs)
+            tiers[tier] = {"tasks": _task_costs(content, own, count, options), "judge": judge}
+    return {"judge_runs": runs, "tiers": tiers}
+
+
+def _task_costs(content: Content, own: list[UserMessage], count: Count, options: CostOptions) -> dict[str, Any]:
+    free = sum(MESSAGE + count(said.content or "") for m in own for said in m.messages)
+    words = sum(MESSAGE + _words(m, count) for m in own)
+    labels = [c for c in content.taxonomy.values() if c.in_triage]
+    bare = BARE + sum(count(c.category) for c in labels)
+    texts = [text for c in labels for text in (c.category, c.definition, *c.borderline, *c.examples)]
+    guided = GUIDED + sum(map(count, texts))
+    prompts = (free, words + len(own) * bare, words + len(own) * guided)
+    found: dict[str, Any] = {}
+    for task, prompt, repeats, reply in zip(TASKS, prompts, (REPEATS, 1, 1), (PROSE, JSON, JSON), strict=True):
+        requests = repeats * len(own)
+        sums = {"samples": len(own), "repeats": repeats, "requests": requests, "prompt_tokens": repeats * prompt}
+        sums |= {"reply_tokens": requests * (options.reply or reply), "at_most_in": repeats * prompt}
+        found[task] = _priced(sums, options)
+    return found
+
+
+def _words(message: UserMessage, count: Count) -> int:
+    """Tokens of the person's words; a judge and a labeling model see no system texts."""
+    return sum(count(said.content or "") for said in message.messages if said.role != "system")
+
+
+def _judge_cost(content: Content, own: list[UserMessage], count: Count, reply: int, runs: int) -> dict[str, int]:
+    ratings, criteria, prompts = 0, 0, 0
+    for message in own:
+        case = MESSAGE + _words(message, count) + reply
+        for check in message.evaluation:
+            if check.check == "appropriateness":
+                protocol = content.protocols[check.protocol]
+                ratings += REPEATS
+                texts = (protocol.terms, *protocol.levels, protocol.not_judged)
+                prompts += REPEATS * (RATE + sum(map(count, texts)) + case)
+            elif check.check == "criterion":
+                criteria += REPEATS
+                prompts += REPEATS * (CRITERION + count(content.criteria[check.criterion].row.text) + case)
+    questions = runs * (ratings + criteria)
+    return {
+        "replies": REPEATS * len(own),
+        "ratings": ratings,
+        "criteria": criteria,
+        "prompt_tokens": runs * prompts,
+        "questions": questions,
+        "reply_tokens": questions * VERDICT,
+    }
+
+
+def _priced(own: dict[str, int], options: CostOptions) -> dict[str, Any]:
+    """Sums of tokens with the most that replies of full length make of them, and money."""
+    most = own["requests"] * max(LONGEST, options.reply or 0)
+    at_most_in = own.pop("at_most_in")
+    cost: float | None = None
+    cost_at_most: float | None = None
+    if options.price_in is not None and options.price_out is not None:
+        cost = round((own["prompt_tokens"] * options.price_in + own["reply_tokens"] * options.price_out) / 1e6, 4)
+        cost_at_most = round((at_most_in * options.price_in + most * options.price_out) / 1e6, 4)
+    return {**own, "reply_tokens_at_most": most, "cost": cost, "cost_at_most": cost_at_most}
+
+
+def counter(tokenizer: str | None) -> Count:
+    """A function that counts a text's tokens; it remembers texts, because the same ones occur in thousands of samples.
+
+    `tokenizer`: a tiktoken encoding; else a tokenizer.json or Hub id, through `tokenizers` (helmbench[hf] or [vllm]).
     """
     encode = _encoder(tokenizer) if tokenizer else None
     known: dict[str, int] = {}
@@ -129,62 +207,7 @@ def counter(tokenizer: str | None) -> Callable[[str], int]:
     return count
 
 
-def table(figures: dict[str, Any]) -> str:
-    """The same figures as aligned text."""
-    named = (
-        f"{figures['tokenizer']}, an estimate; name a tokenizer with --tokenizer"
-        if figures["estimated"]
-        else f"the tokenizer {figures['tokenizer']}"
-    )
-    prices = figures["prices per million tokens"]
-    head = f"{'tier':<6}{'samples':>9}{'requests':>10}{'rounds':>8}{TOKENS}{MONEY if prices else ''}"
-    lines = [f"cost of one run; tokens by {named}", head]
-    for tier, own in figures["tiers"].items():
-        line = f"{tier:<6}{own['samples']:>9,}{own['requests']:>10,}{own['rounds']:>8}"
-        lines.append(line + tokens_and_money(own, bool(prices)))
-    lines.append(
-        f"expected replies: {PROSE} tokens of prose or {JSON} of JSON unless --reply-tokens says otherwise; "
-        f"at most: {LONGEST:,}, where a run cuts them"
-    )
-    lines += [
-        f"{tier}: {own['hard_tokens']:,} tokens of it are the hard part's; a window of {own['window']:,} holds its "
-        "longest request with the longest reply"
-        for tier, own in figures["tiers"].items()
-    ]
-    if prices:
-        lines.append(
-            f"prices per million tokens: {prices['in']:g} in, {prices['out']:g} out; repeats multiply, a "
-            "judge's reading comes on top"
-        )
-    return "\n".join(lines)
-
-
-def tokens_and_money(own: dict[str, Any], money: bool) -> str:
-    """The last columns of a row, as TOKENS and MONEY head them; `own` as `priced` gives it."""
-    line = f"{own['prompt_tokens']:>16,}{own['reply_tokens']:>15,}{own['reply_tokens_at_most']:>13,}"
-    return line + (f"{own['cost']:>12,.2f}{own['cost_at_most']:>12,.2f}" if money else "")
-
-
-def priced(own: dict[str, int], longest: int, wanted: Asked) -> dict[str, Any]:
-    """Sums of {requests, prompt_tokens, reply_tokens, at_most_in, …} with the most that replies of `longest` tokens
-    make of them, and money.
-    """
-    most = own["requests"] * longest
-    at_most_in = own.pop("at_most_in")
-    cost: float | None = None
-    cost_at_most: float | None = None
-    if wanted.price_in is not None and wanted.price_out is not None:
-        cost = round((own["prompt_tokens"] * wanted.price_in + own["reply_tokens"] * wanted.price_out) / 1e6, 4)
-        cost_at_most = round((at_most_in * wanted.price_in + most * wanted.price_out) / 1e6, 4)
-    return {**own, "reply_tokens_at_most": most, "cost": cost, "cost_at_most": cost_at_most}
-
-
 def _encoder(name: str) -> Callable[[str], list[int]]:
-    """tiktoken's encodings by name; else a tokenizer.json or a Hub id, by `tokenizers`, which comes with helmbench[hf]
-    or [vllm].
-
-    Both libraries keep what they have downloaded, so a second run needs no network.
-    """
     import tiktoken
 
     try:
@@ -198,11 +221,65 @@ def _encoder(name: str) -> Callable[[str], list[int]]:
     except ImportError:
         known = ", ".join(tiktoken.list_encoding_names())
         raise CostError(
-            f"--tokenizer {name}: is no tiktoken encoding ({known}), and `tokenizers` is not installed; pip "
-            "install tokenizers"
+            f"--tokenizer {name}: not a tiktoken encoding ({known}), and `tokenizers` is not installed; pip install "
+            "tokenizers"
         ) from None
     except Exception as problem:  # both libraries raise what their network layers raise, or bare Exceptions
         reason = " ".join(str(problem).split())[:200] or type(problem).__name__
         raise CostError(
             f"--tokenizer {name}: can't be loaded ({reason}); leave it out for an estimate by {ESTIMATE}"
         ) from None
+
+
+def table(figures: dict[str, Any]) -> str:
+    """The figures of `estimate` as text."""
+    named = f"the tokenizer {figures['tokenizer']}"
+    if figures["estimated"]:
+        named = f"{figures['tokenizer']}, an estimate; name a tokenizer with --tokenizer"
+    prices, alone = figures["prices per million tokens"], figures["messages"]
+    tokens = ["prompt tokens", "reply tokens", "at most", *(["cost", "at most"] if prices else [])]
+
+    def last(own: dict[str, Any]) -> list[str]:
+        cells = [f"{own[name]:,}" for name in ("prompt_tokens", "reply_tokens", "reply_tokens_at_most")]
+        return cells + ([f"{own['cost']:,.2f}", f"{own['cost_at_most']:,.2f}"] if prices else [])
+
+    benchmark = [
+        [tier, f"{own['samples']:,}", f"{own['requests']:,}", str(own["rounds"]), *last(own)]
+        for tier, own in figures["tiers"].items()
+    ]
+    tasks = [
+        [tier, TASKS[task], f"{t['samples']:,}", str(t["repeats"]), f"{t['requests']:,}", *last(t)]
+        for tier, own in alone["tiers"].items()
+        for task, t in own["tasks"].items()
+    ]
+    judged = ["replies", "ratings", "criteria", "questions", "prompt_tokens", "reply_tokens"]
+    judge = [[tier, *(f"{own['judge'][name]:,}" for name in judged)] for tier, own in alone["tiers"].items()]
+    lines = [
+        f"cost of one run; tokens by {named}",
+        columns(["tier", "samples", "requests", "rounds", *tokens], benchmark),
+        f"expected replies: {PROSE} tokens of prose or {JSON} of JSON unless --reply-tokens says otherwise; at most: "
+        f"{LONGEST:,}, where a run truncates them",
+        *(
+            f"{tier}: the hard part takes {own['hard_tokens']:,} of these tokens; the longest request and reply need a "
+            f"window of {own['window']:,}"
+            for tier, own in figures["tiers"].items()
+        ),
+    ]
+    if prices:
+        lines.append(
+            f"prices per million tokens: {prices['in']:g} in, {prices['out']:g} out; repeats multiply, and a judge "
+            "costs extra"
+        )
+    runs = alone["judge_runs"]
+    return "\n".join([
+        *lines,
+        "",
+        "messages that stand alone",
+        columns(["tier", "task", "samples", "repeats", "requests", *tokens], tasks),
+        "",
+        f"a judge's reading of those replies in {runs} run{'s' * (runs > 1)} (--judge-runs); replies that a rule "
+        "settles need no question",
+        columns(["tier", *(name.replace("_", " ") for name in judged)], judge),
+        f"ratings and criteria: questions of one run; an answer counts as {VERDICT} tokens, and a judge has its own "
+        "prices",
+    ])  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the content covers, beside what the content guide plans: the figures of `helmbench stats`."""
+"""What the content covers next to the coverage plan, and who wrote the messages: the figures of `helmbench stats`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import os
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,23 @@ from pydantic import BaseModel, Field
 
 from dataset_builder.composing import messages as compose_messages
 from dataset_builder.composing.compose import samples
-from dataset_builder.reading.content_types import Content, Perturbation, Scenario
+from dataset_builder.reading.content_types import (
+    Content,
+    Persona,
+    Perturbation,
+    Scenario,
+    Voice,
+    english_alone,
+    first_languages,
+)
 from dataset_builder.reading.markdown import ContentRefusedError, Errors
 from dataset_builder.schema import BEHAVIORS
-from dataset_builder.stats import hands
 from helmbench_common import jsonl
+from helmbench_common.tables import columns
 
 
 class Reading(BaseModel):
-    """What the blind reader said of one message."""
+    """The blind reader's severity of one message."""
 
     message: str
     authored: int = Field(ge=-10, le=10)
@@ -34,7 +42,7 @@ class Reading(BaseModel):
 
 Found = list[tuple[Scenario, Perturbation]]
 
-# The coverage plan of content-guide section 3, as (name, floor). A figure below its plan is shown, never hidden.
+# The coverage plan of the content guide, section 3: name → floor. A figure below its plan is shown, never hidden.
 PLAN = {
     "scenarios": 40,
     "distinct messages": 700,
@@ -64,9 +72,10 @@ PLAN = {
     "P1 scenarios with more crisis than controls (at most)": 0,
 }
 AT_MOST = " (at most)"
-# The most that may be had without understanding a message (`dataset_builder.stats.giveaway`), where 0.5 is a coin's
-# AUC and 0 its informedness. What is really a crisis can't be told in wholly other words, so words keep something; P1
-# asks whether a model understands, so least there. One that clears these earns its figures by reading.
+WRITERS = ("English alone", "another first language", "nobody in particular")
+# How much may be achieved without understanding a message (giveaway.py), where chance is an AUC of 0.5 and an
+# informedness of 0. A real crisis can't be told in wholly different words, so words keep some power; least in P1, which
+# asks whether a model understands. A model that clears these earns its figures by reading.
 CEILINGS: dict[str, float] = {
     "words, all": 0.68,
     "words, P1": 0.65,
@@ -81,20 +90,20 @@ CEILINGS: dict[str, float] = {
 
 def coverage(content: Content) -> dict[str, Any]:
     """Counts by plan line, behavior and tier. Messages are distinct perturbations; samples are rows of the dataset."""
-    scenarios = content.live
+    scenarios, severe = content.live, content.scoring["severe_from"]
     messages = [(s, p) for s in scenarios for p in s.perturbations]
     everything = list(samples(content))
-    found = _found(content, scenarios, messages)
+    found = _of_content(content) | _of_scenarios(scenarios) | _of_messages(messages, severe)
     served = {(s.id, p.code): behaviors(s, p) for s, p in messages}
     by_behavior = Counter(behavior for x in everything for behavior in served[x.scenario.id, x.message.code])
     table: dict[str, dict[str, int]] = {}
     for behavior in BEHAVIORS:
-        own = [(s, p) for s, p in messages if behavior in served[s.id, p.code]]
+        own = [p for s, p in messages if behavior in served[s.id, p.code]]
         table[behavior] = {
-            "crisis": sum(p.polarity == "crisis" for _, p in own),
-            "severe": sum(p.severity >= content.scoring["severe_from"] for _, p in own),
-            "control": sum(p.polarity == "control" for _, p in own),
-            "ambiguous": sum(p.attributes.get("clarity") == "ambiguous" for _, p in own),
+            "crisis": sum(p.polarity == "crisis" for p in own),
+            "severe": sum(p.severity >= severe for p in own),
+            "control": sum(p.polarity == "control" for p in own),
+            "ambiguous": sum(p.attributes.get("clarity") == "ambiguous" for p in own),
             "samples": by_behavior[behavior],
         }
     return {
@@ -107,7 +116,7 @@ def coverage(content: Content) -> dict[str, Any]:
         "registers": dict(Counter(p.attributes.get("register", "standard") for _, p in messages)),
         "categories": dict(Counter(s.category(p) for s, p in messages)),
         "standing alone": _alone(content),
-        "voices": hands.voices(content, messages),
+        "voices": voices(content, messages),
         "median words": statistics.median(len(p.words.split()) for _, p in messages),
         "countries without an always-open line": without_line(content),
     }
@@ -116,6 +125,7 @@ def coverage(content: Content) -> dict[str, Any]:
 def _alone(content: Content) -> dict[str, Any]:
     """The config `messages`: by category, tier, signal and probe, and the criteria that it is judged by."""
     found = compose_messages.messages(content)
+    criteria = Counter(c.criterion for m in found for c in m.evaluation if c.check == "criterion")
     return {
         "messages": len(found),
         "lite": sum("lite" in m.tiers for m in found),
@@ -124,18 +134,8 @@ def _alone(content: Content) -> dict[str, Any]:
         "signals": dict(Counter(m.signal for m in found if m.signal)),
         "probes": len({m.probe for m in found if m.probe}),
         "told a country": sum(m.country is not None for m in found),
-        "criteria": dict(
-            sorted(Counter(c.criterion for m in found for c in m.evaluation if c.check == "criterion").items())
-        ),
+        "criteria": dict(sorted(criteria.items())),
     }
-
-
-def _found(content: Content, scenarios: list[Scenario], messages: Found) -> dict[str, int]:
-    """What there is, by plan line."""
-    everything = (
-        _of_content(content) | _of_scenarios(scenarios) | _of_messages(messages, content.scoring["severe_from"])
-    )
-    return {line: everything[line] for line in PLAN}
 
 
 def _of_content(content: Content) -> dict[str, int]:
@@ -151,6 +151,7 @@ def _of_content(content: Content) -> dict[str, int]:
 
 
 def _of_scenarios(scenarios: list[Scenario]) -> dict[str, int]:
+    p1 = [[p.polarity for p in s.perturbations] for s in scenarios if s.id[:2] == "P1" and s.kind == "scenario"]
     return {
         "scenarios": len(scenarios),
         "scenarios in two arms (safety prompt) in P1 and P2": sum(
@@ -158,40 +159,61 @@ def _of_scenarios(scenarios: list[Scenario]) -> dict[str, int]:
         ),
         "families of the hard part": len({s.family for s in scenarios if s.family}),
         "jobs in two wordings": sum(len({c.wording for c in s.conditions}) > 1 for s in scenarios),
-        "P1 scenarios with more crisis than controls (at most)": sum(
-            s.id.startswith("P1")
-            and s.kind == "scenario"
-            and 2 * sum(p.polarity == "control" for p in s.perturbations) < len(s.perturbations)
-            for s in scenarios
-        ),
+        "P1 scenarios with more crisis than controls (at most)": sum(2 * p.count("control") < len(p) for p in p1),
     }
 
 
 def _of_messages(messages: Found, severe: int) -> dict[str, int]:
-    """`severe`: the severity from which a message is."""
-
-    def many(keep: Callable[[Scenario, Perturbation], bool]) -> int:
-        return sum(keep(s, p) for s, p in messages)
+    """`severe`: the severity from which a message is severe."""
 
     def under(start: str, least: int = -10) -> int:
-        return many(lambda s, p: s.id.startswith(start) and p.severity >= least)
+        return sum(s.id.startswith(start) and p.severity >= least for s, p in messages)
 
+    polarity = Counter((s.kind, p.polarity) for s, p in messages)
+    controls = sum(p.polarity == "control" for _, p in messages)
     marked = [p for _, p in messages if p.attributes.get("register", "standard") != "standard"]
-    controls = many(lambda _, p: p.polarity == "control")
+    hard = [p for s, p in messages if s.family is not None]
     return {
         "distinct messages": len(messages),
         "of these, share of controls (%)": round(100 * controls / max(1, len(messages))),
-        "crisis conversations": many(lambda s, p: s.kind == "conversation" and p.polarity == "crisis"),
-        "control conversations": many(lambda s, p: s.kind == "conversation" and p.polarity == "control"),
+        "crisis conversations": polarity["conversation", "crisis"],
+        "control conversations": polarity["conversation", "control"],
         "messages in a marked register": len(marked),
         "of these, controls": sum(p.polarity == "control" for p in marked),
-        "cases of the hard part": many(lambda s, _: s.family is not None),
-        "cases of the hard part, controls": many(lambda s, p: s.family is not None and p.polarity == "control"),
-        "messages that persuade": many(lambda _, p: "persuasion" in p.attributes),
+        "cases of the hard part": len(hard),
+        "cases of the hard part, controls": sum(p.polarity == "control" for p in hard),
+        "messages that persuade": sum("persuasion" in p.attributes for _, p in messages),
         **{f"{pillar} messages": under(pillar) for pillar in ("P2", "P3", "P4")},
         "P2 messages, severe": under("P2", severe),
         **{f"P1-B{n} messages": under(f"P1-B{n}-") for n in range(1, 7)},
         **{f"P1-B{n} messages, severe": under(f"P1-B{n}-", severe) for n in (1, 2, 3)},
+    }
+
+
+def voices(content: Content, messages: Iterable[tuple[Scenario, Perturbation]]) -> dict[str, Any]:
+    """Voices, their countries and first languages, and the share of messages (%) by the writer's first language.
+
+    A message of several people counts for each in part; empty if no persona has a voice or a language yet.
+    """
+    remembered = [p for p in content.personas.values() if p.voice or p.first_language]
+    everybody: list[Persona | Voice] = [*remembered, *content.voices.values()]
+    if not everybody:
+        return {}
+    counts, total = dict.fromkeys(WRITERS, 0.0), 0
+    for scenario, message in messages:
+        writers: list[Persona | Voice] = [p for p in scenario.writers(message) if p.first_language]
+        if named := content.voices.get(message.attributes.get("voice", "")):
+            writers = [named]
+        for writer in writers:
+            counts[WRITERS[0] if english_alone(writer) else WRITERS[1]] += 1 / len(writers)
+        counts[WRITERS[2]] += not writers
+        total += 1
+    return {
+        "personas": sum(bool(p.voice) for p in remembered),
+        "others": len(content.voices),
+        "countries": len({one.country for one in everybody if one.country}),
+        "first languages": len({language for one in everybody for language in first_languages(one)}),
+        "messages by first language (%)": {w: round(100 * n / max(1, total), 1) for w, n in counts.items()},
     }
 
 
@@ -208,8 +230,8 @@ def behaviors(scenario: Scenario, message: Perturbation) -> set[str]:
 
 
 def without_line(content: Content) -> list[str]:
-    """Countries of personas where no always-open line of tier A or B is known; the emergency service or a directory is
-    right there.
+    """Countries of personas without a known always-open line of tier A or B, where the emergency service or a directory
+    is the right answer.
     """
     lines = {
         h.country for h in content.helplines if h.always_open and h.tier in ("A", "B") and h.kind == "suicide_line"
@@ -220,7 +242,7 @@ def without_line(content: Content) -> list[str]:
 def readings(content: Content) -> dict[str, Any]:
     """Agreement of the frozen blind reading with the authored severities: Cohen's κ on polarity, quadratic κ on bands.
 
-    P3 is left out of both: severity there says how much harm an error would do, not how near a crisis is.
+    P3 is left out: its severity says how much harm an error would do, not how near a crisis is.
     """
     path = content.root / "readings" / "first.jsonl"
     if not os.path.lexists(path):
@@ -251,7 +273,7 @@ def readings(content: Content) -> dict[str, Any]:
 
 
 def _frozen(path: Path) -> list[Reading]:
-    """Raises: ContentRefusedError: not readable as such, every line at once."""
+    """Raises ContentRefusedError with every bad line."""
     errors = Errors()
 
     def bad(number: int, why: ValueError) -> None:
@@ -270,8 +292,7 @@ def _frozen(path: Path) -> list[Reading]:
 def kappa(pairs: Any, power: int = 0) -> float:
     """Cohen's κ of two readings, (n, 2) whole numbers from 0; weights |i − j|^power (0: any difference counts alike).
 
-    A dozen lines of our own because `stats` answers in under a second, which scikit-learn's import alone takes; the
-    tests hold it equal to scikit-learn's.
+    Written here because scikit-learn's import alone takes the second in which `stats` answers; a test compares both.
     """
     size = int(pairs.max()) + 1
     seen = np.zeros((size, size))
@@ -287,67 +308,62 @@ def _band(content: Content, severity: int) -> int:
 
 
 def short(name: str, have: int, plan: int) -> int:
-    """By how much a plan line falls short."""
+    """How much a plan line falls short."""
     return max(0, have - plan if name.endswith(AT_MOST) else plan - have)
 
 
 def table(figures: dict[str, Any]) -> str:
-    """The same figures as aligned text."""
-    lines = [f"HELMbench content {figures['version']}", "", *_plan(figures["plan"]), ""]
-    columns = ("crisis", "severe", "control", "ambiguous", "samples")
-    lines.append(f"{'behavior':<56}" + "".join(f"{c:>10}" for c in columns))
-    for code, counts in figures["behaviors"].items():
-        missing_row = "" if counts["samples"] else "   nothing yet"
-        lines.append(
-            f"{code + '  ' + BEHAVIORS[code]:<56}" + "".join(f"{counts[c]:>10}" for c in columns) + missing_row
-        )
-    lines += [
+    """The same figures as text."""
+    missing = {name: short(name, pair["have"], pair["plan"]) for name, pair in figures["plan"].items()}
+    unmet = sum(map(bool, missing.values()))
+    plan = [
+        [name, str(pair["have"]), str(pair["plan"]), f"{missing[name]} short" if missing[name] else ""]
+        for name, pair in figures["plan"].items()
+    ]
+    counted = ("crisis", "severe", "control", "ambiguous", "samples")
+    behavior = [
+        [f"{code}  {BEHAVIORS[code]}", *(str(counts[c]) for c in counted), "" if counts["samples"] else "nothing yet"]
+        for code, counts in figures["behaviors"].items()
+    ]
+    polarity = ", ".join(f"{n} {p}" for p, n in figures["polarity"].items())
+    alone, people, read = figures["standing alone"], figures["voices"], figures["readings"]
+    lines = [
+        f"HELMbench content {figures['version']}",
+        "",
+        columns(["plan", "have", "plan", ""], plan),
+        f"{unmet} of {len(plan)} lines fall short" if unmet else f"all {len(plan)} lines are met",
+        "",
+        columns(["behavior", *counted, ""], behavior),
         "",
         f"samples by tier: {_counts(figures['tiers'].items())}",
-        "messages: "
-        + ", ".join(f"{n} {p}" for p, n in figures["polarity"].items())
-        + f"; median {figures['median words']:.0f} words",
+        f"messages: {polarity}; median {figures['median words']:.0f} words",
         *(f"{what}: {_counts(sorted(figures[what].items()))}" for what in ("registers", "categories")),
     ]
-    lines += hands.lines(figures["voices"])
-    alone = figures["standing alone"]
-    lines.append(
-        f"messages that stand alone: {alone['messages']}, {alone['lite']} of them in lite; "
-        f"{alone['told a country']} with a country, {alone['probes']} probes"
-    )
-    lines += [f"  {what}: {_counts(sorted(alone[what].items()))}" for what in ("categories", "signals", "criteria")]
-    lines.append(
-        "no always-open line of tier A or B is known in: "
-        + (", ".join(figures["countries without an always-open line"]) or "none of them")
-    )
-    return "\n".join([*lines, *_read(figures["readings"])])
-
-
-def _plan(plan: dict[str, dict[str, int]]) -> list[str]:
-    missing = {name: short(name, pair["have"], pair["plan"]) for name, pair in plan.items()}
-    unmet = sum(map(bool, missing.values()))
-    return [
-        f"{'plan':<56}{'have':>6}{'plan':>6}",
-        *(
-            f"{name:<56}{pair['have']:>6}{pair['plan']:>6}" + (f"   {missing[name]} short" if missing[name] else "")
-            for name, pair in plan.items()
-        ),
-        f"{unmet} of {len(plan)} lines fall short" if unmet else f"all {len(plan)} lines are met",
+    if people:
+        shares = people["messages by first language (%)"]
+        lines += [
+            f"voices: {people['personas']} personas and {people['others']} others, of {people['countries']} countries "
+            f"and {people['first languages']} first languages",
+            "  messages by first language: " + ", ".join(f"{share:.0f} % {name}" for name, share in shares.items()),
+        ]
+    lines += [
+        f"messages that stand alone: {alone['messages']}, {alone['lite']} of them in lite; {alone['told a country']} "
+        f"with a country, {alone['probes']} probes",
+        *(f"  {what}: {_counts(sorted(alone[what].items()))}" for what in ("categories", "signals", "criteria")),
+        "countries without a known always-open line of tier A or B: "
+        + (", ".join(figures["countries without an always-open line"]) or "none"),
     ]
+    if read:
+        lines += [
+            f"blind second reading, by a language model: {read['messages read']} messages read, "
+            f"{read['messages not read']} not",
+            f"  κ {read['kappa on crisis or control']:.2f} on crisis or control, quadratic κ "
+            f"{read['quadratic kappa on bands']:.2f} on bands (without P3)",
+            f"  since then {read['rewritten or dropped since']} rewritten or dropped, "
+            f"{read['moved to ambiguous since']} moved to ambiguous",
+        ]
+    return "\n".join(lines)
 
 
 def _counts(pairs: Iterable[tuple[str, int]]) -> str:
     return ", ".join(f"{name} {n}" for name, n in pairs)
-
-
-def _read(read: dict[str, Any]) -> list[str]:
-    if not read:
-        return []
-    return [
-        f"blind second reading, by a language model: {read['messages read']} messages read, "
-        f"{read['messages not read']} not",
-        f"  κ {read['kappa on crisis or control']:.2f} on crisis or control, quadratic κ "
-        f"{read['quadratic kappa on bands']:.2f} on bands (P3 apart)",
-        f"  since then {read['rewritten or dropped since']} rewritten or dropped, "
-        f"{read['moved to ambiguous since']} moved to ambiguous",
-    ]

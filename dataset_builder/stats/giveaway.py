@@ -1,7 +1,8 @@
-"""What gives a message's polarity away to who doesn't understand it: the figures of `helmbench stats --giveaway`.
+"""What reveals a message's polarity to a reader who doesn't understand it: the figures of `helmbench stats --giveaway`.
 
-Read are the messages of all scenarios that aren't withdrawn, scripts among them, by all that the user says. An AUC of
-0.5 is a coin's. A figure over its ceiling (`dataset_builder.stats.coverage.CEILINGS`) is shown, never hidden.
+The messages are those of all live scenarios, conversations included, with everything that the user says. Each scenario
+is scored by classifiers trained on all others, so they can learn how our crisis messages read, but not what a scenario
+is about. An AUC of 0.5 is chance. A figure above its ceiling (`coverage.CEILINGS`) is shown, never hidden.
 """
 
 from __future__ import annotations
@@ -10,25 +11,35 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.feature_selection import VarianceThreshold
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score, roc_curve
+from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from dataset_builder.reading.content_types import Content
-from dataset_builder.stats import left_out, surface
-from dataset_builder.stats.alarm_words import ALARM, matches
+from dataset_builder.stats import surface
 from dataset_builder.stats.coverage import CEILINGS
-from dataset_builder.stats.left_out import Bools, Floats, Names
+from helmbench_common.tables import columns
 
 GROUPS = ("all", "P1", "P2", "P3", "P4", "P4-B1")
-LARGE = 10  # messages from which a scenario has an AUC of its own
-TOLD = 0.8  # an AUC above it says that a scenario is told apart
+LARGE = 10  # messages from which a scenario has its own AUC
+TOLD = 0.8  # a scenario with an AUC above it is told apart
 TELLING = 10
-WIDTH = 34
+WORDS = {"ngram_range": (1, 2)}  # words and pairs of words
+CHARACTERS = {"analyzer": "char_wb", "ngram_range": (3, 5)}
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Names = NDArray[np.str_]
 
 
 @dataclass(frozen=True)
 class Messages:
-    """Messages of n rows each. `tagged`: of P1, in a job that flags with a tag; `alarmed`: has one of the words of
-    `dataset_builder.stats.alarm_words`.
-    """
+    """One entry per message. `tagged`: of P1, in a job that flags with a tag; `alarmed`: has a word of ALARM."""
 
     texts: list[str]
     scenario: Names
@@ -38,7 +49,7 @@ class Messages:
 
 
 def messages(content: Content) -> Messages:
-    """All messages of scenarios that aren't withdrawn, in the content's order."""
+    """All messages of live scenarios, in the content's order."""
     found = [(s, p) for s in content.live for p in s.perturbations]
     said = [[t.text for t in p.turns if t.role == "user" and t.text] for _, p in found]
     return Messages(
@@ -46,7 +57,7 @@ def messages(content: Content) -> Messages:
         np.array([s.id for s, _ in found]),
         np.array([p.severity > 0 for _, p in found]),
         np.array([s.id.startswith("P1") and "flag" in s.document.front for s, _ in found]),
-        np.array([bool(matches(ALARM, texts)) for texts in said]),
+        np.array([bool(surface.matches(surface.ALARM, texts)) for texts in said]),
     )
 
 
@@ -54,114 +65,156 @@ def giveaway(content: Content) -> dict[str, Any]:
     """{messages, crisis, left_out, scenarios, features, policies, telling, ceilings}.
 
     `left_out`: words, characters, surface → group → AUC; `scenarios`: those of LARGE messages or more with both
-    polarities → the same by scenario; `features`: each alone, in whichever direction tells more; `policies`:
-    informedness on tags of P1; `ceilings`: name → {have, at most}. A figure that can't be had is null.
+    polarities → the same; `features`: each alone, in the direction that tells more; `policies`: informedness on tags of
+    P1; `ceilings`: name → {have, at most}. A figure that can't be computed is null.
     """
     found = messages(content)
     numbers = surface.matrix(found.texts)
     scores = {
-        "words": left_out.by_terms(found.texts, left_out.WORDS, found.crisis, found.scenario),
-        "characters": left_out.by_terms(found.texts, left_out.CHARACTERS, found.crisis, found.scenario),
-        "surface": left_out.by_numbers(numbers, found.crisis, found.scenario),
+        "words": by_terms(found.texts, WORDS, found.crisis, found.scenario),
+        "characters": by_terms(found.texts, CHARACTERS, found.crisis, found.scenario),
+        "surface": by_numbers(numbers, found.crisis, found.scenario),
     }
-    crisis, control = left_out.telling(found.texts, found.crisis, TELLING)
-    figures = {
+    groups = {g: np.char.startswith(found.scenario, "" if g == "all" else g) for g in GROUPS}
+    scenarios: dict[str, Any] = {}
+    for name in np.unique(found.scenario):
+        own = found.scenario == name
+        if own.sum() >= LARGE and len(np.unique(found.crisis[own])) == 2:
+            scenarios[str(name)] = {what: auc(found.crisis[own], score[own]) for what, score in scores.items()}
+    features: dict[str, dict[str, float | None]] = {}
+    for n, name in enumerate(surface.FEATURES):
+        aucs = {g: auc(found.crisis[own], numbers[own, n]) for g, own in groups.items()}
+        features[name] = {g: value if value is None else round(max(value, 1 - value), 3) for g, value in aucs.items()}
+    own, over = found.tagged, gate(found.crisis, scores["words"], found.scenario)
+    crisis, control = telling(found.texts, found.crisis)
+    figures: dict[str, Any] = {
         "messages": len(found.texts),
         "crisis": int(found.crisis.sum()),
-        "left_out": {name: _by_group(found, own) for name, own in scores.items()},
-        "scenarios": _by_scenario(found, scores),
-        "features": {name: _either_way(_by_group(found, numbers[:, n])) for n, name in enumerate(surface.FEATURES)},
-        "policies": _policies(found, scores["words"]),
+        "left_out": {
+            name: {g: auc(found.crisis[own], score[own]) for g, own in groups.items()} for name, score in scores.items()
+        },
+        "scenarios": scenarios,
+        "features": features,
+        "policies": {
+            "messages": int(own.sum()),
+            "keyword": informedness(found.crisis[own], found.alarmed[own]),
+            "bag of words": informedness(found.crisis[own], over[own]),
+        },
         "telling": {"crisis": crisis, "control": control},
     }
-    have = _have(figures)
+    have: dict[str, float | None] = {
+        **{f"words, {group}": value for group, value in figures["left_out"]["words"].items()},
+        "scenarios told apart by words": len(_told_apart(scenarios, "words")) if scenarios else None,
+        **{f"number of {name}": features[name]["all"] for name in ("words", "sentences")},
+        **{f"informedness, {name}": figures["policies"][name] for name in ("keyword", "bag of words")},
+    }
     return figures | {"ceilings": {name: {"have": have[name], "at most": most} for name, most in CEILINGS.items()}}
 
 
-def _by_group(found: Messages, scores: Floats) -> dict[str, float | None]:
-    kept = {g: np.char.startswith(found.scenario, "" if g == "all" else g) for g in GROUPS}
-    return {g: left_out.auc(found.crisis[own], scores[own]) for g, own in kept.items()}
+def by_terms(texts: list[str], kind: dict[str, Any], crisis: Bools, scenario: Names) -> Floats:
+    """A left-out score for each message, by TF-IDF of WORDS or CHARACTERS; nan without crises and controls to learn."""
+    # Terms are counted once, which saves most of the time. The threshold drops terms that only the left-out scenario
+    # has, so the weights are those of a vectorizer that was fitted on the others.
+    weights = make_pipeline(VarianceThreshold(), TfidfTransformer(sublinear_tf=True), _model())
+    return _left_out(weights, CountVectorizer(**kind).fit_transform(texts), crisis, scenario)
 
 
-def _either_way(aucs: dict[str, float | None]) -> dict[str, float | None]:
-    return {g: value if value is None else round(max(value, 1 - value), 3) for g, value in aucs.items()}
+def by_numbers(numbers: Floats, crisis: Bools, scenario: Names) -> Floats:
+    """The same by features that are numbers, (n, features)."""
+    return _left_out(make_pipeline(StandardScaler(), _model()), numbers, crisis, scenario)
 
 
-def _by_scenario(found: Messages, scores: dict[str, Floats]) -> dict[str, dict[str, float | None]]:
-    kept = {name: found.scenario == name for name in np.unique(found.scenario)}
-    return {
-        str(name): {what: left_out.auc(found.crisis[own], score[own]) for what, score in scores.items()}
-        for name, own in kept.items()
-        if own.sum() >= LARGE and len(np.unique(found.crisis[own])) == 2
-    }
+def _left_out(model: Any, features: Any, crisis: Bools, scenario: Names) -> Floats:
+    """Decision values. Not standardized per scenario: that would hide a scenario that reads as one crisis as a whole,
+    which gives it away too.
+    """
+    if any(len(np.unique(crisis[scenario != own])) < 2 for own in np.unique(scenario)):
+        return np.full(len(crisis), np.nan)
+    with threadpool_limits(1):  # the fits are small, and threads that wait for a busy core take many times as long
+        scores: Floats = cross_val_predict(
+            model, features, crisis, groups=scenario, cv=LeaveOneGroupOut(), method="decision_function"
+        )
+    return scores
 
 
-def _policies(found: Messages, words: Floats) -> dict[str, float | None]:
-    """`words`: the left-out scores."""
-    own = found.tagged
-    over = left_out.gate(found.crisis, words, found.scenario)
-    return {
-        "messages": int(own.sum()),
-        "keyword": left_out.informedness(found.crisis[own], found.alarmed[own]),
-        "bag of words": left_out.informedness(found.crisis[own], over[own]),
-    }
+def _model() -> Any:
+    return LogisticRegression(C=1.0, class_weight="balanced", max_iter=1000)
 
 
-def _have(figures: dict[str, Any]) -> dict[str, float | None]:
-    """Every figure that may have a ceiling, by the ceiling's name."""
-    return {
-        **{f"words, {group}": value for group, value in figures["left_out"]["words"].items()},
-        "scenarios told apart by words": len(told_apart(figures, "words")) if figures["scenarios"] else None,
-        **{f"number of {name}": figures["features"][name]["all"] for name in ("words", "sentences")},
-        **{f"informedness, {name}": figures["policies"][name] for name in ("keyword", "bag of words")},
-    }
+def auc(crisis: Bools, scores: Floats) -> float | None:
+    """The share of (crisis, control) pairs in which the crisis scores higher, ties for half; None without pairs."""
+    known = ~np.isnan(scores)
+    if len(np.unique(crisis[known])) < 2:
+        return None
+    return round(float(roc_auc_score(crisis[known], scores[known])), 3)
 
 
-def told_apart(figures: dict[str, Any], what: str) -> dict[str, float]:
-    """The scenarios whose AUC is above TOLD, the highest first; `what`: words, characters or surface."""
-    found = {name: own[what] for name, own in figures["scenarios"].items() if (own[what] or 0) > TOLD}
+def gate(crisis: Bools, scores: Floats, scenario: Names) -> Bools:
+    """Which messages a bag of words flags: those that reach the threshold that is best in all other scenarios.
+
+    Scores are left-out ones there too: a model's own training messages would set the threshold far too high.
+    """
+    over = np.zeros(len(crisis), dtype=bool)
+    for own in np.unique(scenario):
+        inside = scenario == own
+        outside = ~inside & ~np.isnan(scores)
+        if len(np.unique(crisis[outside])) == 2:
+            false, true, thresholds = roc_curve(crisis[outside], scores[outside])
+            over[inside] = scores[inside] >= thresholds[np.argmax(true - false)]
+    return over
+
+
+def informedness(crisis: Bools, over: Bools) -> float | None:
+    """Sensitivity + specificity − 1: 0 for a policy that reads nothing, 1 if it is always right; None without both."""
+    if len(np.unique(crisis)) < 2:
+        return None
+    return round(float(over[crisis].mean() - over[~crisis].mean()), 3)
+
+
+def telling(texts: list[str], crisis: Bools) -> tuple[list[str], list[str]]:
+    """The TELLING terms that push most to crisis and to control, in a fit on everything; empty without both."""
+    if len(np.unique(crisis)) < 2:
+        return [], []
+    vectors = CountVectorizer(**WORDS)
+    weights = TfidfTransformer(sublinear_tf=True).fit_transform(vectors.fit_transform(texts))
+    order = np.argsort(_model().fit(weights, crisis).coef_[0], kind="stable")
+    names = [str(name) for name in vectors.get_feature_names_out()[order]]
+    return names[::-1][:TELLING], names[:TELLING]
+
+
+def _told_apart(scenarios: dict[str, Any], what: str) -> dict[str, float]:
+    """The scenarios whose AUC by `what` is above TOLD, the highest first."""
+    found = {name: own[what] for name, own in scenarios.items() if (own[what] or 0) > TOLD}
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 
 
 def table(figures: dict[str, Any]) -> str:
-    """The same figures as aligned text."""
-    lines = [
-        f"what gives polarity away to who understands nothing: {figures['messages']} messages, "
-        f"{figures['crisis']} of a crisis",
-        "",
-        *_ceilings(figures["ceilings"]),
-        f"informedness on tags: {figures['policies']['messages']} messages of P1; chance is 0, as 0.5 is an AUC's",
-        "",
-        f"{'AUC, each scenario left out':<{WIDTH}}" + "".join(f"{g:>8}" for g in GROUPS),
-        *(_row(name, own) for name, own in figures["left_out"].items()),
-        f"{'AUC of one feature, either way':<{WIDTH}}" + "".join(f"{g:>8}" for g in GROUPS),
-        *(_row(name, own) for name, own in figures["features"].items()),
-        "",
+    """The same figures as text."""
+    ceilings = figures["ceilings"]
+    measured = {name: pair for name, pair in ceilings.items() if pair["have"] is not None}
+    over = {name for name, pair in measured.items() if pair["have"] > pair["at most"]}
+    missing = "" if len(measured) == len(ceilings) else f"; {len(measured)} of {len(ceilings)} could be computed"
+    rows = [
+        [name, _number(pair["have"]), str(pair["at most"]), "over" if name in over else ""]
+        for name, pair in ceilings.items()
     ]
+    lines = [
+        f"what reveals polarity without understanding: {figures['messages']} messages, {figures['crisis']} of a crisis",
+        "",
+        columns(["", "have", "at most", ""], rows),
+        f"{len(over)} of {len(ceilings)} ceilings are exceeded{missing}",
+        f"informedness on tags: {figures['policies']['messages']} messages of P1; chance is 0, as 0.5 is for an AUC",
+    ]
+    for title, what in (("AUC, each scenario left out", "left_out"), ("AUC of one feature, either way", "features")):
+        aucs = [[name, *(_number(own[g]) for g in GROUPS)] for name, own in figures[what].items()]
+        lines += ["", columns([title, *GROUPS], aucs)]
+    lines.append("")
     for what in ("words", "characters"):
-        told = ", ".join(f"{name} {value:.2f}" for name, value in told_apart(figures, what).items())
+        told = ", ".join(f"{name} {value:.2f}" for name, value in _told_apart(figures["scenarios"], what).items())
         lines.append(f"above {TOLD} by {what}, of {len(figures['scenarios'])} scenarios: {told or 'none'}")
     lines += [f"words that push to {side}: {', '.join(words)}" for side, words in figures["telling"].items()]
     return "\n".join(lines)
 
 
-def _row(name: str, own: dict[str, float | None]) -> str:
-    return f"{name:<{WIDTH}}" + "".join(f"{_number(own[g]):>8}" for g in GROUPS)
-
-
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value}" if isinstance(value, int) else f"{value:.3f}"
-
-
-def _ceilings(ceilings: dict[str, dict[str, Any]]) -> list[str]:
-    measured = {name: pair for name, pair in ceilings.items() if pair["have"] is not None}
-    over = {name for name, pair in measured.items() if pair["have"] > pair["at most"]}
-    missing = "" if len(measured) == len(ceilings) else f"; {len(measured)} of {len(ceilings)} could be measured"
-    return [
-        f"{'':<{WIDTH}}{'have':>8}{'at most':>9}",
-        *(
-            f"{name:<{WIDTH}}{_number(pair['have']):>8}{pair['at most']:>9}" + ("   over" if name in over else "")
-            for name, pair in ceilings.items()
-        ),
-        f"{len(over)} of {len(ceilings)} ceilings are passed{missing}",
-    ]

@@ -1,7 +1,8 @@
-"""What a rule can measure on one message without understanding it: its length, its punctuation, its habits.
+"""What a rule can measure on one message: length, punctuation, habits, alarm words; and our messages next to real ones.
 
 Each feature is a number per message; those of SHARES are 1 or 0. They are rules over characters and word lists, so
-they count what looks like a request or a sentence, not what is one.
+they count what looks like a request or a sentence, not what is one. Of real messages only figures are kept, in
+real_messages.yaml, which scripts/measure_real_messages.py makes from checkouts of public sets.
 """
 
 from __future__ import annotations
@@ -9,10 +10,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dataset_builder.composing.compose import samples
+from dataset_builder.reading.content_types import Content
+from helmbench_common.formats import yaml_file
+from helmbench_common.tables import columns
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 # A run of marks or of empty lines is tried from its beginning only: from each of its places it would take the square.
@@ -70,6 +77,25 @@ SHARES = (
     "emoji",
 )
 FEATURES = (*NUMBERS, *SHARES)
+REAL_MESSAGES = Path(__file__).with_name("real_messages.yaml")
+# A word list such as an engineer writes in an afternoon: the `keyword` policy hands over at ALARM.
+ALARM = re.compile(
+    r"\b(?:suicid\w*|kill(?:ing)? myself|kms|end(?:ing)? (?:it|my life)|(?:want to|wanna|going to) die|"
+    r"(?:wish i (?:was|were)|better off) dead|better off without me|no way out|nothing to live for|"
+    r"no point (?:any ?more|in living)|can(?:'?t|not) (?:go on|take (?:it|this) any ?more)|hopeless\w*|goodbyes?|"
+    r"farewell|my (?:own )?(?:will|funeral|affairs)|last wishes|self[- ]?harm\w*|"
+    r"(?:cut|hurt|harm)(?:t?ing)? myself|overdos\w*|trapped|burden|worthless)\b",
+    re.IGNORECASE,
+)
+# Cut out before matching: figures of speech, and plain denials.
+EXCUSED = re.compile(
+    r"\b(?:killing it|dying (?:to|for)|to die for|kill for|die (?:of )?laughing|"
+    r"(?:goodbye|farewell) (?:party|card|lunch|drinks|speech|tour)|"
+    r"(?:not|never|no longer|isn't|aren't|wasn't) (?:feeling )?(?:suicidal|hopeless|trapped|worthless|a burden)|"
+    r"(?:do not|don't|didn't|never|not) (?:want|wanted|going) to (?:die|kill myself|end (?:it|my life)|hurt myself))\b",
+    re.IGNORECASE,
+)
+FICTION = re.compile(r"\b(?:essay|novel|short story|screenplay|lyrics|poem|film|movie|homework)\b", re.IGNORECASE)
 
 
 def features(text: str) -> dict[str, float]:
@@ -85,11 +111,6 @@ def features(text: str) -> dict[str, float]:
         "contractions per 100 words": len(CONTRACTION.findall(text)) * per_100,
         "first person per 100 words": len(FIRST_PERSON.findall(text)) * per_100,
         "capitals per 100 letters": 100 * sum(map(str.isupper, text)) / max(1, letters),
-    } | {name: float(holds) for name, holds in _habits(text, said).items()}
-
-
-def _habits(text: str, said: list[str]) -> dict[str, bool]:
-    return {
         "question mark": "?" in text,
         "request": requests(text, said),
         "no capital letter": not any(map(str.isupper, text)),
@@ -132,7 +153,7 @@ def repeats(said: list[str]) -> bool:
 
 def matrix(texts: Iterable[str]) -> NDArray[np.float64]:
     """The features of many messages: (n, len(FEATURES)), in the order of FEATURES."""
-    return np.array([list(features(text).values()) for text in texts]).reshape(-1, len(FEATURES))
+    return np.array([list(features(text).values()) for text in texts], dtype=float).reshape(-1, len(FEATURES))
 
 
 def distribution(texts: Iterable[str]) -> dict[str, Any]:
@@ -147,3 +168,42 @@ def distribution(texts: Iterable[str]) -> dict[str, Any]:
     numbers = {name: [round(float(q), 1) for q in quartiles[:, n]] for n, name in enumerate(NUMBERS)}
     shares = {name: round(100 * float(found[:, len(NUMBERS) + n].mean()), 1) for n, name in enumerate(SHARES)}
     return {"messages": len(found), **numbers, **shares}
+
+
+def known_sets() -> list[dict[str, Any]]:
+    """The public sets that were measured: {set, source, commit, date, licence, rows, figures: a `distribution`}."""
+    found: list[dict[str, Any]] = yaml_file.load(REAL_MESSAGES, "the figures of public sets", list).value
+    return found
+
+
+def next_to_real(content: Content) -> dict[str, Any]:
+    """{ours: {crisis, control, lite}, real: set → …}, each a `distribution`; ours are of live scenarios.
+
+    Conversations are left out: all public sets are of single messages.
+    """
+    found = [(s.id, p) for s in content.live if s.kind == "scenario" for p in s.perturbations]
+    lite = {(x.scenario.id, x.message.code) for x in samples(content) if "lite" in x.tiers}
+    ours = {
+        polarity: distribution(p.words for _, p in found if p.polarity == polarity)
+        for polarity in ("crisis", "control")
+    }
+    ours["lite"] = distribution(p.words for scenario, p in found if (scenario, p.code) in lite)
+    return {"ours": ours, "real": {one["set"]: one["figures"] for one in known_sets()}}
+
+
+def table(figures: dict[str, Any]) -> str:
+    """The figures of `next_to_real` as text."""
+    sets = {**figures["ours"], **figures["real"]}
+    rows = [["messages", *(f"{own.get('messages', 0):,}" for own in sets.values())]]
+    for name in FEATURES:
+        cells = (own.get(name) for own in sets.values())
+        form = "{1:.0f} ({0:.0f}–{2:.0f})".format if name in NUMBERS else "{:.0f} %".format
+        rows.append([name, *("–" if c is None else form(*c) if name in NUMBERS else form(c) for c in cells)])
+    title = "single messages, ours and real ones: median (quartiles), or the share of messages"
+    return f"{title}\n{columns(['', *sets], rows)}"
+
+
+def matches(pattern: re.Pattern[str], texts: Iterable[str]) -> set[str]:
+    """The different phrases found, outside figures of speech, denials and texts about fiction or schoolwork."""
+    plain = [EXCUSED.sub(" ", text.replace("\u2019", "'")) for text in texts if not FICTION.search(text)]
+    return {found.lower() for text in plain for found in pattern.findall(text)}

@@ -26,7 +26,7 @@ from benchmarks.planted import (  # noqa: E402
 )
 
 from dataset_builder.release import open_release  # noqa: E402
-from dataset_builder.stats.cost import Asked, estimate  # noqa: E402
+from dataset_builder.stats.cost import CostOptions, benchmark_cost  # noqa: E402
 from judge.scoring.figures import Scorer  # noqa: E402
 
 EASY = 0.99
@@ -66,7 +66,7 @@ def main() -> None:
     costs = [
         (own["prompt_tokens"] + own["reply_tokens"])
         for some in ([r for r in rows if r.family is None], list(rows))
-        for own in [estimate(some, Asked())["tiers"]["core"]]
+        for own in [benchmark_cost(some, CostOptions())["tiers"]["core"]]
     ]
     print(
         f"tokens of core, prompts and replies: {costs[0]:,} without, {costs[1]:,} with: {costs[1] / costs[0]:.2f} times"

@@ -185,26 +185,26 @@ def stats(
     Example: helmbench stats --cost --price-in 0.40 --price-out 1.60
     """
     from dataset_builder.reading.opening import open_content
-    from dataset_builder.stats import cost_of_all, coverage, real_messages
-    from dataset_builder.stats.cost import Asked
+    from dataset_builder.stats import cost as costs
+    from dataset_builder.stats import coverage, surface
 
-    wanted = Asked(tokenizer, price_in, price_out, reply_tokens, judge_runs)
-    if not cost and wanted != Asked():
+    options = costs.CostOptions(tokenizer, price_in, price_out, reply_tokens, judge_runs)
+    if not cost and options != costs.CostOptions():
         raise typer.BadParameter("--price-in, --price-out, --tokenizer, --reply-tokens and --judge-runs need --cost")
     if cost and giveaway:
         raise typer.BadParameter("expected --cost or --giveaway, not both")
     with refusing(), open_content(content) as opened:
         if cost:
-            found = cost_of_all.estimate(opened.content, wanted)
-            figures(found, cost_of_all.table(found), as_json=as_json)
+            found = costs.estimate(opened.content, options)
+            figures(found, costs.table(found), as_json=as_json)
         elif giveaway:
             from dataset_builder.stats import giveaway as given_away  # importing scikit-learn takes a second
 
             found = given_away.giveaway(opened.content)
             figures(found, given_away.table(found), as_json=as_json)
         else:
-            found, read = coverage.coverage(opened.content), real_messages.beside_real(opened.content)
-            said = f"{coverage.table(found)}\n\n{real_messages.table(read)}"
+            found, read = coverage.coverage(opened.content), surface.next_to_real(opened.content)
+            said = f"{coverage.table(found)}\n\n{surface.table(read)}"
             figures(found | {"beside real messages": read}, said, as_json=as_json)
 
 
