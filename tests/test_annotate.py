@@ -264,15 +264,6 @@ def test_bad_line_of_a_sheet_is_named(release: Release, tmp_path: Path, change: 
         restore(twice, cases.cases, release)
 
 
-def test_a_file_of_many_seeds_is_refused(release: Release, tmp_path: Path) -> None:
-    """Every case has another code by each seed: a line for each of 100,000 seeds took hours."""
-    cases = read_cases(write(tmp_path / "rows.jsonl", rows()), release).cases
-    lines = [{"item": c.code(n), "seed": n, "label": "PASS"} for n, c in enumerate([*cases] * 9)]
-    assert len(restore(write(tmp_path / "labels.jsonl", lines[:100]), cases, release).labels) == 100
-    with pytest.raises(RunError, match=r"labels\.jsonl:101: more than 100 different seeds"):
-        restore(write(tmp_path / "labels.jsonl", lines), cases, release)
-
-
 def test_cases_of_a_run(release: Release, tmp_path: Path) -> None:
     """Every reply once for each criterion put to it, with what was said before; its labels join the run's verdicts by
     id.

@@ -1,7 +1,4 @@
-"""`helmbench label`: majority of a judge's repeats, over a real loopback endpoint; what is asked, kept, counted and
-never
-guessed.
-"""
+"""`helmbench label`: the majority of a judge's repeats, over a real loopback endpoint."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def serve() -> Iterator[Callable[..., JudgeServer]]:
+def serve() -> Iterator[Any]:
     """Starts judges that end with the test."""
     with stopped_at_the_end() as started:
 
@@ -68,6 +65,10 @@ def reads(body: dict[str, Any], attempt: int) -> Said:
     """A judge that always says the same of the same message."""
     asked = body["messages"][0]["content"].rpartition("<<<")[2]
     return said(json.dumps({"category": next((c for word, c in SAYS.items() if word in asked), "no_crisis")}))
+
+
+Serve = Callable[..., JudgeServer]
+Capture = pytest.CaptureFixture[str]
 
 
 def label(corpus: Path, dataset: Path, *more: str, model: str = "judge-1") -> int:
@@ -86,9 +87,11 @@ def word_of(corpus: Path) -> dict[str, str]:
 # Votes
 
 
-@pytest.mark.parametrize(
-    ("votes", "label"),
-    [
+def test_a_label_needs_more_than_half_of_the_votes() -> None:
+    """Missing answers count in the denominator; ties and scattered votes give no label. Several models vote once each,
+    however sure one of them is of itself.
+    """
+    cases: list[tuple[list[Any], str | None]] = [
         (["no_crisis"] * 3, "no_crisis"),
         (["self_harm", "no_crisis", "self_harm"], "self_harm"),
         (["self_harm", None, "self_harm"], "self_harm"),
@@ -97,88 +100,60 @@ def word_of(corpus: Path) -> dict[str, str]:
         ([None, None, None], None),
         (["self_harm", "no_crisis"], None),  # a tie of two models
         (["self_harm"], "self_harm"),
-    ],
-)
-def test_a_label_needs_more_than_half_of_the_votes(votes: list[Any], label: str | None) -> None:
-    """Missing answers stay in the denominator; ties and scattered votes give no label."""
-    assert majority(votes) == label
-
-
-def test_several_models_vote_once_each() -> None:
-    """Two of three models, however sure the third is of itself; two models that differ give none."""
+    ]
+    assert [majority(votes) for votes, _ in cases] == [expected for _, expected in cases]
     votes: dict[str, list[Any]] = {
         "a": ["self_harm", "self_harm", "no_crisis"],
         "b": ["no_crisis"] * 3,
         "c": ["self_harm", None, "self_harm"],
     }
-    assert (settle("m", votes).label, settle("m", votes).rater) == ("self_harm", "majority")
-    assert settle("m", {"a": votes["a"], "b": votes["b"]}).label is None
-    assert (settle("m", {"b": votes["b"]}).label, settle("m", {"b": votes["b"]}).rater) == ("no_crisis", "b")
+    found = [settle("m", {name: votes[name] for name in names}) for names in ("abc", "ab", "b")]
+    assert [(x.label, x.rater) for x in found] == [("self_harm", "majority"), (None, "majority"), ("no_crisis", "b")]
 
 
-def test_self_agreement_is_fleiss_kappa_by_hand() -> None:
+def test_self_agreement_is_fleiss_kappa() -> None:
     """Four messages × three votes: P̄ = (1 + 1 + 1/3 + 1) / 4 = 5/6, shares 7/12 and 5/12, so κ = (5/6 − 74/144) / (1 −
-    74/144) = 23/35.
+    74/144) = 23/35. A single label leaves no kappa; without answers there is no figure at all.
     """
-    rows: list[list[Any]] = [
-        ["no_crisis"] * 3,
-        ["no_crisis"] * 3,
-        ["no_crisis", "self_harm", "self_harm"],
-        ["self_harm"] * 3,
-    ]
-    found = votes_agreement(rows)
+    votes: list[Any] = ["no_crisis", "self_harm"]
+    one, two = votes
+    found = votes_agreement([[one] * 3, [one] * 3, [one, two, two], [two] * 3])
     assert (found.raw, found.kappa, found.n) == (pytest.approx(5 / 6), pytest.approx(23 / 35), 4)
-
-
-def test_agreement_that_can_not_be_had_says_why() -> None:
-    """A single label leaves no kappa; without answers there is no figure at all."""
-    alike = votes_agreement([["no_crisis"] * 3] * 3)
+    alike, silent = votes_agreement([[one] * 3] * 3), votes_agreement([[None, None, None]] * 3)
     assert (alike.kappa, alike.raw) == (None, 1.0)
     assert "one label" in (alike.reason or "")
-    silent = votes_agreement([[None, None, None]] * 3)
     assert (silent.raw, silent.n) == (None, 0)
 
 
-# The question
-
-
-def test_a_message_can_not_leave_its_fence(corpus: Path, dataset: Path) -> None:
-    """Two fences, ours, whatever the conversation says; the user's last words stand with what came before; every
-    category is offered.
+def test_the_question_fences_the_message_and_offers_every_category(corpus: Path, dataset: Path) -> None:
+    """Two fences, ours, whatever the conversation says. Message, model and repeat each make another question; asked
+    again it is the same.
     """
-    categories = offered(open_release(dataset))
-    row = next(r for r in open_corpus(corpus).rows() if "stove" in r["text"])
-    asked = question(row["messages"], categories, "m", 0)
+    categories, rows = offered(open_release(dataset)), list(open_corpus(corpus).rows())
+    asked = question(next(r["messages"] for r in rows if "stove" in r["text"]), categories, "m", 0)
     prompt = asked.body["messages"][0]["content"]
     assert prompt.count("\n<<<\n") == prompt.count("\n>>>\n") == 1
     fenced = prompt[prompt.index("\n<<<\n") : prompt.index("\n>>>\n")]
     assert "marmalade" in fenced
     assert "counting" in fenced
     assert ">>>" not in fenced
+    schema = asked.body["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["category"]["enum"] == [*categories.names] == [*asked.labels]
     assert asked.labels[-1] == "outside_taxonomy"
-    assert asked.body["response_format"]["json_schema"]["schema"]["properties"]["category"]["enum"] == [
-        *categories.names
-    ]
     assert all(c.definition in prompt for c in categories.categories.values())
 
+    def ids() -> list[str]:
+        own = [(r["messages"], m, n) for r in rows for m in ("a", "b") for n in range(3)]
+        return [question(messages, categories, m, n).custom_id for messages, m, n in own]
 
-def test_a_question_has_an_id_of_its_own_in_every_repeat(corpus: Path, dataset: Path) -> None:
-    """Message, model and repeat each make another question; asked again it is the same."""
-    categories = offered(open_release(dataset))
-    rows = list(open_corpus(corpus).rows())
-    ids = [question(r["messages"], categories, m, n).custom_id for r in rows for m in ("a", "b") for n in range(3)]
-    assert len({*ids}) == 9 * 2 * 3
-    assert ids == [
-        question(r["messages"], categories, m, n).custom_id for r in rows for m in ("a", "b") for n in range(3)
-    ]
+    assert ids() == ids()
+    assert len({*ids()}) == 9 * 2 * 3
 
 
 # The command
 
 
-def test_every_message_gets_the_majority_of_three(
-    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_message_gets_the_majority_of_three(corpus: Path, dataset: Path, serve: Serve, capsys: Capture) -> None:
     """9 × 3 questions; each label, the counts and the hashes by hand; the file is one that `helmbench agreement`
     reads.
     """
@@ -191,19 +166,10 @@ def test_every_message_gets_the_majority_of_three(
     }
     assert all(x.votes == {"judge-1": [x.label] * 3} for x in lines(corpus))
     manifest = LabelsManifest.model_validate_json((corpus / "labels.json").read_bytes())
-    assert {k: n for k, n in manifest.counts.items() if n} == {
-        "suicidal_ideation": 1,
-        "anxiety_crisis": 1,
-        "no_crisis": 6,
-        "outside_taxonomy": 1,
-    }
-    assert (manifest.messages, manifest.unlabelled, manifest.repeats, manifest.models, manifest.part) == (
-        9,
-        0,
-        3,
-        ["judge-1"],
-        "corpus",
-    )
+    counts = {"suicidal_ideation": 1, "anxiety_crisis": 1, "no_crisis": 6, "outside_taxonomy": 1}
+    assert {k: n for k, n in manifest.counts.items() if n} == counts
+    assert (manifest.messages, manifest.unlabelled, manifest.repeats) == (9, 0, 3)
+    assert (manifest.models, manifest.part) == (["judge-1"], "corpus")
     assert manifest.corpus_hash == open_corpus(corpus).manifest.corpus_hash
     assert manifest.labels_sha256 == hashlib.sha256((corpus / "labels.jsonl").read_bytes()).hexdigest()
     assert (manifest.self_agreement["judge-1"].kappa, manifest.self_agreement["judge-1"].n) == (1.0, 9)
@@ -215,9 +181,7 @@ def test_every_message_gets_the_majority_of_three(
     assert read_labels([corpus / "labels.jsonl", people]).raters == ("judge-1", "people")
 
 
-def test_scattered_votes_leave_a_message_unlabelled(
-    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_scattered_votes_leave_a_message_unlabelled(corpus: Path, dataset: Path, serve: Serve, capsys: Capture) -> None:
     """A judge that wavers over one message, refuses another and can't be read on a third: none gets a label, all are
     counted and listed.
     """
@@ -245,9 +209,7 @@ def test_scattered_votes_leave_a_message_unlabelled(
     assert all(x.id in out for x in lines(corpus) if x.label is None)
 
 
-def test_the_test_sample_is_what_is_labelled_unless_said_otherwise(
-    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]
-) -> None:
+def test_the_test_sample_is_what_is_labelled_unless_said_otherwise(corpus: Path, dataset: Path, serve: Serve) -> None:
     """Five of nine; the validation sample and the whole on request, and what was answered is never asked again."""
     server = serve(reads)
     assert label(corpus, dataset, "--base-url", server.url) == 0
@@ -259,9 +221,7 @@ def test_the_test_sample_is_what_is_labelled_unless_said_otherwise(
     assert len(lines(corpus)) == 2
 
 
-def test_it_goes_on_where_it_stopped(
-    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_it_goes_on_where_it_stopped(corpus: Path, dataset: Path, serve: Serve, capsys: Capture) -> None:
     """An endpoint that fails on one message: exit 3 and no labels; then only what is missing is asked."""
     server = serve(
         lambda body, attempt: (
@@ -295,50 +255,43 @@ def by_another_engine(corpus: Path, dataset: Path) -> None:
     (corpus / "judge" / "org_judge" / "replies-1.jsonl").write_text("".join(json.dumps(a) + "\n" for a in answers))
 
 
-def test_any_engine_can_answer(corpus: Path, dataset: Path) -> None:
-    """--requests writes the batch file, and results put beside the judge's name are read."""
-    by_another_engine(corpus, dataset)
-    assert label(corpus, dataset, "--repeats", "1", model="org/judge") == 0
-    assert len(lines(corpus)) == 5
-
-
-def test_a_folder_in_a_files_place_leaves_the_earlier_labels(
-    corpus: Path, dataset: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One line, exit 2, and labels.jsonl is the one that was there."""
+def test_answers_of_another_engine_are_read(corpus: Path, dataset: Path, capsys: Capture) -> None:
+    """--requests writes the batch file, and results in the judge's folder are read. A folder in a file's place is one
+    line, exit 2, and leaves the earlier labels.
+    """
     by_another_engine(corpus, dataset)
     (corpus / "labels.jsonl").write_text("earlier\n")
     (corpus / "labels.json").mkdir()
     assert label(corpus, dataset, "--repeats", "1", model="org/judge") == 2
-    assert capsys.readouterr().err.endswith(
-        "labels.json: is a folder; expected an earlier file of labels, or nothing\n"
-    )
+    expected = "labels.json: is a folder; expected an earlier file of labels, or nothing\n"
+    assert capsys.readouterr().err.endswith(expected)
     assert (corpus / "labels.jsonl").read_text() == "earlier\n"
+    (corpus / "labels.json").rmdir()
+    assert label(corpus, dataset, "--repeats", "1", model="org/judge") == 0
+    assert len(lines(corpus)) == 5
 
 
-@pytest.mark.parametrize("linked", ["judge/judge-1/replies.jsonl", "judge/judge-1", "judge", "labels.jsonl"])
-def test_a_link_out_of_the_corpus_leads_nowhere(
-    linked: str, corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Whoever made a corpus may have laid links to its user's files: one line, exit 2, and these are whole."""
-    outside = corpus.parent / "outside"
+def test_a_link_out_of_the_corpus_is_refused(corpus: Path, dataset: Path, serve: Serve, capsys: Capture) -> None:
+    """A corpus may hold links to its user's files: one line, exit 2, and these are untouched."""
+    outside, words = corpus.parent / "outside", "a page with no line end"
     (outside / "judge-1").mkdir(parents=True)
-    for name in ("mine", "replies.jsonl", "judge-1/replies.jsonl"):
-        (outside / name).write_text("a page of somebody's, with no line end")
-    place = corpus / linked
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.symlink_to(outside / "mine" if place.suffix else outside)
-    assert label(corpus, dataset, "--base-url", serve(reads).url) == 2
-    kind = "file" if place.suffix else "folder"
-    assert capsys.readouterr().err.endswith(f"{place}: is a link; expected a {kind} of its own\n")
-    left = {p.relative_to(outside).as_posix() for p in outside.rglob("*") if p.is_file()}
-    assert left == {"mine", "replies.jsonl", "judge-1/replies.jsonl"}
-    assert {(outside / name).read_text() for name in left} == {"a page of somebody's, with no line end"}
+    files = [outside / name for name in ("mine", "replies.jsonl", "judge-1/replies.jsonl")]
+    for file in files:
+        file.write_text(words)
+    for linked in ("judge/judge-1/replies.jsonl", "judge/judge-1", "judge", "labels.jsonl"):
+        place = corpus / linked
+        shutil.rmtree(corpus / "judge", ignore_errors=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(outside / "mine" if place.suffix else outside)
+        assert label(corpus, dataset, "--base-url", serve(reads).url) == 2
+        kind = "file" if place.suffix else "folder"
+        assert capsys.readouterr().err.endswith(f"{place}: is a link; expected a {kind} of its own\n")
+        assert sorted(p for p in outside.rglob("*") if p.is_file()) == sorted(files)
+        assert {file.read_text() for file in files} == {words}
+        place.unlink()
 
 
-def test_several_models_leave_their_own_labels_too(
-    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]
-) -> None:
+def test_several_models_leave_their_own_labels_too(corpus: Path, dataset: Path, serve: Serve) -> None:
     """Each model's majority stands beside its answers, as a label file to compare with people's; the models' majority
     is the label.
     """
@@ -347,18 +300,10 @@ def test_several_models_leave_their_own_labels_too(
         return said('{"category": "no_crisis"}') if body["model"] == "b" else reads(body, attempt)
 
     server = serve(script)
-    assert (
-        label(corpus, dataset, "--base-url", server.url, "--sample", "all", "--model", "b", "--model", "c", model="a")
-        == 0
-    )
+    models = ["--model", "b", "--model", "c"]
+    assert label(corpus, dataset, "--base-url", server.url, "--sample", "all", *models, model="a") == 0
     assert server.total == 81
-    own = {
-        name: [
-            MessageLabel.model_validate_json(x).label
-            for x in (corpus / "judge" / name / "labels.jsonl").read_text().splitlines()
-        ]
-        for name in "abc"
-    }
+    own = {name: [x.label for x in lines(corpus / "judge" / name)] for name in "abc"}
     assert own["b"] == ["no_crisis"] * 9
     assert own["a"] == own["c"] == [x.label for x in lines(corpus)]
     manifest = LabelsManifest.model_validate_json((corpus / "labels.json").read_bytes())
@@ -367,9 +312,7 @@ def test_several_models_leave_their_own_labels_too(
     assert read_labels([corpus / "judge" / name / "labels.jsonl" for name in "abc"]).raters == ("a", "b", "c")
 
 
-def test_words_that_leave_the_machine_are_announced(
-    corpus: Path, dataset: Path, serve: Callable[..., JudgeServer], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_words_that_leave_the_machine_are_announced(corpus: Path, dataset: Path, serve: Serve, capsys: Capture) -> None:
     """Said before the first question, with how many and where to, unless the address is known to be this machine's."""
     assert label(corpus, dataset, "--base-url", serve(reads).url.replace("127.0.0.1", "0.0.0.0")) == 0
     assert capsys.readouterr().err.startswith(
@@ -381,28 +324,23 @@ def test_words_that_leave_the_machine_are_announced(
     ] == [False] * 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
+def test_bad_options_are_one_line(corpus: Path, dataset: Path, capsys: Capture) -> None:
+    """Exit 2, and nothing is written."""
+    before, url = sorted(p.name for p in corpus.iterdir()), "http://127.0.0.1:1/v1"
+    for options, told in (
         (["--repeats", "2"], "--repeats 2: expected an odd number"),
         (["--repeats", "0"], "--repeats 0: expected an odd number"),
         (["--requests", "x.jsonl", "--model", "b"], "expected one --model and no --base-url"),
-        (["--requests", "x.jsonl", "--base-url", "http://127.0.0.1:1/v1"], "expected one --model and no --base-url"),
+        (["--requests", "x.jsonl", "--base-url", url], "expected one --model and no --base-url"),
         (["--base-url", "ftp://x"], "expected http://"),
-        (["--max-cost", "1", "--base-url", "http://127.0.0.1:1/v1"], "--max-cost needs both"),
-    ],
-)
-def test_a_slip_on_the_command_line_is_one_line(
-    corpus: Path, dataset: Path, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Exit 2, and nothing is written."""
-    before = sorted(p.name for p in corpus.iterdir())
-    assert label(corpus, dataset, *arguments) == 2
-    assert says in capsys.readouterr().err
-    assert [n for n in sorted(p.name for p in corpus.iterdir()) if n != "judge"] == before
+        (["--max-cost", "1", "--base-url", url], "--max-cost needs both"),
+    ):
+        assert label(corpus, dataset, *options) == 2
+        assert told in capsys.readouterr().err
+        assert [n for n in sorted(p.name for p in corpus.iterdir()) if n != "judge"] == before
 
 
-def test_no_corpus_and_no_sample_are_said(corpus: Path, dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_corpus_and_no_sample_are_said(corpus: Path, dataset: Path, capsys: Capture) -> None:
     """A folder that is none, one that was edited, and one without samples."""
     assert label(corpus.parent, dataset) == 2
     assert "name a folder that `helmbench corpus` made" in capsys.readouterr().err
@@ -420,7 +358,7 @@ def test_no_corpus_and_no_sample_are_said(corpus: Path, dataset: Path, capsys: p
     assert "it was edited or is half-written" in capsys.readouterr().err
 
 
-def test_a_new_build_does_not_throw_labels_away(corpus: Path, dataset: Path, serve: Callable[..., JudgeServer]) -> None:
+def test_a_new_build_does_not_throw_labels_away(corpus: Path, dataset: Path, serve: Serve) -> None:
     """What judges said was paid for: the folder isn't replaced until they are moved; elsewhere the same answers are
     taken up.
     """

@@ -33,10 +33,13 @@ def run(*arguments: str | Path) -> int:
 
 
 def test_two_files_are_two_raters(tmp_path: Path) -> None:
-    """Raters are called after their files; an item that one of them lacks stays, missing."""
+    """Raters are called after their files, with as many parent folders as tell them apart; an item that one of them
+    left out stays, missing.
+    """
+    first = [label("a", "PASS"), label("b", "FAIL")]
     table = read_labels(
         [
-            write(tmp_path, "ann.jsonl", label("a", "PASS"), label("b", "FAIL")),
+            write(tmp_path, "ann.jsonl", *first),
             write(tmp_path, "bo.jsonl", label("b", "FAIL"), label("c", "PARTIAL")),
         ]
     )
@@ -44,34 +47,53 @@ def test_two_files_are_two_raters(tmp_path: Path) -> None:
     ratings = table.ratings()
     assert ratings.labels == ("FAIL", "PARTIAL", "PASS")
     assert ratings.codes.tolist() == [[2, -1], [0, 0], [-1, 1]]
+    paths = [write(tmp_path, f"{name}/labels.jsonl", *first) for name in ("first", "second")]
+    assert read_labels(paths).raters == ("first/labels", "second/labels")
+    assert read_labels([paths[0], paths[0]]).raters == ("labels.1", "labels.2")
 
 
 def test_csv_and_jsonl_read_alike(tmp_path: Path) -> None:
-    """A CSV with further columns, quoted cells, a byte-order mark and empty labels says the same as JSONL with
-    nulls.
-    """
+    """A CSV with further columns, quoted cells, a byte-order mark and empty labels equals JSONL with nulls."""
     path = tmp_path / "one.csv"
     path.write_text(
         '\ufeffid,label,rater,note\r\na,PASS,ann,"x, y"\r\nb,,ann,\r\na,FAIL,bo,\r\nb,PASS,bo,"two\nlines"\r\n',
         encoding="utf-8",
     )
-    other = write(
-        tmp_path,
-        "one.jsonl",
-        label("a", "PASS", rater="ann"),
-        label("b", None, rater="ann"),
-        label("a", "FAIL", rater="bo"),
-        label("b", "PASS", rater="bo"),
-    )
+    given = [("a", "PASS", "ann"), ("b", None, "ann"), ("a", "FAIL", "bo"), ("b", "PASS", "bo")]
+    other = write(tmp_path, "one.jsonl", *(label(i, value, rater=rater) for i, value, rater in given))
     assert read_labels([path]) == read_labels([other])
-    assert read_labels([path]).labels == {
-        "ann": {Item("a", ""): "PASS"},
-        "bo": {Item("a", ""): "FAIL", Item("b", ""): "PASS"},
-    }
+    a, b = Item("a", ""), Item("b", "")
+    assert read_labels([path]).labels == {"ann": {a: "PASS"}, "bo": {a: "FAIL", b: "PASS"}}
+
+
+def test_a_sheet_is_read_however_a_spreadsheet_saves_it(tmp_path: Path) -> None:
+    """The same two labels each time. An encoding that can't be known is never guessed."""
+    other = write(tmp_path, "bo.jsonl", label("a", "PASS"), label("b", "PASS"))
+    for how, raw in {
+        "commas": b"id,label,note\na,PASS,\nb,FAIL,so\n",
+        "semicolons, quoted": b'"id";"label";"note"\r\n"a";"PASS";"x, y"\r\n"b";"FAIL";\r\n',
+        "semicolons and a mark": "\ufeffid;label;note\r\na;PASS;“so”\r\nb;FAIL;\r\n".encode(),
+        "tabs in UTF-16": "id\tlabel\tnote\r\na\tPASS\t„so“\r\nb\tFAIL\t\r\n".encode("utf-16"),
+        "sep= in the first line": b"sep=;\r\nid;label\r\na;PASS\r\nb;FAIL\r\n",
+        "empty columns and rows at the end": b"id,label,,\r\na,PASS,,\r\nb,FAIL,,\r\n,,,\r\n,,,\r\n",
+        "old line ends": b"id,label\ra,PASS\rb,FAIL\r",
+        "a cell of two lines": b'id;label;note\na;PASS;"one\ntwo"\nb;FAIL;"said ""so"""\n',
+    }.items():
+        (tmp_path / "ann.csv").write_bytes(raw)
+        found = read_labels([tmp_path / "ann.csv", other]).labels["ann"]
+        assert found == {Item("a", ""): "PASS", Item("b", ""): "FAIL"}, how
+    for raw, told in (
+        ("id,label,note\na,PASS,“so”\n".encode("cp1252"), r"not UTF-8\); in Excel save it as 'CSV UTF-8'"),
+        (b"PK\x03\x04 and so on", "is a spreadsheet's own file and no CSV; in Excel save it as 'CSV UTF-8'"),
+        (b"\xd0\xcf\x11\xe0 and so on", "is a spreadsheet's own file and no CSV"),
+    ):
+        (tmp_path / "ann.csv").write_bytes(raw)
+        with pytest.raises(RunError, match=told):
+            read_labels([tmp_path / "ann.csv", other])
 
 
 def test_ways_to_fail_count_as_fail_unless_kept(tmp_path: Path) -> None:
-    """FAIL-misses is FAIL; with `ways` it stands for itself, and the labels have no order then."""
+    """FAIL-misses is FAIL; with `ways` it is its own label, and the labels have no order then."""
     paths = [
         write(tmp_path, "a.jsonl", label("x", "FAIL-misses"), label("y", "pass")),
         write(tmp_path, "b.jsonl", label("x", "fail"), label("y", "PASS")),
@@ -81,32 +103,25 @@ def test_ways_to_fail_count_as_fail_unless_kept(tmp_path: Path) -> None:
     assert (kept.labels, kept.ordered) == (("FAIL", "FAIL-misses", "PASS"), False)
 
 
-@pytest.mark.parametrize(
-    ("used", "labels", "ordered"),
-    [
-        ({"PASS"}, ("FAIL", "PARTIAL", "PASS"), True),
-        ({"flagged", "ignored"}, ("ignored", "attentive", "flagged"), True),
-        ({"2", "4"}, ("1", "2", "3", "4", "5"), True),
-        ({"0", "7", "5"}, ("0", "1", "2", "3", "4", "5", "6", "7"), True),
-        ({"-1", "1"}, ("-1", "0", "1"), True),
-        ({"blue", "red"}, ("blue", "red"), False),
-        ({"PASS", "flagged"}, ("PASS", "flagged"), False),
-        (set(), (), False),
-    ],
-)
-def test_scales(used: set[str], labels: tuple[str, ...], ordered: bool) -> None:
-    """Known scales are whole and ordered; anything else is what occurs, in no order."""
-    assert scale(used) == (labels, ordered)
-
-
-def test_numbers_in_any_form_are_one_label(tmp_path: Path) -> None:
-    """3, 3.0 and "3" are the same; 2.5 is a category of its own."""
+def test_scales(tmp_path: Path) -> None:
+    """Known scales are whole and ordered; anything else is what occurs, in no order. 3, 3.0 and "3" are the same."""
+    for used, labels, ordered in (
+        ("PASS", "FAIL PARTIAL PASS", True),
+        ("flagged ignored", "ignored attentive flagged", True),
+        ("2 4", "1 2 3 4 5", True),
+        ("0 7 5", "0 1 2 3 4 5 6 7", True),
+        ("-1 1", "-1 0 1", True),
+        ("2.5 3", "2.5 3", False),
+        ("blue red", "blue red", False),
+        ("PASS flagged", "PASS flagged", False),
+        ("", "", False),
+    ):
+        assert scale({*used.split()}) == (tuple(labels.split()), ordered), used
     paths = [
         write(tmp_path, "a.jsonl", label("x", 3), label("y", 3.0)),
         write(tmp_path, "b.jsonl", label("x", "3"), label("y", " 3 ")),
     ]
     assert read_labels(paths).ratings().codes.tolist() == [[2, 2], [2, 2]]
-    assert scale({"2.5", "3"}) == (("2.5", "3"), False)
 
 
 def test_criteria_are_told_apart(tmp_path: Path) -> None:
@@ -123,16 +138,9 @@ def test_criteria_are_told_apart(tmp_path: Path) -> None:
 
 
 def verdict(identity: str, **more: object) -> str:
-    filled: dict[str, object] = {
-        "id": identity,
-        "repeat": 0,
-        "index": 0,
-        "check": "criterion",
-        "behavior": "P2-B1",
-        "turn": -1,
-        "criterion": "acts-at-once",
-    }
-    return Verdict.model_validate({**filled, "label": "PASS", "decided_by": "offline", **more}).model_dump_json()
+    filled = {"id": identity, "repeat": 0, "index": 0, "check": "criterion", "behavior": "P2-B1", "turn": -1}
+    filled |= {"criterion": "acts-at-once", "label": "PASS", "decided_by": "offline"}
+    return Verdict.model_validate({**filled, **more}).model_dump_json()
 
 
 def test_verdicts_of_two_runs(tmp_path: Path) -> None:
@@ -148,7 +156,7 @@ def test_verdicts_of_two_runs(tmp_path: Path) -> None:
         verdict("b", label=None, unscored="error"),
         verdict("c", **graded),
     ]
-    table = read_labels([write(tmp_path, "one/verdicts.jsonl", *lines), write(tmp_path, "two/verdicts.jsonl", *lines)])
+    table = read_labels([write(tmp_path, f"{run}/verdicts.jsonl", *lines) for run in ("one", "two")])
     assert table.raters == ("one", "two")
     assert sorted(table.labels["one"].items()) == [
         (Item("a", "acts-at-once"), "PASS"),
@@ -159,9 +167,12 @@ def test_verdicts_of_two_runs(tmp_path: Path) -> None:
     assert Item("b", "acts-at-once") in table.items
 
 
-@pytest.mark.parametrize(
-    ("line", "what"),
-    [
+def test_a_bad_line_is_named(tmp_path: Path) -> None:
+    """File, line, and what was expected; all files are read first, and of more than twenty problems the rest is
+    counted.
+    """
+    other = write(tmp_path, "b.jsonl", label("first", "FAIL"))
+    for line, told in (
         ("{", r"a\.jsonl:2: not a JSON object"),
         ("[]", r"a\.jsonl:2: not a JSON object"),
         ('{"id": "x"}', r"a\.jsonl:2: no `label`"),
@@ -169,120 +180,42 @@ def test_verdicts_of_two_runs(tmp_path: Path) -> None:
         ('{"id": "", "label": "PASS"}', r"a\.jsonl:2: no `id`"),
         ('{"id": "x", "label": ["PASS"]}', r'a\.jsonl:2: x: label is \["PASS"\]'),
         ('{"id": "first", "label": "PASS"}', r"a\.jsonl:2: a already labeled first, at .*a\.jsonl:1"),
-    ],
-)
-def test_bad_line_is_named(tmp_path: Path, line: str, what: str) -> None:
-    """File, line, and what was expected."""
-    with pytest.raises(RunError, match=what):
-        read_labels(
-            [
-                write(tmp_path, "a.jsonl", label("first", "FAIL"), line),
-                write(tmp_path, "b.jsonl", label("first", "FAIL")),
-            ]
-        )
-
-
-SAVED: dict[str, bytes] = {
-    "commas": b"id,label,note\na,PASS,\nb,FAIL,so\n",
-    "semicolons, quoted": b'"id";"label";"note"\r\n"a";"PASS";"x, y"\r\n"b";"FAIL";\r\n',
-    "semicolons and a mark": "\ufeffid;label;note\r\na;PASS;“so”\r\nb;FAIL;\r\n".encode(),
-    "tabs in UTF-16": "id\tlabel\tnote\r\na\tPASS\t„so“\r\nb\tFAIL\t\r\n".encode("utf-16"),
-    "sep= in the first line": b"sep=;\r\nid;label\r\na;PASS\r\nb;FAIL\r\n",
-    "empty columns and rows at the end": b"id,label,,\r\na,PASS,,\r\nb,FAIL,,\r\n,,,\r\n,,,\r\n",
-    "old line ends": b"id,label\ra,PASS\rb,FAIL\r",
-    "a cell of two lines": b'id;label;note\na;PASS;"one\ntwo"\nb;FAIL;"said ""so"""\n',
-}
-
-
-@pytest.mark.parametrize("how", SAVED)
-def test_a_sheet_is_read_however_a_spreadsheet_saves_it(tmp_path: Path, how: str) -> None:
-    """The same two labels each time."""
-    (tmp_path / "ann.csv").write_bytes(SAVED[how])
-    table = read_labels([tmp_path / "ann.csv", write(tmp_path, "bo.jsonl", label("a", "PASS"), label("b", "PASS"))])
-    assert table.labels["ann"] == {Item("a", ""): "PASS", Item("b", ""): "FAIL"}
-
-
-@pytest.mark.parametrize(
-    ("raw", "said"),
-    [
-        ("id,label,note\na,PASS,“so”\n".encode("cp1252"), r"not UTF-8\); in Excel save it as 'CSV UTF-8'"),
-        (b"PK\x03\x04 and so on", "is a spreadsheet's own file and no CSV; in Excel save it as 'CSV UTF-8'"),
-        (b"\xd0\xcf\x11\xe0 and so on", "is a spreadsheet's own file and no CSV"),
-    ],
-)
-def test_what_a_spreadsheet_saves_otherwise_is_refused_with_the_way_to_save_it(
-    tmp_path: Path, raw: bytes, said: str
-) -> None:
-    """An encoding that can't be known is never guessed."""
-    (tmp_path / "ann.csv").write_bytes(raw)
-    with pytest.raises(RunError, match=said):
-        read_labels([tmp_path / "ann.csv", write(tmp_path, "bo.jsonl", label("a", "PASS"))])
-
-
-def test_the_authors_labels_go_by_one_word(
-    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """`calibration` stands for them, of the replies that were labelled; a file of that name comes first."""
-    monkeypatch.chdir(tmp_path)
-    rows = [r for r in release.calibration if r.criterion == "acts-at-once"][:6]
-    mine = [label(r.id, r.label, criterion=r.criterion) for r in rows[:5]]
-    path = write(tmp_path, "ann.jsonl", *mine, label(rows[5].id, "PASS" if rows[5].label != "PASS" else "FAIL"))
-    assert run(path, "calibration", "--dataset", release.path) == 0
-    out = capsys.readouterr().out
-    assert out.startswith(
-        "ann and authors gave 5 of 6 replies the same label.\n2 raters: ann, authors\n6 items, 6 with"
-    )
-    write(tmp_path, "calibration", *mine)
-    assert run(path, "calibration", "--dataset", release.path) == 0
-    assert capsys.readouterr().out.startswith("ann and calibration gave 5 of 5 replies the same label.")
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
+        (verdict("x").replace('"turn":-1', '"turn":"last"'), r'a\.jsonl:2: x: turn is "last"; expected a line of'),
+    ):
+        with pytest.raises(RunError, match=told):
+            read_labels([write(tmp_path, "a.jsonl", label("first", "FAIL"), line), other])
+    for text, told in (
         ("id,label\na,PASS,more\n", r"a\.csv:2: has 3 cells, the header 2"),
         ("id,label,label\na,PASS,FAIL\n", r"a\.csv:1: column 'label' stands twice"),
         ('id,label\na,"PASS\n', r"a\.csv:\d: is not CSV"),
         ("name,label\na,PASS\n", r"a\.csv:2: no `id`"),
         ("", r"a\.csv:1: is empty"),
-    ],
-)
-def test_bad_csv_is_named(tmp_path: Path, text: str, what: str) -> None:
-    """A short or long row, a column twice, an open quote, a missing column."""
-    path = tmp_path / "a.csv"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(RunError, match=what):
-        read_labels([path, write(tmp_path, "b.jsonl", label("a", "PASS"))])
-
-
-def test_all_problems_at_once_and_no_flood(tmp_path: Path) -> None:
-    """Every file is read before anything is said; beyond twenty problems the rest is counted."""
+    ):
+        (tmp_path / "a.csv").write_text(text, encoding="utf-8")
+        with pytest.raises(RunError, match=told):
+            read_labels([tmp_path / "a.csv", other])
     with pytest.raises(RunError, match=r"b\.jsonl:1") as found:
         read_labels([write(tmp_path, "a.jsonl", "{"), write(tmp_path, "b.jsonl", *["{"] * 30)])
     assert str(found.value).count("\n") == 20
     assert str(found.value).endswith("… and 11 more")
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
-    """Missing, a folder, not UTF-8."""
+def test_unreadable_files_and_too_few_or_many_raters(tmp_path: Path) -> None:
+    """Missing, a folder, not UTF-8, a ring of links; one rater; more raters or labels than a table of every pair of
+    raters can hold.
+    """
     (tmp_path / "latin.jsonl").write_bytes(b'{"id": "caf\xe9", "label": "PASS"}\n')
-    for path, what in (
+    (tmp_path / "ring.jsonl").symlink_to("ring.jsonl")
+    for path, told in (
         (tmp_path / "none.jsonl", "No such file"),
         (tmp_path, "is a folder; expected JSONL or CSV"),
         (tmp_path / "latin.jsonl", "not UTF-8"),
+        (tmp_path / "ring.jsonl", r"ring\.jsonl: can't be read"),
     ):
-        with pytest.raises(RunError, match=what):
+        with pytest.raises(RunError, match=told):
             read_labels([path, path])
-
-
-def test_one_rater_has_nobody_to_agree_with(tmp_path: Path) -> None:
-    """Said plainly, with what to do."""
     with pytest.raises(RunError, match="labels of ann only; expected two raters or more"):
         read_labels([write(tmp_path, "ann.jsonl", label("a", "PASS"))])
-
-
-def test_more_raters_or_labels_than_can_be_compared_are_refused(tmp_path: Path) -> None:
-    """Every pair of raters has a table of labels × labels: 30,000 raters ended the process."""
     many = write(tmp_path, "many.jsonl", *(label("a", "PASS", rater=f"rater {n}") for n in range(101)))
     with pytest.raises(RunError, match=r"many\.jsonl: 101 raters; expected at most 100$"):
         read_labels([many])
@@ -294,23 +227,22 @@ def test_more_raters_or_labels_than_can_be_compared_are_refused(tmp_path: Path) 
         read_labels([write(tmp_path, "hundred.jsonl", *hundred)]).ratings()
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
-    """first/labels.jsonl and second/labels.jsonl are two raters; so is one file given twice."""
-    paths = [write(tmp_path, f"{name}/labels.jsonl", label("a", "PASS")) for name in ("first", "second")]
-    assert read_labels(paths).raters == ("first/labels", "second/labels")
-    assert read_labels([paths[0], paths[0]]).raters == ("labels.1", "labels.2")
+# --- the command
 
 
-def test_command_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All items, each criterion, each class, the confusion table, and why a figure is missing; `--by` takes parts of
-    it.
+def test_the_command_prints_tables_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The reason for every missing figure; parts on request; `--json` is strict JSON with everything, whatever `--by`
+    is.
     """
-    paths = []
-    for name in ("ann", "bo"):
-        ones = [label(f"a{n}", "PASS" if n % 2 else "FAIL", criterion="one") for n in range(8)]
-        paths.append(
-            write(tmp_path, f"{name}.jsonl", *ones, *(label(f"b{n}", "PASS", criterion="two") for n in range(4)))
+    paths = [
+        write(
+            tmp_path,
+            f"{rater}.jsonl",
+            *(label(f"a{n}", given, criterion="one") for n, given in enumerate(labels.split())),
+            *(label(f"b{n}", "PASS", criterion="two") for n in range(3)),
         )
+        for rater, labels in (("ann", "PASS FAIL PARTIAL PASS"), ("bo", "PASS FAIL PASS PASS"))
+    ]
     assert run(*paths) == 0
     printed = capsys.readouterr().out
     assert "2 raters: ann, bo" in printed
@@ -322,15 +254,8 @@ def test_command_prints_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "nan" not in printed.lower().replace("ann", "")
     assert run(*paths, "--by", "class") == 0
     assert "criterion  " not in capsys.readouterr().out
-
-
-def test_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--json` is strict JSON with everything, whatever `--by` says."""
-    paths = [
-        write(tmp_path, f"{n}.jsonl", label("a", "red", criterion="k"), label("b", "blue", criterion="k"))
-        for n in "xyz"
-    ]
-    assert run(*paths, "--json", "--by", "class") == 0
+    two = [label("a", "red", criterion="k"), label("b", "blue", criterion="k")]
+    assert run(*(write(tmp_path, f"{n}.jsonl", *two) for n in "xyz"), "--json", "--by", "class") == 0
     found = json.loads(capsys.readouterr().out, parse_constant=lambda text: pytest.fail(text))
     assert found["overall"]["overall"]["fleiss"]["value"] == 1
     assert list(found["criteria"]) == ["k"]
@@ -339,10 +264,8 @@ def test_command_prints_json(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 def test_order_of_free_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Without an order `--ordinal` is refused; with one, figures in steps appear; a label outside it is refused."""
-    paths = [
-        write(tmp_path, f"{n}.jsonl", label("a", "low"), label("b", second))
-        for n, second in (("x", "high"), ("y", "mid"))
-    ]
+    given = {"x": "high", "y": "mid"}
+    paths = [write(tmp_path, f"{n}.jsonl", label("a", "low"), label("b", second)) for n, second in given.items()]
     assert run(*paths, "--ordinal") == 2
     assert "no known order" in capsys.readouterr().err
     assert run(*paths, "--order", "low,high") == 2
@@ -351,9 +274,17 @@ def test_order_of_free_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "labels: low < mid < high" in capsys.readouterr().out
 
 
-def test_a_ring_of_links_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It was a traceback."""
-    ring = tmp_path / "ring.jsonl"
-    ring.symlink_to(ring.name)
-    assert run(ring, write(tmp_path, "ann.jsonl", label("a", "PASS"))) == 2
-    assert "ring.jsonl: can't be read" in capsys.readouterr().err
+def test_the_word_calibration_is_the_authors_labels(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the replies that were labeled; a file of that name comes first."""
+    monkeypatch.chdir(tmp_path)
+    rows = [r for r in release.calibration if r.criterion == "acts-at-once"][:6]
+    mine = [label(r.id, r.label, criterion=r.criterion) for r in rows[:5]]
+    path = write(tmp_path, "ann.jsonl", *mine, label(rows[5].id, "PASS" if rows[5].label != "PASS" else "FAIL"))
+    assert run(path, "calibration", "--dataset", release.path) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("ann and authors gave 5 of 6 replies the same label.\n2 raters: ann, authors\n6 items, 6")
+    write(tmp_path, "calibration", *mine)
+    assert run(path, "calibration", "--dataset", release.path) == 0
+    assert capsys.readouterr().out.startswith("ann and calibration gave 5 of 5 replies the same label.")

@@ -11,10 +11,11 @@ import krippendorff
 import numpy as np
 import pytest
 from helmbench.cli.app import main
+from support.few_rows import keep_few
 from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
 from support.scores import scores
 
-from dataset_builder.release import Release
+from dataset_builder.release import Release, open_release
 from dataset_builder.schema import GradedCheck, Row
 from helmbench_common.http import retry
 from judge.agreement.known import FILE
@@ -31,9 +32,63 @@ OFFLINE = JudgeIdentity(offline.NAME, None)
 NAMES = ("one", "two", "three", "four")
 
 
-@pytest.mark.parametrize(
-    ("labels", "expected"),
-    [
+Panelled = Callable[..., PanelVerdicts]
+
+
+@pytest.fixture(scope="module")
+def release(dataset: Path) -> Release:
+    """The built dataset, opened once for this module, which only reads it."""
+    return open_release(dataset)
+
+
+@pytest.fixture(scope="module")
+def base(release: Release) -> list[Verdict]:
+    """One judge's verdicts of the lite tier."""
+    rows = [r for r in release.rows.values() if "lite" in r.tiers]
+    replies = [Reply(id=r.id, turns=(_reply(r),) * live_turns(r)) for r in rows]
+    return judge_run(Run(Path("fixed"), Model(name="m", backend="b"), "lite", replies, False), release, OfflineReader())
+
+
+@pytest.fixture
+def panel(release: Release, base: list[Verdict]) -> Panelled:
+    """Combines members who each say one thing of everything that is read."""
+
+    def combined(*labels: str | None) -> PanelVerdicts:
+        members = [
+            Member(JudgeIdentity(name, f"prompt {name}"), [[relabelled(v, label, release, name) for v in base]])
+            for name, label in zip(NAMES, labels, strict=False)
+        ]
+        return combine(members, release)
+
+    return combined
+
+
+def _reply(row: Row) -> str:
+    coded = {c.check for c in row.evaluation} & {"tags", "rating"}
+    return '{"tags": ["ASSISTANCE"], "distress": 5}' if coded else "That sounds hard. I'm here and I'm listening."
+
+
+def relabelled(v: Verdict, label: str | None, release: Release, quote: str = "") -> Verdict:
+    """The verdict with another label; a graded one by the outcome that earns it, if any does."""
+    if v.decided_by.startswith("rule:"):
+        return v
+    check = release.rows[v.id].evaluation[v.index]
+    change: dict[str, Any] = {"label": label, "incident": None, "unscored": None, "evidence": (quote,)}
+    if label is None:
+        change |= {"outcome": None, "unscored": "error", "evidence": ()}
+    elif isinstance(check, GradedCheck):
+        outcome = next(o for o, earned in check.outcomes.items() if earned == label or label == "PARTIAL")
+        change |= {"label": check.outcomes[outcome], "outcome": outcome}
+    elif label == "FAIL":
+        change["incident"] = release.criteria[str(v.criterion)].incident
+    return v.model_copy(update=change)
+
+
+def test_the_majority_wins_and_of_equals_the_worse() -> None:
+    """A judge without a label abstains, and most abstaining leaves none; ways to fail count as one failure first;
+    `worsens` is the first way. Not seeing a danger is the worse outcome in a crisis, seeing one in a control.
+    """
+    for labels, expected in (
         (["PASS", "PASS", "FAIL"], "PASS"),
         (["PASS", "FAIL"], "FAIL"),
         (["PASS", "PARTIAL"], "PARTIAL"),
@@ -48,123 +103,52 @@ NAMES = ("one", "two", "three", "four")
         (["FAIL-misses", "FAIL-worsens", "PASS", "PASS", "PASS"], "PASS"),
         (["1", "5"], "1"),
         (["4", "4", "2"], "4"),
-    ],
-)
-def test_the_majority_counts_and_of_equals_the_worse(labels: list[str | None], expected: str | None) -> None:
-    """Who gives no label abstains, and most abstaining leaves none; ways to fail count as one failure first; `worsens`
-    is the first way.
-    """
-    assert majority(labels, VERDICTS, ["worsens", "misses"]) == expected
-    assert majority(labels[::-1], VERDICTS, ["worsens", "misses"]) == expected
-
-
-def test_of_equal_outcomes_the_worse_depends_on_who_wrote() -> None:
-    """Seeing no danger is the worse in a crisis, seeing one in a control."""
+    ):
+        for given in (labels, labels[::-1]):
+            assert majority(given, VERDICTS, ["worsens", "misses"]) == expected, labels
     assert majority(["flagged", "ignored"], OUTCOMES_WORST_FIRST["crisis"]) == "ignored"
     assert majority(["flagged", "ignored"], OUTCOMES_WORST_FIRST["control"]) == "flagged"
 
 
-def judged(release: Release) -> list[Verdict]:
-    """One judge's verdicts of the lite tier."""
-    rows = [r for r in release.rows.values() if "lite" in r.tiers]
-    replies = [Reply(id=r.id, turns=(_reply(r),) * live_turns(r)) for r in rows]
-    return judge_run(Run(Path("fixed"), Model(name="m", backend="b"), "lite", replies, False), release, OfflineReader())
-
-
-def _reply(row: Row) -> str:
-    kinds = {c.check for c in row.evaluation}
-    return (
-        '{"tags": ["ASSISTANCE"], "distress": 5}'
-        if kinds & {"tags", "rating"}
-        else "That sounds hard. I'm here and I'm listening."
-    )
-
-
-def relabelled(v: Verdict, label: str | None, release: Release, quote: str = "") -> Verdict:
-    """The verdict with another label; a graded one by the outcome that earns it, if any does."""
-    if v.decided_by.startswith("rule:"):
-        return v
-    check = release.rows[v.id].evaluation[v.index]
-    if label is None:
-        return v.model_copy(
-            update={"label": None, "outcome": None, "incident": None, "unscored": "error", "evidence": ()}
-        )
-    if isinstance(check, GradedCheck):
-        outcome = next(o for o, earned in check.outcomes.items() if earned == label or label == "PARTIAL")
-        return v.model_copy(
-            update={
-                "label": check.outcomes[outcome],
-                "outcome": outcome,
-                "incident": None,
-                "unscored": None,
-                "evidence": (quote,),
-            }
-        )
-    incident = release.criteria[str(v.criterion)].incident if label == "FAIL" else None
-    return v.model_copy(update={"label": label, "incident": incident, "unscored": None, "evidence": (quote,)})
-
-
-def panel(release: Release, *labels: str | None) -> tuple[list[Verdict], PanelVerdicts]:
-    """A panel whose members each say one thing of everything that is read; the first's verdicts, and the panel's."""
-    base = judged(release)
-    members = [
-        Member(JudgeIdentity(name, f"prompt {name}"), [[relabelled(v, label, release, name) for v in base]])
-        for name, label in zip(NAMES, labels, strict=False)
-    ]
-    return base, combine(members, release)
-
-
-def test_rules_stand_above_every_panel(release: Release) -> None:
-    """What a rule decided is the same verdict afterwards, and nobody votes on it."""
-    base, decided = panel(release, "PASS", "PASS", "FAIL")
+def test_a_panels_verdicts_carry_votes_and_what_rules_decide_stays(panel: Panelled, base: list[Verdict]) -> None:
+    """Two pass, one fails: PASS, with the quotes of those two, and all three votes in the verdict. What a rule decided
+    is the same verdict afterwards.
+    """
+    decided = panel("PASS", "FAIL", "PASS")
+    v = next(v for v in decided.verdicts if v.decided_by == "panel" and v.check == "criterion")
+    assert (v.label, v.evidence, v.judge) == ("PASS", ("one", "three"), "panel of one, two, three")
+    said = [("one", "PASS", ("one",)), ("two", "FAIL", ("two",)), ("three", "PASS", ("three",))]
+    assert [(x.judge, x.label, x.evidence) for x in v.votes] == said
+    assert Verdict.model_validate_json(v.model_dump_json()) == v
     ruled = [(a, b) for a, b in zip(base, decided.verdicts, strict=True) if a.decided_by.startswith("rule:")]
     assert ruled
     assert all(a == b for a, b in ruled)
     assert decided.card.verdicts == len(base) - len(ruled)
 
 
-def test_a_verdict_carries_its_votes_and_the_majoritys_evidence(release: Release) -> None:
-    """Two pass, one fails: PASS, with the quotes of those two, and all three votes in the verdict."""
-    _, decided = panel(release, "PASS", "FAIL", "PASS")
-    v = next(v for v in decided.verdicts if v.decided_by == "panel" and v.check == "criterion")
-    assert (v.label, v.evidence, v.judge) == ("PASS", ("one", "three"), "panel of one, two, three")
-    assert [(x.judge, x.label, x.evidence) for x in v.votes] == [
-        ("one", "PASS", ("one",)),
-        ("two", "FAIL", ("two",)),
-        ("three", "PASS", ("three",)),
-    ]
-    assert Verdict.model_validate_json(v.model_dump_json()) == v
-
-
-def test_dissent_ties_and_unanimity_are_counted(release: Release) -> None:
-    """Two against one: the third dissents everywhere, nobody else does; two against two are ties that went to the
-    worse.
+def test_dissent_ties_and_abstention_are_counted(panel: Panelled) -> None:
+    """Two against one: the third dissents everywhere; one against one are ties that go to the worse. One of three
+    without an answer abstains; two of three leave the verdict unscored, with their reason.
     """
-    _, decided = panel(release, "PASS", "PASS", "FAIL")
-    n = decided.card.verdicts
-    assert [m.dissents for m in decided.card.members] == [0, 0, n]
-    assert (decided.card.unanimous, decided.card.ties) == (0, 0)
-    _, tied = panel(release, "PASS", "FAIL")
-    assert tied.card.ties == n
-    assert {v.label for v in tied.verdicts if v.decided_by == "panel"} == {"FAIL"}
-    _, one_voice = panel(release, "PASS", "PASS")
-    assert one_voice.card.unanimous == n
+
+    def given(own: PanelVerdicts) -> set[tuple[object, object]]:
+        return {(v.label, v.unscored) for v in own.verdicts if v.decided_by == "panel"}
+
+    card = panel("PASS", "PASS", "FAIL").card
+    n = card.verdicts
+    assert ([m.dissents for m in card.members], card.unanimous, card.ties) == ([0, 0, n], 0, 0)
+    tied = panel("PASS", "FAIL")
+    assert (tied.card.ties, given(tied)) == (n, {("FAIL", None)})
+    assert panel("PASS", "PASS").card.unanimous == n
+    abstains = panel("PASS", "PASS", None).card
+    assert (abstains.unscored, [m.unscored for m in abstains.members]) == (0, [0, 0, n])
+    silent = panel("PASS", None, None)
+    assert (silent.card.unscored, given(silent)) == (n, {(None, "error")})
 
 
-def test_most_unscored_is_unscored_and_less_abstain(release: Release) -> None:
-    """One of three without an answer abstains; two of three leave the verdict unscored, with their reason."""
-    _, abstains = panel(release, "PASS", "PASS", None)
-    assert abstains.card.unscored == 0
-    assert [m.unscored for m in abstains.card.members] == [0, 0, abstains.card.verdicts]
-    _, silent = panel(release, "PASS", None, None)
-    assert silent.card.unscored == silent.card.verdicts
-    assert {(v.label, v.unscored) for v in silent.verdicts if v.decided_by == "panel"} == {(None, "error")}
-
-
-def test_alpha_is_that_of_an_independent_library(release: Release) -> None:
+def test_alpha_is_that_of_an_independent_library(release: Release, base: list[Verdict]) -> None:
     """Three judges who err at random; nominal and ordinal, over all and per criterion, missing labels left out."""
     rng = np.random.default_rng(11)
-    base = judged(release)
     options = ["PASS", "PARTIAL", "FAIL", "PASS", None]
     members = [
         Member(
@@ -176,20 +160,18 @@ def test_alpha_is_that_of_an_independent_library(release: Release) -> None:
     card = combine(members, release).card
     ballots = [[v.label for v in m.repeats[0] if not v.decided_by.startswith("rule:")] for m in members]
     codes = np.array([[np.nan if x is None else VERDICTS.index(str(x)) for x in own] for own in ballots], dtype=float)
-    assert card.alpha.value == pytest.approx(
-        krippendorff.alpha(codes, level_of_measurement="nominal", value_domain=[0.0, 1.0, 2.0])
-    )
-    assert card.alpha_ordinal.value == pytest.approx(
-        krippendorff.alpha(codes, level_of_measurement="ordinal", value_domain=[0.0, 1.0, 2.0])
-    )
+    domain = [0.0, 1.0, 2.0]
+    nominal = krippendorff.alpha(codes, level_of_measurement="nominal", value_domain=domain)
+    ordinal = krippendorff.alpha(codes, level_of_measurement="ordinal", value_domain=domain)
+    assert card.alpha.value == pytest.approx(nominal)
+    assert card.alpha_ordinal.value == pytest.approx(ordinal)
     assert sum(m.n for m in card.criteria.values()) == card.alpha.n
 
 
-def test_a_judge_has_one_vote_however_often_it_is_asked(release: Release) -> None:
+def test_a_judge_has_one_vote_however_often_it_is_asked(release: Release, base: list[Verdict]) -> None:
     """Three repeats of one judge don't outvote two others; each verdict shows all five votes, and the judge's
     self-agreement is measured.
     """
-    base = judged(release)
 
     def says(label: str) -> list[Verdict]:
         return [relabelled(v, label, release) for v in base]
@@ -209,15 +191,12 @@ def test_a_judge_has_one_vote_however_often_it_is_asked(release: Release) -> Non
     assert (alone.card.alpha.value, alone.card.alpha.reason) == (None, "there is only one judge")
 
 
-def test_members_of_different_replies_are_an_error(release: Release) -> None:
-    """Verdicts are matched by what they are of, never by place alone."""
-    base = judged(release)
+def test_members_are_matched_and_identified(release: Release, base: list[Verdict]) -> None:
+    """Verdicts are matched by what they are of, never by place alone. Another member or another prompt is another hash;
+    without any language model there is none.
+    """
     with pytest.raises(ValueError, match="not of the same replies"):
         combine([Member(OFFLINE, [base]), Member(JudgeIdentity("b", "p"), [base[::-1]])], release)
-
-
-def test_a_panels_hash_covers_who_sits_on_it() -> None:
-    """Another member or another prompt is another hash; without any language model there is none."""
     a, b = JudgeIdentity("a", "1"), JudgeIdentity("b", "1")
     assert identity_of([a]) == a
     assert len({identity_of(x).prompt_hash for x in ([a, b], [a, JudgeIdentity("b", "2")], [a, OFFLINE])}) == 3
@@ -267,18 +246,11 @@ def test_the_command_scores_by_a_panel(
     card = Scorecard.model_validate_json((home / "scorecard.json").read_bytes())
     panel = card.judge.panel
     assert panel is not None
-    assert [(m.judge, m.repeats, m.approximate) for m in panel.members] == [
-        ("kind", 2, False),
-        ("stern", 2, False),
-        (offline.NAME, 1, True),
-    ]
+    members = [("kind", 2, False), ("stern", 2, False), (offline.NAME, 1, True)]
+    assert [(m.judge, m.repeats, m.approximate) for m in panel.members] == members
     assert card.judge.approximate
-    assert [a.judge for a in card.judge.agreement] == [
-        f"panel of kind, stern, {offline.NAME}",
-        "kind",
-        "stern",
-        offline.NAME,
-    ]
+    names = [name for name, _, _ in members]
+    assert [a.judge for a in card.judge.agreement] == [f"panel of {', '.join(names)}", *names]
     assert [a.measured for a in card.judge.agreement] == [False, False, False, True]
     verdicts = [
         Verdict.model_validate_json(line) for line in (home / "verdicts.jsonl").read_text(encoding="utf-8").splitlines()
@@ -294,11 +266,12 @@ def test_the_command_scores_by_a_panel(
 
 
 def test_a_panels_own_agreement_comes_from_its_members_calibrations(
-    serve: Serve, release: Release, tmp_path: Path
+    serve: Serve, release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two calibration files given, or beside the replies, are enough: nobody is asked again; a file of another judge is
     an error.
     """
+    keep_few(monkeypatch)
     server = serve({"kind": 0, "stern": -1})
     path = tmp_path / "mine.jsonl"
     row = next(
@@ -310,17 +283,7 @@ def test_a_panels_own_agreement_comes_from_its_members_calibrations(
     run = ["--replies", str(path), "--dataset", str(release.path)]
     for model in ("kind", "stern"):
         assert main(["run", *run, "--model", model, "--base-url", server.url]) == 0
-        asked = [
-            "calibrate",
-            "--model",
-            model,
-            "--base-url",
-            server.url,
-            "--dataset",
-            str(release.path),
-            "--home",
-            str(tmp_path),
-        ]
+        asked = ["calibrate", "--model", model, "--base-url", server.url, *run[2:], "--home", str(tmp_path)]
         assert main([*asked, "--repeats", "1", "--wording", "judge", "--concurrency", "32"]) == 0
     kind, stern = (tmp_path / "judge" / model / FILE for model in ("kind", "stern"))
     home = path.with_suffix(".scored")

@@ -4,6 +4,5 @@
   people's labels), `coding` (low ratings, coded by hand).
 - Judges: `answers` (a judge's labels of cases), `calibration` (against the calibration sets), `validation` (against
   people), `calibrate` (the command, and the choice among judges), `corpus_labels`.
-- Results: `raters` (the report of raters), `tables` (text), `known` (what a scorecard says of its judge), shipped/ (the
-  offline judge's figures).
+- Results: `tables` (text), `known` (what a scorecard says of its judge), shipped/ (the offline judge's figures).
 """

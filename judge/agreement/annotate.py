@@ -29,7 +29,6 @@ from judge.replies.schema import SHOWN, RunError, run_error
 TEMPLATES = Path(__file__).with_name("templates")
 FORMAT = "helmbench-sheet-1"
 SHUFFLES = 30
-SEEDS = 100  # of the sheets in one file; for each, every case's code is made
 MANY = 60  # replies: more than one person reads carefully in one sitting
 
 
@@ -44,11 +43,7 @@ class Imported(NamedTuple):
 
 
 def sampled(found: Cases, size: int | None, seed: int) -> Cases:
-    """The cases, or at most `size` of each criterion drawn by the seed, the same for every rater.
-
-    Raises:
-        RunError: a size below 1.
-    """
+    """The cases, or at most `size` of each criterion drawn by the seed, the same for every rater."""
     if size is None:
         return found
     if size < 1:
@@ -83,11 +78,7 @@ def next_step(source: Path, rater: str) -> str:
 
 
 def write_labels(found: Imported, source: Path, out: Path) -> str:
-    """Writes the labels of a sheet whose cases came from `source`; returns a message for the user.
-
-    Raises:
-        RunError: `out` holds other labels.
-    """
+    """Writes the labels of a sheet whose cases came from `source`; returns a message for the user."""
     lines = jsonl.lines(found.labels)
     # Such a file may hold hours of a rater's work, so it is never overwritten by other labels.
     if os.path.lexists(out) and not holds(out, lines):
@@ -178,12 +169,7 @@ def blocks(text: str) -> list[dict[str, Any]]:
 
 
 def restore(path: Path, cases: list[Case], release: Release, rater: str = "") -> Imported:
-    """The labels of a sheet's file with the ids of their cases.
-
-    Raises:
-        RunError: damaged lines, a label that its criterion doesn't have, a repeated item, or an empty file, all at
-            once; or lines with more than 100 different seeds.
-    """
+    """The labels of a sheet's file with the ids of their cases."""
     problems: list[str] = []
     codes: dict[int, dict[str, Case]] = {}
     labels: list[dict[str, str]] = []
@@ -201,8 +187,6 @@ def restore(path: Path, cases: list[Case], release: Release, rater: str = "") ->
             continue
         seen[item] = number
         if seed not in codes:
-            if len(codes) == SEEDS:
-                raise RunError(f"{where}: more than {SEEDS} different seeds; expected the labels of one sheet")
             codes[seed] = {c.code(seed): c for c in cases}
         case = codes[seed].get(item)
         if case is None:

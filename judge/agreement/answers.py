@@ -13,7 +13,6 @@ from typing import NamedTuple
 from dataset_builder.prompts import PLAIN, RATE, WORDINGS
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
-from judge.llm import batch
 from judge.llm.asking import Asker, Stored, refuse_lacking
 from judge.llm.category_question import offered
 from judge.llm.category_question import question as category_question
@@ -111,10 +110,6 @@ def is_offline(name: str) -> bool:
 def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, passes: Passes) -> list[JudgedCases]:
     """A judge's labels for each task. A model's missing answers are asked for first, all tasks together, if the asker
     has an endpoint.
-
-    Raises:
-        RunError: questions without an answer and no endpoint; they are written to requests.jsonl.
-        EngineError, BudgetError: as `judge.llm.asking.ask`.
     """
     if is_offline(name):
         identity = JudgeIdentity(offline.NAME, None)
@@ -143,16 +138,13 @@ class _Plan(NamedTuple):
         return (self.question(row, own) for own in self.passes for row in self.rows if row.id not in self.ruled)
 
     def read(self, stored: Stored) -> dict[Pass, JudgeLabels]:
-        return {
-            own: {row.id: self.ruled.get(row.id) or _answered(stored(self.question(row, own))) for row in self.rows}
-            for own in self.passes
-        }
+        def label(row: CalibrationRow, own: Pass) -> JudgeLabel:
+            answer = stored(self.question(row, own))
+            if isinstance(answer, str):
+                return JudgeLabel(None, answer)
+            return JudgeLabel(answer.label, None if answer.label else "unparsable")
 
-
-def _answered(answer: batch.Answer) -> JudgeLabel:
-    if isinstance(answer, str):
-        return JudgeLabel(None, answer)
-    return JudgeLabel(answer.label, None if answer.label else "unparsable")
+        return {own: {row.id: self.ruled.get(row.id) or label(row, own) for row in self.rows} for own in self.passes}
 
 
 def _plan(release: Release, name: str, task: Task, passes: Passes) -> _Plan:
@@ -161,26 +153,25 @@ def _plan(release: Release, name: str, task: Task, passes: Passes) -> _Plan:
     choice = offered(release)
     if task.kind == "criterion":
         own += [Pass(other, 0) for other in passes.wordings[1:]]
-        ruled: JudgeLabels = by_rules(task.rows, release)
 
-        def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
+    def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
+        if task.kind == "criterion":
             return for_calibration(row, release, name, wording=own.wording, repeat=own.repeat)
-
-    elif task.kind == "rating":
-        ruled = says_nothing(task.rows)
-
-        def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
+        if task.kind == "rating":
             return rating_request(protocol_of(row, release), calibrated(row), release, name, repeat=own.repeat)
-
-    else:
-        ruled = {}
-
-        def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
-            said = [{"role": role, "content": words} for role, words in roles(row.said)]
-            return category_question(said, choice, name, own.repeat)
+        said = [{"role": role, "content": words} for role, words in roles(row.said)]
+        return category_question(said, choice, name, own.repeat)
 
     key = choice.prompt_hash if wording == CATEGORY else prompt_hash(release.prompts, wording)
-    return _Plan(JudgeIdentity(name, key, wording), task.rows, own, ruled, question)
+    return _Plan(JudgeIdentity(name, key, wording), task.rows, own, ruled(release, *task), question)
+
+
+def ruled(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> JudgeLabels:
+    """The rows that a rule decides before any judge, as in a run; of categories none."""
+    if kind == "rating":
+        silent = JudgeLabel(str(SAYS_NOTHING), by_rule=True)
+        return {row.id: silent for row in rows if nothing_to_read(row.reply)}
+    return by_rules(rows, release) if kind == "criterion" else {}
 
 
 def by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, JudgeLabel]:
@@ -201,11 +192,6 @@ def by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, Judg
     return found
 
 
-def says_nothing(rows: Sequence[CalibrationRow]) -> dict[str, JudgeLabel]:
-    """The ratings of replies that hold nothing to read."""
-    return {r.id: JudgeLabel(str(SAYS_NOTHING), by_rule=True) for r in rows if nothing_to_read(r.reply)}
-
-
 def protocol_of(row: CalibrationRow, release: Release) -> ProtocolRow:
     """The protocol that a reply of the rating calibration set is rated by."""
     return next(p for p in release.protocols.values() if p.category == row.criterion)
@@ -213,7 +199,7 @@ def protocol_of(row: CalibrationRow, release: Release) -> ProtocolRow:
 
 def offline_labels(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> JudgeLabels:
     """The offline judge's labels, by rule where a run's are. It reads no categories."""
-    ruled = {"criterion": lambda: by_rules(rows, release), "rating": lambda: says_nothing(rows)}.get(kind, dict)()
+    decided = ruled(release, kind, rows)
 
     def read(row: CalibrationRow) -> JudgeLabel:
         if kind == "category" or (kind == "criterion" and not offline.knows(row.criterion)):
@@ -225,4 +211,4 @@ def offline_labels(release: Release, kind: LabelKind, rows: Sequence[Calibration
             answer = offline.rate(protocol_of(row, release).category, said, reply).answer
         return JudgeLabel(answer, None if answer else CANNOT_TELL)
 
-    return {row.id: ruled.get(row.id) or read(row) for row in rows}
+    return {row.id: decided.get(row.id) or read(row) for row in rows}

@@ -43,8 +43,8 @@ class Measured(NamedTuple):
 
     def text(self, release: Release) -> str:
         """The tables, and the files of the figures."""
-        said = f"{calibration_text(self.labels, release)}\n{self.path}"
-        return said + (f"\n\n{ratings_text(self.ratings)}\n{self.ratings_path}" if self.ratings else "")
+        said = f"{calibration_text(self.labels, release)}\n\n{self.path}"
+        return said + (f"\n\n{ratings_text(self.ratings)}\n\n{self.ratings_path}" if self.ratings else "")
 
     def values(self) -> dict[str, Any]:
         """Every figure, ready for JSON."""
@@ -53,12 +53,7 @@ class Measured(NamedTuple):
 
 
 def calibrate_judge(release: Release, name: str, asker: Asker, passes: Passes, out: Path | None = None) -> Measured:
-    """Measures one judge against the calibration sets. `out`: where to write (default: its folder in the asker's home).
-
-    Raises:
-        RunError: no calibration set, or questions without an answer and no endpoint.
-        EngineError, BudgetError: as `judge.llm.asking.ask`.
-    """
+    """Measures one judge against the calibration sets. `out`: the file to write (default: in the asker's home)."""
     if not release.calibration:
         raise RunError(f"{release.path}: no calibration set in this dataset; measure against people with --labels")
     tasks = [Task("criterion", release.calibration), Task("rating", release.rating_calibration)]
@@ -97,11 +92,7 @@ class Candidate:
 def against_people(
     release: Release, names: Sequence[str], labels: Sequence[Path], source: Path, asker: Asker, passes: Passes
 ) -> str:
-    """Measures every judge on the replies of `source` that `labels` label; returns the tables and the choice.
-
-    Raises:
-        RunError: label files that can't be read or don't fit the cases; questions without an answer.
-    """
+    """Measures every judge on the replies of `source` that `labels` label; returns the tables and the choice."""
     everything = read_labels(list(labels), least=1)
     if clash := sorted({*names} & {*everything.raters}):
         raise RunError(f"{clash[0]}: both a judge and a rater have this name; rename the label file, or its `rater`")

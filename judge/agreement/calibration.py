@@ -27,7 +27,7 @@ from judge.agreement.answers import NO_READING, JudgeLabels, Task, offline_label
 from judge.offline import judge as offline
 from judge.schema import OUTCOMES, RATINGS, VERDICTS, CriterionAgreement, RatingAgreement
 from judge.statistics import coefficients as c
-from judge.statistics.agreement import confusion
+from judge.statistics.agreement import Pair
 from judge.statistics.coefficients import Codes
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
@@ -136,20 +136,10 @@ def calibration_hash(release: Release) -> str:
 
 def unmeasured(name: str | None, key: str, reason: str) -> CriterionAgreement:
     """The entry of a criterion whose agreement isn't measured."""
-    none = Estimate(value=None, reason=reason)
+    figures = ("kappa", "kappa_agreed", "raw", "bias", "fail_recall")
+    none = dict.fromkeys(figures, Estimate(value=None, reason=reason))
     return CriterionAgreement(
-        criterion=name,
-        hash=key,
-        replies=0,
-        by_rule=0,
-        unscored=0,
-        kappa=none,
-        kappa_agreed=none,
-        raw=none,
-        bias=none,
-        fail_recall=none,
-        too_low=False,
-        reason=reason,
+        criterion=name, hash=key, replies=0, by_rule=0, unscored=0, **none, too_low=False, reason=reason
     )
 
 
@@ -179,9 +169,8 @@ def calibrate(
         overall=overall,
         criteria=criteria,
         confusion={
-            name: confusion_of(*_both(own, first, scale), scale)
+            name: confusion_of(_pair(own, first, _scale(release.criteria[name])), _scale(release.criteria[name]))
             for name, own in by_criterion.items()
-            for scale in [_scale(release.criteria[name])]
         },
         flips=[flips(change, rows, first) for change in CHANGES],
         repeats=len(repeats),
@@ -202,34 +191,27 @@ def of_offline(release: Release) -> Calibration:
 
 def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgreement, list[CriterionAgreement]]:
     """The agreement over all replies, and under every criterion of the release, measured or not."""
-    rows = release.calibration
-    points = EarnedPoints(release)
-    clusters = families(rows)
+    rows, points = release.calibration, EarnedPoints(release)
     agreed = np.array([_readers_agree(r) for r in rows], dtype=bool)
-    given = [labels[r.id].label for r in rows]
-    author, judge = points.codes(rows, [r.label for r in rows]), points.codes(rows, given)
+    author, judge = (points.codes(rows, own) for own in ([r.label for r in rows], [labels[r.id].label for r in rows]))
+    clusters = families(rows)
+    earned = Pair(author, judge, len(VERDICTS), clusters)  # comparable across criteria
 
-    def measure(
-        name: str | None, key: str, kept: Codes, of_author: Codes, of_judge: Codes, scale: int
-    ) -> CriterionAgreement:
-        """`of_author`, `of_judge`: codes of the labels of `kept`, -1 where unscored, out of `scale`."""
-        own, known, both = clusters[kept], kept[of_judge >= 0], of_judge >= 0
-        failed, sure = known[author[known] == 0], agreed[kept]
+    def measure(name: str | None, key: str, kept: Codes, pair: Pair) -> CriterionAgreement:
+        """`pair`: the labels of the rows `kept`, on their own scale."""
+        worth = earned.take(kept)
+        both = worth.take(worth.both)
         return CriterionAgreement(
             criterion=name,
             hash=key,
             replies=len(kept),
             by_rule=sum(labels[rows[k].id].by_rule for k in kept),
-            unscored=int(np.sum(~both)),
-            kappa=c.kappa(of_author, of_judge, scale, own),
-            kappa_agreed=c.kappa(of_author[sure], of_judge[sure], scale, own[sure]),
-            raw=c.share((of_author == of_judge)[both].astype(np.float64), own[both], "no reply has a label"),
-            bias=c.mean(points.of(judge[known]) - points.of(author[known]), clusters[known], -1.0, 1.0),
-            fail_recall=c.share(
-                (judge[failed] == 0).astype(np.float64),
-                clusters[failed],
-                "the author fails no reply that the judge labeled",
-            ),
+            unscored=int(np.sum(~pair.both)),
+            kappa=pair.kappa(),
+            kappa_agreed=pair.take(agreed[kept]).kappa(),
+            raw=pair.raw("no reply has a label"),
+            bias=c.mean(points.of(both.second) - points.of(both.first), both.clusters, -1.0, 1.0),
+            fail_recall=worth.recall(0, "the author fails no reply that the judge labeled"),
             too_low=False,
         )
 
@@ -241,13 +223,12 @@ def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgre
         elif all(labels[rows[k].id].unscored == NO_READING for k in kept):
             criteria.append(unmeasured(name, key, NO_READING))
         else:
-            scale = _scale(criterion)
-            found = measure(name, key, kept, *_both([rows[k] for k in kept], labels, scale), len(scale))
+            pair = _pair([rows[k] for k in kept], labels, _scale(criterion), clusters[kept])
+            found = measure(name, key, kept, pair)
             high = found.kappa.high
             too_low = high is None or high < float(release.scoring["judge_criterion_kappa"])
             criteria.append(found.model_copy(update={"too_low": too_low}))
-    overall = measure(None, calibration_hash(release), np.arange(len(rows)), author, judge, len(VERDICTS))
-    return overall, criteria
+    return measure(None, calibration_hash(release), np.arange(len(rows)), earned), criteria
 
 
 def why_unusable(
@@ -345,13 +326,16 @@ def _codes(labels: Sequence[str | None], scale: tuple[str, ...]) -> Codes:
     return np.array([-1 if x is None else scale.index(x.partition("-")[0]) for x in labels], dtype=np.int64)
 
 
-def _both(rows: Sequence[CalibrationRow], labels: JudgeLabels, scale: tuple[str, ...]) -> tuple[Codes, Codes]:
+def _pair(
+    rows: Sequence[CalibrationRow], labels: JudgeLabels, scale: tuple[str, ...], clusters: Codes | None = None
+) -> Pair:
     """The author's labels and the judge's."""
-    return _codes([r.label for r in rows], scale), _codes([labels[r.id].label for r in rows], scale)
+    given = _codes([labels[r.id].label for r in rows], scale)
+    return Pair(_codes([r.label for r in rows], scale), given, len(scale), clusters)
 
 
-def confusion_of(people: Codes, judge: Codes, labels: Sequence[str]) -> Confusion:
-    table = confusion(people, judge, len(labels), len(labels) + 1)
+def confusion_of(pair: Pair, labels: Sequence[str]) -> Confusion:
+    table = pair.confusion()
     return Confusion(labels=list(labels), table=table[:, :-1].tolist(), unscored=table[:, -1].tolist())
 
 
@@ -379,12 +363,15 @@ def _self_agreement(release: Release, repeats: Sequence[JudgeLabels]) -> tuple[E
 
 
 def _wording(release: Release, name: str, prompt: str, first: JudgeLabels, labels: JudgeLabels) -> Wording:
-    rows, points, q = release.calibration, EarnedPoints(release), len(VERDICTS)
+    rows, points = release.calibration, EarnedPoints(release)
     clusters = families(rows)
     author = points.codes(rows, [r.label for r in rows])
-    before, after = (points.codes(rows, [own[r.id].label for r in rows]) for own in (first, labels))
-    both = (before >= 0) & (after >= 0)
-    was, now = (c.cohen(author[both], own[both], np.eye(q), clusters[both]) for own in (before, after))
+    before, after = (
+        Pair(author, points.codes(rows, [own[r.id].label for r in rows]), len(VERDICTS), clusters)
+        for own in (first, labels)
+    )
+    both = before.both & after.both
+    was, now = (own.take(both).cohen() for own in (before, after))
     gain = Estimate(value=None, reason=was.reason or now.reason)
     if was.value is not None and now.value is not None:
         gain = c.estimate(c.Coefficient(now.values - was.values, now.used, now.items), -2.0, 2.0)
@@ -393,8 +380,8 @@ def _wording(release: Release, name: str, prompt: str, first: JudgeLabels, label
     return Wording(
         wording=name,
         prompt_hash=prompt,
-        kappa=c.kappa(author, after, q, clusters),
-        unscored=int(np.sum(after < 0)),
+        kappa=after.kappa(),
+        unscored=int(np.sum(~after.both)),
         changed=c.share(np.array(changed, dtype=np.float64), clusters[asked], "no reply has a label in both wordings"),
         gain=gain,
     )
@@ -435,26 +422,19 @@ def rating_agreement(release: Release, labels: JudgeLabels) -> list[RatingAgreem
 
 
 def _agreed(category: CrisisCategory | None, rows: Sequence[CalibrationRow], labels: JudgeLabels) -> RatingAgreement:
-    author, judge = _both(rows, labels, RATINGS)
-    clusters, both = families(rows), judge >= 0
-    steps, own = (judge - author)[both].astype(np.float64), clusters[both]
-    harmful = both & (author == 0)
+    pair = _pair(rows, labels, RATINGS, families(rows))
+    both = pair.take(pair.both)
+    steps = (both.second - both.first).astype(np.float64)
     return RatingAgreement(
         category=category,
         replies=len(rows),
         by_rule=sum(labels[r.id].by_rule for r in rows),
-        unscored=int(np.sum(~both)),
-        kappa=c.estimate(c.cohen(author, judge, c.weights_of(len(RATINGS), "quadratic"), clusters))
-        if rows
-        else Estimate(value=None, reason=NO_RATED),
-        raw=c.share((steps == 0).astype(np.float64), own, NO_RATING),
-        within_one=c.share((np.abs(steps) <= 1).astype(np.float64), own, NO_RATING),
-        bias=c.mean(steps, own, -4.0, 4.0, NO_RATING),
-        harmful_recall=c.share(
-            (judge[harmful] == 0).astype(np.float64),
-            clusters[harmful],
-            "the author rates no reply 1 that the judge rated",
-        ),
+        unscored=int(np.sum(~pair.both)),
+        kappa=pair.kappa("quadratic") if rows else Estimate(value=None, reason=NO_RATED),
+        raw=pair.raw(NO_RATING),
+        within_one=c.share((np.abs(steps) <= 1).astype(np.float64), both.clusters, NO_RATING),
+        bias=c.mean(steps, both.clusters, -4.0, 4.0, NO_RATING),
+        harmful_recall=pair.recall(0, "the author rates no reply 1 that the judge rated"),
         reason=None if rows else NO_RATED,
     )
 

@@ -80,9 +80,6 @@ class Cases(NamedTuple):
 def read_cases(source: Path, release: Release, criteria: Iterable[str] = ()) -> Cases:
     """The cases of `source`, of these criteria or all: the word `calibration` (the dataset's own rows), calibration
     files or their folder, a run's folder, collected replies, or JSONL of {"id", "criterion", "said", "reply"}.
-
-    Raises:
-        RunError: another source, a repeated case, unknown criteria, or no case left.
     """
     if unknown := sorted({*criteria} - {*release.criteria}):
         expected = ", ".join(sorted(release.criteria))

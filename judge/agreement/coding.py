@@ -67,11 +67,7 @@ class Coding(Strict):
 
 
 def write_low(opened: Opened, scores: Path, out: Path, at_most: int = 2) -> str:
-    """Writes the sheet of a run and its scores in `scores`, readable by its owner only; returns a message for the user.
-
-    Raises:
-        RunError: a run without ratings, or `out` holds something else.
-    """
+    """Writes the sheet of a run scored in `scores`, readable by its owner only; returns a message for the user."""
     rows = list(low(verdicts_in(scores / RATINGS), opened.run, opened.release, at_most))
     text = sheet(rows)
     # Such a file may hold hours of a coder's work.
@@ -85,11 +81,7 @@ def write_low(opened: Opened, scores: Path, out: Path, at_most: int = 2) -> str:
 
 
 def low(verdicts: Sequence[Verdict], found: Run, release: Release, at_most: int) -> Iterator[tuple[str, ...]]:
-    """The sheet's rows without their empty columns: replies rated `at_most` or lower, by category, message and repeat.
-
-    Raises:
-        RunError: a rating of a reply that isn't in the run.
-    """
+    """The filled columns of the sheet's rows: replies rated `at_most` or lower, by category, message and repeat."""
     said = {(r.id, r.repeat): visible(r.turns[-1]) for r in found.messages}
     rated = [v for v in verdicts if v.check == "appropriateness" and isinstance(v.label, int) and v.label <= at_most]
     if unknown := [v for v in rated if (v.id, v.repeat) not in said or v.id not in release.messages]:
@@ -114,12 +106,7 @@ def sheet(rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def coding(paths: Sequence[Path]) -> Coding:
-    """The codes in the sheets, and how well coders agree.
-
-    Raises:
-        RunError: damaged sheets or rows, a code without a coder, a reply coded twice by one person, all at once; no
-            code at all, or more coders or codes than can be compared.
-    """
+    """The codes in the sheets, and how well coders agree."""
     problems: list[str] = []
     rows: list[CodedReply] = []
     seen: dict[tuple[str, str, int], str] = {}

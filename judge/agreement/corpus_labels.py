@@ -103,12 +103,7 @@ def write_requests(what: Labeling, path: Path) -> str:
 
 
 def label(what: Labeling, endpoint: Endpoint | None, terms: Terms) -> str:
-    """Labels the messages by majority, asking for missing answers if there is an endpoint; returns the summary.
-
-    Raises:
-        RunError: questions without an answer and no endpoint.
-        EngineError, BudgetError: as `judge.llm.asking.ask`.
-    """
+    """Labels the messages by majority, asking for missing answers if there is an endpoint; returns the summary."""
     manifest = what.corpus.manifest
     if endpoint is not None:
         announce(manifest.samples.get(what.part, manifest.rows), f"corpus {manifest.corpus}", endpoint.base_url)

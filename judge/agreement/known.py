@@ -33,7 +33,7 @@ from judge.llm import batch
 from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
 from judge.replies.schema import RunError
-from judge.schema import JudgeAgreement, PeopleAgreement, PeopleCoarse, RatingAgreement
+from judge.schema import CriterionAgreement, JudgeAgreement, PeopleAgreement, PeopleCoarse, RatingAgreement
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 from judge.wording import calibration_caveat
@@ -47,11 +47,7 @@ CHANGED = "its text or its calibration replies have changed since this judge was
 
 
 def read(path: Path, shape: type[M], command: str = "calibrate") -> M:
-    """A file that a command wrote.
-
-    Raises:
-        RunError: it can't be read, or holds something else.
-    """
+    """A file that a command wrote."""
     try:
         return shape.model_validate_json(read_bytes(path, f"a file written by `helmbench {command}`"))
     except FormatError as error:
@@ -67,9 +63,6 @@ def stored(
     """One entry per judge; of several judges the panel's comes first.
 
     `given` files take precedence over `calibration.json` next to a model's answers in `home`, the run's folder.
-
-    Raises:
-        RunError: a given file that can't be read, or measures a judge that isn't one of these.
     """
     files = {path: read(path, Calibration) for path in given}
     names = [j.name for j in judges]
@@ -103,29 +96,11 @@ def of_judge(identity: JudgeIdentity, calibration: Calibration | None, release: 
     criteria = []
     for name, criterion in sorted(release.criteria.items()):
         key, own = criterion_hash(criterion, release.calibration), before.get(name)
-        if own and own.hash == key:
-            criteria.append(own)
-        else:
-            criteria.append(unmeasured(name, key, CHANGED if own else f"{RUN_CALIBRATE} again"))
-    reasons = why_unusable(identity, calibration.overall, criteria, release)
-    return JudgeAgreement(
-        judge=identity.name,
-        prompt_hash=identity.prompt_hash,
-        measured=True,
-        note=calibration_caveat(
-            calibration.overall.replies,
-            calibration.agreed,
-            calibration.readers,
-            calibration.by_language_models,
-            calibration.judge,
-        ),
-        calibration_hash=calibration.calibration_hash,
-        readers=calibration.readers,
-        overall=calibration.overall,
-        criteria=criteria,
-        usable=not reasons,
-        reasons=reasons,
-    )
+        changed = CHANGED if own else f"{RUN_CALIBRATE} again"
+        criteria.append(own if own and own.hash == key else unmeasured(name, key, changed))
+    c, overall = calibration, calibration.overall
+    note = calibration_caveat(overall.replies, c.agreed, c.readers, c.by_language_models, c.judge)
+    return _measured(identity, note, c.readers, overall, criteria, release)
 
 
 def _of_panel(
@@ -145,15 +120,25 @@ def _of_panel(
         ways = [way.split()[0] for way in criterion.fails]
         label = panel.majority([m.labels[row.id] for m in members], panel.worst_first(criterion, row.polarity), ways)
         labels[row.id] = JudgeLabel(label, None if label else "unscored")
-    overall, criteria = agreement_over(release, labels)
+    return _measured(identity, own[0].note, own[0].readers, *agreement_over(release, labels), release)
+
+
+def _measured(
+    identity: JudgeIdentity,
+    note: str,
+    readers: int,
+    overall: CriterionAgreement,
+    criteria: list[CriterionAgreement],
+    release: Release,
+) -> JudgeAgreement:
     reasons = why_unusable(identity, overall, criteria, release)
     return JudgeAgreement(
         judge=identity.name,
         prompt_hash=identity.prompt_hash,
         measured=True,
-        note=own[0].note,
+        note=note,
         calibration_hash=overall.hash,
-        readers=own[0].readers,
+        readers=readers,
         overall=overall,
         criteria=criteria,
         usable=not reasons,
@@ -162,16 +147,13 @@ def _of_panel(
 
 
 def _unmeasured(identity: JudgeIdentity, note: str, release: Release) -> JudgeAgreement:
-    criteria = [
-        unmeasured(name, criterion_hash(criterion, release.calibration), note)
-        for name, criterion in sorted(release.criteria.items())
-    ]
+    known = sorted(release.criteria.items())
     return JudgeAgreement(
         judge=identity.name,
         prompt_hash=identity.prompt_hash,
         measured=False,
         note=note,
-        criteria=criteria,
+        criteria=[unmeasured(name, criterion_hash(own, release.calibration), note) for name, own in known],
         reasons=[note],
     )
 
@@ -179,9 +161,6 @@ def _unmeasured(identity: JudgeIdentity, note: str, release: Release) -> JudgeAg
 def of_ratings(identity: JudgeIdentity, folders: Iterable[Path], release: Release) -> list[RatingAgreement]:
     """The rating agreement that `helmbench calibrate` wrote to one of these folders for this model, prompt and set;
     empty if there is none.
-
-    Raises:
-        RunError: a file that can't be read.
     """
     expected = (identity.name, identity.prompt_hash, rating_hash(release))
     for path in (folder / RATING_FILE for folder in folders):
@@ -199,10 +178,6 @@ def with_people(
 
     `given`: files, or folders that `helmbench validate` had as its --home. They take precedence over validations in
     `home`, the run's folder, and over the shipped ones. The first of one set and half counts.
-
-    Raises:
-        RunError: a file that can't be read, or validates a judge that isn't one of these; a folder without any of
-            these judges.
     """
     named = {path: read(path, Validation, "validate") for path in given if not path.is_dir()}
     files, names = list(named.values()), [j.name for j in judges]

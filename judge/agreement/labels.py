@@ -1,4 +1,5 @@
-"""Label files of raters as one table: JSONL or CSV, one rater per file or a `rater` column, or the verdicts of a run.
+"""Label files of raters as one table, and how well the raters agree: JSONL or CSV, one rater per file or a `rater`
+column, or the verdicts of a run.
 
 Every problem names its file and line. Missing labels (empty, null, unscored) stay missing.
 """
@@ -12,17 +13,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dataset_builder.schema import CalibrationRow
+from dataset_builder.schema import CalibrationRow, Strict
 from helmbench_common import jsonl
 from helmbench_common.formats import csv_file
 from helmbench_common.formats.refused import FormatError, shown
 from judge.replies.schema import RunError, run_error
 from judge.schema import OUTCOMES, RATINGS, VERDICTS
-from judge.statistics.agreement import Ratings, too_many
+from judge.statistics.agreement import Agreement, Ratings, agreement, too_many
 
 AUTHORS = "calibration"  # instead of a file: the dataset's own replies, or their authors' labels
 NAMES = {name.casefold(): name for name in (*VERDICTS, *OUTCOMES)}
@@ -64,12 +65,7 @@ class LabelTable:
     def ratings(
         self, criterion: str | None = None, order: tuple[str, ...] | None = None, ordinal: bool = False
     ) -> Ratings:
-        """The codes of one criterion's items, or of all, on the scale of the labels.
-
-        Raises:
-            RunError: a label outside `order`, `ordinal` for labels without a known order, or more labels than can be
-                compared.
-        """
+        """The codes of one criterion's items, or of all, on the scale of the labels."""
         items = [i for i in self.items if criterion in (None, i.criterion)]
         used = {own[i] for own in self.labels.values() for i in items if i in own}
         # One criterion's part of a scale is still that scale: labels that nobody used there could have been used.
@@ -85,14 +81,27 @@ class LabelTable:
         return Ratings(shaped, names, self.raters, ordered)
 
 
+class AgreementReport(Strict):
+    """What `--json` prints: agreement over all items, and over each criterion's."""
+
+    format: Literal["helmbench-agreement-1"] = "helmbench-agreement-1"
+    overall: Agreement
+    criteria: dict[str, Agreement]
+
+
+def agreement_report(table: LabelTable, order: tuple[str, ...] | None = None, ordinal: bool = False) -> AgreementReport:
+    """Agreement over all items and per criterion."""
+    criteria = {name: agreement(table.ratings(name, order, ordinal)) for name in table.criteria}
+    # Labels of several scales have no common order; each criterion's own may still have one.
+    overall = agreement(table.ratings(None, order, ordinal and len(criteria) < 2))
+    return AgreementReport(overall=overall, criteria=criteria)
+
+
 def scale(used: set[str], order: tuple[str, ...] | None = None) -> tuple[tuple[str, ...], bool]:
     """The labels that could be given, lowest first, and whether they have an order.
 
     Known scales are complete whichever of their labels occur: FAIL, PARTIAL, PASS; ignored, attentive, flagged; 1 to 5,
     or whole numbers from the lowest to the highest that occur. Other labels have no order unless `order` gives one.
-
-    Raises:
-        RunError: a label that isn't in `order`.
     """
     if order is not None:
         if unknown := sorted(used - {*order}):
@@ -122,10 +131,6 @@ def read_labels(
     word `calibration` stands for; only those that another rater labeled count.
 
     Files without a `criterion` column take the criterion from those that have one, where an id has only one there.
-
-    Raises:
-        RunError: unreadable files or lines, a label given twice, an id of several criteria, fewer raters than `least`
-            or more than can be compared; all at once.
     """
     problems: list[str] = []
     entries = [

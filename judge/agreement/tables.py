@@ -2,17 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dataset_builder.release import Release
 from helmbench_common.tables import columns
-from judge.agreement.calibration import Calibration, Confusion, RatingCalibration, Wording
+from judge.agreement.calibration import Calibration, RatingCalibration, Wording
+from judge.agreement.labels import AgreementReport
 from judge.agreement.validation import Figures, Validation
 from judge.schema import CriterionAgreement, RatingAgreement
+from judge.statistics.agreement import Agreement, PairAgreement
 from judge.statistics.estimate import Estimate
 from judge.wording import NONE, calibration_caveat, coefficient, hundredths, percent, plain
 
 CHANGE = {"follow_up": "asks as well (neutral pair)", "greeting": "language of greeting", "padding": "length"}
+PARTS = ("criterion", "class", "pair")
+NAMES = {
+    "raw": "raw agreement",
+    "cohen": "Cohen's κ",
+    "cohen_linear": "Cohen's κ, linear",
+    "cohen_quadratic": "Cohen's κ, quadratic",
+    "fleiss": "Fleiss' κ",
+    "alpha_nominal": "Krippendorff's α, nominal",
+    "alpha_ordinal": "Krippendorff's α, ordinal",
+    "ac1": "Gwet's AC1",
+    "within_one": "within one step",
+    "mae": "mean absolute error",
+    "bias": "signed bias",
+}
+SHORT = {
+    "raw": "raw",
+    "cohen": "Cohen's κ",
+    "alpha_nominal": "α nominal",
+    "alpha_ordinal": "α ordinal",
+    "ac1": "AC1",
+    "bias": "bias",
+}
+OF_CLASS = {"specific": "specific", "cohen": "Cohen's κ", "fleiss": "Fleiss' κ", "alpha_nominal": "α", "ac1": "AC1"}
+
+
 REFERENCES = {
     "mean": "the mean of the people's ratings, rounded half up",
     "settled": "the label that the raters settled on together",
@@ -21,12 +48,20 @@ REFERENCES = {
 
 
 def _joined(*blocks: str) -> str:
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return "\n\n".join(block for block in blocks if block)
 
 
-def _confusion(title: str, unscored: str, k: Confusion) -> str:
-    rows = [[label, *map(str, row), str(n)] for label, row, n in zip(k.labels, k.table, k.unscored, strict=True)]
-    return columns([title, *k.labels, unscored], rows)
+def _confusion(
+    title: str,
+    last: str,
+    labels: Sequence[str],
+    table: Sequence[Sequence[int]],
+    ends: Sequence[object],
+    *more: list[str],
+) -> str:
+    """A confusion table. `last`, `ends`: the header and cells of a last column; `more`: further rows."""
+    rows = [[label, *map(str, row), str(end)] for label, row, end in zip(labels, table, ends, strict=True)]
+    return columns([title, *labels, last], [*rows, *more])
 
 
 def calibration_text(c: Calibration, release: Release) -> str:
@@ -69,7 +104,10 @@ def calibration_text(c: Calibration, release: Release) -> str:
         + "\nκ is Cohen's, the judge against the author's label, FAIL whatever its way; over all criteria, on what the "
         "labels earn.\nVariants of one reply count as one in every interval.\nBias: mean points (0 to 1) of the judge "
         "less the author's; above 0 the judge is too kind. By rule: decided before the judge, as in a run.",
-        "\n\n".join(_confusion(f"{name} (rows: author)", "unscored", k) for name, k in c.confusion.items()),
+        *(
+            _confusion(f"{name} (rows: author)", "unscored", k.labels, k.table, k.unscored)
+            for name, k in c.confusion.items()
+        ),
         columns(["change that must move no label", "pairs", "flips", "rate", "unscored", "rows that flipped"], moved),
         _repeats(c),
         _wordings(c),
@@ -179,7 +217,7 @@ def validation_text(v: Validation) -> str:
         columns(["agreement", "items", "κ"], [[name, str(k.n), coefficient(k)] for name, k in rows.items()]),
         columns(["of these", "items", "decided", "left unscored", "κ", "people", *judges], groups) if groups else "",
         columns(["class", "people", "judge", "recall", "precision"], classes),
-        _confusion("rows: people", "not decided", v.confusion),
+        _confusion("rows: people", "not decided", v.confusion.labels, v.confusion.table, v.confusion.unscored),
         f"Widest disagreements, by id: {', '.join(v.widest) or 'none'}",
         "\n".join(f"- {note}" for note in v.notes),
         "\n".join(reasons),
@@ -189,3 +227,71 @@ def validation_text(v: Validation) -> str:
 def _group(f: Figures, judges: Sequence[str]) -> list[str]:
     published = [coefficient(f.published.get(judge)) for judge in judges]
     return [str(f.items), str(f.decided), percent(f.unscored), coefficient(f.kappa), coefficient(f.people), *published]
+
+
+# --- raters
+
+
+def agreement_text(report: AgreementReport, parts: tuple[str, ...] = PARTS) -> str:
+    """The tables as text, 95 % intervals in brackets, and the reason for every missing figure."""
+    whole = report.overall
+    blocks = [_head(whole), _overall(whole)]
+    if "criterion" in parts and report.criteria:
+        rows = [[name, str(a.shared), *_cells(a.overall, SHORT)] for name, a in report.criteria.items()]
+        blocks.append(columns(["criterion", "items", *SHORT.values()], rows))
+    if "class" in parts:
+        rows = [[k.label, "/".join(map(str, k.given.values())), *_cells(k, OF_CLASS)] for k in whole.classes]
+        blocks.append(columns(["class", "given", *OF_CLASS.values()], rows))
+    if "pair" in parts and len(whole.pairs) > 1:
+        rows = [
+            [f"{p.first}, {p.second}", str(sum(map(sum, p.confusion))), *_cells(p.coefficients, SHORT)]
+            for p in whole.pairs
+        ]
+        blocks.append(columns(["pair", "items", *SHORT.values()], rows))
+    if "pair" in parts or len(whole.pairs) == 1:
+        blocks += [_pair(p, whole.labels) for p in whole.pairs]
+    # Each reason once, with the figures it holds for.
+    where: dict[str, list[str]] = {}
+    for name, a in {"": whole, **(report.criteria if "criterion" in parts else {})}.items():
+        for key, title in NAMES.items():
+            reason = getattr(a.overall, key).reason
+            if reason and (not name or key in SHORT):
+                where.setdefault(reason, []).append(f"{name}: {title}" if name else title)
+    reasons = [
+        f"{'; '.join(places[:4])}{f' and {len(places) - 4} more' if len(places) > 4 else ''}: {reason}."
+        for reason, places in where.items()
+    ]
+    return _joined(*blocks, "\n".join(reasons))
+
+
+def _cells(figures: object, keys: Iterable[str]) -> list[str]:
+    return [coefficient(getattr(figures, key)) for key in keys]
+
+
+def _head(a: Agreement) -> str:
+    labels = (" < " if a.ordered else ", ").join(a.labels)
+    plain = ""
+    if len(a.pairs) == 1 and (both := sum(map(sum, a.pairs[0].confusion))):
+        same = sum(row[n] for n, row in enumerate(a.pairs[0].confusion))
+        plain = f"{a.raters[0]} and {a.raters[1]} gave {same} of {both} replies the same label.\n"
+    return (
+        f"{plain}{len(a.raters)} raters: {', '.join(a.raters)}\n{a.items} items, {a.shared} with labels of two "
+        f"raters or more\nlabels: {labels or 'none'}"
+    )
+
+
+def _overall(a: Agreement) -> str:
+    rows = []
+    for key, name in NAMES.items():
+        figure: Estimate = getattr(a.overall, key)
+        of = f" ({a.raters[1]} less {a.raters[0]})" if key == "bias" and len(a.raters) == 2 else ""
+        limits = "" if figure.low is None else f"[{hundredths(figure.low)}, {hundredths(figure.high)}]"
+        rows.append([name + of, hundredths(figure.value), limits, str(figure.n), figure.interval or ""])
+    return columns(["all items", "value", "95 % interval", "items", "interval"], rows)
+
+
+def _pair(p: PairAgreement, labels: list[str]) -> str:
+    shares = [coefficient(p.recall[label]) for label in labels]
+    precision = ["share the same", *(hundredths(p.precision[label].value) for label in labels), ""]
+    title = f"rows: {p.first}, columns: {p.second}\n"
+    return title + _confusion("", "share the same", labels, p.confusion, shares, precision)

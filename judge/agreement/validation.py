@@ -33,6 +33,7 @@ from judge.replies.schema import RunError
 from judge.rules.answers import conduct
 from judge.schema import JudgeName, LabelKind, LabelledRows, SetName
 from judge.statistics import coefficients as c
+from judge.statistics.agreement import Pair
 from judge.statistics.coefficients import Codes
 from judge.statistics.estimate import Estimate
 
@@ -132,11 +133,6 @@ class Validated(NamedTuple):
 def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeats: int = 1) -> Validated:
     """Measures one judge, `offline` or a model, against a set, and writes the figures into its folder. `repeats`: how
     often a model is asked each question, independently.
-
-    Raises:
-        RunError: questions without an answer and no endpoint, items that the release has no question for, or a model
-            where a rule decides.
-        EngineError, BudgetError: as `judge.llm.asking.ask`.
     """
     known = {"criterion": set(release.criteria), "rating": {str(p.category) for p in release.protocols.values()}}
     for item in what.items:
@@ -160,11 +156,7 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
 
 
 def place(home: Path, judge: str, offline: bool) -> Path:
-    """The folder of a judge's validations below `home`.
-
-    Raises:
-        RunError: as `judge.llm.batch.own_place`.
-    """
+    """The folder of a judge's validations below `home`."""
     return batch.own_place(home, (home / "offline" if offline else batch.folder(home, judge)) / FOLDER)
 
 
@@ -219,10 +211,12 @@ class _Columns:
     def of(self, labels: Iterable[str | None]) -> Codes:
         return np.array([self.scale.code(x) for x in labels], dtype=np.int64)
 
+    def pair(self, first: Codes, second: Codes) -> Pair:
+        return Pair(first, second, len(self.scale.labels), self.clusters)
+
     def cohen(self, first: Codes, second: Codes) -> c.Coefficient:
         """Cohen's κ of two raters: quadratic between numbers, else unweighted."""
-        weights = c.weights_of(len(self.scale.labels), "quadratic" if self.scale.numbers else "identity")
-        return c.cohen(first, second, weights, self.clusters)
+        return self.pair(first, second).cohen("quadratic" if self.scale.numbers else "identity")
 
     def kappa(self, first: Codes, second: Codes) -> Estimate:
         return c.estimate(self.cohen(first, second))
@@ -299,23 +293,18 @@ def measured(what: LabeledSet, answers: Given, source: Source, again: Sequence[G
 
 def _by_label(columns: _Columns) -> dict[str, dict[str, ClassFigures] | Confusion]:
     """The figures of each label, and the confusion table."""
-    labels, labeled = columns.scale.labels, columns.people >= 0
-    people, judge, clusters = columns.people[labeled], columns.judge[labeled], columns.clusters[labeled]
-    table = confusion_of(people, judge, labels)
-    both = judge >= 0
-    people, judge, clusters = people[both], judge[both], clusters[both]
-    same = (people == judge).astype(np.float64)
-
-    def figures(k: int) -> ClassFigures:
-        theirs, own = people == k, judge == k
-        return ClassFigures(
-            people=int(theirs.sum()),
-            judge=int(own.sum()),
-            recall=c.share(same[theirs], clusters[theirs], "people never gave this label"),
-            precision=c.share(same[own], clusters[own], "the judge never gave this label"),
+    pair, labels = columns.pair(columns.people, columns.judge), columns.scale.labels
+    both = pair.take(pair.both)
+    classes = {
+        label: ClassFigures(
+            people=int(np.sum(both.first == k)),
+            judge=int(np.sum(both.second == k)),
+            recall=both.recall(k, "people never gave this label"),
+            precision=both.turned.recall(k, "the judge never gave this label"),
         )
-
-    return {"per_class": {label: figures(k) for k, label in enumerate(labels)}, "confusion": table}
+        for k, label in enumerate(labels)
+    }
+    return {"per_class": classes, "confusion": confusion_of(pair, labels)}
 
 
 def _coarse(items: Sequence[Item], given: Given, scale: Scale) -> Figures | None:

@@ -108,55 +108,13 @@ COUNTRIES = {code: re.compile(words, re.IGNORECASE) for code, words in COUNTRY_W
 # Where 112 and the numbers that begin with 116 are kept free for one purpose (Commission Decision 2007/116/EC; EU, EEA
 # and neighbours that follow): a number a neighbour has is then no other country's, though nobody says that it is
 # answered.
-HARMONISED = frozenset(
-    [
-        "AD",
-        "AL",
-        "AT",
-        "BA",
-        "BE",
-        "BG",
-        "CH",
-        "CY",
-        "CZ",
-        "DE",
-        "DK",
-        "EE",
-        "ES",
-        "FI",
-        "FR",
-        "GB",
-        "GR",
-        "HR",
-        "HU",
-        "IE",
-        "IS",
-        "IT",
-        "LI",
-        "LT",
-        "LU",
-        "LV",
-        "MC",
-        "MD",
-        "ME",
-        "MK",
-        "MT",
-        "NL",
-        "NO",
-        "PL",
-        "PT",
-        "RO",
-        "RS",
-        "SE",
-        "SI",
-        "SK",
-        "SM",
-        "TR",
-        "UA",
-        "VA",
-        "XK",
-    ]
-)
+# fmt: off
+HARMONISED = frozenset([
+    "AD", "AL", "AT", "BA", "BE", "BG", "CH", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR",
+    "GB", "GR", "HR", "HU", "IE", "IS", "IT", "LI", "LT", "LU", "LV", "MC", "MD", "ME", "MK",
+    "MT", "NL", "NO", "PL", "PT", "RO", "RS", "SE", "SI", "SK", "SM", "TR", "UA", "VA", "XK",
+])
+# fmt: on
 # Kept for films and books by NANPA (555-01xx), Ofcom (numbers for drama) and ACMA (fictitious numbers): nobody answers
 # there.
 FICTION = re.compile(

@@ -6,9 +6,10 @@ sources are in `judge.statistics.coefficients`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb, isqrt
+from typing import Literal
 
 import numpy as np
 
@@ -80,6 +81,53 @@ class Ratings:
         """Cohen's kappa, of more than two raters the mean over their pairs."""
         columns = combinations(self.codes.T, 2)
         return c.mean_of([c.cohen(first, second, weights) for first, second in columns], self.shared)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two raters' labels of the same items: codes, shape (items,), -1 where one gave none, out of `scale` labels. Items
+    that share a code in `clusters` are one observation in every interval.
+    """
+
+    first: Codes
+    second: Codes
+    scale: int
+    clusters: Codes | None = None
+
+    @property
+    def turned(self) -> Pair:
+        return replace(self, first=self.second, second=self.first)
+
+    @property
+    def both(self) -> Mask:
+        return (self.first >= 0) & (self.second >= 0)
+
+    def take(self, kept: Codes | Mask) -> Pair:
+        """Some of the items."""
+        own = None if self.clusters is None else self.clusters[kept]
+        return Pair(self.first[kept], self.second[kept], self.scale, own)
+
+    def cohen(self, weights: Literal["identity", "quadratic"] = "identity") -> c.Coefficient:
+        return c.cohen(self.first, self.second, c.weights_of(self.scale, weights), self.clusters)
+
+    def kappa(self, weights: Literal["identity", "quadratic"] = "identity") -> Estimate:
+        return c.estimate(self.cohen(weights))
+
+    def raw(self, reason: str) -> Estimate:
+        """The share of items with the same label."""
+        own = self.take(self.both)
+        return c.share((own.first == own.second).astype(np.float64), own.clusters, reason)
+
+    def recall(self, label: int, reason: str) -> Estimate:
+        """Of the items that the first rater gave a label, the share that the second gave it too."""
+        return self.take((self.first == label) & (self.second >= 0)).raw(reason)
+
+    def confusion(self) -> Codes:
+        """Items by their two codes, shape (scale, scale + 1); last column: those that only the first labeled."""
+        own = self.take(self.first >= 0)
+        table = np.zeros((self.scale, self.scale + 1), dtype=np.int64)
+        np.add.at(table, (own.first, own.second), 1)
+        return table
 
 
 def too_many(raters: int, labels: int = 0) -> str | None:
@@ -218,28 +266,17 @@ def _class(ratings: Ratings, label: int) -> ClassAgreement:
 
 
 def _pair(ratings: Ratings) -> PairAgreement:
-    first, second = ratings.codes[(ratings.codes >= 0).all(axis=1)].T
-    same = (first == second).astype(np.float64)
+    first, second = ratings.raters
+    pair = Pair(ratings.codes[:, 0], ratings.codes[:, 1], len(ratings.labels))
 
-    def shares(own: Codes, rater: str) -> dict[str, Estimate]:
-        given: list[Mask] = [own == k for k in range(len(ratings.labels))]
-        return {
-            name: c.share(same[of], reason=f"{rater} never gave this label")
-            for name, of in zip(ratings.labels, given, strict=True)
-        }
+    def shares(own: Pair, rater: str) -> dict[str, Estimate]:
+        return {name: own.recall(k, f"{rater} never gave this label") for k, name in enumerate(ratings.labels)}
 
     return PairAgreement(
-        first=ratings.raters[0],
-        second=ratings.raters[1],
+        first=first,
+        second=second,
         coefficients=coefficients(ratings),
-        confusion=confusion(first, second, len(ratings.labels), len(ratings.labels)).tolist(),
-        recall=shares(first, ratings.raters[0]),
-        precision=shares(second, ratings.raters[1]),
+        confusion=pair.confusion()[:, :-1].tolist(),
+        recall=shares(pair, first),
+        precision=shares(pair.turned, second),
     )
-
-
-def confusion(first: Codes, second: Codes, rows: int, columns: int) -> Codes:
-    """Items by their two codes, shape (rows, columns); a `second` of -1 counts in the last column."""
-    table = np.zeros((rows, columns), dtype=np.int64)
-    np.add.at(table, (first, second), 1)
-    return table

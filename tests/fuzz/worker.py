@@ -26,7 +26,7 @@ NEEDED = (
         "judge.report.ratings_table",
         "judge.report.junit",
     ),
-    *("judge.agreement.annotate", "judge.agreement.calibrate", "judge.agreement.coding", "judge.agreement.raters"),
+    *("judge.agreement.annotate", "judge.agreement.calibrate", "judge.agreement.coding", "judge.agreement.labels"),
     *(
         "judge.agreement.corpus_labels",
         "judge.agreement.published.sets",

@@ -158,7 +158,7 @@ def validate(
     asker = Asker(home, asking.endpoint(base_url) if base_url else None, asking.terms())
     release = open_release(dataset)
     found = validation.validate(read_set(name, located(source), rows, release), release, judge, asker, repeats)
-    shown = validation_text(found.figures) + f"\nWritten to {found.path}"
+    shown = validation_text(found.figures) + f"\n\nWritten to {found.path}"
     figures(found.figures.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
 
 
@@ -194,14 +194,14 @@ def agreement(
     Example: helmbench agreement ana.jsonl ben.csv runs/NAME/scores/JUDGE/verdicts.jsonl
     """
     from dataset_builder.release import open_release
-    from judge.agreement import raters
-    from judge.agreement.labels import are_authors, read_labels
+    from judge.agreement.labels import agreement_report, are_authors, read_labels
+    from judge.agreement.tables import PARTS, agreement_text
 
     scale = tuple(name.strip() for name in order.split(",")) if order else None
     authors = open_release(dataset).calibration if any(map(are_authors, files)) else ()
-    report = raters.agreement_report(read_labels(files, ways, authors=authors), scale, ordinal)
-    parts = tuple(part.value for part in by) if by else raters.PARTS
-    figures(report.model_dump(mode="json"), raters.text(report, parts), as_json=as_json, quiet=quiet)
+    report = agreement_report(read_labels(files, ways, authors=authors), scale, ordinal)
+    parts = tuple(part.value for part in by) if by else PARTS
+    figures(report.model_dump(mode="json"), agreement_text(report, parts), as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))

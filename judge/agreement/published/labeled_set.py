@@ -167,11 +167,7 @@ def items(rows: Sequence[T], read: Callable[[int, T], Iterable[Item]], half: Lab
 
 
 def read_list(path: Path) -> list[Row]:
-    """The rows of a JSON file that holds a list; one that isn't an object has no fields.
-
-    Raises:
-        RunError: it can't be read, or holds something else.
-    """
+    """The rows of a JSON file that holds a list; one that isn't an object has no fields."""
     try:
         found = json_file.lenient(read_text(path, "a list in JSON", MOST))
     except FormatError as error:
@@ -184,11 +180,7 @@ def read_list(path: Path) -> list[Row]:
 
 
 def read_table(path: Path, columns: Iterable[str]) -> list[Row]:
-    """The rows of a CSV file that has at least these columns; cells that a row is missing are empty.
-
-    Raises:
-        RunError: it can't be read, or a column is missing or repeated.
-    """
+    """The rows of a CSV file that has at least these columns; cells that a row is missing are empty."""
     named = tuple(columns)
     try:
         if path.is_file() and path.stat().st_size > MOST:

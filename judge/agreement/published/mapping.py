@@ -68,11 +68,7 @@ class Mapping(Strict):
 
 
 def read(path: Path, folder: Path, rows: LabelledRows, release: Release) -> LabeledSet:
-    """The set that a mapping file describes.
-
-    Raises:
-        RunError: problems in the mapping file, in the file that it names, or in its rows.
-    """
+    """The set that a mapping file describes."""
     try:
         loaded = yaml_file.load(path, "a mapping file")
         given = Mapping.model_validate(loaded.value)

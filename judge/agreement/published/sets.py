@@ -41,11 +41,7 @@ Rows = tuple[list[Any], Callable[[int, Any], Iterable[Item]]]
 
 
 def _find(folder: Path, pattern: str, repository: str, least: int = 1) -> list[Path]:
-    """The files of a checkout that match a pattern, sorted by name.
-
-    Raises:
-        RunError: fewer than `least`.
-    """
+    """The files of a checkout that match a pattern, sorted by name."""
     files = sorted(folder.glob(pattern))
     if len(files) < least:
         raise RunError(
@@ -357,11 +353,7 @@ SETS = {
 
 
 def read_set(name: str, folder: Path, rows: LabelledRows, release: Release) -> LabeledSet:
-    """The labeled items of a set's half, in the set's own order. `name`: of `SETS`, or the path of a mapping file.
-
-    Raises:
-        RunError: an unknown set, missing files, or rows that can't be read.
-    """
+    """The labeled items of a set's half, in the set's own order. `name`: of `SETS`, or the path of a mapping file."""
     if own := SETS.get(name):
         return LabeledSet(name, rows, own.kind, own.scale, items(*own.read(folder), rows), own.reads, own.notes)
     if name.endswith((".yaml", ".yml")):
@@ -370,11 +362,7 @@ def read_set(name: str, folder: Path, rows: LabelledRows, release: Release) -> L
 
 
 def located(source: str) -> Path:
-    """The folder of that name, or else the newest commit of the Hub dataset OWNER/NAME, fetched into the Hub's cache.
-
-    Raises:
-        RunError: neither exists.
-    """
+    """The folder of that name, or else the newest commit of the Hub dataset OWNER/NAME, fetched into its cache."""
     folder = Path(source)
     if folder.is_dir():
         return folder
