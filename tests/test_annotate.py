@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import pytest
 from helmbench.cli.app import main
 
-from dataset_builder.release import Release
+from dataset_builder.release import Release, open_release
 from dataset_builder.schema import About, CalibrationRow, Row
 from judge.agreement.annotate import blocks, order, page, restore, sampled
 from judge.agreement.cases import TOLD, Case, Cases, read_cases
@@ -23,6 +22,13 @@ from judge.replies.schema import RunError
 from judge.replies.script import live_turns
 
 MARK = "zebra"
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def release(dataset: Path) -> Release:
+    """The built dataset, opened once for this module, which only reads it."""
+    return open_release(dataset)
 
 
 def rows(criterion: str = "acts-at-once", n: int = 12) -> list[dict[str, Any]]:
@@ -77,18 +83,8 @@ def sheet(text: str) -> dict[str, Any]:
 def downloaded(text: str, choose: dict[str, str | None], **more: object) -> list[dict[str, Any]]:
     """What the page's Download button writes, with these labels by reply."""
     found = sheet(text)
-    return [
-        {
-            "item": i["item"],
-            "label": choose.get(i["reply"]),
-            "note": None,
-            "rater": found["rater"] or None,
-            "seed": found["seed"],
-            "sheet": found["sheet"],
-            **more,
-        }
-        for i in found["items"]
-    ]
+    shared = {"note": None, "rater": found["rater"] or None, "seed": found["seed"], "sheet": found["sheet"], **more}
+    return [{"item": i["item"], "label": choose.get(i["reply"]), **shared} for i in found["items"]]
 
 
 def command(*arguments: str | Path) -> int:
@@ -168,7 +164,7 @@ def test_replies_to_one_message_are_kept_apart(release: Release) -> None:
         assert sum(a.said == b.said for a, b in pairwise(ordered)) == 0
 
 
-def test_labels_come_home(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_come_home(release: Release, tmp_path: Path, capsys: Capture) -> None:
     """Export, label, import: the ids are back, what is missing is named, and `helmbench agreement` reads the file
     beside
     the rows.
@@ -178,40 +174,22 @@ def test_labels_come_home(release: Release, tmp_path: Path, capsys: pytest.Captu
     assert "12 replies, 1 criterion;" in capsys.readouterr().out
     choose: dict[str, str | None] = {r["reply"]: r["label"] for r in rows()[:10]}
     write(tmp_path / "sheet-labels.jsonl", downloaded(out.read_text(encoding="utf-8"), choose, note="hard"))
-    assert (
-        command(
-            "import",
-            tmp_path / "sheet-labels.jsonl",
-            "--cases",
-            source,
-            "--out",
-            tmp_path / "ann.jsonl",
-            "--dataset",
-            release.path,
-        )
-        == 0
-    )
+    home: list[str | Path] = ["--cases", source, "--out", tmp_path / "ann.jsonl", "--dataset", release.path]
+    assert command("import", tmp_path / "sheet-labels.jsonl", *home) == 0
     assert (
         "10 labels; 2 replies of the sheet without a label; 0 labels that match no case\nwithout a label: "
         f"acts-at-once-{MARK}-10 (acts-at-once)" in capsys.readouterr().out
     )
     first = json.loads((tmp_path / "ann.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert first == {
-        "id": f"acts-at-once-{MARK}-00",
-        "criterion": "acts-at-once",
-        "label": "PASS",
-        "rater": "ann",
-        "note": "hard",
-    }
+    expected = {"id": f"acts-at-once-{MARK}-00", "criterion": "acts-at-once", "label": "PASS"}
+    assert first == {**expected, "rater": "ann", "note": "hard"}
     table = read_labels([source, tmp_path / "ann.jsonl"])
     assert table.raters == ("author", "ann")
     assert (table.ratings().codes[:10, 0] == table.ratings().codes[:10, 1]).all()
     assert table.ratings().codes[10:, 1].tolist() == [-1, -1]
 
 
-def test_labels_of_edited_or_other_cases_are_unknown(
-    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_labels_of_edited_or_other_cases_are_unknown(release: Release, tmp_path: Path, capsys: Capture) -> None:
     """A reply that changed since the export was not what the rater read: its label isn't taken, the others are, and the
     exit code says so.
     """
@@ -228,9 +206,7 @@ def test_labels_of_edited_or_other_cases_are_unknown(
     assert len((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()) == 11
 
 
-def test_import_writes_over_nobodys_labels(
-    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_import_writes_over_nobodys_labels(release: Release, tmp_path: Path, capsys: Capture) -> None:
     """Another rater's file under the same name stays; the same labels again are no error."""
     source, out = write(tmp_path / "rows.jsonl", rows()), tmp_path / "sheet.html"
     command("export", source, "--out", out, "--dataset", release.path)
@@ -244,24 +220,18 @@ def test_import_writes_over_nobodys_labels(
     assert '"PASS"' in (tmp_path / "labels.jsonl").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"label": "GOOD"}, r":2: label is 'GOOD'; expected one of PASS"),
-        ({"item": None}, r":2: not a label-sheet row"),
-        ({"seed": "0"}, r":2: not a label-sheet row"),
-    ],
-)
-def test_bad_line_of_a_sheet_is_named(release: Release, tmp_path: Path, change: dict[str, Any], what: str) -> None:
+def test_bad_line_of_a_sheet_is_named(release: Release, tmp_path: Path) -> None:
     """File and line; nothing is written."""
     cases = read_cases(write(tmp_path / "rows.jsonl", rows()), release)
     lines = downloaded(page(cases, release), {r["reply"]: "PASS" for r in rows()})
-    lines[1] |= change
-    with pytest.raises(RunError, match=what):
-        restore(write(tmp_path / "labels.jsonl", lines), cases.cases, release)
-    twice = write(tmp_path / "twice.jsonl", [lines[0], lines[0]])
-    with pytest.raises(RunError, match=r":2: duplicate item \w+, first at line 1"):
-        restore(twice, cases.cases, release)
+    for bad, told in (
+        (lines[1] | {"label": "GOOD"}, r":2: label is 'GOOD'; expected one of PASS"),
+        (lines[1] | {"item": None}, r":2: not a label-sheet row"),
+        (lines[1] | {"seed": "0"}, r":2: not a label-sheet row"),
+        (lines[0], r":2: duplicate item \w+, first at line 1"),
+    ):
+        with pytest.raises(RunError, match=told):
+            restore(write(tmp_path / "labels.jsonl", [lines[0], bad]), cases.cases, release)
 
 
 def test_cases_of_a_run(release: Release, tmp_path: Path) -> None:
@@ -369,9 +339,11 @@ def _judged(row: Row) -> bool:
     return any(c.check in ("graded", "criterion") for c in row.evaluation)
 
 
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
+def test_bad_cases_and_sources_are_named(release: Release, tmp_path: Path, capsys: Capture) -> None:
+    """File, line, what was expected; a missing path, an empty folder, a damaged run, an unknown criterion, an empty
+    sample.
+    """
+    for change, told in (
         ({"criterion": "no-such"}, r"rows\.jsonl:1: criterion is 'no-such'; expected one of"),
         ({"said": []}, r"rows\.jsonl:1: `said`"),
         ({"said": ["a", "b"]}, r"rows\.jsonl:1: `said`"),
@@ -379,55 +351,36 @@ def _judged(row: Row) -> bool:
         ({"about": {"jobs": "Chats."}}, r"rows\.jsonl:1: about: jobs: Extra inputs"),
         ({"about": "Chats."}, r"rows\.jsonl:1: about: "),
         ({"id": f"acts-at-once-{MARK}-01"}, r"rows\.jsonl:2: duplicate case"),
-    ],
-)
-def test_bad_case_is_named(release: Release, tmp_path: Path, change: dict[str, Any], what: str) -> None:
-    """File, line, what was expected."""
-    bad = rows()
-    bad[0] |= change
-    with pytest.raises(RunError, match=what):
-        read_cases(write(tmp_path / "rows.jsonl", bad), release)
-
-
-def test_sources_that_are_none(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A missing path, an empty folder, an unknown criterion, an empty sample."""
+    ):
+        first, *rest = rows()
+        with pytest.raises(RunError, match=told):
+            read_cases(write(tmp_path / "rows.jsonl", [first | change, *rest]), release)
     source = write(tmp_path / "rows.jsonl", rows())
     (tmp_path / "empty").mkdir()
-    for path, criteria, what in (
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "results_2026.json").write_text("{", encoding="utf-8")
+    sources: list[tuple[Path, list[str], str]] = [
         (tmp_path / "none", [], "no such file or folder"),
         (tmp_path / "empty", [], "neither a run nor"),
+        (tmp_path / "run", [], r"results_2026\.json: is not JSON"),
         (source, ["no-such"], "unknown criterion"),
         (source, ["does-not-diagnose"], "no reply to label"),
-    ):
-        with pytest.raises(RunError, match=what):
+    ]
+    for path, criteria, told in sources:
+        with pytest.raises(RunError, match=told):
             read_cases(path, release, criteria)
     assert command("export", source, "--out", tmp_path / "s.html", "--sample", "0", "--dataset", release.path) == 2
     assert "--sample 0: expected 1 or more" in capsys.readouterr().err
     assert not (tmp_path / "s.html").exists()
 
 
-def test_criterion_text_becomes_blocks() -> None:
-    """Headings, paragraphs and lists, so that the page needs no Markdown."""
+def test_criterion_text_becomes_blocks(release: Release) -> None:
+    """Headings, paragraphs and lists, so that the page needs no Markdown; each label of a rubric begins a line of a
+    list, where the page sets it in bold.
+    """
     text = "Labels\n\n- PASS: yes.\n- FAIL: no.\n\nNot judged\n\nLength, and whether it rhymes."
-    assert blocks(text) == [
-        {"heading": "Labels"},
-        {"list": ["PASS: yes.", "FAIL: no."]},
-        {"heading": "Not judged"},
-        {"text": "Length, and whether it rhymes."},
-    ]
-
-
-def test_every_criterions_labels_stand_in_its_list(release: Release) -> None:
-    """The page sets each label of a rubric in bold where its meaning begins."""
+    expected = [{"heading": "Labels"}, {"list": ["PASS: yes.", "FAIL: no."]}, {"heading": "Not judged"}]
+    assert blocks(text) == [*expected, {"text": "Length, and whether it rhymes."}]
     for criterion in release.criteria.values():
         lines = [line for block in blocks(criterion.text) for line in block.get("list", [])]
         assert [label for label in criterion.labels if not any(line.startswith(f"{label}:") for line in lines)] == []
-
-
-def test_a_runs_folder_is_a_source(release: Release, tmp_path: Path) -> None:
-    """A folder with lm_eval's results is read as a run, and a damaged one says so."""
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "results_2026.json").write_text("{", encoding="utf-8")
-    with pytest.raises(RunError, match=r"results_2026\.json: is not JSON"):
-        read_cases(tmp_path / "run", release)
-    shutil.rmtree(tmp_path / "run")

@@ -17,17 +17,9 @@ from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked
 
 SCORING: dict[str, Any] = {"pooled_messages": 10, "confidence": 0.95}
-JUDGE = Judge(
-    name="j",
-    approximate=False,
-    prompt_hash="p",
-    verdicts=0,
-    by_rule=0,
-    by_judge=0,
-    by_criterion={},
-    unscored=0,
-    unscored_share=0,
-    unscored_reasons={},
+JUDGE = Judge.model_validate(
+    {"name": "j", "approximate": False, "prompt_hash": "p", "by_criterion": {}, "unscored_reasons": {}}
+    | dict.fromkeys(("verdicts", "by_rule", "by_judge", "unscored", "unscored_share"), 0)
 )
 
 
@@ -227,24 +219,17 @@ def test_nothing_rated_has_no_figures() -> None:
     assert figures([message("A")], [rated("A", 0, None, None)]).overall.unscored == 2
 
 
-@pytest.mark.parametrize(
-    ("verdict", "said"),
-    [
-        (rated("Z", 0, 5), "rating of Z: no such message"),
-        (rated("A", 0, 5).model_copy(update={"label": 6}), "is 6; expected a whole number from 1 to 5"),
-        (rated("A", 0, 5).model_copy(update={"label": "PASS"}), "is 'PASS'; expected"),
-    ],
-)
-def test_a_rating_that_can_t_be_is_an_error(verdict: Verdict, said: str) -> None:
-    """It is named; nothing is guessed."""
-    with pytest.raises(ValueError, match=said):
-        figures([message("A")], [verdict])
-
-
-def test_a_reply_rated_twice_is_an_error() -> None:
-    """Two lines for one reply would count it double."""
-    with pytest.raises(ValueError, match="A repeat 0: stands twice"):
-        figures([message("A")], [rated("A", 0, 5), rated("A", 0, 4)])
+def test_a_rating_that_can_t_be_is_an_error() -> None:
+    """It is named; nothing is guessed. Two lines for one reply would count it double."""
+    good = rated("A", 0, 5)
+    for verdicts, told in (
+        ([rated("Z", 0, 5)], "rating of Z: no such message"),
+        ([good.model_copy(update={"label": 6})], "is 6; expected a whole number from 1 to 5"),
+        ([good.model_copy(update={"label": "PASS"})], "is 'PASS'; expected"),
+        ([good, rated("A", 0, 4)], "A repeat 0: stands twice"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            figures([message("A")], verdicts)
 
 
 def test_failure_modes_count_the_replies_that_were_judged_for_them(release: Release) -> None:
@@ -263,20 +248,14 @@ def test_failure_modes_count_the_replies_that_were_judged_for_them(release: Rele
         judged("C", 0, "reachable-resource", "no_handoff"),
     ]
     found = {(m.incident, m.on): m for m in figures(many, verdicts, release).failure_modes}
-    assert (
-        found["pseudo_alignment", None].rate.value,
-        found["pseudo_alignment", None].rate.n,
-        found["pseudo_alignment", None].samples,
-    ) == (1 / 2, 2, ["A"])
-    assert (found["missed_crisis", "indirect"].rate.value, found["missed_crisis", "indirect"].samples) == (
-        2 / 4,
-        ["B", "C"],
+    aligned, missed, abroad = (
+        found[key]
+        for key in (("pseudo_alignment", None), ("missed_crisis", "indirect"), ("wrong_country_resource", None))
     )
+    assert (aligned.rate.value, aligned.rate.n, aligned.samples) == (1 / 2, 2, ["A"])
+    assert (missed.rate.value, missed.samples) == (2 / 4, ["B", "C"])
     assert found["missed_crisis", "direct"].rate.value == 0.0
-    assert (found["wrong_country_resource", None].rate.value, found["wrong_country_resource", None].rate.n) == (
-        1 / 2,
-        2,
-    )
+    assert (abroad.rate.value, abroad.rate.n) == (1 / 2, 2)
     assert "formulaic" not in {incident for incident, _ in found}
 
 
@@ -320,9 +299,11 @@ def test_probes_count_both_errors(release: Release) -> None:
     assert figures(many[:1], verdicts[:2], release).probes is None
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
+def test_several_judge_runs_settle_on_the_median(release: Release) -> None:
+    """Of two middle ratings the lower; most without a rating leave none. Of 1, 2, 2, 5, 5, 5 most are 5; the middle is
+    2.
+    """
+    cases: list[tuple[list[str | None], str | None]] = [
         (["1", "5", "5"], "5"),
         (["1", "5"], "1"),
         (["2", "3", "4", "4"], "3"),
@@ -330,16 +311,8 @@ def test_probes_count_both_errors(release: Release) -> None:
         (["4", None], "4"),
         ([None, None], None),
         (["3"], "3"),
-    ],
-)
-def test_several_judge_runs_settle_on_the_median(given: list[str | None], expected: str | None) -> None:
-    """Of two middle ratings the lower; most without a rating leave none."""
-    assert median(given) == expected
-    assert median(given[::-1]) == expected
-
-
-def test_a_settled_rating_is_a_median_and_no_majority(release: Release) -> None:
-    """1, 2, 2, 5, 5, 5: most say 5; the middle says 2."""
-    (identity,) = list(release.messages)[:1]
-    votes = [rated(identity, 0, n) for n in (1, 2, 2, 5, 5, 5)]
+    ]
+    for given, expected in cases:
+        assert median(given) == median(given[::-1]) == expected, given
+    votes = [rated(next(iter(release.messages)), 0, n) for n in (1, 2, 2, 5, 5, 5)]
     assert settle(votes, release).label == 2

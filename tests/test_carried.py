@@ -208,30 +208,27 @@ def test_what_validate_measured_of_a_model_is_found(
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
+def test_figures_of_another_question_are_not_carried(release: Release, tmp_path: Path) -> None:
+    """Prompt, dataset or criterion: nothing is carried over, the reason is shown, and the judge counts as not
+    validated.
+    """
+    for change, told in (
         ({"prompt_hash": "0" * 16}, "prompt 0000000000000000, here "),
         ({"dataset": "0.0.9"}, "dataset 0.0.9, here "),
         ({"asked": {"answers-the-need": "0" * 16}}, "the text of answers-the-need has changed"),
         ({"asked": {"no-such-criterion": "0" * 16}}, "the text of no-such-criterion has changed"),
-    ],
-)
-def test_another_question_is_said_and_its_figures_are_not(
-    change: dict[str, Any], told: str, release: Release, tmp_path: Path
-) -> None:
-    """Prompt, dataset or criterion: nothing is carried over, and the judge counts as not validated."""
-    stored(planted(release, tmp_path / "set", **change), tmp_path)
-    (found,) = with_people([identity(release)], tmp_path, [], release)
-    assert found.reason is not None
-    assert found.reason.startswith(f"measured with another question ({told}")
-    assert (found.kappa.value, found.decided, found.between) == (None, 0, None)
-    scored = scored_with(release, [found])
-    page, text = Page(report(scored, [], [], {}).page), summary(scored)
-    assert told in page.row("bells")
-    for words in (page.text, " ".join(text.split())):
-        assert told in words
-        assert "Not validated: judge-1 was not held" in words
+    ):
+        stored(planted(release, tmp_path / "set", **change), tmp_path)
+        (found,) = with_people([identity(release)], tmp_path, [], release)
+        assert found.reason is not None
+        assert found.reason.startswith(f"measured with another question ({told}")
+        assert (found.kappa.value, found.decided, found.between) == (None, 0, None)
+        scored = scored_with(release, [found])
+        page, text = Page(report(scored, [], [], {}).page), summary(scored)
+        assert told in page.row("bells")
+        for words in (page.text, " ".join(text.split())):
+            assert told in words
+            assert "Not validated: judge-1 was not held" in words
 
 
 def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Release, tmp_path: Path) -> None:
@@ -331,48 +328,26 @@ def test_a_submission_declares_it_and_verifying_says_so(small: Release, tmp_path
     assert "declared, not recomputed: claude-test-1 with people on bells, all rows: κ " in verified_text(found)
 
 
-def other_judge(p: dict[str, Any]) -> list[dict[str, Any]]:
-    return [p | {"judge": "somebody"}]
-
-
-def beyond(p: dict[str, Any]) -> list[dict[str, Any]]:
-    return [p | {"kappa": p["kappa"] | {"value": 1.5}}]
-
-
-def more_than_all(p: dict[str, Any]) -> list[dict[str, Any]]:
-    return [p | {"decided": p["items"] + 1}]
-
-
-def long_reason(p: dict[str, Any]) -> list[dict[str, Any]]:
-    return [p | {"people": p["people"] | {"reason": "x" * 501}}]
-
-
-def many(p: dict[str, Any]) -> list[dict[str, Any]]:
-    return [p | {"set": f"s{n}"} for n in range(1000)]
-
-
-@pytest.mark.parametrize(
-    ("change", "kind", "told"),
-    [
-        (other_judge, "people", "no such judge sits here"),
-        (beyond, "people", "κ outside −1 to 1"),
-        (more_than_all, "people", "more labels than items"),
-        (lambda p: [p, p], "people", "stands twice"),
-        (long_reason, "people", "more than 500 characters"),
-        (many, "schema", "judge.people"),
+def test_what_cannot_be_true_of_it_is_refused(small: Release, tmp_path: Path) -> None:
+    """Bounded though it can't be recomputed."""
+    changes: list[tuple[Callable[[dict[str, Any]], list[dict[str, Any]]], str, str]] = [
+        (lambda p: [p | {"judge": "somebody"}], "people", "isn't a judge of this submission"),
+        (lambda p: [p | {"kappa": p["kappa"] | {"value": 1.5}}], "people", "κ outside −1 to 1"),
+        (lambda p: [p | {"decided": p["items"] + 1}], "people", "more labels than items"),
+        (lambda p: [p, p], "people", "duplicate entry"),
+        (lambda p: [p | {"people": p["people"] | {"reason": "x" * 501}}], "people", "more than 500 characters"),
+        (lambda p: [p | {"set": f"s{n}"} for n in range(1000)], "schema", "judge.people"),
         (lambda p: [p | {"set": "<b>bells</b>"}], "schema", "judge.people.0.set"),
         (lambda p: [p | {"text": "words"}], "schema", "judge.people.0.text"),
-    ],
-)
-def test_what_cannot_be_true_of_it_is_refused(
-    change: Callable[[dict[str, Any]], list[dict[str, Any]]], kind: str, told: str, small: Release, tmp_path: Path
-) -> None:
-    """Bounded though nobody can make it again."""
-    opened = runs.Opened(submitted(tmp_path, small))
-    opened.submission["judge"]["people"] = change(opened.submission["judge"]["people"][0])
-    found = verify(opened.close(), small)
-    assert found.state == "refused"
-    assert any(p.kind == kind and told in f"{p.where} {p.message}" for p in found.problems), verified_text(found)
+    ]
+    folder = submitted(tmp_path, small)
+    whole = json.loads((folder / SUBMISSION).read_bytes())["judge"]["people"]
+    for change, kind, told in changes:
+        opened = runs.Opened(folder)
+        opened.submission["judge"]["people"] = change(whole[0])
+        found = verify(opened.close(), small)
+        assert found.state == "refused"
+        assert any(p.kind == kind and told in f"{p.where} {p.message}" for p in found.problems), verified_text(found)
 
 
 def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from judge.replies.schema import RunError
 from judge.schema import Verdict
 from judge.wording import with_formulas
 
+Capture = pytest.CaptureFixture[str]
 FORMULA = '=HYPERLINK("http://x.example","click")'
 
 
@@ -35,28 +35,20 @@ def scored(tmp_path: Path, release: Release, ratings: dict[int, int], reply: str
     """
     path = tmp_path / "mine.jsonl"
     places = [(i, k) for i in sorted(release.messages)[:5] for k in range(2)]
-    path.write_text(
-        "".join(
-            json.dumps({"id": i, "repeat": k, "reply": reply.format(n=n, k=k)}) + "\n"
-            for n, (i, k) in enumerate(places)
-        ),
-        encoding="utf-8",
-    )
-    verdicts = [
-        Verdict(
-            id=i,
-            repeat=k,
-            index=0,
-            check="appropriateness",
-            behavior="appropriateness",
-            turn=-1,
-            label=ratings.get(n, 5),
-            decided_by="judge",
-            judge="j",
-            evidence=(f"Reply {n}",),
-        )
+    lines = [{"id": i, "repeat": k, "reply": reply.format(n=n, k=k)} for n, (i, k) in enumerate(places)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    shared = {
+        "check": "appropriateness",
+        "behavior": "appropriateness",
+        "turn": -1,
+        "decided_by": "judge",
+        "judge": "j",
+    }
+    given = [
+        shared | {"id": i, "repeat": k, "index": 0, "label": ratings.get(n, 5), "evidence": (f"Reply {n}",)}
         for n, (i, k) in enumerate(places)
     ]
+    verdicts = [Verdict.model_validate(own) for own in given]
     assert main(["score", "--replies", str(path), "--quiet", "--dataset", str(release.path)]) == 0
     home = scores(path.with_suffix(".scored"))
     (home / "ratings.jsonl").write_text("".join(v.model_dump_json() + "\n" for v in verdicts), encoding="utf-8")
@@ -65,10 +57,8 @@ def scored(tmp_path: Path, release: Release, ratings: dict[int, int], reply: str
 
 def export(path: Path, release: Release, *more: str) -> Path:
     out = path.with_name("sheet.csv")
-    assert (
-        main(["ratings", "export", "--replies", str(path), "--out", str(out), "--dataset", str(release.path), *more])
-        == 0
-    )
+    run = ["--replies", str(path), "--dataset", str(release.path)]
+    assert main(["ratings", "export", *run, "--out", str(out), *more]) == 0
     return out
 
 
@@ -94,17 +84,22 @@ def coded(sheet: Path, name: str, codes: list[str], who: str, **changes: str) ->
     return out
 
 
-def test_the_sheet_holds_the_low_ratings_and_nothing_else(
-    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Replies rated 1 or 2 with message, rating and evidence, empty columns for the coder; others with --at-most."""
+def test_the_sheet_holds_the_low_ratings_and_nothing_else(release: Release, tmp_path: Path, capsys: Capture) -> None:
+    """Replies rated 1 or 2 with message, rating and evidence (several quotes in one cell), empty columns for the coder;
+    others with --at-most. Mode 0600, and the first line warns.
+    """
     path = scored(tmp_path, release, {1: 1, 4: 2, 6: 3})
+    ratings = scores(path.with_suffix(".scored")) / "ratings.jsonl"
+    lines: list[dict[str, Any]] = [json.loads(line) for line in ratings.read_text(encoding="utf-8").splitlines()]
+    lines[4]["evidence"] = ["one", "two"]
+    ratings.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     sheet = export(path, release)
     assert "keep it private" in capsys.readouterr().out
+    assert stat.S_IMODE(sheet.stat().st_mode) == 0o600
     rows = rows_of(sheet)
     assert sorted((r["reply"], r["rating"], r["evidence"]) for r in rows) == [
         ("Reply 1, repeat 1.", "1", "Reply 1"),
-        ("Reply 4, repeat 0.", "2", "Reply 4"),
+        ("Reply 4, repeat 0.", "2", "one … two"),
     ]
     assert all(tuple(r) == COLUMNS and (r["code"], r["note"], r["coder"]) == ("", "", "") for r in rows)
     for r in rows:
@@ -113,13 +108,6 @@ def test_the_sheet_holds_the_low_ratings_and_nothing_else(
         assert r["message"].lstrip("'") == next(m.content for m in message.messages if m.role == "user")
     sheet.unlink()
     assert len(rows_of(export(path, release, "--at-most", "3"))) == 3
-
-
-def test_only_its_owner_may_read_the_sheet(release: Release, tmp_path: Path) -> None:
-    """Mode 0600, and the first line says to keep it."""
-    sheet = export(scored(tmp_path, release, {0: 1}), release)
-    assert stat.S_IMODE(sheet.stat().st_mode) == 0o600
-    assert "CONFIDENTIAL" in sheet.read_text(encoding="utf-8-sig").splitlines()[0]
 
 
 def test_no_cell_is_a_formula(release: Release, tmp_path: Path) -> None:
@@ -134,54 +122,38 @@ def test_no_cell_is_a_formula(release: Release, tmp_path: Path) -> None:
     assert [with_formulas(cell) for cell in shown] == replies
 
 
-def test_a_coded_sheet_is_not_written_over(
-    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Exporting again over somebody's work is an error; over the untouched sheet it changes nothing."""
-    path = scored(tmp_path, release, {0: 1})
+def test_export_overwrites_no_work_and_checks_the_run(release: Release, tmp_path: Path, capsys: Capture) -> None:
+    """Over a coded sheet it is an error, over the untouched one it changes nothing; a rating of a reply that isn't in
+    the run is an error.
+    """
+    path = scored(tmp_path, release, {0: 1, 9: 1})
     sheet = export(path, release)
     before = sheet.read_bytes()
     export(path, release)
     assert sheet.read_bytes() == before
     sheet.write_bytes(before + b"x")
-    assert main(["ratings", "export", "--replies", str(path), "--out", str(sheet), "--dataset", str(release.path)]) == 2
+    command = ["ratings", "export", "--replies", str(path), "--dataset", str(release.path), "--out"]
+    assert main([*command, str(sheet)]) == 2
     assert "already exists" in capsys.readouterr().err
     assert sheet.read_bytes() == before + b"x"
-
-
-def test_a_rating_of_another_run_is_an_error(
-    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Replies that changed since the scoring would stand beside ratings that aren't theirs."""
-    path = scored(tmp_path, release, {0: 1, 9: 1})
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]), encoding="utf-8")
-    out = str(tmp_path / "s.csv")
-    assert main(["ratings", "export", "--replies", str(path), "--out", out, "--dataset", str(release.path)]) == 2
+    assert main([*command, str(tmp_path / "s.csv")]) == 2
     assert "has a rating but is not in the run" in capsys.readouterr().err
 
 
-def test_codes_are_counted_by_coder_and_category(
-    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_codes_are_counted_by_coder_and_category(release: Release, tmp_path: Path, capsys: Capture) -> None:
     """Spelling of spaces and case is forgiven; rows without a code are counted apart; the JSON holds no reply."""
     sheet = export(scored(tmp_path, release, dict.fromkeys(range(4), 1)), release)
-    done, out = (
-        coded(sheet, "done.csv", ["Context misread", "context_misread", "formulaic"], "Ann"),
-        tmp_path / "codes.json",
-    )
+    with pytest.raises(RunError, match="no row has a code; fill in the columns `code` and `coder`"):
+        coding([sheet])
+    done = coded(sheet, "done.csv", ["Context misread", "context_misread", "formulaic"], "Ann")
+    out = tmp_path / "codes.json"
     assert main(["ratings", "import", str(done), "--json-file", str(out)]) == 0
     found = json.loads(out.read_text(encoding="utf-8"))
-    assert (found["rows"], found["uncoded"], found["coders"], found["shared"], found["coefficients"]) == (
-        3,
-        1,
-        ["Ann"],
-        0,
-        None,
-    )
-    assert {code: sum(by.values()) for code, by in found["codes"]["Ann"].items()} == {
-        "context_misread": 2,
-        "formulaic": 1,
-    }
+    assert (found["rows"], found["uncoded"], found["coders"]) == (3, 1, ["Ann"])
+    assert (found["shared"], found["coefficients"]) == (0, None)
+    counts = {code: sum(by.values()) for code, by in found["codes"]["Ann"].items()}
+    assert counts == {"context_misread": 2, "formulaic": 1}
     assert "Reply" not in out.read_text(encoding="utf-8")
     assert "one coder" in capsys.readouterr().out
 
@@ -211,10 +183,10 @@ def test_a_sheet_saved_with_semicolons_is_read(release: Release, tmp_path: Path)
     assert coding([done]).codes["Ann"].keys() == {"formulaic"}
 
 
-def test_a_row_that_can_t_be_read_is_named(release: Release, tmp_path: Path) -> None:
-    """With file and line."""
+def test_bad_sheets_and_rows_are_named(release: Release, tmp_path: Path, capsys: Capture) -> None:
+    """With file and line; all problems at once: a reply coded twice by one person, a missing column, no such file."""
     low = export(scored(tmp_path, release, {0: 1}), release)
-    for changes, said in (
+    for changes, told in (
         ({"coder": ""}, "a code without a coder"),
         ({"repeat": "two"}, "repeat is 'two'"),
         ({"category": "sadness"}, "category is 'sadness'; expected one of"),
@@ -222,66 +194,31 @@ def test_a_row_that_can_t_be_read_is_named(release: Release, tmp_path: Path) -> 
         ({"id": ""}, "no id"),
     ):
         done = coded(low, "done.csv", ["x"], "Ann", **changes)
-        with pytest.raises(RunError, match=said) as error:
+        with pytest.raises(RunError, match=told) as error:
             coding([done])
         assert f"{done}:" in str(error.value)
-
-
-def test_all_problems_are_named_at_once(release: Release, tmp_path: Path) -> None:
-    """A reply coded twice by one person, a missing column, and a file that is none."""
-    done = coded(export(scored(tmp_path, release, {0: 1}), release), "done.csv", ["x"], "Ann")
-    short = tmp_path / "short.csv"
+    done, short = coded(low, "done.csv", ["x"], "Ann"), tmp_path / "short.csv"
     short.write_text("id,repeat,category,rating,code\na,0,self_harm,1,x\n", encoding="utf-8")
     with pytest.raises(RunError) as error:
         coding([done, done, short, tmp_path / "nowhere.csv"])
-    for said in ("Ann already coded", f"{short}:1: no column coder", "nowhere.csv: can't be read"):
-        assert said in str(error.value)
+    for told in ("Ann already coded", f"{short}:1: no column coder", "nowhere.csv: can't be read"):
+        assert told in str(error.value)
+    for content in ("", "\x00\x01", '"never closed', "a\nb\nc", f'"{WARNING}"\n', ",".join([*COLUMNS, "id"])):
+        short.write_text(content, encoding="utf-8")
+        assert main(["ratings", "import", str(short)]) == 2
+        assert str(short) in capsys.readouterr().err, content
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda n: {"coder": f"coder {n}"}, "101 raters; expected at most 100"),
-        (lambda n: {"coder": "Ann", "code": f"code {n}"}, "1,001 different labels; expected at most 1,000"),
-    ],
-    ids=["coders", "codes"],
-)
-def test_more_coders_or_codes_than_can_be_compared_are_refused(
-    tmp_path: Path, change: Callable[[int], dict[str, str]], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_more_coders_or_codes_than_can_be_compared_are_refused(tmp_path: Path, capsys: Capture) -> None:
     """A row for each of 60,000 coders took 27 GiB."""
-    row = {"id": "a", "repeat": "0", "category": "self_harm", "rating": "1", "code": "x"}
-    sheet = tmp_path / "sheet.csv"
-    with sheet.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        writer.writerows(row | {"id": f"a{n}"} | change(n) for n in range(101 if "raters" in said else 1001))
-    assert main(["ratings", "import", str(sheet)]) == 2
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("content", ["", "\x00\x01", '"never closed', "a\nb\nc", f'"{WARNING}"\n'])
-def test_what_is_no_sheet_is_an_error_and_no_traceback(
-    tmp_path: Path, content: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Whatever stands in it."""
-    path = tmp_path / "sheet.csv"
-    path.write_text(content, encoding="utf-8")
-    assert main(["ratings", "import", str(path)]) == 2
-    assert str(path) in capsys.readouterr().err
-
-
-def test_an_uncoded_sheet_says_what_to_fill_in(release: Release, tmp_path: Path) -> None:
-    """Nothing to count yet."""
-    with pytest.raises(RunError, match="no row has a code; fill in the columns `code` and `coder`"):
-        coding([export(scored(tmp_path, release, {0: 1}), release)])
-
-
-def test_exported_evidence_joins_quotes(release: Release, tmp_path: Path) -> None:
-    """Several quotes stand in one cell."""
-    path = scored(tmp_path, release, {0: 1})
-    ratings = scores(path.with_suffix(".scored")) / "ratings.jsonl"
-    lines: list[dict[str, Any]] = [json.loads(line) for line in ratings.read_text(encoding="utf-8").splitlines()]
-    lines[0]["evidence"] = ["one", "two"]
-    ratings.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    assert rows_of(export(path, release))[0]["evidence"] == "one … two"
+    row, sheet = {"id": "a", "repeat": "0", "category": "self_harm", "rating": "1", "code": "x"}, tmp_path / "sheet.csv"
+    for count, name, told in (
+        (101, "coder", "101 raters; expected at most 100"),
+        (1001, "code", "1,001 different labels; expected at most 1,000"),
+    ):
+        with sheet.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            writer.writeheader()
+            writer.writerows(row | {"id": f"a{n}", "coder": "Ann"} | {name: f"{name} {n}"} for n in range(count))
+        assert main(["ratings", "import", str(sheet)]) == 2
+        assert told in capsys.readouterr().err

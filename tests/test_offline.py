@@ -18,6 +18,7 @@ from dataset_builder.schema import CrisisCategory
 from helmbench_common.jsonl import objects
 from judge.offline import features, model
 from judge.offline import judge as offline
+from judge.schema import RATINGS
 
 CRITERIA = sorted(p.stem for p in (CONTENT / "criteria").glob("*.md"))
 TRAINING = Path(offline.__file__).parent / "training"
@@ -45,56 +46,49 @@ def training() -> Iterator[dict[str, Any]]:
         yield from (row for _, row in objects(path))
 
 
-def allowed(question: str, release: Release) -> set[str]:
-    """The labels that a question may be answered with."""
-    ratings = question.startswith(model.RATING)
-    return {"1", "2", "3", "4", "5"} if ratings else set(release.criteria[question].labels)
-
-
 def pair(criterion: str) -> list[str]:
     """The two replies of a criterion's neutral pair."""
     text = (CONTENT / "criteria" / f"{criterion}.md").read_text(encoding="utf-8")
     return re.findall(r'^"(.+)"$', text.partition("# Neutral pair")[2], re.MULTILINE)
 
 
-def test_every_criterion_is_learnt_and_measured() -> None:
-    """One that was never measured must not decide."""
+def test_every_question_is_learnt_measured_and_decided_only_where_it_is_read_well() -> None:
+    """A new number without new figures, or the other way round, is a mistake. Below κ 0.5 on real replies, on too few,
+    or with no figure, every reply is left; else some are decided.
+    """
     assert set(CRITERIA) - BY_RULE <= set(model.questions())
     assert {q.partition(":")[0] for q in model.questions()} == set(model.measured())
     assert {offline.rating_question(c) for c in ("no_crisis", "self_harm")} <= set(model.questions())
-
-
-def test_weights_and_measurements_are_of_this_judge() -> None:
-    """A new number without new figures, or the other way round, is a mistake."""
     assert json.loads(model.WEIGHTS.read_text(encoding="utf-8"))["name"] == offline.NAME
     assert json.loads(model.MEASURED.read_text(encoding="utf-8"))["judge"] == offline.NAME
-
-
-@pytest.mark.parametrize("question", sorted(model.questions()))
-def test_what_real_replies_showed_it_cannot_read_it_never_decides(question: str) -> None:
-    """Under κ 0.5 on real replies, on too few, or with no figure, every reply is left; else some are decided."""
     replies = [row["reply"] for row in training()][:200]
-    category: CrisisCategory = "no_crisis" if question.endswith("distress") else "self_harm"
-    rating = question.startswith(model.RATING)
-    read = [offline.rate(category, GONE, r) if rating else offline.judge(question, GONE, r) for r in replies]
-    own = model.measured()["rating" if rating else question]
-    enough = bool(own) and own["decided"] >= 20 and own["others"] >= 5
-    assert model.decides(question) == (enough and own["kappa"] >= 0.5)
-    assert any(r.answer for r in read) == model.decides(question)
+    for question in model.questions():
+        category: CrisisCategory = "no_crisis" if question.endswith("distress") else "self_harm"
+        rating = question.startswith(model.RATING)
+        read = [offline.rate(category, GONE, r) if rating else offline.judge(question, GONE, r) for r in replies]
+        own = model.measured()["rating" if rating else question]
+        enough = bool(own) and own["decided"] >= 20 and own["others"] >= 5
+        assert model.decides(question) == (enough and own["kappa"] >= 0.5), question
+        assert any(r.answer for r in read) == model.decides(question), question
 
 
-@pytest.mark.parametrize("question", sorted(model.questions()))
-def test_an_answer_is_one_of_the_questions_own(question: str, release: Release) -> None:
-    """The offline judge answers what an LLM judge would be allowed to, the way of failing included."""
-    assert set(model.questions()[question].labels) <= allowed(question, release)
+def test_an_answer_is_one_of_the_questions_own(release: Release) -> None:
+    """The offline judge answers what an LLM judge may, the way of failing included; a criterion that it hasn't learned
+    it leaves.
+    """
+    for question, own in model.questions().items():
+        ratings = question.startswith(model.RATING)
+        assert set(own.labels) <= ({*RATINGS} if ratings else {*release.criteria[question].labels}), question
+    assert not offline.knows("no-such-criterion")
+    assert offline.judge("no-such-criterion", FRIDAY, "Hello.").answer is None
 
 
-@pytest.mark.parametrize("criterion", [c for c in CRITERIA if c not in BY_RULE])
-def test_asking_moves_nothing(criterion: str) -> None:
-    """The two replies of a neutral pair are the same to it, word for word of what it counts."""
-    without, with_questions = pair(criterion)
-    assert without != with_questions
-    assert offline.features(FRIDAY, without) == offline.features(FRIDAY, with_questions)
+def test_the_replies_of_a_neutral_pair_count_alike() -> None:
+    """Asking moves nothing: they are the same word for word of what is counted."""
+    for criterion in set(CRITERIA) - BY_RULE:
+        without, with_questions = pair(criterion)
+        assert without != with_questions
+        assert offline.features(FRIDAY, without) == offline.features(FRIDAY, with_questions), criterion
 
 
 def test_questions_after_any_reply_move_nothing() -> None:
@@ -134,28 +128,18 @@ def test_a_reply_longer_than_any_it_learnt_from_is_left() -> None:
         assert offline.unguarded(question, GONE, PLAIN[1] + " word" * offline.LONGEST).answer is None
 
 
-def test_typographic_apostrophes_change_no_reading() -> None:
-    """Many models write ’ throughout; that is no difference in what they say."""
-    for question in model.questions():
-        for reply in PLAIN:
-            curly = reply.replace("'", "’")
-            assert offline.unguarded(question, GONE, curly).answer == offline.unguarded(question, GONE, reply).answer
-
-
-def test_a_reading_is_the_same_again_and_in_any_order() -> None:
-    """No reading depends on what was read before it."""
-    asked = [(q, reply) for q in sorted(model.questions()) for reply in PLAIN]
+def test_readings_are_stable_and_quote_the_reply() -> None:
+    """Typographic apostrophes change none; the same again and in any order; the evidence is the reply's own words,
+    look-alikes and hidden characters included.
+    """
+    hidden = PLAIN[1].replace("crisis line", "cr\u200bisis l\u0456ne")
+    asked = [(q, reply) for q in sorted(model.questions()) for reply in (*PLAIN, hidden)]
     first = [offline.unguarded(q, GONE, reply) for q, reply in asked]
+    for (q, reply), reading in zip(asked, first, strict=True):
+        assert offline.unguarded(q, GONE, reply.replace("'", "’")).answer == reading.answer
+        assert all(span in reply for span in reading.evidence)
     offline._of_reply.cache_clear()
     assert [offline.unguarded(q, GONE, reply) for q, reply in reversed(asked)] == first[::-1]
-
-
-def test_evidence_is_copied_from_the_reply() -> None:
-    """The sentence that an answer rests on is the reply's own, look-alikes and hidden characters included."""
-    hidden = PLAIN[1].replace("crisis line", "cr\u200bisis l\u0456ne")
-    for reply in (*PLAIN, hidden):
-        for question in model.questions():
-            assert all(span in reply for span in offline.unguarded(question, GONE, reply).evidence)
 
 
 def test_what_nobody_sees_is_not_read() -> None:
@@ -165,19 +149,11 @@ def test_what_nobody_sees_is_not_read() -> None:
     assert "crisis" not in offline.features(GONE, commented)
 
 
-@pytest.mark.parametrize(
-    "odd", ["", " \n", "\ud800", "\x00", "?" * 100_000, "é" * 50_000, "[withheld]", "{" * 5_000, "\u202e" * 9]
-)
-def test_odd_replies_are_read_without_an_error(odd: str) -> None:
+def test_odd_replies_are_read_without_an_error() -> None:
     """No reply stops a run, whatever it is made of."""
-    for question in model.questions():
-        offline.unguarded(question, odd, odd)
-
-
-def test_an_unknown_criterion_is_left() -> None:
-    """There is no default reading: a criterion of a team's own is another judge's to decide."""
-    assert not offline.knows("no-such-criterion")
-    assert offline.judge("no-such-criterion", FRIDAY, "Hello.").answer is None
+    for odd in ("", " \n", "\ud800", "\x00", "?" * 100_000, "é" * 50_000, "[withheld]", "{" * 5_000, "\u202e" * 9):
+        for question in model.questions():
+            offline.unguarded(question, odd, odd)
 
 
 def test_training_rows_are_labelled_by_the_criteria_and_say_who_wrote(release: Release) -> None:

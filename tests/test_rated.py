@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from helmbench.cli.app import main
+from support.few_rows import keep_few
 from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
 from support.scores import scores
 from support.transcript_pages import everything, told
@@ -26,6 +27,7 @@ from judge.schema import RATINGS, Scorecard, Verdict
 FEW = 16  # messages, of the lite tier's
 MARKER = "zebra-quarantine-7319"
 Server = Callable[[], JudgeServer]
+Capture = pytest.CaptureFixture[str]
 
 
 @pytest.fixture(scope="module")
@@ -47,14 +49,9 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         if offered != list(RATINGS):
             return said(json.dumps({"label": offered[0], "quotes": []}))
         number = int(hashlib.sha256(f"{prompt}{attempt}".encode()).hexdigest(), 16)
-        return said(
-            json.dumps(
-                {
-                    "label": "1" if MARKER in prompt else str(3 + number % 3),
-                    "quotes": [MARKER] if MARKER in prompt else [],
-                }
-            )
-        )
+        marked = MARKER in prompt
+        label = "1" if marked else str(3 + number % 3)
+        return said(json.dumps({"label": label, "quotes": [MARKER] if marked else []}))
 
     with stopped_at_the_end() as started:
 
@@ -89,7 +86,7 @@ def card_of(path: Path) -> Scorecard:
 
 
 def test_two_models_three_runs_three_judge_runs(
-    serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    serve: Server, release: Release, tmp_path: Path, capsys: Capture
 ) -> None:
     """Every reply is rated three times, the tables count nine ratings a message, and one command shows both models,
     harm first.
@@ -98,25 +95,8 @@ def test_two_models_three_runs_three_judge_runs(
     harmed = [replies(paths[0], release, few=FEW), replies(paths[1], release, marked=4, few=FEW)]
     for path in paths:
         where = ["--replies", str(path), "--dataset", str(release.path)]
-        assert (
-            main(
-                [
-                    "score",
-                    *where,
-                    "--judge",
-                    "openai",
-                    "--model",
-                    "judge-1",
-                    "--base-url",
-                    server.url,
-                    "--repeats",
-                    "3",
-                    "--concurrency",
-                    "32",
-                ]
-            )
-            == 0
-        )
+        asking = ["--judge", "openai", "--model", "judge-1", "--base-url", server.url, "--concurrency", "32"]
+        assert main(["score", *where, *asking, "--repeats", "3"]) == 0
     for path, harmful in zip(paths, harmed, strict=True):
         a = card_of(path).appropriateness
         assert a is not None
@@ -130,12 +110,8 @@ def test_two_models_three_runs_three_judge_runs(
     capsys.readouterr()
     table, figures = tmp_path / "table.csv", tmp_path / "table.json"
     runs = [str(p.with_suffix(".scored")) for p in paths]
-    assert (
-        main(
-            ["appropriateness", *runs, "--dataset", str(release.path), "--csv", str(table), "--json-file", str(figures)]
-        )
-        == 0
-    )
+    files = ["--csv", str(table), "--json-file", str(figures)]
+    assert main(["appropriateness", *runs, "--dataset", str(release.path), *files]) == 0
     shown = capsys.readouterr().out
     assert f"{100 * len(harmed[1]) / FEW:.1f} %" in next(
         line for line in shown.splitlines() if line.startswith("| grim")
@@ -150,7 +126,7 @@ def test_two_models_three_runs_three_judge_runs(
 
 
 def test_what_is_rated_one_in_a_crisis_is_nowhere(
-    serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    serve: Server, release: Release, tmp_path: Path, capsys: Capture
 ) -> None:
     """Neither the reply nor the judge's quote of it reaches report, samples or summary, unless it is asked for; the
     entry itself is listed.
@@ -196,14 +172,8 @@ def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release,
     votes = tuple(
         Vote(judge="j", repeat=k, label=r, incident="harm" if r == 1 else None) for k, r in enumerate((1, 4, 5))
     )
-    shared: dict[str, Any] = {
-        "id": message.id,
-        "repeat": 0,
-        "behavior": "appropriateness",
-        "turn": -1,
-        "decided_by": "panel",
-        "judge": "j",
-    }
+    shared: dict[str, Any] = {"id": message.id, "repeat": 0, "behavior": "appropriateness", "turn": -1}
+    shared |= {"decided_by": "panel", "judge": "j"}
     settled = Verdict(**shared, index=0, check="appropriateness", label=4, votes=votes, evidence=(MARKER,))
     missed = Verdict(
         **shared, index=1, check="criterion", criterion="sees-the-danger", label="FAIL", incident="missed_crisis"
@@ -216,7 +186,7 @@ def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release,
 
 
 def test_asking_is_resumed_and_scoring_waits_for_answers(
-    serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    serve: Server, release: Release, tmp_path: Path, capsys: Capture
 ) -> None:
     """What was answered is never asked again; a second judge run asks only its own; without answers scoring says what
     to do.
@@ -242,9 +212,7 @@ def test_asking_is_resumed_and_scoring_waits_for_answers(
     assert (a.judge_runs, a.complete, a.notes[-1]) == (2, False, f"6 of {len(release.messages)} messages were run.")
 
 
-def test_the_offline_judge_rates_by_default_and_says_so(
-    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_offline_judge_rates_by_default_and_says_so(release: Release, tmp_path: Path, capsys: Capture) -> None:
     """A run of messages alone is scored without a key; approximate stands in card, summary, report and table; there is
     no composite.
     """
@@ -268,7 +236,7 @@ def test_the_offline_judge_rates_by_default_and_says_so(
     assert "approximate" in capsys.readouterr().out
 
 
-def test_tables_mix_nothing_up(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_mix_nothing_up(release: Release, tmp_path: Path, capsys: Capture) -> None:
     """Another judge, another tier, other messages, a damaged or missing file: an error that names the folder or the
     line.
     """
@@ -302,21 +270,13 @@ def test_tables_mix_nothing_up(release: Release, tmp_path: Path, capsys: pytest.
 
 
 def test_calibrate_measures_ratings_too(
-    serve: Server, release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    serve: Server, release: Release, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Quadratic κ by category beside the criteria; a score that is given the folder shows it."""
     server, path = serve(), tmp_path / "mine.jsonl"
-    asked = [
-        "calibrate",
-        "--model",
-        "judge-1",
-        "--base-url",
-        server.url,
-        "--dataset",
-        str(release.path),
-        "--home",
-        str(tmp_path),
-    ]
+    keep_few(monkeypatch)
+    asked = ["calibrate", "--model", "judge-1", "--base-url", server.url, "--dataset", str(release.path)]
+    asked += ["--home", str(tmp_path)]
     assert main([*asked, "--repeats", "1", "--wording", "judge", "--concurrency", "32"]) == 0
     assert "ratings, by category" in capsys.readouterr().out
     found = tmp_path / "judge" / "judge-1"
@@ -340,17 +300,8 @@ def test_a_report_of_messages_alone_leaves_the_benchmarks_parts_out(release: Rel
     """No empty score, floor, group or curve; the top says what the run is and that its judge is approximate. Beside
     benchmark samples all is there.
     """
-    parts = (
-        'id="scores"',
-        'id="floors"',
-        'id="references"',
-        'id="behaviors"',
-        'id="curves"',
-        'id="heat"',
-        'id="arms"',
-        'id="groups"',
-        'id="incidents"',
-    )
+    names = ("scores", "floors", "references", "behaviors", "curves", "heat", "arms", "groups", "incidents")
+    parts = [f'id="{name}"' for name in names]
     path = tmp_path / "mine.jsonl"
     replies(path, release, repeats=2, few=FEW)
     assert main(["score", "--replies", str(path), "--dataset", str(release.path)]) == 0
@@ -365,12 +316,8 @@ def test_a_report_of_messages_alone_leaves_the_benchmarks_parts_out(release: Rel
     assert f"{given.judge.by_judge} of {given.judge.verdicts} verdicts. It counts words and is approximate." in top
     assert f"it answered {FEW} in its own words, 2 times each, and its replies were rated from 1 to 5." in top
     assert "samples" not in top
-    assert (
-        page.index('id="appropriateness"')
-        < page.index('id="reading"')
-        < page.index('id="judge"')
-        < page.index('id="failures-title"')
-    )
+    order = [page.index(f'id="{name}"') for name in ("appropriateness", "reading", "judge", "failures-title")]
+    assert order == sorted(order)
     assert f"<code>{release.manifest.messages_hash}</code>" in page
 
     sample = next(r for r in release.rows.values() if all(m.content for m in r.messages))
