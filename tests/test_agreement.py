@@ -216,18 +216,3 @@ def test_labels_without_order_have_no_steps() -> None:
     for name in ("cohen_linear", "cohen_quadratic", "alpha_ordinal", "within_one", "mae", "bias"):
         assert (getattr(found, name).value, getattr(found, name).reason) == (None, "the labels have no order")
     assert found.cohen.value is not None
-
-
-def test_ratings_that_contradict_themselves() -> None:
-    """Codes, labels and raters must fit."""
-    two, one = np.zeros((3, 2), dtype=np.int64), np.zeros((3, 1), dtype=np.int64)
-    cases: list[tuple[Codes, str, str, str]] = [
-        (two, "a", "x", "shape"),
-        (one, "a", "x", "two or more"),
-        (two, "a", "xx", "each named once"),
-        (two, "aa", "xy", "each once"),
-        (two + 2, "ab", "xy", "codes run from 2 to 2"),
-    ]
-    for codes, labels, raters, told in cases:
-        with pytest.raises(ValueError, match=told):
-            Ratings(codes, tuple(labels), tuple(raters))

@@ -270,6 +270,8 @@ def test_order_of_free_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "no known order" in capsys.readouterr().err
     assert run(*paths, "--order", "low,high") == 2
     assert "--order: missing mid" in capsys.readouterr().err
+    assert run(*paths, "--order", "low,mid,low") == 2
+    assert "--order low,mid,low: expected each label once" in capsys.readouterr().err
     assert run(*paths, "--order", "low,mid,high") == 0
     assert "labels: low < mid < high" in capsys.readouterr().out
 

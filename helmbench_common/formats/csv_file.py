@@ -66,7 +66,7 @@ def rows(text: str, path: Path | str, comment: str = "\0") -> Iterator[tuple[int
         raise FormatError(path, reader.line_num, f"is not CSV ({error})") from None
 
 
-def records(text: str, path: Path | str, bad: Bad) -> Iterator[tuple[int, dict[str, str]]]:
+def records(text: str, path: Path | str, bad: Bad, comment: str = "\0") -> Iterator[tuple[int, dict[str, str]]]:
     """The rows below the header by its names, with their lines. A row of another width is given to `bad`, after which
     reading goes on; so is a name that stands twice, after which nothing is read.
 
@@ -74,7 +74,7 @@ def records(text: str, path: Path | str, bad: Bad) -> Iterator[tuple[int, dict[s
         FormatError: as `rows`.
     """
     header: list[str] = []
-    for line, row in rows(text, path):
+    for line, row in rows(text, path, comment):
         if not header:
             header = [name.strip() for name in row]
             if twice := sorted(name for name, n in Counter(header).items() if n > 1):

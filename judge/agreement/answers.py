@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dataset_builder.prompts import PLAIN, RATE, WORDINGS
 from dataset_builder.release import Release
-from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
+from dataset_builder.schema import About, CalibrationRow, CriterionCheck, ProtocolRow
 from judge.llm.asking import Asker, Stored, refuse_lacking
 from judge.llm.category_question import offered
 from judge.llm.category_question import question as category_question
@@ -86,6 +86,28 @@ class Task(NamedTuple):
 
     kind: LabelKind
     rows: Sequence[CalibrationRow]
+
+
+def row_of(
+    identity: str,
+    criterion: str,
+    said: Sequence[str],
+    reply: str,
+    country: str | None = None,
+    about: About | None = None,
+) -> CalibrationRow:
+    """A reply to judge as a row; its polarity, label and author are not read."""
+    return CalibrationRow(
+        id=identity,
+        criterion=criterion,
+        polarity="crisis",
+        country=country,
+        about=about,
+        said=list(said),
+        reply=reply,
+        label="",
+        author="",
+    )
 
 
 def wordings(given: str) -> tuple[str, ...]:

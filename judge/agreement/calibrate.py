@@ -18,7 +18,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
 from helmbench_common.files import write_whole
 from helmbench_common.tables import columns
-from judge.agreement.answers import JudgedCases, Passes, Task, examine
+from judge.agreement.answers import JudgedCases, Passes, Task, examine, row_of
 from judge.agreement.calibration import Calibration, RatingCalibration, calibrate, calibrate_ratings
 from judge.agreement.cases import Case, read_cases
 from judge.agreement.known import FILE, RATING_FILE
@@ -112,21 +112,8 @@ def against_people(
     own = {rater: {i: x for i, x in given.items() if i in kept} for rater, given in everything.labels.items()}
     people = LabelTable(own, items)
     _check(people, wanted, release)
-    # Two criteria may be asked of one reply, so a case's place is its id; polarity and label are not read.
-    rows = [
-        CalibrationRow(
-            id=str(n),
-            criterion=case.criterion,
-            polarity="crisis",
-            country=case.country,
-            about=case.about,
-            said=list(case.said),
-            reply=case.reply,
-            label="",
-            author="",
-        )
-        for n, case in enumerate(wanted)
-    ]
+    # Two criteria may be asked of one reply, so a case's place is its id.
+    rows = [row_of(str(n), k.criterion, k.said, k.reply, k.country, k.about) for n, k in enumerate(wanted)]
     first = Passes(passes.repeats, passes.wordings[:1])
     candidates = [
         _candidate(judged, rows, people)

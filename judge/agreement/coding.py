@@ -148,27 +148,16 @@ def coding(paths: Sequence[Path]) -> Coding:
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
     """A sheet's rows with their place."""
-    name, names = shown(path), list[str]()
+    name, header = shown(path), f"expected the header {', '.join(COLUMNS)}"
     try:
         text = csv_file.load(path, "a sheet of `helmbench ratings export`")
-        for line, cells in csv_file.rows(text, path, comment="#"):
-            if not names:
-                names = [c.strip().lower() for c in cells]
-                missing = [c for c in COLUMNS if c not in names and c not in OPTIONAL]
-                duplicate = sorted(c for c in COLUMNS if names.count(c) > 1)
-                if missing:
-                    columns = f"no column {', '.join(missing)}; expected the header {', '.join(COLUMNS)}"
-                    problems.append(f"{name}:{line}: {columns}")
-                elif duplicate:
-                    problems.append(f"{name}:{line}: duplicate column '{duplicate[0]}'")
-                if missing or duplicate:
-                    return
-            elif len(cells) != len(names):
-                problems.append(f"{name}:{line}: {len(cells)} cells; expected {len(names)}, as in the header")
-            else:
-                yield f"{name}:{line}", dict(zip(names, (c.strip() for c in cells), strict=True))
-        if not names:
-            problems.append(f"{name}:1: is empty; expected the header {', '.join(COLUMNS)}")
+        if not text.strip():
+            problems.append(f"{name}:1: is empty; {header}")
+        for line, row in csv_file.records(text, path, lambda n, why: problems.append(f"{name}:{n}: {why}"), "#"):
+            cells = {column.lower(): cell.strip() for column, cell in row.items()}
+            if missing := [c for c in COLUMNS if c not in cells and c not in OPTIONAL]:
+                return problems.append(f"{name}: no column {', '.join(missing)}; {header}")
+            yield f"{name}:{line}", cells
     except FormatError as error:
         problems.append(str(error))
 

@@ -104,6 +104,8 @@ def scale(used: set[str], order: tuple[str, ...] | None = None) -> tuple[tuple[s
     or whole numbers from the lowest to the highest that occur. Other labels have no order unless `order` gives one.
     """
     if order is not None:
+        if len(set(order)) < len(order):
+            raise RunError(f"--order {','.join(order)}: expected each label once")
         if unknown := sorted(used - {*order}):
             raise RunError(f"--order: missing {', '.join(unknown)}; expected every label that occurs, lowest first")
         return order, True

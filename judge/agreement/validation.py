@@ -20,9 +20,9 @@ from pydantic import Field
 
 from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
-from dataset_builder.schema import CalibrationRow, Strict
+from dataset_builder.schema import Strict
 from helmbench_common.files import write_whole
-from judge.agreement.answers import Passes, Task, examine, is_offline
+from judge.agreement.answers import Passes, Task, examine, is_offline, row_of
 from judge.agreement.calibration import Confusion, confusion_of
 from judge.agreement.published.labeled_set import ANSWER, REFUSAL, Item, LabeledSet, Scale
 from judge.llm import batch
@@ -181,18 +181,8 @@ def _judged(
     if what.kind == "refusal":
         said = {"refused": REFUSAL, None: ANSWER}  # an empty or cut-off reply is neither
         return [{item.id: said.get(conduct(item.reply)) for item in what.items}], None
-    rows = [
-        CalibrationRow(
-            id=item.id,
-            criterion=item.by,
-            polarity="crisis",
-            said=list(item.said),
-            reply=item.reply or " ",  # a blank stands for an empty reply, which a rule decides
-            label="",
-            author="",
-        )
-        for item in what.items
-    ]
+    # A blank in place of an empty reply, which a rule decides.
+    rows = [row_of(item.id, item.by, item.said, item.reply or " ") for item in what.items]
     (judged,) = examine(release, name, [Task(what.kind, rows)], asker, passes)
     found: list[Given] = [{k: own.label for k, own in labels.items()} for labels in judged.repeats]
     return found, judged.identity.prompt_hash

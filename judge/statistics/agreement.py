@@ -30,30 +30,12 @@ class Ratings:
 
     codes: shape (items, raters), the label's place in `labels`, -1 where a rater gave none. labels: the whole scale,
     lowest first if `ordered`, with labels that were never used. Distances are counted in steps of this scale.
-
-    Raises:
-        ValueError: fewer than two raters, a code without a label, repeated labels or raters, or a wrong shape.
     """
 
     codes: Codes
     labels: tuple[str, ...]
     raters: tuple[str, ...]
     ordered: bool = False
-
-    def __post_init__(self) -> None:
-        if self.codes.ndim != 2 or self.codes.shape[1] != len(self.raters):
-            raise ValueError(
-                f"codes have shape {self.codes.shape}; expected (items, {len(self.raters)}), one column per rater"
-            )
-        if len(self.raters) < 2 or len(set(self.raters)) < len(self.raters):
-            raise ValueError(f"raters are {list(self.raters)}; expected two or more, each named once")
-        if len(set(self.labels)) < len(self.labels):
-            raise ValueError(f"labels are {list(self.labels)}; expected each once")
-        if self.codes.size and not (self.codes.min() >= -1 and self.codes.max() < len(self.labels)):
-            raise ValueError(
-                f"codes run from {self.codes.min()} to {self.codes.max()}; expected -1 (missing) to "
-                f"{len(self.labels) - 1}"
-            )
 
     @property
     def counts(self) -> Array:
