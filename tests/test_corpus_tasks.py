@@ -8,9 +8,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import reference_server
@@ -206,43 +205,19 @@ def test_it_is_judged_and_scored_on_the_corpus(made: Made, dataset: Path, capsys
     assert "its corpus with --messages" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("run", "more", "says"),
-    [
-        (
-            "on_corpus",
-            lambda m: [],
-            "ran on corpus kitchen of 2026-11-01, labelled by scripted-judge; name its folder with --messages FOLDER",
-        ),
-        (
-            "on_release",
-            lambda m: ["--messages", str(m.corpus)],
-            "ran on the dataset's own messages, not on corpus kitchen of 2026-11-01",
-        ),
-        ("on_corpus", lambda m: ["--messages", str(m.other)], "--messages names corpus pantry of 2026-11-01"),
-        (
-            "on_corpus",
-            lambda m: ["--messages", str(m.corpus.parent)],
-            "name a folder that `helmbench corpus` made",
-        ),
-    ],
-)
-def test_runs_are_scored_on_what_they_ran_on(
-    made: Made,
-    dataset: Path,
-    run: str,
-    more: Callable[[Made], list[str]],
-    says: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Without the flag, with it where it doesn't belong, and with another corpus: one line that says what to do, exit
-    2.
-    """
-    folder: Any = getattr(made, run)
-    assert score(dataset, folder, *more(made)) == 2
-    err = capsys.readouterr().err
-    assert says in err
-    assert len(err.strip().splitlines()) == 1
+def test_runs_are_scored_on_what_they_ran_on(made: Made, dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --messages, with it for a run on the dataset, and with another corpus: one line, exit 2."""
+    kitchen = "corpus kitchen of 2026-11-01"
+    for run, more, error in (
+        (made.on_corpus, [], f"ran on {kitchen}, labelled by scripted-judge; name its folder with --messages FOLDER"),
+        (made.on_release, [made.corpus], f"ran on the dataset's own messages, not on {kitchen}"),
+        (made.on_corpus, [made.other], "--messages names corpus pantry of 2026-11-01"),
+        (made.on_corpus, [made.corpus.parent], "name a folder that `helmbench corpus` wrote"),
+    ):
+        assert score(dataset, run, *(word for folder in more for word in ("--messages", str(folder)))) == 2
+        err = capsys.readouterr().err
+        assert error in err
+        assert len(err.strip().splitlines()) == 1
 
 
 def test_an_unlabelled_corpus_ends_the_run_before_it_begins(dataset: Path, tmp_path: Path) -> None:
@@ -257,6 +232,6 @@ def test_an_unlabelled_corpus_ends_the_run_before_it_begins(dataset: Path, tmp_p
     )
     assert done.returncode != 0
     assert (
-        f"helmbench: {corpus}: this corpus has no labels; make them with `helmbench label {corpus} "
-        "--model NAME --base-url URL`" in done.stderr
+        f"helmbench: {corpus}: this corpus has no labels; run `helmbench label {corpus} --model NAME --base-url URL`"
+        in done.stderr
     )

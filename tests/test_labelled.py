@@ -161,86 +161,49 @@ def test_a_release_takes_the_corpus_in_the_place_of_its_messages(labelled: Path,
     assert own.protocols == release.protocols
 
 
-def no_labels(folder: Path, labels: list[MessageLabel]) -> None:
-    (folder / "labels.json").unlink()
+def test_what_is_wrong_is_one_line(labelled: Path, labels: list[MessageLabel], release: Release) -> None:
+    """Each error names the file and the command that fixes it; a task gets it as a ReleaseError."""
+    lines, manifest = labelled / "labels.jsonl", labelled / "labels.json"
 
+    def no_label() -> None:
+        lines.write_text('{"id": "x", "label": "sad"}\n')
+        fields = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps(fields | {"labels_sha256": hashlib.sha256(lines.read_bytes()).hexdigest()}))
 
-def edited(folder: Path, labels: list[MessageLabel]) -> None:
-    (folder / "labels.jsonl").write_text((folder / "labels.jsonl").read_text().replace("self_harm", "no_crisis"))
-
-
-def lost(folder: Path, labels: list[MessageLabel]) -> None:
-    (folder / "labels.jsonl").unlink()
-
-
-def of_another_build(folder: Path, labels: list[MessageLabel]) -> None:
-    write(folder, labels, corpus_hash="0" * 64)
-
-
-def one_short(folder: Path, labels: list[MessageLabel]) -> None:
-    write(folder, labels[1:])
-
-
-def one_too_many(folder: Path, labels: list[MessageLabel]) -> None:
-    write(folder, [*labels, labels[0].model_copy(update={"id": "elsewhere"})])
-
-
-def none_fits(folder: Path, labels: list[MessageLabel]) -> None:
-    write(folder, [x.model_copy(update={"label": None}) for x in labels])
-
-
-def no_label(folder: Path, labels: list[MessageLabel]) -> None:
-    (folder / "labels.jsonl").write_text('{"id": "x", "label": "sad"}\n')
-    write_manifest_only(folder)
-
-
-def write_manifest_only(folder: Path) -> None:
-    manifest = json.loads((folder / "labels.json").read_text())
-    manifest["labels_sha256"] = hashlib.sha256((folder / "labels.jsonl").read_bytes()).hexdigest()
-    (folder / "labels.json").write_text(json.dumps(manifest))
-
-
-def no_manifest(folder: Path, labels: list[MessageLabel]) -> None:
-    (folder / "labels.json").write_text('{"name": "helmbench-labels"}')
-
-
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
+    damages: tuple[tuple[Callable[[], object], str], ...] = (
+        (manifest.unlink, r"this corpus has no labels; run `helmbench label \S+ --model NAME --base-url URL`"),
         (
-            no_labels,
-            r"this corpus has no labels; make them with `helmbench label \S+ --model NAME --base-url URL`",
+            lambda: lines.write_text(lines.read_text().replace("self_harm", "no_crisis")),
+            r"labels\.jsonl: edited or half-written after labels\.json; run `helmbench label",
         ),
-        (edited, r"labels\.jsonl: isn't the file that labels\.json was written for"),
-        (lost, r"labels\.jsonl: isn't the file that labels\.json was written for"),
+        (lines.unlink, r"labels\.jsonl: edited or half-written after labels\.json"),
         (
-            of_another_build,
-            r"labels are of corpus_hash 000000000000…, the corpus here has [0-9a-f]{12}…; run `helmbench label",
+            lambda: write(labelled, labels, corpus_hash="0" * 64),
+            r"labels of corpus_hash 000000000000…; this corpus has [0-9a-f]{12}…: run `helmbench label",
         ),
-        (one_short, r"labels\.jsonl: has no line for message"),
-        (one_too_many, r"labels\.jsonl: 1 ids are not of the corpus, such as elsewhere"),
-        (none_fits, r"none of 5 messages has a label of the taxonomy"),
-        (no_label, r"labels\.jsonl:1: is no label"),
-        (no_manifest, r"labels\.json: corpus: Field required"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(
-    labelled: Path,
-    labels: list[MessageLabel],
-    release: Release,
-    damage: Callable[[Path, list[MessageLabel]], None],
-    says: str,
-) -> None:
-    """Each names the file and the command that mends it; to a task it is a release that can't be used."""
-    damage(labelled, labels)
-    with pytest.raises(CorpusError, match=says) as raised:
-        open_labelled(labelled, release.criteria)
-    assert "\n" not in str(raised.value)
-    with pytest.raises(ReleaseError, match=says):
-        on_corpus(release, labelled)
+        (lambda: write(labelled, labels[1:]), r"labels\.jsonl: no label for message"),
+        (
+            lambda: write(labelled, [*labels, labels[0].model_copy(update={"id": "elsewhere"})]),
+            r"labels\.jsonl: 1 unknown ids, such as elsewhere; expected ids of the corpus",
+        ),
+        (
+            lambda: write(labelled, [x.model_copy(update={"label": None}) for x in labels]),
+            r"none of 5 messages has a label of the taxonomy",
+        ),
+        (no_label, r"labels\.jsonl:1: not a label"),
+        (lambda: manifest.write_text('{"name": "helmbench-labels"}'), r"labels\.json: corpus: Field required"),
+    )
+    for damage, error in damages:
+        write(labelled, labels)
+        damage()
+        with pytest.raises(CorpusError, match=error) as raised:
+            open_labelled(labelled, release.criteria)
+        assert "\n" not in str(raised.value)
+        with pytest.raises(ReleaseError, match=error):
+            on_corpus(release, labelled)
 
 
 def test_a_folder_that_is_no_corpus_is_said(tmp_path: Path, release: Release) -> None:
     """As `open_corpus` says it."""
-    with pytest.raises(ReleaseError, match=r"name a folder that `helmbench corpus` made"):
+    with pytest.raises(ReleaseError, match=r"name a folder that `helmbench corpus` wrote"):
         on_corpus(release, tmp_path)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from dataset_builder.corpora.mask import mask_document
-from dataset_builder.corpora.normalize import fold, normalize_document
+from dataset_builder.corpora.mask import mask
+from dataset_builder.corpora.normalize import fold, normalize
 from dataset_builder.corpora.schema import Document, Dropped, Limits, Recipe, Turn
 
 ROOM = 2**24  # characters after which a batch ends: a process holds its texts several times
@@ -47,8 +47,10 @@ def clean(documents: Iterable[Document], country: str | None, limits: Limits) ->
     dropped: list[Dropped] = []
     changed: Counter[str] = Counter()
     for raw in documents:
-        document, masked = mask_document(normalize_document(raw), country)
-        result, cuts = cut(document, limits)
+        masked: Counter[str] = Counter()
+        texts = ((t.role, normalize(t.text)) for t in raw.turns)
+        turns = tuple(Turn(role, mask(text, country, masked)) for role, text in texts if text)
+        result, cuts = cut(raw._replace(turns=turns), limits)
         if isinstance(result, Document):
             result = length(result, limits) or language(result, limits)
         if isinstance(result, Dropped):

@@ -1,9 +1,8 @@
-"""Copies and near-copies. Candidates come from MinHash and banding; each is verified by the true Jaccard index.
+"""Near-copies. MinHash and banding propose candidates; the true Jaccard index decides.
 
-A text's features are its character 5-grams after `normalise.fold`, as in `dataset_builder.checking.likeness`: they need
-no word boundaries, and one changed word costs few of them. rensa makes the signatures (128 values; in Rust, MIT, wheels
-for every platform; measured 20 times faster here than datasketch); the index is numpy, since it must hold a million
-messages.
+A text's features are its character 5-grams after `normalize.fold`, as in `dataset_builder.checking.likeness`: they need
+no word boundaries, and one changed word costs few of them. rensa makes signatures of 128 values (measured 20 times
+faster than datasketch); the index is numpy, so that it holds millions of messages.
 
 Recall: 25 bands of 5 values meet with probability 1 - (1 - J⁵)²⁵ (Leskovec, Rajaraman & Ullman, *Mining of Massive
 Datasets*, 3.4): 0.99995 at J = 0.8, 0.55 at 0.5, 0.06 at 0.3. Precision: nothing is removed on an estimate.
@@ -23,12 +22,11 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 Signatures = NDArray[np.uint32]
 GRAM = 5
-HELD = 20_000  # distinct grams of a text up to which they are held in memory; of a longer one they are made again
+HELD = 20_000  # distinct grams up to which a text's are cached; of a longer text they are made again
 VALUES = 128
 BANDS, ROWS = 25, 5
 SEED = 1
-# An estimate from 128 values has a standard deviation of at most 0.044: a pair at the threshold is never this far below
-# it.
+# An estimate from 128 values has a standard deviation of at most 0.044, so no pair at the threshold is this far below.
 SLACK = 0.2
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 _POWERS = np.array([pow(0x100000001B3, k, 2**64) for k in range(GRAM)], dtype=np.uint64)
@@ -79,38 +77,13 @@ def band_keys(signatures: Signatures, band: int) -> Hashes:
     return keys
 
 
-def shared(keys: Hashes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The indices of keys that occur more than once, and the number of the group that each is in, from 1.
-
-    Groups follow each other; inside one the indices rise.
-    """
-    order = np.argsort(keys, kind="stable")
-    ranked = keys[order]
-    same = np.zeros(len(keys) + 1, dtype=bool)  # whether a key equals the one before it; the last has no next
-    same[1:-1] = ranked[1:] == ranked[:-1]
-    groups, often = np.cumsum(~same[:-1]), same[:-1] | same[1:]  # one number per distinct key
-    return order[often], groups[often]
-
-
-def near_in_size(first: NDArray[np.uint32], second: NDArray[np.uint32], least: float) -> NDArray[np.bool_]:
-    """Whether sets of these sizes can have the index: J ≤ smaller / larger, so a much longer text can't be near."""
-    fits: NDArray[np.bool_] = np.minimum(first, second) >= least * np.maximum(first, second)
-    return fits
-
-
-def estimates(first: Signatures, second: Signatures) -> NDArray[np.float64]:
-    """The share of equal values in each pair of rows: MinHash's estimate of the index."""
-    alike: NDArray[np.float64] = (first == second).mean(axis=1)
-    return alike
-
-
 def near_duplicates(
     signatures: Signatures, sizes: NDArray[np.uint32], text_of: Callable[[int], str], least: float
 ) -> Iterator[Pair]:
-    """Every text that has a Jaccard index of `least` or more with one before it that stays, in order.
+    """Every text with a Jaccard index of `least` or more with an earlier text that stays, in order.
 
-    A removed text removes no other: what is gone is near to something that is there, and no chain joins two texts that
-    differ. Only texts that share a band with another are looked at. `text_of` gives the folded text at a place.
+    A removed text removes no other, so no chain joins two texts that differ. Only texts that share a band with another
+    are compared. `text_of` returns the folded text at a place.
     """
     groups = _shared_bands(signatures)
     kept: defaultdict[int, list[int]] = defaultdict(list)
@@ -140,10 +113,12 @@ def _nearest(
     """The first candidate, best estimate first, whose true index is high enough."""
     if not len(candidates):
         return None
-    candidates = candidates[near_in_size(sizes[candidates], sizes[place : place + 1], least)]
-    alike = estimates(signatures[candidates], signatures[place : place + 1])
-    for n in np.argsort(-alike, kind="stable"):
-        if alike[n] < least - SLACK:
+    # J ≤ smaller / larger, so a much longer text can't be near.
+    smaller, larger = np.minimum(sizes[candidates], sizes[place]), np.maximum(sizes[candidates], sizes[place])
+    candidates = candidates[smaller >= least * larger]
+    estimates = (signatures[candidates] == signatures[place]).mean(axis=1)
+    for n in np.argsort(-estimates, kind="stable"):
+        if estimates[n] < least - SLACK:
             return None
         if (exact := jaccard(grams_of(place), grams_of(int(candidates[n])))) >= least:
             return Pair(place, int(candidates[n]), exact)
@@ -151,12 +126,15 @@ def _nearest(
 
 
 def _shared_bands(signatures: Signatures) -> dict[int, list[int]]:
-    """For each text that shares a band with another: the numbers of the groups it is in. One sort per band: n log n."""
+    """For each text that shares a band with another, the numbers of its groups. One sort per band: n log n."""
     groups: defaultdict[int, list[int]] = defaultdict(list)
-    first = 0
     for band in range(BANDS):
-        places, numbers = shared(band_keys(signatures, band))
-        for place, group in zip(places.tolist(), (numbers + first).tolist(), strict=True):
+        keys = band_keys(signatures, band)
+        order = np.argsort(keys, kind="stable")
+        ranked = keys[order]
+        same = np.zeros(len(keys) + 1, dtype=bool)  # whether a key equals the one before it; the last has no next
+        same[1:-1] = ranked[1:] == ranked[:-1]
+        numbers, often = np.cumsum(~same[:-1]) + band * len(keys), same[:-1] | same[1:]
+        for place, group in zip(order[often].tolist(), numbers[often].tolist(), strict=True):
             groups[place].append(group)
-        first += len(signatures)
     return groups

@@ -1,4 +1,4 @@
-"""A finished corpus, read back with every hash checked. Labelling and tasks read corpora through this module only."""
+"""A finished corpus, read back with every hash checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from helmbench_common.formats.plain_file import read_bytes, sha256
 from helmbench_common.formats.refused import FormatError, shown
 
 M = TypeVar("M", bound=BaseModel)
-EXPECTED = "the manifest of a corpus; name a folder that `helmbench corpus` made"
+EXPECTED = "the manifest of a corpus; name a folder that `helmbench corpus` wrote"
 PLACES = {"corpus": CORPUS, "validation": VALIDATION, "test": TEST}
 
 
@@ -28,10 +28,10 @@ class Corpus:
     manifest: CorpusManifest
 
     def rows(self, part: Part = "corpus") -> Iterator[dict[str, Any]]:
-        """Every row of a part, in order, a thousand in memory at once. Columns: `schema.COLUMNS`, then the kept fields.
+        """Every row of a part, in order, streamed. Columns: `schema.COLUMNS`, then the kept fields.
 
         Raises:
-            CorpusError: the corpus was made without samples, or the file holds something else than its rows.
+            CorpusError: the corpus was made without samples, or the file doesn't hold its rows.
         """
         if PLACES[part] not in self.manifest.files:
             raise CorpusError(
@@ -58,7 +58,7 @@ def open_corpus(folder: Path) -> Corpus:
         file = folder / name
         if PurePath(name).is_absolute() or ".." in PurePath(name).parts:
             raise CorpusError(
-                f"{shown(path)}: lists '{shown(name)[:200]}', which lies elsewhere; build the corpus again"
+                f"{shown(path)}: lists '{shown(name)[:200]}', which is outside the folder; build the corpus again"
             )
         if not file.is_file():
             raise CorpusError(f"{shown(file)}: missing, though MANIFEST.json lists it; build the corpus again")
@@ -71,10 +71,10 @@ def open_corpus(folder: Path) -> Corpus:
 
 
 def read_json(path: Path, model: type[M], expected: str, mend: str) -> M:
-    """A file of JSON that a command wrote. `expected`: what it is of, in words; `mend`: what to do where it isn't.
+    """A JSON file that a command wrote. `expected`: what it should be, in words; `mend`: what to do if it isn't.
 
     Raises:
-        CorpusError: it can't be read, or is something else.
+        CorpusError: it can't be read or doesn't validate.
     """
     try:
         return model.model_validate_json(read_bytes(path, expected))
@@ -87,11 +87,7 @@ def read_json(path: Path, model: type[M], expected: str, mend: str) -> M:
 
 
 def digest_of(path: Path) -> str:
-    """A file's sha256, however large it is.
-
-    Raises:
-        CorpusError: it can't be read.
-    """
+    """A file's sha256. Raises CorpusError if it can't be read."""
     try:
         return sha256(path, "a file of a corpus")
     except FormatError as error:

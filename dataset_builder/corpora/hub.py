@@ -1,6 +1,4 @@
-"""Datasets of the Hub, or in a local folder, through `datasets`: streamed, so that a corpus larger than memory can be
-read.
-"""
+"""Datasets of the Hub, or in a local folder, streamed through `datasets`."""
 
 from __future__ import annotations
 
@@ -12,19 +10,16 @@ from typing import Any
 from dataset_builder.corpora.schema import CorpusError, Source
 from helmbench_common.formats.refused import shown
 
-SAID = 400  # characters of what a library says
+SAID = 400  # characters of a library's message
 
 
-def open_dataset(source: Source, folder: Path) -> tuple[Source, str, str, Iterator[tuple[int, dict[str, Any]]]]:
-    """The source, completed by what the dataset's card says; its name in errors; its fingerprint; its rows, counted
-    from 1.
+def open_dataset(source: Source, folder: Path) -> tuple[Source, Iterator[tuple[int, dict[str, Any]]]]:
+    """The source with its dataset card's license and the Hub's commit; its rows, counted from 1.
 
-    A folder of that name beside the mapping file goes first, as with `load_dataset` itself. The fingerprint is the
-    Hub's
-    commit where there is one: pin it with `revision` to read the same rows again.
+    A folder of that name next to the mapping file wins, as for `load_dataset`.
 
     Raises:
-        CorpusError: there is no such dataset, configuration, split or revision, or no network to it.
+        CorpusError: the dataset, configuration, split or revision doesn't exist, or can't be downloaded.
     """
     os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
     import datasets
@@ -35,48 +30,34 @@ def open_dataset(source: Source, folder: Path) -> tuple[Source, str, str, Iterat
     if local.is_dir():
         _only_files(local, source.name)
     try:
-        builder = datasets.load_dataset_builder(
-            name, source.config, revision=None if local.is_dir() else source.revision
-        )
-        stream = datasets.load_dataset(
-            name,
-            source.config,
-            split=source.split,
-            streaming=True,
-            revision=None if local.is_dir() else source.revision,
-        )
+        revision = None if local.is_dir() else source.revision
+        builder = datasets.load_dataset_builder(name, source.config, revision=revision)
+        stream = datasets.load_dataset(name, source.config, split=source.split, streaming=True, revision=revision)
     except Exception as error:  # the library raises a dozen kinds, some of them the network's
         said = next(iter(str(error).splitlines()), "") or type(error).__name__
         raise CorpusError(f"{shown(hub)}:1: source '{source.name}' can't be loaded: {shown(said)[:SAID]}") from None
     commit = None if local.is_dir() else builder.hash or source.revision
     licence = source.licence or _card_licence(local if local.is_dir() else None, hub, commit)
     found = source.model_copy(update={"licence": licence, "revision": commit})
-    return found, hub, "", _rows(stream, hub)
+    return found, _rows(stream, hub)
 
 
 def _only_files(folder: Path, name: str) -> None:
-    """Refuses a folder in which anything but files and folders lies: `datasets` would wait for a pipe, and read a
-    device without end.
-    """
+    """Refuses a folder with anything but files and folders: `datasets` would wait for a pipe forever."""
     for found in folder.rglob("*"):
         if found.exists() and not (found.is_file() or found.is_dir()):
             raise CorpusError(f"{shown(found)}:1: source '{name}' holds a pipe or a device; expected files")
 
 
 def _card_licence(local: Path | None, hub: str, commit: str | None) -> str | None:
-    """What the dataset's card states; several licences, or none, are for a person to read and give none here."""
+    """The license of the dataset's card; None if it names none or several, which a person has to read."""
     from huggingface_hub import DatasetCard, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
-        card = (
-            local / "README.md"
-            if local
-            else Path(hf_hub_download(hub, "README.md", repo_type="dataset", revision=commit))
-        )
-        stated = getattr(
-            DatasetCard(card.read_text(encoding="utf-8"), ignore_metadata_errors=True).data, "license", None
-        )
+        path = local / "README.md" if local else hf_hub_download(hub, "README.md", repo_type="dataset", revision=commit)
+        card = DatasetCard(Path(path).read_text(encoding="utf-8"), ignore_metadata_errors=True)
+        stated = getattr(card.data, "license", None)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError):
         return None
     return stated if isinstance(stated, str) else None

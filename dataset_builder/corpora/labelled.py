@@ -1,7 +1,7 @@
-"""A corpus with its labels, as messages that the triage and appropriateness tasks take in the place of the release's.
+"""A corpus with its labels, as messages for the triage and appropriateness tasks in place of the release's.
 
-A label is a model's reading and nobody's diagnosis. Messages that no label fits, and those outside the taxonomy, are
-left out and counted: the six categories have no right answer for them.
+A label is a model's reading, not a diagnosis. Unlabeled messages and those outside the taxonomy are left out and
+counted: the six categories have no right answer for them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from helmbench_common.formats.refused import shown
 from helmbench_common.hashing import digest
 
 LABELS, MANIFEST = "labels.jsonl", "labels.json"
-UNDETERMINED = "und"  # BCP 47's word for a language that nobody stated
+UNDETERMINED = "und"  # BCP 47 for an unknown language
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """The labelled messages of a corpus, by id, in the corpus's order. `left_out`: how many have no place in the
-    taxonomy, by reason.
+    """The labeled messages of a corpus, by id, in its order. `left_out`: how many are not, by reason.
 
     `messages_hash` covers words, labels and checks of every message.
     """
@@ -43,18 +42,16 @@ class Labelled:
 
     @property
     def source(self) -> str:
-        """What figures on these messages are said to be of."""
+        """How reports name these messages."""
         manifest = self.corpus.manifest
         part = "" if self.labels.part == "corpus" else f", {self.labels.part} sample"
         return f"corpus {manifest.corpus} of {manifest.date}{part}, labelled by {', '.join(self.labels.models)}"
 
 
 def on_corpus(release: Release, folder: Path) -> Release:
-    """The release with the messages of a labelled corpus in the place of its own; protocols, taxonomy and criteria
-    stay.
+    """The release with the messages of a labeled corpus in place of its own; protocols, taxonomy and criteria stay.
 
-    Raises:
-        ReleaseError: what `open_labelled` finds wrong.
+    Raises ReleaseError where `open_labelled` raises CorpusError.
     """
     try:
         found = open_labelled(folder, release.criteria)
@@ -66,11 +63,10 @@ def on_corpus(release: Release, folder: Path) -> Release:
 
 
 def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
-    """The corpus in `folder` with its labels, every hash checked. `criteria`: those that a reply can be judged by.
+    """The corpus in `folder` with its labels, every hash checked. `criteria`: those of the release.
 
     Raises:
-        CorpusError: no corpus, no labels, labels of another build of the corpus, an edited file, or no message that is
-            left.
+        CorpusError: no corpus, no labels, labels of another build, an edited file, or no labeled message.
     """
     corpus = open_corpus(folder)
     manifest = read_manifest(corpus)
@@ -80,7 +76,7 @@ def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
     for row in corpus.rows(manifest.part):
         label = labels.pop(row["id"], None)
         if label is None:
-            raise CorpusError(f"{folder / LABELS}: has no line for message {_named(row)}; {_again(folder)}")
+            raise CorpusError(f"{folder / LABELS}: no label for message {_named(row)}; {_again(folder)}")
         if label.label is None or label.label == "outside_taxonomy":
             left_out[label.label or "unlabelled"] += 1
         else:
@@ -91,8 +87,8 @@ def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
                 raise CorpusError(f"{folder}: message {_named(row)}: {said}; build the corpus again") from None
     if labels:
         raise CorpusError(
-            f"{folder / LABELS}: {len(labels)} ids are not of the {manifest.part}, such as {shown(min(labels))[:100]}; "
-            f"{_again(folder)}"
+            f"{folder / LABELS}: {len(labels)} unknown ids, such as {shown(min(labels))[:100]}; expected ids of the "
+            f"{manifest.part}: {_again(folder)}"
         )
     if not messages:
         raise CorpusError(
@@ -105,30 +101,25 @@ def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
 
 
 def read_manifest(corpus: Corpus) -> LabelsManifest:
-    """What is known of the corpus's labels.
+    """`labels.json` of a corpus.
 
     Raises:
-        CorpusError: there are none, they are of another build of the corpus, or `labels.jsonl` isn't what was written.
+        CorpusError: it doesn't exist, is of another build of the corpus, or `labels.jsonl` was edited.
     """
     path = corpus.path / MANIFEST
     if not path.exists():
         raise CorpusError(
-            f"{corpus.path}: this corpus has no labels; make them with `helmbench label {corpus.path} "
-            "--model NAME --base-url URL`"
+            f"{corpus.path}: this corpus has no labels; run `helmbench label {corpus.path} --model NAME --base-url URL`"
         )
-    manifest = read_json(path, LabelsManifest, "what is known of the labels", _again(corpus.path))
+    manifest = read_json(path, LabelsManifest, "a manifest of labels", _again(corpus.path))
     found, expected = manifest.corpus_hash, corpus.manifest.corpus_hash
     if found != expected:
         raise CorpusError(
-            f"{path}: labels are of corpus_hash {found[:12]}…, the corpus here has {expected[:12]}…; "
-            f"{_again(corpus.path)}"
+            f"{path}: labels of corpus_hash {found[:12]}…; this corpus has {expected[:12]}…: {_again(corpus.path)}"
         )
     labels = corpus.path / LABELS
     if not labels.is_file() or digest_of(labels) != manifest.labels_sha256:
-        raise CorpusError(
-            f"{labels}: isn't the file that {MANIFEST} was written for: it was edited, or is half-written; "
-            f"{_again(corpus.path)}"
-        )
+        raise CorpusError(f"{labels}: edited or half-written after {MANIFEST}; {_again(corpus.path)}")
     return manifest
 
 
@@ -137,7 +128,7 @@ def _labels(folder: Path) -> Iterator[MessageLabel]:
 
     def bad(number: int, why: ValueError) -> NoReturn:
         said = shown(str(why).splitlines()[0])[:200]
-        raise CorpusError(f"{path}:{number}: is no label ({said}); {_again(folder)}")
+        raise CorpusError(f"{path}:{number}: not a label ({said}); {_again(folder)}")
 
     return (label for _, label in jsonl.models(path, MessageLabel, bad))
 
@@ -147,13 +138,11 @@ def _named(row: dict[str, Any]) -> str:
 
 
 def _again(folder: Path) -> str:
-    return f"run `helmbench label {folder} …` again, which asks nothing twice"
+    return f"run `helmbench label {folder} …` again (it asks nothing twice)"
 
 
 def _message(row: dict[str, Any], label: MessageLabel, criteria: Collection[str]) -> UserMessage:
-    """The row as the tasks take it: in every tier, since a corpus has samples instead, and of no country, since nobody
-    knows it.
-    """
+    """The row as the tasks take it: in every tier (a corpus has samples instead), and of unknown country."""
     category = label.label
     assert category is not None
     polarity: Polarity = "control" if category == "no_crisis" else "crisis"

@@ -6,8 +6,6 @@ import re
 import unicodedata
 from functools import cache
 
-from dataset_builder.corpora.schema import Document, Turn
-
 # Controls other than tab and newline, lone surrogates, byte-order marks, and invisible marks that only make copies of
 # a text differ. The zero-width joiner stays (it builds emoji and letters), and so do direction marks (Arabic, Hebrew).
 _INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufeff\u200b\u2060\u00ad\ufffe\uffff]")
@@ -24,11 +22,6 @@ def normalize(text: str) -> str:
     text = unicodedata.normalize("NFC", stream_safe(_INVISIBLE.sub("", text)))
     lines = (line.strip() for line in _SPACES.sub(" ", text).split("\n"))
     return _BLANK_LINES.sub("\n\n", "\n".join(lines)).strip()
-
-
-def normalize_document(document: Document) -> Document:
-    """The document with every turn normalized and without empty turns."""
-    return document._replace(turns=tuple(Turn(t.role, text) for t in document.turns if (text := normalize(t.text))))
 
 
 def fold(text: str) -> str:

@@ -31,7 +31,7 @@ Row = tuple[int, dict[str, Any]]
 
 
 class _RowError(Exception):
-    """What is wrong with one row. `line`: 0 where the reader adds it."""
+    """What is wrong with one row. `line`: 0 until the reader adds it."""
 
     def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
@@ -73,9 +73,7 @@ def load_recipe(path: Path) -> Loaded:
 
 
 class Opened(NamedTuple):
-    """A source that can be read: how errors call it, its hash, and what its dataset card says of revision and
-    licence.
-    """
+    """A source that can be read, completed by its dataset card. `place`: what errors call it; `sha256`: of a file."""
 
     source: Source
     place: str
@@ -88,19 +86,19 @@ def open_source(source: Source, folder: Path) -> Opened:
     """Opens a source; `folder` is the mapping file's.
 
     Raises:
-        CorpusError: it is not there, or is no kind of file that this reads.
+        CorpusError: it doesn't exist, or is a file of another type.
     """
     if source.hub:
         from dataset_builder.corpora.hub import open_dataset
 
-        found, place, fingerprint, rows = open_dataset(source, folder)
-        return Opened(found, place, fingerprint, found.revision, rows)
+        found, rows = open_dataset(source, folder)
+        return Opened(found, str(source.hub), "", found.revision, rows)
     path = folder / str(source.path)
     kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1].lower()
     if kind not in ("jsonl", "csv"):
         raise CorpusError(
-            f"{shown(path)}:1: source '{source.name}' is no .jsonl or .csv (also .gz); convert it, or name a "
-            "dataset with `hub`"
+            f"{shown(path)}:1: source '{source.name}' has an unsupported file type; expected .jsonl or .csv "
+            "(also .gz), or a dataset named with `hub`"
         )
     try:
         fingerprint = sha256(path, EXPECTED)
@@ -111,16 +109,13 @@ def open_source(source: Source, folder: Path) -> Opened:
 
 
 def documents(opened: Opened, folder: Path) -> Iterator[Document]:
-    """Every document of a source, in its order; one without any text is there, with no turns.
+    """Every document of a source, in order; one without any text has no turns.
 
     Raises:
         CorpusError: at the first row that can't be read.
     """
-    place, grouped = (
-        opened.place if opened.source.hub else shown(folder / opened.place),
-        opened.source.fields.conversation,
-    )
-    rows = _documents(opened)
+    place = opened.place if opened.source.hub else shown(folder / opened.place)
+    grouped, rows = opened.source.fields.conversation, _documents(opened)
     try:
         yield from _conversations(rows, grouped) if grouped else (document for document, _ in rows)
     except _RowError as error:
@@ -133,8 +128,11 @@ def _documents(opened: Opened) -> Iterator[tuple[Document, dict[str, Any]]]:
     """Every row as a document, and as it was read."""
     for n, (line, row) in enumerate(opened.rows):
         try:
-            if n == 0:
-                _has_fields(opened.source.fields, row)
+            missing = sorted(_named(opened.source.fields) - {*row}) if n == 0 else []
+            if missing:  # a misspelled field would otherwise drop every row as empty
+                known = closest(missing[0], [_short(key) for key in sorted(row)[:NAMES]])
+                name = shown(missing[0])
+                raise _RowError(f"the first row has no field '{name}', which the mapping file names; {known}")
             yield _document(opened.source, line, row), row
         except _RowError as error:
             error.line = error.line or line
@@ -142,19 +140,23 @@ def _documents(opened: Opened) -> Iterator[tuple[Document, dict[str, Any]]]:
 
 
 def _conversations(rows: Iterator[tuple[Document, dict[str, Any]]], field: str) -> Iterator[Document]:
-    """Rows that follow each other with the same value of `field`, as one document where the first of them stands."""
+    """Consecutive rows with the same value of `field` as one document, at the line of the first."""
     seen: dict[str, int] = {}
     first: Document | None = None
     current, turns, size = "", list[Turn](), 0
     for document, row in rows:
-        key = _conversation(row, field, document.line)
+        value = row.get(field)
+        key = _text(value, field) if not isinstance(value, list | dict) else None
+        if not key:
+            what = "empty" if value in (None, "") else _short(value)
+            raise _RowError(f"field '{field}' is {what}; expected the conversation's id", document.line)
         if not first or key != current:
             if first:
                 yield first._replace(turns=tuple(turns))
             if key in seen:
                 raise _RowError(
-                    f"conversation '{_short(key)}' began on line {seen[key]} and another came between; expected its "
-                    "rows to follow each other",
+                    f"conversation '{_short(key)}' began on line {seen[key]} and another one followed; expected its "
+                    "rows to be consecutive",
                     document.line,
                 )
             seen[key] = document.line
@@ -167,28 +169,10 @@ def _conversations(rows: Iterator[tuple[Document, dict[str, Any]]], field: str) 
         yield first._replace(turns=tuple(turns))
 
 
-def _conversation(row: dict[str, Any], field: str, line: int) -> str:
-    value = row.get(field)
-    key = _text(value, field) if not isinstance(value, list | dict) else None
-    if not key:
-        raise _RowError(
-            f"field '{field}' is {'empty' if value in (None, '') else _short(value)}; expected the conversation's id",
-            line,
-        )
-    return key
-
-
 def _named(fields: Fields) -> set[str]:
-    """Every field that a row must have."""
+    """Every field that rows must have."""
     flat = {fields.text, fields.conversation, fields.id, fields.language, fields.licence, fields.turns, *fields.keep}
     return {name for name in (*flat, fields.role if fields.conversation else None) if name}
-
-
-def _has_fields(fields: Fields, row: dict[str, Any]) -> None:
-    """A misspelt field would otherwise drop every row as empty."""
-    for name in sorted(_named(fields) - {*row}):
-        known = closest(name, [_short(key) for key in sorted(row)[:NAMES]])
-        raise _RowError(f"the first row has no field '{shown(name)}', which the mapping file names; {known}")
 
 
 def _document(source: Source, line: int, row: dict[str, Any]) -> Document:
@@ -218,7 +202,13 @@ def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:
         return (Turn(role, text),) if text else ()
     value = row.get(str(fields.turns))
     if isinstance(value, str) and value.strip():  # in a CSV a list can only be JSON
-        value = _list(value, fields)
+        expected = f"expected a list of {{{fields.role}, {fields.content}}} or of texts"
+        try:
+            value = json_file.lenient(value)
+        except json.JSONDecodeError:
+            raise _RowError(f"field '{fields.turns}' is text but not JSON; {expected}") from None
+        except ValueError as error:  # over a limit
+            raise _RowError(f"field '{fields.turns}' {error}; {expected}") from None
     turns: list[Turn] = []
     for n, turn in enumerate(value or []) if isinstance(value, list) or not value else [(0, value)]:
         if isinstance(turn, dict) and fields.content in turn:
@@ -235,31 +225,18 @@ def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
-def _list(cell: str, fields: Fields) -> Any:
-    """What a cell says in JSON."""
-    expected = f"expected a list of {{{fields.role}, {fields.content}}} or of texts"
-    try:
-        return json_file.lenient(cell)
-    except json.JSONDecodeError:
-        raise _RowError(f"field '{fields.turns}' is text and no JSON; {expected}") from None
-    except ValueError as error:  # over a limit
-        raise _RowError(f"field '{fields.turns}' {error}; {expected}") from None
-
-
 def _role(source: Source, value: object) -> Role:
     said = value.strip().lower() if isinstance(value, str) else _short(value).lower()
     for role, names in source.roles.items():
         if said in (n.lower() for n in names):
             return role
-    raise _RowError(
-        f"role is '{_short(value)}'; expected one of {sorted(n for names in source.roles.values() for n in names)}: "
-        "name it under `roles`"
-    )
+    known = sorted(name for names in source.roles.values() for name in names)
+    raise _RowError(f"role is '{_short(value)}'; expected one of {known}: name it under `roles`")
 
 
 def _text(value: object, name: str | None) -> str | None:
     if value is None or isinstance(value, str):
-        # JSON can hold half of a surrogate pair, which no file can.
+        # JSON can hold half of a surrogate pair, but no file can.
         return (value or "").encode("utf-8", "ignore").decode() or None
     if isinstance(value, (bool, int, float)):
         return str(value)
@@ -267,7 +244,7 @@ def _text(value: object, name: str | None) -> str | None:
 
 
 def _short(value: object) -> str:
-    """A foreign value as an error may show it: a row may nest and hold whatever it likes."""
+    """A foreign value as an error may show it, however long or deep it is."""
     return shown(value if isinstance(value, str) else SHORT.repr(value))[:60]
 
 

@@ -1,6 +1,4 @@
-"""Two disjoint samples of a corpus, stratified and seeded. Who is drawn depends on ids and the seed, never on the order
-of rows.
-"""
+"""Two disjoint samples of a corpus, stratified and seeded. Which rows they take depends on ids and the seed only."""
 
 from __future__ import annotations
 
@@ -15,35 +13,27 @@ LENGTHS = ((100, "under 100"), (500, "100 to 499"), (2**63, "500 or more"))  # c
 
 
 class Member(NamedTuple):
-    """A row that may be drawn: its id and the values of the fields it is stratified by."""
+    """A row that may be drawn: its id and the values of the fields that samples are stratified by."""
 
     id: str
     stratum: tuple[str, ...]
 
 
-def length_band(characters: int) -> str:
-    return next(name for limit, name in LENGTHS if characters < limit)
-
-
 class Stratum(NamedTuple):
-    """How many members it has, and those that a sample takes first: (sha256 of seed and id, id), sorted."""
+    """Its number of members, and those that a sample takes first: (sha256 of seed and id, id), sorted."""
 
     size: int
     first: list[tuple[bytes, str]]
 
 
-Strata = dict[tuple[str, ...], Stratum]
-
-
 def member(row: Mapping[str, Any], samples: Samples) -> Member:
-    """A row by the fields that `samples` is stratified by."""
-    return Member(
-        row["id"], tuple(length_band(row["characters"]) if b == "length" else str(row[b]) for b in samples.by)
-    )
+    """A row by the fields of `samples.by`."""
+    length = next(name for limit, name in LENGTHS if row["characters"] < limit)
+    return Member(row["id"], tuple(length if field == "length" else str(row[field]) for field in samples.by))
 
 
-def gather(members: Iterable[Member], samples: Samples) -> Strata:
-    """The strata of these members, in memory only as far as they may be drawn."""
+def gather(members: Iterable[Member], samples: Samples) -> dict[tuple[str, ...], Stratum]:
+    """The strata of these members; only members that may be drawn are held in memory."""
     wanted = samples.validation + samples.test
     sizes: Counter[tuple[str, ...]] = Counter()
     first: defaultdict[tuple[str, ...], list[tuple[bytes, str]]] = defaultdict(list)
@@ -56,21 +46,10 @@ def gather(members: Iterable[Member], samples: Samples) -> Strata:
     return {name: Stratum(size, sorted(first[name])[:wanted]) for name, size in sizes.items()}
 
 
-def joined(parts: Iterable[Strata], samples: Samples) -> Strata:
-    """What `gather` gives of all members of these parts."""
-    together: Strata = {}
-    for strata in parts:
-        for name, stratum in strata.items():
-            before = together.get(name, Stratum(0, []))
-            first = sorted(before.first + stratum.first)[: samples.validation + samples.test]
-            together[name] = Stratum(before.size + stratum.size, first)
-    return together
-
-
-def draw(strata: Strata, samples: Samples) -> tuple[set[str], set[str]]:
+def draw(strata: Mapping[tuple[str, ...], Stratum], samples: Samples) -> tuple[set[str], set[str]]:
     """The ids of the validation and of the test sample.
 
-    Each stratum's members are put in the order of sha256(seed, id); validation takes the first, test the next.
+    In each stratum, in the order of sha256(seed, id), validation takes the first members and test the next.
 
     Raises:
         CorpusError: the corpus has fewer rows than both samples need.
@@ -82,7 +61,7 @@ def draw(strata: Strata, samples: Samples) -> tuple[set[str], set[str]]:
         )
     names = sorted(strata)
     ids = [[identity for _, identity in strata[name].first] for name in names]
-    # Both samples together first: a stratum that is used up by one has then still given the other its part.
+    # Both samples together first, so that one can't use up a stratum that the other needs.
     together = allocate([strata[name].size for name in names], wanted, samples.allocation)
     first = allocate(together, samples.validation, "proportional")
     validation = {i for own, n in zip(ids, first, strict=True) for i in own[:n]}
@@ -91,10 +70,10 @@ def draw(strata: Strata, samples: Samples) -> tuple[set[str], set[str]]:
 
 
 def allocate(sizes: Sequence[int], wanted: int, how: str) -> list[int]:
-    """How many of each stratum, `wanted` in all, none more than it has.
+    """How many members to take from each stratum, `wanted` in all.
 
-    `proportional`: shares of `wanted` by size, rounded by the largest remainder. `equal`: the same for each, and what a
-    small stratum can't give is shared among the others; what is left over goes to the largest.
+    `proportional`: shares of `wanted` by size, rounded by the largest remainder. `equal`: the same from each; what
+    a small stratum can't give is shared among the others, and the largest gives what is left over.
     """
     total = sum(sizes)
     if not wanted or not total:

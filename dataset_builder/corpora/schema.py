@@ -1,6 +1,4 @@
-"""The shapes of a corpus: the mapping file, a row, the manifest, its labels. A leaf: it holds no behaviour beyond
-validation.
-"""
+"""The shapes of a corpus: the mapping file, a document, the manifest, its labels. No behavior beyond validation."""
 
 from __future__ import annotations
 
@@ -13,16 +11,15 @@ from helmbench_common.errors import RefusedError
 
 DATE = r"^\d{4}-\d\d-\d\d$"
 MOST = 10**9  # of anything that is counted
-ROLES = ("user", "assistant", "system")
 Role = Literal["user", "assistant", "system"]
-# What a row has anyway; a kept field may not take one of these names.
+# Every row has these, so a kept field may not use their names.
 COLUMNS = ("id", "source", "source_id", "language", "licence", "redistributable", "characters", "text", "messages")
 STRATA = ("source", "language", "licence", "length")
 Words = Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
 
 
 class CorpusError(RefusedError):
-    """Something the user can mend; one line for each thing that is wrong, `path:line: what; what was expected`."""
+    """Problems that the user can fix, one line each: `path:line: what is wrong; what was expected`."""
 
 
 class _Model(BaseModel):
@@ -30,11 +27,10 @@ class _Model(BaseModel):
 
 
 class Fields(_Model):
-    """Which field of a source's row is what. Exactly one of `text` alone, `turns`, or `conversation` with `text`.
+    """The fields of a source's rows: `text`, or `turns`, or `text` with `conversation`.
 
-    `turns`: a list of {role, content} (or of texts, user first, in turn). `conversation`: rows that follow each other
-    with
-    the same value are the turns of one conversation. `keep`: further fields, copied as text.
+    `turns`: a list of {role, content}, or of texts that alternate, the user's first. `conversation`: consecutive rows
+    with the same value are the turns of one conversation. `keep`: further fields, copied as text.
     """
 
     text: str | None = None
@@ -51,22 +47,18 @@ class Fields(_Model):
     def _one_form(self) -> Fields:
         if (self.text is None) == (self.turns is None):
             raise ValueError(
-                "expected either `text` (a message, or a turn where `conversation` is named) or `turns` (a "
-                "list), not both or neither"
+                "expected either `text` (a message, or with `conversation` a turn) or `turns` (a list), not both or "
+                "neither"
             )
         if self.conversation and self.turns:
-            raise ValueError("`conversation` groups rows of `text`; with `turns` a row is a whole conversation already")
+            raise ValueError("`conversation` groups rows of `text`; with `turns` each row is a whole conversation")
         if taken := sorted({*self.keep} & {*COLUMNS}):
-            raise ValueError(
-                f"`keep` names {taken}, which every row of a corpus has already; rename them in the source"
-            )
+            raise ValueError(f"`keep` names {taken}, which every row of a corpus has; rename them in the source")
         return self
 
 
 class Source(_Model):
-    """A file (`path`: .jsonl or .csv, also .gz, relative to the mapping file) or a dataset (`hub`: an id or a local
-    folder).
-    """
+    """A file (`path`: .jsonl or .csv, also .gz, relative to the mapping file) or a dataset (`hub`: an id or folder)."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
     path: str | None = None
@@ -93,7 +85,7 @@ class Source(_Model):
 
 
 class Limits(_Model):
-    """What is kept, and how near a duplicate is. Letters and characters are of the user's words, masks not counted."""
+    """What is kept, and what a near-copy is. Letters and characters are those of the user's words, without masks."""
 
     languages: Words = []
     language_confidence: float = Field(default=0.9, ge=0, le=1)
@@ -106,7 +98,7 @@ class Limits(_Model):
 
 
 class Samples(_Model):
-    """Two disjoint samples, stratified by `by`; `equal` gives every stratum the same number, as far as it reaches."""
+    """Two disjoint samples, stratified by `by`; `equal` takes the same number from each stratum as far as possible."""
 
     validation: int = Field(ge=0, le=MOST)
     test: int = Field(ge=0, le=MOST)
@@ -116,7 +108,7 @@ class Samples(_Model):
 
 
 class Recipe(_Model):
-    """A mapping file: all that decides what a corpus holds. `date` is the corpus's, never today's."""
+    """A mapping file: everything that decides what a corpus holds. `date` is the corpus's, never today's."""
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
     date: str = Field(pattern=DATE)
@@ -138,7 +130,7 @@ class Recipe(_Model):
 
     @property
     def kept(self) -> list[str]:
-        """The names of all kept fields, sorted; a source without one has null there."""
+        """The names of all kept fields, sorted; null in rows of sources without them."""
         return sorted({k for s in self.sources for k in s.fields.keep})
 
 
@@ -148,9 +140,7 @@ class Turn(NamedTuple):
 
 
 class Document(NamedTuple):
-    """One message or conversation on its way; `line` is the source's line, or its row where it has no lines (from
-    1).
-    """
+    """One message or conversation. `line`: its line in the source, or its row if the source has no lines, from 1."""
 
     source: str
     line: int
@@ -171,7 +161,7 @@ STEPS: tuple[Step, ...] = get_args(Step)
 
 
 class Dropped(NamedTuple):
-    """Why a document is not in the corpus. `jaccard` and `duplicate_of` stand on duplicates only."""
+    """Why a document is not in the corpus. `duplicate_of` and `jaccard` are set for copies only."""
 
     source: str
     line: int
@@ -182,7 +172,7 @@ class Dropped(NamedTuple):
 
 
 class SourceSummary(_Model):
-    """A source as it was read. `sha256` is the file's, or, of a dataset, that of the rows as read."""
+    """A source as it was read. `sha256`: of the file, or of a dataset's rows."""
 
     name: str
     place: str
@@ -197,7 +187,7 @@ class SourceSummary(_Model):
 
 
 class CorpusManifest(_Model):
-    """`MANIFEST.json`. `corpus_hash` covers every row, in order, and neither tools nor the day of the build."""
+    """`MANIFEST.json`. `corpus_hash` covers every row, in order, but not the tools or the day of the build."""
 
     name: Literal["helmbench-corpus"]
     corpus: str
@@ -220,11 +210,9 @@ Part = Literal["corpus", "validation", "test"]
 
 
 class MessageLabel(_Model):
-    """A line of `labels.jsonl`, which is also a label file for `helmbench agreement`. `label` is null where the judges
-    came
-    to none.
+    """A line of `labels.jsonl`, which `helmbench agreement` reads too. `label` is null without a majority.
 
-    `votes`: what each model said in each of its repeats, in their order; null where it gave no readable answer.
+    `votes`: each model's answers, in order; null for one that couldn't be read.
     """
 
     id: str
@@ -234,10 +222,10 @@ class MessageLabel(_Model):
 
 
 class RepeatAgreement(_Model):
-    """How far repeats of one model, or several models, give one message the same label: raw, and Fleiss' kappa with its
-    95 % interval.
+    """How often repeats of one model, or several models, give a message the same label; and Fleiss' κ with its 95 %
+    interval.
 
-    `n` counts messages with two labels or more. `reason`: why there is no kappa, or no interval.
+    `n`: messages with two or more labels. `reason`: why there is no κ or no interval.
     """
 
     raw: float | None
@@ -249,11 +237,10 @@ class RepeatAgreement(_Model):
 
 
 class LabelsManifest(_Model):
-    """`labels.json`, written last: what was labelled, by whom, with which question. `labels_sha256` is that of
-    `labels.jsonl`.
+    """`labels.json`, written last: what was labeled, by which models, with which question.
 
-    `offered`: the categories that could be given. `taxonomy_hash` covers their texts, `prompt_hash` the question's own.
-    `self_agreement`: of each model's repeats; `between`: of the models, where there are several.
+    `offered`: the categories to choose from; `taxonomy_hash` covers their texts, `prompt_hash` the question.
+    `self_agreement`: of each model's repeats; `between`: of several models. `labels_sha256`: of `labels.jsonl`.
     """
 
     name: Literal["helmbench-labels"]

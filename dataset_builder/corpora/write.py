@@ -20,46 +20,34 @@ from dataset_builder.corpora.schema import CorpusManifest, Dropped, SourceSummar
 from helmbench_common.formats import json_file
 from helmbench_common.formats.refused import FormatError
 from helmbench_common.hashing import file_digest
+from helmbench_common.tables import markdown_table, one_line
 
 GROUP = 10_000  # rows of a parquet file's group
 TOOLS = ("rensa", "py3langid", "phonenumbers", "pyarrow", "helmbench")
-CORPUS, VALIDATION, TEST, DROPPED = (
-    "data/corpus.parquet",
-    "data/validation.parquet",
-    "data/test.parquet",
-    "dropped.parquet",
-)
+CORPUS, VALIDATION, TEST = "data/corpus.parquet", "data/validation.parquet", "data/test.parquet"
+DROPPED = "dropped.parquet"
 CARD = """---
 {front}---
 # {m.corpus}, {m.date}
 
-{passing}
+{sharing}
 
-Messages of people, some of them in distress. Email addresses, phone numbers, handles, web addresses that name a user, \
-card and
-account numbers were masked by pattern. **Names and whatever else takes reading to recognise were not**: treat it as \
-personal data.
-It may hold what people wrote about harming themselves or others. Not for training.
+These are people's messages, some of them written in distress. Email addresses, phone numbers, handles, web addresses
+that name a user, and card and account numbers were masked by pattern. **Names and everything else that takes reading to
+recognize were not**: treat the corpus as personal data. It may contain what people wrote about harming themselves or
+others. Not for training.
 
-{m.rows} rows, sha256 {m.corpus_hash}. Made by `helmbench corpus`; `mapping.yaml` says how,
-`MANIFEST.json` holds every figure, `dropped.parquet` names each document that was left out, and why.
+{m.rows} rows, sha256 {m.corpus_hash}. Made by `helmbench corpus` from `mapping.yaml`. `MANIFEST.json` holds every
+figure, `dropped.parquet` names each document that was left out, and why.
 
-| source | from | revision or date | licence | may be passed on | read | kept |
-|---|---|---|---|---|---|---|
 {sources}
 
-| dropped at | because | documents |
-|---|---|---|
 {dropped}
 
 Changed: {changed}.
 """
-DROPPED_COLUMNS = pa.schema(
-    [
-        (name, pa.int64() if name == "line" else pa.float64() if name == "jaccard" else pa.string())
-        for name in Dropped._fields
-    ]
-)
+DROPPED_TYPES = {"line": pa.int64(), "jaccard": pa.float64()}
+DROPPED_COLUMNS = pa.schema([(name, DROPPED_TYPES.get(name, pa.string())) for name in Dropped._fields])
 
 
 class Finished(NamedTuple):
@@ -73,14 +61,14 @@ class Finished(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Rows that follow each other, as a table and as their canonical lines, which the corpus's hash is of."""
+    """Consecutive rows, as a table and as the canonical lines that the corpus's hash covers."""
 
     table: pa.Table
     lines: bytes
 
 
 def is_corpus(folder: Path) -> bool:
-    """Whether a folder may be replaced: it is empty, or a manifest of ours is in it."""
+    """Whether a folder may be replaced: it is empty or has a corpus's manifest."""
     try:
         return folder.is_dir() and (
             not any(folder.iterdir())
@@ -105,65 +93,13 @@ def dropped_table(dropped: Iterable[Dropped]) -> pa.Table:
 def write_folder(
     out: Path, finished: Finished, rows: Iterable[Piece], dropped: Iterable[pa.Table], tell: Callable[[int], None]
 ) -> CorpusManifest:
-    """Writes everything into `out` and returns the manifest that now stands there.
-
-    How `rows` and `dropped` are cut into pieces and tables shows in no byte.
-    """
-    columns = row_schema(finished.loaded.recipe.kept)
-    (out / "data").mkdir()
-    corpus_hash, count, drawn = _write_rows(out, rows, columns, finished.samples, tell)
-    files = [CORPUS, DROPPED, "README.md", "mapping.yaml"]
-    if finished.loaded.recipe.samples:
-        for name, own in zip((VALIDATION, TEST), drawn, strict=True):
-            pq.write_table(own, out / name, compression="zstd")
-        files += [VALIDATION, TEST]
-    with pq.ParquetWriter(out / DROPPED, DROPPED_COLUMNS, compression="zstd") as writer:
-        for group in _groups(dropped):
-            writer.write_table(group)
-    (out / "mapping.yaml").write_bytes(finished.loaded.path.read_bytes())
-    if not all(s.redistributable for s in finished.sources):
-        (out / ".gitignore").write_text("# Not redistributable, see README.md\n*\n", encoding="utf-8")
-        files.append(".gitignore")
-    manifest = _manifest(finished, corpus_hash, count, (len(drawn[0]), len(drawn[1])))
-    (out / "README.md").write_text(_card(manifest), encoding="utf-8")
-    manifest = manifest.model_copy(update={"files": {name: file_digest(out / name) for name in sorted(files)}})
-    (out / "MANIFEST.json").write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    return manifest
-
-
-def _manifest(finished: Finished, corpus_hash: str, rows: int, drawn: tuple[int, int]) -> CorpusManifest:
-    """All but the hashes of the files."""
+    """Writes everything into `out` and returns the manifest. The sizes of `rows` and `dropped` change no byte."""
     recipe = finished.loaded.recipe
-    return CorpusManifest(
-        name="helmbench-corpus",
-        corpus=recipe.name,
-        date=recipe.date,
-        corpus_hash=corpus_hash,
-        recipe_sha256=finished.loaded.sha256,
-        redistributable=all(s.redistributable for s in finished.sources),
-        rows=rows,
-        samples={"validation": drawn[0], "test": drawn[1]} if recipe.samples else {},
-        sources=finished.sources,
-        dropped=finished.dropped,
-        changed=finished.changed,
-        limits=recipe.limits,
-        sampling=recipe.samples,
-        tools={name: version(name) for name in TOOLS}
-        | {"python": platform.python_version(), "unicode": unicodedata.unidata_version},
-        files={},
-    )
-
-
-def _write_rows(
-    out: Path,
-    rows: Iterable[Piece],
-    columns: pa.Schema,
-    samples: tuple[set[str], set[str]],
-    tell: Callable[[int], None],
-) -> tuple[str, int, tuple[pa.Table, pa.Table]]:
-    """The rows' sha256 and number, and those of the two samples."""
+    (out / "data").mkdir()
+    files = [CORPUS, DROPPED, "README.md", "mapping.yaml"]
     hasher, count = hashlib.sha256(), 0
-    ids = [pa.array(sorted(own), pa.string()) for own in samples]
+    ids = [pa.array(sorted(own), pa.string()) for own in finished.samples]
+    columns = row_schema(recipe.kept)
     drawn: list[list[pa.Table]] = [[columns.empty_table()] for _ in ids]
 
     def hashed() -> Iterator[pa.Table]:
@@ -177,8 +113,43 @@ def _write_rows(
                 found.append(group.filter(pc.is_in(group["id"], own)))
             writer.write_table(group)
             tell(count := count + group.num_rows)
-    validation, test = (pa.concat_tables(found).combine_chunks() for found in drawn)
-    return hasher.hexdigest(), count, (validation, test)
+    samples = {}
+    for name, path, found in zip(("validation", "test"), (VALIDATION, TEST), drawn, strict=True):
+        if recipe.samples:
+            table = pa.concat_tables(found).combine_chunks()
+            pq.write_table(table, out / path, compression="zstd")
+            files.append(path)
+            samples[name] = table.num_rows
+    with pq.ParquetWriter(out / DROPPED, DROPPED_COLUMNS, compression="zstd") as writer:
+        for group in _groups(dropped):
+            writer.write_table(group)
+    (out / "mapping.yaml").write_bytes(finished.loaded.path.read_bytes())
+    redistributable = all(s.redistributable for s in finished.sources)
+    if not redistributable:
+        (out / ".gitignore").write_text("# Not redistributable, see README.md\n*\n", encoding="utf-8")
+        files.append(".gitignore")
+    manifest = CorpusManifest(
+        name="helmbench-corpus",
+        corpus=recipe.name,
+        date=recipe.date,
+        corpus_hash=hasher.hexdigest(),
+        recipe_sha256=finished.loaded.sha256,
+        redistributable=redistributable,
+        rows=count,
+        samples=samples,
+        sources=finished.sources,
+        dropped=finished.dropped,
+        changed=finished.changed,
+        limits=recipe.limits,
+        sampling=recipe.samples,
+        tools={name: version(name) for name in TOOLS}
+        | {"python": platform.python_version(), "unicode": unicodedata.unidata_version},
+        files={},
+    )
+    (out / "README.md").write_text(_card(manifest), encoding="utf-8")
+    manifest = manifest.model_copy(update={"files": {name: file_digest(out / name) for name in sorted(files)}})
+    (out / "MANIFEST.json").write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return manifest
 
 
 def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -194,32 +165,34 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting).combine_chunks()
 
 
-def _in_cell(text: str) -> str:
-    """A licence's name as a source's rows state it, which ends no cell and opens no tag."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
-
-
 def _card(manifest: CorpusManifest) -> str:
-    """What a reader of the folder must know first: whether it may be passed on, and that masks don't find names."""
+    """What a reader of the folder must know first: whether it may be shared, and that masks don't find names."""
     configs: list[dict[str, Any]] = [
         {"config_name": "corpus", "default": True, "data_files": [{"split": "corpus", "path": CORPUS}]}
     ]
     if manifest.samples:
         samples = [{"split": "validation", "path": VALIDATION}, {"split": "test", "path": TEST}]
         configs.append({"config_name": "samples", "data_files": [f for f in samples if manifest.samples[f["split"]]]})
-    front = yaml.safe_dump({"pretty_name": manifest.corpus, "configs": configs}, sort_keys=False, width=160)
-    refused = [s for s in manifest.sources if not s.redistributable]
-    passing = "Every source's licence allows it to be passed on; name the sources." if not refused else (
-        "**Not redistributable.** Keep this folder to "
-        "yourself: " + "; ".join(f"{s.name}: {_in_cell(s.why)}" for s in refused) + "."
-    )  # fmt: skip
-    sources = "\n".join(
-        f"| {s.name} | {s.place} | {s.revision or s.date or '–'} | {_in_cell(', '.join(s.licences))} | "
-        f"{'yes' if s.redistributable else 'no'} | {s.read} | {s.kept} |"
-        for s in manifest.sources
+    refused = "; ".join(f"{s.name}: {one_line(s.why)}" for s in manifest.sources if not s.redistributable)
+    return CARD.format(
+        m=manifest,
+        front=yaml.safe_dump({"pretty_name": manifest.corpus, "configs": configs}, sort_keys=False, width=160),
+        sharing=f"**Not redistributable.** Keep this folder to yourself: {refused}."
+        if refused
+        else "Every source's license allows sharing; name the sources.",
+        sources=markdown_table(
+            ["source", "from", "revision or date", "license", "may be shared", "read", "kept"],
+            [
+                [
+                    *(s.name, s.place, s.revision or s.date or "–", ", ".join(s.licences)),
+                    *("yes" if s.redistributable else "no", str(s.read), str(s.kept)),
+                ]
+                for s in manifest.sources
+            ],
+        ),
+        dropped=markdown_table(
+            ["dropped at", "because", "documents"],
+            [[step, reason, str(n)] for step, reasons in manifest.dropped.items() for reason, n in reasons.items()],
+        ),
+        changed=", ".join(f"{what}: {n}" for what, n in manifest.changed.items()) or "nothing",
     )
-    dropped = "\n".join(
-        f"| {step} | {reason} | {n} |" for step, reasons in manifest.dropped.items() for reason, n in reasons.items()
-    )
-    changed = ", ".join(f"{what}: {n}" for what, n in manifest.changed.items()) or "nothing"
-    return CARD.format(m=manifest, front=front, passing=passing, sources=sources, dropped=dropped, changed=changed)
