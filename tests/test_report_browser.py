@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.browser import VIEWS, Browser
+from support.browser import VIEWS, Browser, until
 from support.reports import SMALL, Scored, hostile, ladder, people, plain_reply, policy_reply, run
 
 from dataset_builder.release import Release
@@ -60,38 +60,35 @@ def test_page_is_quiet(browser: Browser, release: Release, tmp_path: Path, said:
     assert browser.script("return document.getElementById('failures').dataset.filter") == "ready"
 
 
-def test_filter_finds_entries_by_choices_and_words(browser: Browser, release: Release, tmp_path: Path) -> None:
-    """As many as have a verdict of the chosen behavior that failed, and none for words that nobody said."""
+def test_filter_and_switch(browser: Browser, release: Release, tmp_path: Path) -> None:
+    """Failures alone until all are asked for; as many as have a verdict of the chosen behavior; none for words that
+    no reply has.
+    """
     scored = run(release, policy_reply)
     browser.show(written(tmp_path, scored, PAGE_BYTES))
-    browser.script(
-        "const f = document.getElementById('filter'); f.elements.behavior.value = 'P3-B1'; "
-        "f.dispatchEvent(new Event('input'))"
-    )
-    failed = {(v.id, v.repeat) for v in scored.verdicts if v.behavior == "P3-B1" and (v.label == "FAIL" or v.incident)}
-    assert count(browser)[0] == len(failed) > 0
-    browser.script(
-        "const f = document.getElementById('filter'); f.elements.words.value = 'no such words'; "
-        "f.dispatchEvent(new Event('input'))"
-    )
-    assert count(browser)[0] == 0
 
+    def choose(name: str, value: str) -> int:
+        browser.script(
+            f"const f = document.getElementById('filter'); f.elements.{name}.value = '{value}'; "
+            "f.dispatchEvent(new Event('input'))"
+        )
+        return count(browser)[0]
 
-def test_the_switch_shows_passing_replies(browser: Browser, release: Release, tmp_path: Path) -> None:
-    """Failures alone are shown until all are asked for; a filter then finds passing findings too."""
-    scored = run(release, policy_reply)
-    browser.show(written(tmp_path, scored, PAGE_BYTES))
-    failed = {(v.id, v.repeat) for v in scored.verdicts if v.label == "FAIL" or v.incident}
-    everything = {(v.id, v.repeat) for v in scored.verdicts}
-    assert count(browser) == [len(failed), len(everything)]
+    failed = {(v.id, v.repeat, v.behavior) for v in scored.verdicts if v.label == "FAIL" or v.incident}
+    everything = {(v.id, v.repeat, v.behavior) for v in scored.verdicts}
+    total = len({key[:2] for key in everything})
+    assert count(browser) == [len({key[:2] for key in failed}), total]
     assert browser.script("return document.querySelectorAll('.failure.passed:not([hidden])').length") == 0
+    assert choose("behavior", "P3-B1") == sum(b == "P3-B1" for *_, b in failed) > 0
+    browser.script("document.querySelector('a[href=\"#failures\"]').click()")
+    wanted = browser.script("return document.getElementById('filter').elements.incident.value")
+    assert wanted == scored.card.incidents[0].incident
+    until(lambda: count(browser)[0] == len({v.id for v in scored.verdicts if v.incident == wanted}))
+    choose("incident", "")
     browser.script("document.querySelector('[name=which][value=all]').click()")
-    assert count(browser) == [len(everything), len(everything)]
-    browser.script(
-        "const f = document.getElementById('filter'); f.elements.behavior.value = 'P1-B1'; "
-        "f.dispatchEvent(new Event('input'))"
-    )
-    assert count(browser)[0] == len({(v.id, v.repeat) for v in scored.verdicts if v.behavior == "P1-B1"})
+    assert count(browser) == [total, total]
+    assert choose("behavior", "P1-B1") == sum(b == "P1-B1" for *_, b in everything)
+    assert choose("words", "no such words") == 0
 
 
 def test_the_judge_is_as_large_as_the_figures(browser: Browser, release: Release, tmp_path: Path) -> None:
@@ -105,18 +102,15 @@ def test_the_judge_is_as_large_as_the_figures(browser: Browser, release: Release
     assert len({size for _, size in sizes}) == 1
 
 
-@pytest.mark.parametrize("paper", [(8.27, 11.69), (8.5, 11)], ids=["A4", "letter"])
-def test_plain_words_take_one_printed_page(
-    browser: Browser, release: Release, tmp_path: Path, paper: tuple[float, float]
-) -> None:
-    """With as much to say as there can be: a long name, floors in every state, groups that fare worse."""
+def test_plain_words_take_one_printed_page(browser: Browser, release: Release, tmp_path: Path) -> None:
+    """With as much to say as there can be: a long name, floors in every state, groups that did worse."""
     browser.show(written(tmp_path, wordy(release)))
     browser.script(
         "document.querySelectorAll('body > * > *, main > *').forEach(e => e.matches('main, .plain') || e.remove())"
     )
-    width, height = paper
-    pdf = base64.b64decode(browser.devtools("Page.printToPDF", paperWidth=width, paperHeight=height)["data"])
-    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) == 1
+    for width, height in ((8.27, 11.69), (8.5, 11)):  # A4, letter
+        pdf = base64.b64decode(browser.devtools("Page.printToPDF", paperWidth=width, paperHeight=height)["data"])
+        assert len(re.findall(rb"/Type\s*/Page\b(?!s)", pdf)) == 1
 
 
 def wordy(release: Release) -> Scored:
@@ -136,35 +130,33 @@ def wordy(release: Release) -> Scored:
     )
 
 
-@pytest.mark.parametrize("view", ["phone", "dark phone"])
-def test_a_phone_hides_no_column(browser: Browser, release: Release, tmp_path: Path, view: str) -> None:
-    """Every cell that holds something is on the screen, and says what it is; no table scrolls sideways."""
-    browser.show(written(tmp_path, everything(release)), view)
-    browser.script("document.querySelectorAll('details').forEach(d => d.open = !d.matches('.failure'))")
-    lost = browser.script("""
-        const wide = document.documentElement.clientWidth;
-        const out = e => { const r = e.getBoundingClientRect(); return !r.width || r.left < 0 || r.right > wide; };
-        const cells = [...document.querySelectorAll('table :is(tbody th, td)')].filter(e => e.textContent.trim());
-        const silent = cells.filter(e => e.matches('.stack td:not([data-label], .plot, .empty)'));
-        const turned = [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth);
-        return [cells.length, cells.filter(e => !e.matches('.empty') && out(e)).map(e => e.outerHTML),
-                silent.map(e => e.outerHTML), turned.map(e => e.outerHTML.slice(0, 200))];
-    """)
-    assert lost[0] > 300
-    assert lost[1:] == [[], [], []]
+def test_every_view_shows_everything(browser: Browser, release: Release, tmp_path: Path) -> None:
+    """With everything open the page never scrolls sideways; on a phone every cell is on the screen and names its
+    column.
+    """
+    path = written(tmp_path, everything(release))
+    for view in VIEWS:
+        browser.show(path, view)
+        browser.script(OPEN)
+        assert browser.overflow() == 0, view
+        if "phone" not in view:
+            continue
+        lost = browser.script("""
+            const wide = document.documentElement.clientWidth;
+            const out = e => { const r = e.getBoundingClientRect(); return !r.width || r.left < 0 || r.right > wide; };
+            const cells = [...document.querySelectorAll('table :is(tbody th, td)')].filter(e => e.textContent.trim());
+            const silent = cells.filter(e => e.matches('.stack td:not([data-label], .plot, .empty)'));
+            const turned = [...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth);
+            return [cells.length, cells.filter(e => !e.matches('.empty') && out(e)).map(e => e.outerHTML),
+                    silent.map(e => e.outerHTML), turned.map(e => e.outerHTML.slice(0, 200))];
+        """)
+        assert lost[0] > 300
+        assert lost[1:] == [[], [], []], view
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_nothing_runs_off_the_page(browser: Browser, release: Release, tmp_path: Path, view: str) -> None:
-    """With everything open, the page never scrolls sideways; wide tables do so within themselves."""
-    browser.show(written(tmp_path, everything(release)), view)
-    browser.script(OPEN)
-    assert browser.overflow() == 0
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_axe_finds_nothing_serious(browser: Browser, release: Release, tmp_path: Path, view: str) -> None:
-    """No serious or critical issue with everything open."""
-    browser.show(written(tmp_path, everything(release)), view)
-    browser.script(OPEN)
-    assert browser.violations() == []
+def test_axe_finds_nothing_serious(browser: Browser, release: Release, tmp_path: Path) -> None:
+    path = written(tmp_path, everything(release))
+    for view in VIEWS:
+        browser.show(path, view)
+        browser.script(OPEN)
+        assert browser.violations() == [], view

@@ -1,4 +1,4 @@
-"""The transcripts: that they hold what was said, once and whole, and nothing that must not be seen."""
+"""The transcripts: they hold what was said, once and whole, and nothing that must not be seen."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ def page(scored: Scored, show: Show = "all") -> str:
 
 @pytest.mark.parametrize("said", [plain_reply, hostile], ids=["plain", "hostile"])
 def test_every_reply_is_there_as_the_report_has_it(release: Release, said: Callable[[Row], str]) -> None:
-    """Each in the same place, with its conversation, its verdicts and their evidence, and its system text."""
+    """In the same order, with its conversation, its verdicts and their evidence, and its system text; whatever the
+    order of the input.
+    """
     scored = run(release, said)
+    html = page(scored)
     expected = list(entries(scored.verdicts, scored.replies, scored.rows, "all"))
-    found = told(page(scored))
+    found = told(html)
     assert [t.id for t in found] == [e.id for e in expected]
     for t, e in zip(found, expected, strict=True):
         assert t.turns == [(turn.role, turn.text, turn.note) for turn in e.turns]
@@ -40,17 +43,18 @@ def test_every_reply_is_there_as_the_report_has_it(release: Release, said: Calla
         for (type_, _), f in zip(t.findings, e.findings, strict=True):
             own = {name: getattr(f, name) for name in type_ if name not in ("details", "codes")}
             assert type_ == {**own, "details": [list(d) for d in f.details], "codes": type_["codes"]}
+    again = report(scored.card, scored.verdicts[::-1], scored.replies[::-1], scored.rows, "all")
+    assert "".join(again.transcripts) == html
 
 
 def test_a_facet_has_the_value_of_the_row_and_of_the_verdict(release: Release) -> None:
-    """Numbers in the columns stand for what the sample and the verdict have."""
+    """The codes stand for what the sample and the verdict have."""
     scored = run(release)
     held = unpacked(page(scored))
-    head = json.loads(held["head"])
-    rows = [scored.rows[i] for i in json.loads(held["column-ids"])]
-    for facet in head["sample_facets"]:
-        column = json.loads(held[f"column-{facet['name']}"])
-        shown = [facet["values"][code][0] for code in column]
+    head, samples = json.loads(held["head"]), json.loads(held["samples"])
+    rows = [scored.rows[s[0]] for s in samples]
+    for n, facet in enumerate(head["sample_facets"]):
+        shown = [facet["values"][s[3][n]][0] for s in samples]
         if facet["name"] in ("scenario", "condition_kind", "persona", "country", "family", "crisis_category"):
             assert shown == [getattr(row, facet["name"]) or "" for row in rows]
     for n, facet in enumerate(head["verdict_facets"]):
@@ -61,21 +65,20 @@ def test_a_facet_has_the_value_of_the_row_and_of_the_verdict(release: Release) -
     assert [f["name"] for f in head["sample_facets"]] == [f.name for f in OF_SAMPLES]
 
 
-def test_words_stand_once(release: Release) -> None:
+def test_each_text_is_there_once(release: Release) -> None:
     """A text that many samples share is in one place of one block."""
-    scored = run(release, tier="core")
-    held = unpacked(page(scored))
+    held = unpacked(page(run(release, tier="core")))
     texts = [t for name, text in held.items() if name.startswith("texts-") for t in text.split("\0")]
     assert len(texts) == len(set(texts))
     assert sum(name.startswith("texts-") for name in held) > 1
-    assert max(len(t) for name, t in held.items() if name.startswith("texts-")) < BLOCK + LONGEST
+    assert max(len(t) for t in held.values()) < BLOCK + LONGEST
 
 
 def test_hostile_replies_add_nothing_to_the_page(release: Release) -> None:
-    """Markup and controls in replies and names: the page has its one script beside blocks, no element more, and what is
-    packed has no control character.
+    """Markup and control characters in replies and names: one script besides the blocks, no element more, and no
+    control character in what is packed.
     """
-    scored = run(release, lambda _: HOSTILE, name=HOSTILE)
+    scored = run(release, hostile, name=HOSTILE)
     html = page(scored)
     tags = Page(html).tags
     scripts = [a for tag, a in tags if tag == "script"]
@@ -91,9 +94,7 @@ def test_hostile_replies_add_nothing_to_the_page(release: Release) -> None:
 
 @pytest.mark.parametrize("reason", ["harm", "unscored"])
 def test_withheld_reply_is_nowhere_in_it(release: Release, reason: str) -> None:
-    """Neither the reply, nor its evidence, nor another reply of the same words is in any block; the local switch shows
-    them.
-    """
+    """Nor its evidence, nor another reply with the same words; the local switch shows them."""
     target = first(run(release))
     twin = next(r.id for r in run(release).replies if r.id != target and len(r.turns) == 1)
     text = f"{MARKER} in a reply"
@@ -111,18 +112,14 @@ def test_withheld_reply_is_nowhere_in_it(release: Release, reason: str) -> None:
     assert "Nothing is withheld" in Page(page(scored, "withheld")).text
 
 
-def test_reasoning_is_not_in_it_and_a_long_reply_is_whole(release: Release) -> None:
-    """What a person would not have seen is counted, and no more; what a report cuts stands here."""
+def test_reasoning_is_left_out_and_a_long_reply_is_whole(release: Release) -> None:
+    """Hidden reasoning is counted; what a report cuts is here, up to a hundred thousand characters."""
     long = "word " * 5000
     html = page(run(release, lambda _: f"<think>{MARKER}</think>{long}"), "withheld")
     assert MARKER not in everything(html)
     (turn,) = {t for one in told(html) for t in one.turns if t[0] == "Reply"}
     assert turn[1] == long.strip()
     assert "characters of reasoning not shown" in turn[2]
-
-
-def test_a_reply_without_end_is_cut(release: Release) -> None:
-    """A hundred thousand characters are shown, and the hash of the whole."""
     html = page(run(release, lambda row: "a" * 300_000 if row.id.endswith("PT1") else plain_reply(row)), "withheld")
     cut = next(t for one in told(html) for t in one.turns if t[1].startswith("aaaa"))
     assert len(cut[1]) == LONGEST
@@ -130,30 +127,19 @@ def test_a_reply_without_end_is_cut(release: Release) -> None:
 
 
 def test_only_failures_where_only_these_are_public(release: Release) -> None:
-    """As the report says which replies are shown, so do its transcripts."""
+    """The transcripts show the same replies as the report; without any the page says so."""
     scored = run(release)
     failed = {v.id for v in scored.verdicts if v.label == "FAIL" or v.incident}
     html = page(scored, "failures")
     assert {t.id for t in told(html)} == failed
     assert f"{len(failed)} replies that failed a check" in Page(html).text
-
-
-def test_same_replies_same_bytes(release: Release) -> None:
-    """In whatever order verdicts and replies come."""
-    scored = run(release)
-    again = report(scored.card, scored.verdicts[::-1], scored.replies[::-1], scored.rows, "all")
-    assert "".join(again.transcripts) == page(scored)
-
-
-def test_a_run_without_replies_has_a_page(release: Release) -> None:
-    """It says that there is nothing to show."""
-    html = "".join(report(run(release).card, [], [], {}, "all").transcripts)
-    assert told(html) == []
-    assert "No reply is to be shown" in Page(html).text
+    nothing = "".join(report(scored.card, [], [], {}, "all").transcripts)
+    assert told(nothing) == []
+    assert "No reply is to be shown" in Page(nothing).text
 
 
 def test_score_and_report_write_them(release: Release, dataset: Path, tmp_path: Path) -> None:
-    """Beside the report, which links to them, and the same again from the stored verdicts."""
+    """Next to the report, which links to them, and the same again from the stored verdicts."""
     rows = [r for r in release.rows.values() if "lite" in r.tiers]
     replies, out = tmp_path / "r.jsonl", tmp_path / "out"
     said = [Reply(id=r.id, turns=("Tell me more.",) * live_turns(r)) for r in rows]

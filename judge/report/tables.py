@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from helmbench_common.formats.inert import clip
 from helmbench_common.tables import markdown_table
+from judge import wording
 from judge.schema import (
     Appropriateness,
     Behavior,
@@ -15,40 +16,13 @@ from judge.schema import (
     Figure,
     Group,
     Judge,
-    PeopleAgreement,
     Reference,
     Scorecard,
     Triage,
 )
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.statistics.estimate import Estimate
-from judge.wording import (
-    FAMILIES,
-    HEADLINES,
-    MEANINGS,
-    NONE,
-    POLICIES,
-    SIGNS,
-    behavior_title,
-    bound,
-    floor_title,
-    given_labels,
-    hundredths,
-    interval,
-    limits,
-    measured_criteria,
-    mode_title,
-    number,
-    pairing_title,
-    people_title,
-    percent,
-    percents,
-    plain,
-    points,
-    points_interval,
-    signed,
-    whole,
-)
+from judge.wording import NONE, hundredths, interval, number, percent, percents, plain
 
 DIFFERENCE = ("Difference", "95 % interval", "Pairs", "Messages")
 GROUP_COLUMNS = {
@@ -73,10 +47,13 @@ GROUP_COLUMNS = {
 class Cell(NamedTuple):
     """A value, with an interval or a count in small print. `look`: a CSS class. `shade`: 0 to 1, or none."""
 
-    value: str
+    value: str | int
     small: str = ""
     look: str = ""
     shade: float | None = None
+
+
+Cells = Sequence[Cell | str | int]
 
 
 class TableRow(NamedTuple):
@@ -86,7 +63,7 @@ class TableRow(NamedTuple):
     """
 
     head: str
-    cells: Sequence[Cell | str | int]
+    cells: Cells
     note: str = ""
     flag: str = ""
     link: str = ""
@@ -95,7 +72,7 @@ class TableRow(NamedTuple):
 
     @property
     def shown(self) -> list[Cell]:
-        return [c if isinstance(c, Cell) else Cell(str(c)) for c in self.cells]
+        return [c if isinstance(c, Cell) else Cell(c) for c in self.cells]
 
 
 class Table(NamedTuple):
@@ -107,36 +84,27 @@ class Table(NamedTuple):
 
     def markdown(self, title: str = "") -> str:
         """As a Markdown table, its first column under `title`; "" without rows."""
-        lines = [
-            [
-                f"{r.head} ({r.flag})" if r.flag else r.head,
-                *(f"{c.value} [{c.small}]" if c.small else c.value for c in r.shown),
-            ]
-            for r in self.rows
-        ]
+        heads = [f"{r.head} ({r.flag})" if r.flag else r.head for r in self.rows]
+        cells = [[f"{c.value} [{c.small}]" if c.small else str(c.value) for c in r.shown] for r in self.rows]
+        lines = [[head, *own] for head, own in zip(heads, cells, strict=True)]
         return markdown_table((title or self.columns[0], *self.columns[1:]), lines)
 
 
-def rate(figure: Figure | None) -> Cell:
+def rate(f: Figure | None) -> Cell:
     """A share (0 to 1) in percent, with its interval."""
-    return Cell(NONE) if figure is None else Cell(percent(figure.value), percents(figure) if _bounded(figure) else "")
+    return Cell(NONE) if f is None else Cell(percent(f.value), "" if f.low is None else percents(f))
 
 
-def score(figure: Figure | None) -> Cell:
+def score(f: Figure | None) -> Cell:
     """A score in points, with its interval."""
-    return Cell(NONE) if figure is None else Cell(number(figure.value), interval(figure) if _bounded(figure) else "")
+    return Cell(NONE) if f is None else Cell(number(f.value), "" if f.low is None else interval(f))
 
 
 def coefficient(m: Estimate | None) -> Cell:
-    """A coefficient, or a mean rating, with its interval."""
-    if m is None or m.value is None:
+    """A coefficient or a mean rating, with its interval."""
+    if m is None:
         return Cell(NONE)
-    ends = f"{hundredths(m.low)} to {hundredths(m.high)}" if m.low is not None and m.high is not None else ""
-    return Cell(hundredths(m.value), ends)
-
-
-def _bounded(figure: Figure) -> bool:
-    return figure.low is not None and figure.high is not None
+    return Cell(hundredths(m.value), "" if m.low is None else f"{hundredths(m.low)} to {hundredths(m.high)}")
 
 
 class ScorePart(NamedTuple):
@@ -152,17 +120,13 @@ class ScorePart(NamedTuple):
 
 def score_parts(s: Scorecard) -> list[ScorePart]:
     """The behaviors, in a part for each headline that the run has; the tasks have no code."""
-    scores = [*sorted(s.behaviors.items()), *([("", s.tasks)] if s.tasks else [])]
-    parts = [
-        ScorePart(
-            title,
-            s.headlines.get(name),
-            [(c, b) for c, b in scores if b.headline == name and b.earns],
-            [(c, b) for c, b in scores if b.headline == name and not b.earns],
-        )
-        for name, title in HEADLINES.items()
-    ]
-    return [p for p in parts if p.earning or p.costs]
+    parts: list[ScorePart] = []
+    for name, title in wording.HEADLINES.items():
+        own = [(c, b) for c, b in sorted(s.behaviors.items()) if b.headline == name]
+        own += [("", s.tasks)] if s.tasks and s.tasks.headline == name else []
+        earning, costs = ([(c, b) for c, b in own if b.earns is earns] for earns in (True, False))
+        parts += [ScorePart(title, s.headlines.get(name), earning, costs)] if own else []
+    return parts
 
 
 def score_title(code: str, b: Behavior) -> str:
@@ -171,43 +135,26 @@ def score_title(code: str, b: Behavior) -> str:
 
 def floors(s: Scorecard) -> Table:
     """Every safety floor with its state."""
-    rows = [
-        TableRow(
-            floor_title(f),
-            [
-                Cell(f.state, look=f"state {f.state}"),
-                percent(f.value),
-                limits(f.low, f.high),
-                bound(f.name, f.threshold),
-                f.messages,
-            ],
-            note=f"{f.name}; {f.note}" if f.note else f.name,
-            look="breach" if f.state == "breached" else "",
-        )
-        for f in s.floors
-    ]
+    rows: list[TableRow] = []
+    for f in s.floors:
+        figures = percent(f.value), wording.limits(f.low, f.high), wording.bound(f.name, f.threshold)
+        note, look = f"{f.name}; {f.note}" if f.note else f.name, "breach" if f.state == "breached" else ""
+        cells: Cells = [Cell(f.state, look=f"state {f.state}"), *figures, f.messages]
+        rows.append(TableRow(wording.floor_title(f), cells, note, look=look))
     columns = ("Safety floor", "State", "Rate", "One-sided 95 % limits", "Required", "Messages")
     return Table(columns, rows, left=("State",))
 
 
-def sides(s: Scorecard, detects: bool) -> Table | None:
+def sides(s: Scorecard, detects: bool) -> Table:
     """What the scores are made of: those of detection, or the others."""
-    own = [(c, b) for p in score_parts(s) for c, b in p.earning + p.costs if (b.reads == "detection") == detects]
+    rows: list[TableRow] = []
+    for code, b in [both for p in score_parts(s) for both in p.earning + p.costs]:
+        if (b.reads == "detection") == detects:
+            f, shares = b.score, map(rate, (b.crisis, b.control, b.ambiguous))
+            bounds = f"{number(f.all_fail)} to {number(f.all_pass)}" if f.unscored else NONE
+            rows.append(TableRow(score_title(code, b), [*shares, f.n, f.unscored, bounds, f"{b.weight:g}"]))
     names = ("In danger: seen", "In no danger: left alone") if detects else ("In danger", "In no danger")
-    rows = [
-        TableRow(
-            score_title(code, b),
-            [
-                *map(rate, (b.crisis, b.control, b.ambiguous)),
-                b.score.n,
-                b.score.unscored,
-                f"{number(b.score.all_fail)} to {number(b.score.all_pass)}" if b.score.unscored else NONE,
-                f"{b.weight:g}",
-            ],
-        )
-        for code, b in own
-    ]
-    return Table(("Score", *names, "Ambiguous", "Verdicts", "Unscored", "Bounds", "Weight"), rows) if rows else None
+    return Table(("Score", *names, "Ambiguous", "Verdicts", "Unscored", "Bounds", "Weight"), rows)
 
 
 def detection(s: Scorecard) -> Table:
@@ -227,42 +174,35 @@ def detection(s: Scorecard) -> Table:
 
 def conversations(s: Scorecard) -> Table:
     """Conversations without a failed reply."""
-    rows = [
-        TableRow(kind, [percent(f.value), percents(f), f.n, f.clusters, f.unscored])
-        for kind, f in sorted(s.conversations.items())
-    ]
+    kinds = sorted(s.conversations.items())
+    rows = [TableRow(kind, [percent(f.value), percents(f), f.n, f.clusters, f.unscored]) for kind, f in kinds]
     return Table(("Kind", "Share", "95 % interval", "Conversations", "Scripts", "Unscored"), rows)
 
 
 def hard(s: Scorecard) -> Table:
     """The families of the hard part."""
-    rows = [
-        TableRow(
-            FAMILIES[f.family].title,
-            [*map(rate, (f.seen, f.handed_over, f.left_alone, f.helped)), f.messages],
-            note=FAMILIES[f.family].means,
-        )
-        for f in (s.hard.families if s.hard else ())
-    ]
+    rows: list[TableRow] = []
+    for f in s.hard.families if s.hard else ():
+        family, rates = wording.FAMILIES[f.family], map(rate, (f.seen, f.handed_over, f.left_alone, f.helped))
+        rows.append(TableRow(family.title, [*rates, f.messages], family.means))
     return Table(("Family", "Danger seen", "Handed over, supported", "Left alone", "Task done", "Messages"), rows)
 
 
 def arms(s: Scorecard) -> Table:
     """Points with the safety prompt minus points without it."""
-    rows = [TableRow(behavior_title(a.behavior), _difference(a.difference, a.pairs)) for a in s.arms]
+    rows = [TableRow(wording.behavior_title(a.behavior), _difference(a.difference, a.pairs)) for a in s.arms]
     return Table(("Behavior", *DIFFERENCE), rows)
 
 
 def pairs(s: Scorecard) -> Table:
     """Paired differences other than the safety prompt's."""
-    rows = [
-        TableRow(pairing_title(p), _difference(p.difference, p.pairs), note=SIGNS[p.kind, p.polarity]) for p in s.pairs
-    ]
+    known = [(p, wording.SIGNS[p.kind, p.polarity]) for p in s.pairs]
+    rows = [TableRow(wording.pairing_title(p), _difference(p.difference, p.pairs), sign) for p, sign in known]
     return Table(("Compared", *DIFFERENCE), rows)
 
 
 def _difference(f: Figure, count: int) -> list[str | int]:
-    return [signed(f.value), interval(f), count, f.clusters]
+    return [wording.signed(f.value), interval(f), count, f.clusters]
 
 
 def heat(s: Scorecard) -> Table:
@@ -275,22 +215,17 @@ def heat(s: Scorecard) -> Table:
             return Cell(NONE, look="empty")
         return Cell(percent(f.value), str(f.clusters), "few" if f.clusters < GREYED_BELOW else "", f.value)
 
-    rows = [TableRow(behavior_title(b), [cell(found.get((b, k))) for k in kinds]) for b in behaviors]
+    rows = [TableRow(wording.behavior_title(b), [cell(found.get((b, k))) for k in kinds]) for b in behaviors]
     return Table(("Behavior", *map(plain, kinds)), rows)
 
 
 def incidents(s: Scorecard) -> Table:
     """How often each kind of failure occurred."""
-    rows = [
-        TableRow(
-            plain(i.incident),
-            [i.count, i.crisis, i.control, whole(i.worst_severity)],
-            note=MEANINGS[i.incident],
-            link="#failures",
-            examples=i.samples,
-        )
-        for i in s.incidents
-    ]
+    rows: list[TableRow] = []
+    for i in s.incidents:
+        cells: Cells = [i.count, i.crisis, i.control, wording.whole(i.worst_severity)]
+        meaning = wording.MEANINGS[i.incident]
+        rows.append(TableRow(plain(i.incident), cells, meaning, link="#failures", examples=i.samples))
     return Table(("Incident", "Verdicts", "Crisis", "Control", "Gravest severity"), rows)
 
 
@@ -310,16 +245,15 @@ class GroupColumn(NamedTuple):
 
     @property
     def table(self) -> Table:
-        rows = [
-            TableRow(
-                plain(g.group),
-                [points(g.gap.value), points_interval(g.gap), percent(g.rate.value), percents(g.rate), g.rate.clusters],
-                note="few messages, not ranked" if g.greyed else "lowest gap" if g.worst else "",
-                flag="stands out after Holm’s correction" if g.found else "",
-                look="grey" if g.greyed else "",
+        rows: list[TableRow] = []
+        for g in self.ranked:
+            gap, share = (
+                (wording.points(g.gap.value), wording.points_interval(g.gap)),
+                (percent(g.rate.value), percents(g.rate)),
             )
-            for g in self.ranked
-        ]
+            note = "few messages, not ranked" if g.greyed else "lowest gap" if g.worst else ""
+            flag, look = "stands out after Holm’s correction" if g.found else "", "grey" if g.greyed else ""
+            rows.append(TableRow(plain(g.group), [*gap, *share, g.rate.clusters], note, flag, look=look))
         return Table(("Group", "Gap", "95 % interval of the gap", "Rate", "95 % interval", "Messages"), rows)
 
 
@@ -329,20 +263,17 @@ def groups(s: Scorecard) -> list[GroupColumn]:
     def rank(g: Group) -> tuple[bool, bool, bool, float]:
         return g.greyed, not g.worst, g.gap.value is None, 0.0 if g.greyed else g.gap.value or 0.0
 
-    return [
-        GroupColumn(GROUP_COLUMNS.get(column, plain(column)), sorted(found, key=rank))
-        for column, found in groupby(s.groups, key=lambda g: g.column)
-    ]
+    columns = groupby(s.groups, key=lambda g: g.column)
+    return [GroupColumn(GROUP_COLUMNS.get(c, plain(c)), sorted(own, key=rank)) for c, own in columns]
 
 
 def beside_policies(s: Scorecard) -> list[tuple[Reference, bool]]:
     """This run among the trivial policies, best composite first; the flag marks the run."""
-    d = s.detection
     own = Reference(
         policy=s.model.name,
         composite=s.composite,
-        sensitivity=d.sensitivity,
-        specificity=d.specificity,
+        sensitivity=s.detection.sensitivity,
+        specificity=s.detection.specificity,
         breached=sum(f.state == "breached" for f in s.floors),
     )
     both = [(own, True), *((r, False) for r in s.references)]
@@ -351,40 +282,31 @@ def beside_policies(s: Scorecard) -> list[tuple[Reference, bool]]:
 
 def policies(among: Iterable[tuple[Reference, bool]]) -> Table:
     """The same, numbered as in the plot."""
-    rows = [
-        TableRow(
-            clip(r.policy, 60),
-            [n, score(r.composite), rate(r.sensitivity), rate(r.specificity), r.breached],
-            note="this run" if own else POLICIES.get(r.policy, ""),
-            look="own" if own else "",
-        )
-        for n, (r, own) in enumerate(among, start=1)
-    ]
+    rows: list[TableRow] = []
+    for n, (r, own) in enumerate(among, start=1):
+        cells: Cells = [n, score(r.composite), rate(r.sensitivity), rate(r.specificity), r.breached]
+        note = "this run" if own else wording.POLICIES.get(r.policy, "")
+        rows.append(TableRow(clip(r.policy, 60), cells, note, look="own" if own else ""))
     return Table(("Name", "No.", "Composite", "Sensitivity", "Specificity", "Floors breached"), rows)
 
 
-def criteria(judge: Judge, on_page: Iterable[str] = ()) -> Table | None:
+def criteria(judge: Judge, on_page: Collection[str | None] = ()) -> Table | None:
     """The judge's agreement with the calibration set, by criterion; None if not measured. `on_page`: criteria whose
     text can be linked to.
     """
     whole = judge.agreement[0] if judge.agreement else None
     if whole is None or whole.overall is None or not whole.measured:
         return None
-    linked = {*on_page}
 
     def row(a: CriterionAgreement, verdicts: int) -> TableRow:
-        agreed = f"{a.kappa_agreed.n} agreed" if a.kappa_agreed.n else ""
-        unscored = f"{a.unscored} unscored" if a.unscored else ""
-        replies = Cell(str(a.replies or NONE), "; ".join(filter(None, (agreed, unscored))))
-        return TableRow(
-            a.criterion or "All criteria",
-            [verdicts, replies, *map(coefficient, (a.kappa, a.kappa_agreed, a.raw, a.bias, a.fail_recall))],
-            flag=a.reason or ("too low for a submission" if a.too_low else ""),
-            link=f"#criterion-{a.criterion}" if a.criterion in linked else "",
-            look="" if verdicts else "grey",
-        )
+        counts = {"agreed": a.kappa_agreed.n, "unscored": a.unscored}
+        replies = Cell(a.replies or NONE, "; ".join(f"{n} {what}" for what, n in counts.items() if n))
+        figures = map(coefficient, (a.kappa, a.kappa_agreed, a.raw, a.bias, a.fail_recall))
+        flag = a.reason or ("too low for a submission" if a.too_low else "")
+        link, look = f"#criterion-{a.criterion}" if a.criterion in on_page else "", "" if verdicts else "grey"
+        return TableRow(a.criterion or "All criteria", [verdicts, replies, *figures], flag=flag, link=link, look=look)
 
-    rows = [row(a, n) for a, n in measured_criteria(judge)]
+    rows = [row(a, n) for a, n in wording.measured_criteria(judge)]
     columns = (
         "Verdicts in this run",
         "Replies",
@@ -400,21 +322,18 @@ def criteria(judge: Judge, on_page: Iterable[str] = ()) -> Table | None:
 def people(judge: Judge) -> Table:
     """The judge's agreement with people's labels, by set, next to the agreement between people."""
     coarse = any(p.coarse for p in judge.people)
-
-    def row(p: PeopleAgreement) -> TableRow:
-        fewer = [coefficient(p.coarse.kappa), coefficient(p.coarse.people)] if p.coarse else [Cell(NONE)] * 2
+    rows: list[TableRow] = []
+    for p in judge.people:
         left = percent(1 - p.decided / p.items) if p.items and not p.reason else NONE
-        kappas = [coefficient(p.kappa), coefficient(p.people), *(fewer if coarse else [])]
-        return TableRow(
-            people_title(p),
-            [clip(p.judge, 60), p.items, left, *kappas],
-            flag=clip(p.reason) if p.reason else "",
-            look="grey" if p.reason else "",
-        )
-
+        figures: list[Estimate | None] = [p.kappa, p.people]
+        if coarse:
+            figures += [p.coarse.kappa, p.coarse.people] if p.coarse else [None, None]
+        cells: Cells = [clip(p.judge, 60), p.items, left, *map(coefficient, figures)]
+        flag = clip(p.reason) if p.reason else ""
+        rows.append(TableRow(wording.people_title(p), cells, flag=flag, look="grey" if flag else ""))
     fewer = ("κ on fewer labels", "People on fewer labels") if coarse else ()
     columns = ("Set", "Judge", "Items", "Left unscored", "κ with people", "People among themselves", *fewer)
-    return Table(columns, [row(p) for p in judge.people], left=("Judge",))
+    return Table(columns, rows, left=("Judge",))
 
 
 def panel(judge: Judge) -> Table | None:
@@ -422,94 +341,59 @@ def panel(judge: Judge) -> Table | None:
     if judge.panel is None:
         return None
     known = {a.judge: coefficient(a.overall.kappa) for a in reversed(judge.agreement) if a.overall}
-    rows = [
-        TableRow(
-            clip(m.judge, 60),
-            [
-                m.repeats,
-                m.given,
-                m.unscored,
-                Cell(str(m.dissents), percent(m.dissents / m.given) if m.given else ""),
-                coefficient(m.self_agreement),
-                known.get(m.judge, "not measured"),
-            ],
-            flag="word counts" if m.approximate else "",
-        )
-        for m in judge.panel.members
-    ]
+    rows: list[TableRow] = []
+    for m in judge.panel.members:
+        dissents = Cell(m.dissents, percent(m.dissents / m.given) if m.given else "")
+        agreement = coefficient(m.self_agreement), known.get(m.judge, "not measured")
+        cells: Cells = [m.repeats, m.given, m.unscored, dissents, *agreement]
+        rows.append(TableRow(clip(m.judge, 60), cells, flag="word counts" if m.approximate else ""))
     columns = ("Repeats", "Labels", "Unscored", "Dissents", "Self-agreement", "κ on the calibration set")
     return Table(("Member", *columns), rows)
 
 
 def ratings(a: Appropriateness) -> Table:
     """Ratings of replies to messages alone, over all and by category: harm first."""
-    rows = [
-        TableRow(
-            name,
-            [
-                rate(o.harmful),
-                rate(o.inappropriate),
-                *([percent(share) for share in o.bins[1:]] or [NONE] * 4),
-                coefficient(o.mean),
-                o.messages,
-                o.ratings,
-                o.unscored,
-            ],
-        )
-        for name, o in (("All", a.overall), *((plain(n), o) for n, o in a.categories.items()))
-    ]
+    rows: list[TableRow] = []
+    for name, o in (("All", a.overall), *((plain(n), o) for n, o in a.categories.items())):
+        shares = [rate(o.harmful), rate(o.inappropriate), *(map(percent, o.bins[1:]) if o.bins else [NONE] * 4)]
+        rows.append(TableRow(name, [*shares, coefficient(o.mean), o.messages, o.ratings, o.unscored]))
     columns = ("Rated 1", "Rated 1 or 2", "2", "3", "4", "5", "Mean", "Messages", "Ratings", "Unscored")
     return Table(("Category", *columns), rows)
 
 
 def failure_modes(a: Appropriateness) -> Table:
     """How often replies fail in which way; of a probe, both halves."""
-    rows = [
-        TableRow(
-            mode_title(m), [rate(m.rate), m.rate.n, m.rate.clusters], note=MEANINGS[m.incident], examples=m.samples
-        )
-        for m in a.failure_modes
-    ]
-    if a.probes:
-        p = a.probes
-        named = {
+    rows: list[TableRow] = []
+    for m in a.failure_modes:
+        cells: Cells = [rate(m.rate), m.rate.n, m.rate.clusters]
+        rows.append(TableRow(wording.mode_title(m), cells, wording.MEANINGS[m.incident], examples=m.samples))
+    if p := a.probes:
+        halves = {
             "danger missed": p.missed,
             "treated as a crisis without one": p.escalated,
             "both halves right": p.both_right,
         }
-        rows += [
-            TableRow(f"Probes: {name}", [rate(f), f.n, f.clusters], note=f"{p.pairs} pairs")
-            for name, f in named.items()
-        ]
+        for name, f in halves.items():
+            rows.append(TableRow(f"Probes: {name}", [rate(f), f.n, f.clusters], f"{p.pairs} pairs"))
     return Table(("Way to fail", "Share", "Replies", "Messages"), rows)
 
 
 def triage_shares(prompts: Sequence[Triage]) -> Table:
     """The share of messages that the model labels as authored, by category and prompt."""
-    names = dict.fromkeys(name for t in prompts for name in t.recall)
     rows = [TableRow("All messages", [*(rate(t.accuracy) for t in prompts), prompts[0].accuracy.clusters])]
-    rows += [
-        TableRow(
-            plain(name),
-            [
-                *(rate(t.recall.get(name)) for t in prompts),
-                max(t.recall[name].clusters for t in prompts if name in t.recall),
-            ],
-        )
-        for name in names
-    ]
+    for name in dict.fromkeys(name for t in prompts for name in t.recall):
+        own = [t.recall.get(name) for t in prompts]
+        rows.append(TableRow(plain(name), [*map(rate, own), max(f.clusters for f in own if f)]))
     rows.append(TableRow("Cohen’s κ", [*(coefficient(t.kappa) for t in prompts), prompts[0].kappa.n]))
     return Table(("Category", *(t.prompt for t in prompts), "Messages"), rows)
 
 
 def confusion(t: Triage) -> Table:
     """How often each category was labelled as which."""
-    given = given_labels(t)
-    rows = [
-        TableRow(
-            plain(name),
-            [Cell(str(row.get(g, 0)), look="found" if g == name else "" if row.get(g) else "empty") for g in given],
-        )
-        for name, row in t.confusion.items()
-    ]
+    given = wording.given_labels(t)
+    rows: list[TableRow] = []
+    for name, row in t.confusion.items():
+        looks = ["found" if g == name else "" if row.get(g) else "empty" for g in given]
+        cells = [Cell(row.get(g, 0), look=look) for g, look in zip(given, looks, strict=True)]
+        rows.append(TableRow(plain(name), cells))
     return Table(("Authored ↓ given →", *map(plain, given)), rows)

@@ -1,16 +1,13 @@
-"""Every reply that may be seen → the data of `transcripts.html`, a page that opens from disk and needs nothing else.
+"""Every reply that may be shown → the data of `transcripts.html`, a page that opens from disk and needs nothing else.
 
-A hundred thousand replies are a hundred megabytes, so the page holds them packed, in blocks that its script unpacks
-when it needs them. All words stand once in *texts*, which are numbered; what stands around them are columns of numbers.
-Both are deflated and written in base64, in which no reply can break out of the page. What must not be seen never comes
-here (`judge.report.entries`).
+A hundred thousand replies are a hundred megabytes, so the page has them deflated, in blocks that its script inflates
+when it needs them. Base64 keeps a reply from breaking out of the page. Every text is stored once and has a number:
 
-    texts-N        some of the texts, in the order in which they are first read, between null characters
-    column-NAME    a column as JSON: of samples (`ids`, `system`, `script`, each describing facet), of replies
-                   (`sample`, `repeat`, `said`, `notes`) or of verdicts (`findings`, `quoted`)
-    head           JSON: what the numbers mean
-
-Of `script` and what is written after it, each sample or reply has as many as `steps`, `verdicts` and `quotes` say.
+    texts-N      texts, in the order in which they are first read, between null characters
+    samples      JSON: [id, system text, script, codes of OF_SAMPLES] of each sample; in a script, 0 is a reply of the
+                 model, and a text is twice its number, plus one if it is a scripted reply
+    replies-N    JSON: [sample, repeat, texts, notes, verdicts] of each reply; a verdict is [type, texts it quotes]
+    head         JSON: what the numbers mean
 """
 
 from __future__ import annotations
@@ -18,8 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple, cast
@@ -29,26 +25,22 @@ from helmbench_common.formats.inert import inert
 from judge.report.entries import Entries, Exchange, Finding, Played, exchange, system_text
 from judge.wording import FAMILIES, behavior_title, plain, whole
 
-FORMAT = "helmbench-transcripts-1"
-COLUMNS = ("system", "steps", "script", "sample", "repeat", "said", "notes", "verdicts", "findings", "quotes", "quoted")
-BLOCK = 400_000
+FORMAT = "helmbench-transcripts-2"
+BLOCK = 400_000  # characters
 EFFORT = 3  # of zlib: a third of the default's time, for a file that is 7 % larger
-LONGEST = 100_000  # characters of one reply; a model that can't stop fills no page
+LONGEST = 100_000  # characters of one reply
 DECIDERS = {"rule": "a rule", "offline": "the offline judge", "judge": "a language model", "panel": "a majority"}
 
 
 class Block(NamedTuple):
-    """One part of the page's data. `text`: deflated, in base64."""
+    """A part of the page's data. `text`: deflated, in base64."""
 
     name: str
     text: str
 
 
 class Facet(NamedTuple):
-    """Something that replies or verdicts are told apart by. `label`: of a value, in words.
-
-    `offered`: as a filter; the others are only shown.
-    """
+    """A property of samples or verdicts. `label`: a value in words. `offered`: as a filter; others are only shown."""
 
     name: str
     title: str
@@ -81,37 +73,46 @@ OF_SAMPLES = (
     Facet("register_", "Register", offered=False),
     Facet("tiers", "Tiers", offered=False),
 )
+SHOWN = ("failed", "behavior", "incident", "label", "polarity", "severity", "reply", "where", "details")  # of a verdict
 
 
 def blocks(found: Entries, criteria: dict[str, CriterionRow]) -> Iterator[Block]:
-    """The page's data, made block by block: what is kept is numbers. The same replies give the same blocks."""
-    texts, table = Texts(), Table()
+    """The page's data, block by block. The same replies give the same blocks."""
+    page = _Page()
     for played in found.played:
-        table.add(played, exchange(*played, LONGEST), texts)
-        if texts.size >= BLOCK:
-            yield texts.block()
-    yield texts.block()
-    for name, column in table.columns.items():
-        yield _json(f"column-{name}", list(column))
-    yield _json("column-ids", [*table.samples])
-    yield _json("head", table.head(texts, criteria))
+        page.add(played, exchange(*played, LONGEST))
+        if page.size >= BLOCK:
+            yield page.texts()
+        if page.waiting >= BLOCK:
+            yield page.replies()
+    yield page.texts()
+    yield page.replies()
+    yield _json("samples", page.samples)
+    yield _json("head", page.head(criteria))
 
 
 @dataclass
-class Texts:
-    """Distinct texts, numbered from 0, which is the empty one. `starts`: the first number of each finished block."""
+class _Page:
+    """What is known so far: the numbers of texts, samples and kinds of verdicts, and what no block has yet."""
 
-    numbers: dict[bytes, int] = field(default_factory=dict)
-    starts: list[int] = field(default_factory=list)
+    numbers: dict[bytes, int] = field(default_factory=dict)  # by digest, so that the texts needn't be kept
     open: list[str] = field(default_factory=list)
     size: int = 0
+    starts: list[int] = field(default_factory=list)  # the first text of each block
+    rows: list[str] = field(default_factory=list)
+    waiting: int = 0
+    reply_blocks: int = 0
+    sample_numbers: dict[str, int] = field(default_factory=dict)
+    samples: list[Any] = field(default_factory=list)
+    types: dict[Finding, int] = field(default_factory=dict)  # verdicts without their evidence: there are few of these
+    values: dict[str, dict[str, int]] = field(
+        default_factory=lambda: {f.name: {"": 0} for f in (*OF_VERDICTS, *OF_SAMPLES)}
+    )
 
     def __post_init__(self) -> None:
         self.number("")
 
     def number(self, text: str) -> int:
-        """The number of a text, whose control characters are spelt out."""
-        # A digest in the text's place: what was written is not kept.
         digest = blake2b(text.encode(), digest_size=16).digest()
         if digest not in self.numbers:
             self.numbers[digest] = len(self.numbers)
@@ -119,67 +120,50 @@ class Texts:
             self.size += len(text)
         return self.numbers[digest]
 
-    def block(self) -> Block:
-        """Those that no block holds yet."""
+    def add(self, played: Played, said: Exchange) -> None:
+        row = played.row
+        if row.id not in self.sample_numbers:
+            self.sample_numbers[row.id] = len(self.samples)
+            script = [0 if t.role == "Reply" else 2 * self.number(t.text) + (t.role != "Message") for t in said.turns]
+            codes = [self._code(f, _value(row, f.name)) for f in OF_SAMPLES]
+            self.samples.append([row.id, self.number(system_text(row)), script, codes])
+        turns = [t for t in said.turns if t.role == "Reply"]
+        texts, notes = ([self.number(x) for x in own] for own in ([t.text for t in turns], [t.note for t in turns]))
+        verdicts = [
+            [self.types.setdefault(f._replace(evidence=()), len(self.types)), [*map(self.number, f.evidence)]]
+            for f in said.findings
+        ]
+        self.rows.append(_compact([self.sample_numbers[row.id], played.reply.repeat, texts, notes, verdicts]))
+        self.waiting += len(self.rows[-1])
+
+    def texts(self) -> Block:
         packed = _packed(f"texts-{len(self.starts)}", "\0".join(self.open))
         self.starts.append(len(self.numbers) - len(self.open))
         self.open, self.size = [], 0
         return packed
 
+    def replies(self) -> Block:
+        packed = _packed(f"replies-{self.reply_blocks}", f"[{','.join(self.rows)}]")
+        self.reply_blocks += 1
+        self.rows, self.waiting = [], 0
+        return packed
 
-class Table:
-    """Columns of numbers, and the values that they stand for, in the order in which these are first met."""
-
-    def __init__(self) -> None:
-        self.samples: dict[str, int] = {}
-        self.columns = {name: array("I") for name in (*COLUMNS, *(f.name for f in OF_SAMPLES))}
-        self.types: dict[Finding, int] = {}  # a verdict without its evidence: there are few of these
-        self.values: dict[str, dict[str, int]] = {f.name: {"": 0} for f in (*OF_VERDICTS, *OF_SAMPLES)}
-
-    def add(self, played: Played, said: Exchange, texts: Texts) -> None:
-        """One reply with its conversation and its verdicts."""
-        known = played.row.id in self.samples
-        sample = self.samples.setdefault(played.row.id, len(self.samples))
-        if not known:
-            self._sample(played.row, said, texts)
-        replies = [t for t in said.turns if t.role == "Reply"]
-        self._put("sample", [sample])
-        self._put("repeat", [played.reply.repeat])
-        self._put("said", (texts.number(t.text) for t in replies))
-        self._put("notes", (texts.number(t.note) for t in replies))
-        self._put("verdicts", [len(said.findings)])
-        for finding in said.findings:
-            bare = finding._replace(evidence=())
-            self._put("findings", [self.types.setdefault(bare, len(self.types))])
-            self._put("quotes", [len(finding.evidence)])
-            self._put("quoted", map(texts.number, finding.evidence))
-
-    def head(self, texts: Texts, criteria: dict[str, CriterionRow]) -> dict[str, Any]:
-        """What the numbers mean."""
-        types = [self._type(f) for f in self.types]
+    def head(self, criteria: dict[str, CriterionRow]) -> dict[str, Any]:
+        types = [
+            {name: getattr(f, name) for name in SHOWN}
+            | {"codes": [self._code(facet, _word(getattr(f, facet.name))) for facet in OF_VERDICTS]}
+            for f in self.types
+        ]
         return {
             "format": FORMAT,
-            "starts": texts.starts,
-            "texts": len(texts.numbers),
+            "starts": self.starts,
+            "texts": len(self.numbers),
+            "reply_blocks": self.reply_blocks,
             "verdict_facets": [self._facet(f) for f in OF_VERDICTS],
             "sample_facets": [self._facet(f) for f in OF_SAMPLES],
             "types": types,
             "criteria": {name: {"title": c.title, "text": c.text} for name, c in criteria.items()},
         }
-
-    def _sample(self, row: Sample, said: Exchange, texts: Texts) -> None:
-        self._put("system", [texts.number(system_text(row))])
-        # A live turn is 0; a text is twice its number, and one more where the script speaks for the model.
-        steps = [0 if t.role == "Reply" else 2 * texts.number(t.text) + (t.role != "Message") for t in said.turns]
-        self._put("steps", [len(steps)])
-        self._put("script", steps)
-        for facet in OF_SAMPLES:
-            self._put(facet.name, [self._code(facet, _value(row, facet.name))])
-
-    def _type(self, finding: Finding) -> dict[str, Any]:
-        own = ("failed", "behavior", "incident", "label", "polarity", "severity", "reply", "where", "details")
-        codes = [self._code(f, _word(getattr(finding, f.name))) for f in OF_VERDICTS]
-        return {name: getattr(finding, name) for name in own} | {"codes": codes}
 
     def _facet(self, facet: Facet) -> dict[str, Any]:
         values = [[value, facet.label(value) if value else "none"] for value in self.values[facet.name]]
@@ -188,12 +172,9 @@ class Table:
     def _code(self, facet: Facet, value: str) -> int:
         return self.values[facet.name].setdefault(value, len(self.values[facet.name]))
 
-    def _put(self, name: str, numbers: Iterable[int]) -> None:
-        self.columns[name].extend(numbers)
-
 
 def _value(row: Sample, name: str) -> str:
-    """What a sample has in a describing column; empty where it has nothing."""
+    """What a sample has in a column; "" for nothing."""
     value = getattr(row, name, None)
     if isinstance(value, list):
         return ", ".join(value)
@@ -205,11 +186,15 @@ def _word(value: str | bool) -> str:
 
 
 def _json(name: str, value: Any) -> Block:
-    return _packed(name, json.dumps(_inert(value), ensure_ascii=False, separators=(",", ":")))
+    return _packed(name, _compact(_inert(value)))
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _inert(value: Any) -> Any:
-    """Plain values with every text in them, the names of fields apart, spelt out as it may be shown."""
+    """Plain values with every text in them, except field names, as it may be shown."""
     if isinstance(value, str):
         return inert(value)
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""What a page of transcripts holds, unpacked: for tests, which otherwise would look for words in base64."""
+"""The data of a page of transcripts, unpacked: a test can't look for words in base64."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import json
 import re
 import zlib
-from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 
@@ -34,30 +33,18 @@ def everything(page: str) -> str:
 def told(page: str) -> list[Told]:
     """The page's replies in its order."""
     held = unpacked(page)
-    head = json.loads(held["head"])
+    head, samples = json.loads(held["head"]), json.loads(held["samples"])
     texts = [t for n in range(len(head["starts"])) for t in held[f"texts-{n}"].split("\0")]
-    column = {name.removeprefix("column-"): json.loads(text) for name, text in held.items() if "column-" in name}
-    scripts = _parts(column["script"], column["steps"])
-    live = [script.count(0) for script in scripts]
-    said = _parts(column["said"], [live[s] for s in column["sample"]])
-    notes = _parts(column["notes"], [live[s] for s in column["sample"]])
-    quoted = _parts(column["quoted"], column["quotes"])
-    judged = _parts(list(zip(column["findings"], quoted, strict=True)), column["verdicts"])
+    replies = [row for n in range(head["reply_blocks"]) for row in json.loads(held[f"replies-{n}"])]
     found = []
-    for e, sample in enumerate(column["sample"]):
-        replies = iter(zip(said[e], notes[e], strict=True))
+    for sample, repeat, said, notes, verdicts in replies:
+        name, system, script, _ = samples[sample]
+        live = iter(zip(said, notes, strict=True))
         turns = []
-        for step in scripts[sample]:
-            text, note = (step >> 1, 0) if step else next(replies)
+        for step in script:
+            text, note = (step >> 1, 0) if step else next(live)
             role = "Reply" if not step else "Scripted reply" if step % 2 else "Message"
             turns.append((role, texts[text], texts[note]))
-        findings = [(head["types"][t], [texts[q] for q in quotes]) for t, quotes in judged[e]]
-        system = texts[column["system"][sample]]
-        found.append(Told(column["ids"][sample], column["repeat"][e], system, turns, findings))
+        findings = [(head["types"][t], [texts[q] for q in quotes]) for t, quotes in verdicts]
+        found.append(Told(name, repeat, texts[system], turns, findings))
     return found
-
-
-def _parts(values: list[Any], counts: list[int]) -> list[list[Any]]:
-    """A flat column cut into the part of each."""
-    assert len(values) == sum(counts)
-    return [values[a:b] for a, b in pairwise(accumulate(counts, initial=0))]

@@ -51,18 +51,6 @@
     return (await inflate(name)).map(part => decoder.decode(part, { stream: true })).join("") + decoder.decode();
   }
 
-  async function column(name) {
-    await breathe();
-    return JSON.parse(await unpack("column-" + name));
-  }
-
-  // Where each one's part of a column begins, and after the last the end.
-  function starts(counts) {
-    const made = new Uint32Array(counts.length + 1);
-    for (let n = 0; n < counts.length; n++) made[n + 1] = made[n] + counts[n];
-    return made;
-  }
-
   // The last of ascending numbers that is at most `wanted`.
   function holding(numbers, wanted) {
     let low = 0, high = numbers.length;
@@ -73,21 +61,17 @@
     return low;
   }
 
-  let head, data;
+  let head, samples; // a sample: [id, system text, script, codes of its facets]
+  const replies = []; // a reply: [sample, repeat, texts, notes, verdicts]; a verdict: [type, texts it quotes]
   const kept = new Map(); // block → its texts, the latest used last
 
   async function read() {
     head = JSON.parse(await unpack("head"));
-    const names = ["ids", "system", "steps", "script", "sample", "repeat", "said", "notes", "verdicts", "findings", "quotes", "quoted"];
-    data = { codes: [] };
-    for (const name of names) data[name] = await column(name);
-    for (const facet of head.sample_facets) data.codes.push(await column(facet.name));
-    data.scripts = starts(data.steps);
-    const live = data.steps.map((_, s) => data.script.slice(data.scripts[s], data.scripts[s + 1]).filter(step => step === 0).length);
-    await breathe();
-    data.replies = starts(data.sample.map(s => live[s]));
-    data.judged = starts(data.verdicts);
-    data.evidence = starts(data.quotes);
+    samples = JSON.parse(await unpack("samples"));
+    for (let n = 0; n < head.reply_blocks; n++) {
+      await breathe();
+      for (const reply of JSON.parse(await unpack("replies-" + n))) replies.push(reply);
+    }
   }
 
   async function texts(block) {
@@ -176,24 +160,16 @@
   function fits(sought) {
     const known = sought.join("\n");
     if (last_words.terms === known) return last_words.fits;
-    const all = new Uint8Array(data.sample.length).fill(1);
+    const all = new Uint8Array(replies.length).fill(1);
     for (const term of sought) {
       const there = places.get(term), id = pattern(term);
-      const own = data.ids.map((name, s) => {
-        if (id.test(name)) return 1;
-        for (let n = data.scripts[s]; n < data.scripts[s + 1]; n++) if (there[data.script[n] >> 1]) return 1;
-        return 0;
+      const own = samples.map(([name, , script]) => id.test(name) || script.some(step => there[step >> 1]));
+      replies.forEach(([sample, , texts, , verdicts], e) => {
+        if (!own[sample] && !texts.some(n => there[n]) && !verdicts.some(v => v[1].some(n => there[n]))) all[e] = 0;
       });
-      for (let e = 0; e < all.length; e++) if (all[e] && !own[data.sample[e]] && !says(there, e)) all[e] = 0;
     }
     last_words = { terms: known, fits: all };
     return all;
-  }
-
-  function says(there, e) {
-    for (let n = data.replies[e]; n < data.replies[e + 1]; n++) if (there[data.said[n]]) return true;
-    for (let n = data.evidence[data.judged[e]]; n < data.evidence[data.judged[e + 1]]; n++) if (there[data.quoted[n]]) return true;
-    return false;
   }
 
   // 4. The filter. A reply fits where one of its verdicts has all that is asked for; beside each value stands how many
@@ -202,19 +178,19 @@
   let found = [], latest = 0;
 
   function filter(worded) {
-    const samples = new Uint32Array(data.ids.length), verdicts = new Uint32Array(head.types.length); // a bit for each choice against it
+    const of_samples = new Uint32Array(samples.length), of_types = new Uint32Array(head.types.length); // a bit for each choice against it
     const counts = facets.map(f => new Uint32Array(f.values.length)), last = facets.map(f => new Int32Array(f.values.length).fill(-1));
     asked.values.forEach((code, facet) => {
-      const marks = facet.of_sample ? samples : verdicts, bit = 1 << facets.indexOf(facet);
+      const marks = facet.of_sample ? of_samples : of_types, bit = 1 << facets.indexOf(facet);
       facet.codes.forEach((own, n) => { if (own !== code) marks[n] |= bit; });
     });
     found = [];
-    for (let e = 0; e < data.sample.length; e++) {
+    for (let e = 0; e < replies.length; e++) {
       if (!worded[e]) continue;
-      const s = data.sample[e];
+      const s = replies[e][0];
       let whole = false;
-      for (let n = data.judged[e]; n < data.judged[e + 1]; n++) {
-        const type = data.findings[n], lack = samples[s] | verdicts[type];
+      for (const verdict of replies[e][4]) {
+        const type = verdict[0], lack = of_samples[s] | of_types[type];
         if (lack & (lack - 1)) continue; // two choices or more are against it
         whole = whole || lack === 0;
         for (let f = 0; f < facets.length; f++) {
@@ -248,7 +224,7 @@
     const offered = (facet, of_sample, codes) => Object.assign(facet, { of_sample: of_sample, codes: codes });
     facets = [
       ...head.verdict_facets.map((f, n) => offered(f, false, head.types.map(type => type.codes[n]))),
-      ...head.sample_facets.map((f, n) => offered(f, true, data.codes[n]))
+      ...head.sample_facets.map((f, n) => offered(f, true, samples.map(s => s[3][n])))
     ].filter(f => f.offered && new Set(f.codes).size > 1);
     for (const facet of facets) {
       const used = new Set(facet.codes);
@@ -271,20 +247,21 @@
     return own.find(t => t.failed) || own.find(t => t.label !== "PASS") || own[0];
   }
 
-  function types(e) { return data.findings.slice(data.judged[e], data.judged[e + 1]).map(n => head.types[n]); }
+  function types(e) { return replies[e][4].map(v => head.types[v[0]]); }
 
   function anchor(e) {
-    return "f-" + data.ids[data.sample[e]] + (data.repeat[e] ? "-repeat-" + data.repeat[e] : "");
+    const [sample, repeat] = replies[e];
+    return "f-" + samples[sample][0] + (repeat ? "-repeat-" + repeat : "");
   }
 
   function of_sample(e, name) {
     const n = head.sample_facets.findIndex(f => f.name === name);
-    return head.sample_facets[n].values[data.codes[n][data.sample[e]]];
+    return head.sample_facets[n].values[samples[replies[e][0]][3][n]];
   }
 
   async function line(e) {
-    const s = data.sample[e], first = listed_by(e);
-    const messages = data.script.slice(data.scripts[s], data.scripts[s + 1]).filter(step => step && step % 2 === 0);
+    const first = listed_by(e);
+    const messages = samples[replies[e][0]][2].filter(step => step && step % 2 === 0);
     const opening = (await text(messages[messages.length - 1] >> 1)).replace(/\s+/g, " ").slice(0, 160);
     const where = [first.behavior, first.polarity + (first.severity ? " " + first.severity : ""), of_sample(e, "condition_kind"), of_sample(e, "persona")];
     const parts = where.map(w => Array.isArray(w) ? (w[0] && w[1]) : w).filter(Boolean);
@@ -299,23 +276,20 @@
   }
 
   async function fill(element, e) {
-    const s = data.sample[e], parts = [facts(e)];
-    if (data.system[s]) parts.push(folded("system", "System prompt", await text(data.system[s])));
-    const evidence = [];
-    for (let n = data.judged[e]; n < data.judged[e + 1]; n++) {
-      const own = data.quoted.slice(data.evidence[n], data.evidence[n + 1]);
-      evidence.push(await Promise.all(own.map(text)));
-    }
+    const [sample, , texts, notes, verdicts] = replies[e], [, system, script] = samples[sample], parts = [facts(e)];
+    if (system) parts.push(folded("system", "System prompt", await text(system)));
+    const evidence = await Promise.all(verdicts.map(v => Promise.all(v[1].map(text))));
     const own = types(e);
     let reply = 0;
-    for (let n = data.scripts[s]; n < data.scripts[s + 1]; n++) {
-      const step = data.script[n], judged = own.filter(t => !step && t.reply === reply + 1);
-      if (step) parts.push(turn(step % 2 ? "Scripted reply" : "Message", await text(step >> 1), [], [], ""));
-      else {
-        const place = data.replies[e] + reply++;
-        const quotes = own.flatMap((t, v) => t.reply === reply ? evidence[v] : []);
-        parts.push(turn("Reply", await text(data.said[place]), judged.map(t => t.behavior), quotes, await text(data.notes[place])));
+    for (const step of script) {
+      if (step) {
+        parts.push(turn(step % 2 ? "Scripted reply" : "Message", await text(step >> 1), [], [], ""));
+        continue;
       }
+      const said = await text(texts[reply]), note = await text(notes[reply]);
+      reply++;
+      const judged = own.filter(t => t.reply === reply), quotes = own.flatMap((t, v) => t.reply === reply ? evidence[v] : []);
+      parts.push(turn("Reply", said, judged.map(t => t.behavior), quotes, note));
     }
     parts.push(make("ul", { class: "findings" }, own.map((t, v) => finding(t, evidence[v]))));
     parts.push(make("p", { class: "facts" }, [make("a", { href: "#" + encodeURIComponent(anchor(e)) }, ["Link to this reply"])]));
@@ -324,7 +298,7 @@
   }
 
   function facts(e) {
-    const told = [["Id", data.ids[data.sample[e]]], ["Repeat", data.repeat[e] || ""]];
+    const told = [["Id", samples[replies[e][0]][0]], ["Repeat", replies[e][1] || ""]];
     for (const facet of head.sample_facets) {
       const value = of_sample(e, facet.name);
       if (value[0] && value[0] !== "none") told.push([facet.title, value[1]]);
@@ -422,7 +396,7 @@
     if (ticket !== latest) return false;
     list.replaceChildren(...lines);
     draw_pages(pages);
-    count.textContent = grouped(found.length) + " of " + grouped(data.sample.length) + (data.sample.length === 1 ? " reply" : " replies") + (asked.words && ", words: " + asked.words);
+    count.textContent = grouped(found.length) + " of " + grouped(replies.length) + (replies.length === 1 ? " reply" : " replies") + (asked.words && ", words: " + asked.words);
     by("results-title").textContent = found.length ? "Replies " + grouped(first + 1) + " to " + grouped(first + lines.length) : "No reply fits";
     by("chosen").textContent = asked.values.size ? Array.from(asked.values, ([f, code]) => f.title.toLowerCase() + ": " + f.values[code][1]).join("; ") : "none chosen";
     by("unfold").hidden = !lines.length;
@@ -442,7 +416,7 @@
     // Lines have no id: a browser would go to one by itself, and take the focus away.
     const there = () => Array.from(list.children).find(line => line.dataset.anchor === name);
     if (!there()) {
-      const e = data.sample.findIndex((_, n) => anchor(n) === name);
+      const e = replies.findIndex((_, n) => anchor(n) === name);
       if (e < 0) { count.textContent = "This file holds no reply of that address."; return; }
       read_fragment(new URLSearchParams());
       write_form();
@@ -499,7 +473,7 @@
   try {
     if (!window.DecompressionStream) throw new Error("this browser is from before 2023 and can’t unpack it; report.html shows the gravest replies");
     await read();
-    if (!data.sample.length) return;
+    if (!replies.length) return;
     build_form();
     if (window.matchMedia("(max-width: 46rem)").matches) by("facets").open = false;
     form.hidden = by("results").hidden = by("skip").hidden = false;
