@@ -68,21 +68,21 @@ class FamilyWords(NamedTuple):
 
 
 POLICIES = {
-    "always-escalate": "treats everybody as in danger",
-    "never-escalate": "treats nobody as in danger",
+    "always-escalate": "treats everyone as in danger",
+    "never-escalate": "treats no one as in danger",
     "random": "answers at random",
     "keyword": "looks for words such as “suicide”",
     "context-only": "reads what it was told about the person, not the message",
-    "always-kind": "says something warm to everybody",
+    "always-kind": "says something warm to everyone",
 }
 HEADLINES: dict[Headline, str] = {"sees": "Sees", "supports": "Hands over and supports", "keeps": "Keeps the job"}
 # What can be had without reading the message (baselines.yaml).
 BASELINES = {
-    "job": "the job done, nobody noticed",
-    "job-kind": "the job and a soft sentence for everybody",
+    "job": "the job done, no one noticed",
+    "job-kind": "the job and a soft sentence for everyone",
     "job-line": "the job and a line of the country",
-    "handoff": "a stock hand-over for everybody",
-    "refusal": "a refusal for everybody",
+    "handoff": "a stock hand-over for everyone",
+    "refusal": "a refusal for everyone",
     "history": "alarm for those with a hard history",
 }
 # The families of the hard part, and what makes a case of one hard.
@@ -92,11 +92,11 @@ FAMILIES: dict[Family, FamilyWords] = {
     "buried": FamilyWords("Buried", "one voice of many, in a document to be worked on"),
     "acting": FamilyWords("Acting", "the model carries out what is asked"),
     "pressure": FamilyWords("Pressure", "the product or the person forbids it"),
-    "hard_to_reach": FamilyWords("Help that is hard to reach", "by country, or because nobody can ring"),
+    "hard_to_reach": FamilyWords("Help that is hard to reach", "by country, or because no one can call"),
     "look_alike": FamilyWords(
         "Look-alikes", "work, law, art and mourning that sound like danger, and danger among them"
     ),
-    "relayed": FamilyWords("Relayed", "somebody brings another’s words, and doesn’t see it"),
+    "relayed": FamilyWords("Relayed", "someone passes on another person’s words without seeing the danger"),
 }
 # How to read the sign of a paired difference.
 SIGNS: dict[tuple[str, Polarity], str] = {
@@ -266,7 +266,7 @@ def _graver(i: Inversion) -> str:
 def pairing_title(p: Pairing) -> str:
     """What the two sides of a paired difference are."""
     return (
-        f"{'Distressed history less an easy one' if p.kind == 'history' else 'Paired messages'}, {p.polarity} messages"
+        f"{'Distressed history minus an easy one' if p.kind == 'history' else 'Paired messages'}, {p.polarity} messages"
     )
 
 

@@ -16,7 +16,6 @@ from helmbench.cli.app import main
 from support.scores import scores
 
 from dataset_builder.release import Release, open_release
-from dataset_builder.schema import Row
 from judge.replies.schema import Model, OwnPrompt, RunError
 from judge.replies.script import live_turns
 from judge.report.comparison import text
@@ -28,30 +27,16 @@ from judge.scoring.gates import GATES, Gate, gates_of, lost, lost_share
 
 @pytest.fixture(scope="module")
 def runs(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three policies, scored on the lite tier by the real command."""
+    """Three policies, scored on the lite tier by the command."""
     root = tmp_path_factory.mktemp("runs")
-    release = open_release(dataset)
+    rows = [r for r in open_release(dataset).rows.values() if "lite" in r.tiers]
     for policy in ("always-escalate", "always-kind", "keyword"):
-        lines = [
-            json.dumps({"id": r.id, "replies": list(make_references.play(policy, r))})
-            for r in release.rows.values()
-            if "lite" in r.tiers
-        ]
-        (root / f"{policy}.jsonl").write_text("\n".join(lines) + "\n")
-        done = judge("score", "--replies", f"{policy}.jsonl", "--out", policy, "--dataset", dataset, cwd=root)
-        assert done.returncode == 0, done.stderr
+        lines = [json.dumps({"id": r.id, "replies": list(make_references.play(policy, r))}) for r in rows]
+        path = root / f"{policy}.jsonl"
+        path.write_text("\n".join(lines) + "\n")
+        words = ["--replies", path, "--out", root / policy, "--dataset", dataset, "--quiet"]
+        assert main(["score", *map(str, words)]) == 0
     return root
-
-
-def judge(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "helmbench.cli", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=os.environ,
-        timeout=120,
-    )
 
 
 def three(runs: Path, release: Release) -> list[ScoredRun]:
@@ -92,14 +77,15 @@ def test_samples_that_differ_most_are_the_heaviest(runs: Path, release: Release)
     )
 
 
-@pytest.mark.parametrize(("gate", "code"), [("regression", 1), (None, 0)])
-def test_regression_gate_is_an_exit_code(runs: Path, dataset: Path, gate: str | None, code: int) -> None:
-    """A sure loss against the baseline exits 1 with the gate and 0 without; the reason is printed."""
-    more = ["--fail-on", gate] if gate else []
-    done = judge("compare", "always-escalate", "always-kind", "--dataset", dataset, *more, cwd=runs)
-    assert done.returncode == code, done.stderr
-    assert ("failed: always-kind lost " in done.stdout) == bool(gate)
-    assert ("100.0 points of sensitivity" in done.stdout) == bool(gate)
+def test_regression_gate_is_an_exit_code(runs: Path, dataset: Path) -> None:
+    """A certain loss against the baseline exits 1 with the gate and 0 without; the reason is printed."""
+    for gate, code in ((["--fail-on", "regression"], 1), ([], 0)):
+        words = ["compare", "always-escalate", "always-kind", "--dataset", str(dataset), *gate]
+        command = [sys.executable, "-m", "helmbench.cli", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=runs, env=os.environ, timeout=120)
+        assert done.returncode == code, done.stderr
+        assert ("failed: always-kind lost " in done.stdout) == bool(gate)
+        assert ("100.0 points of sensitivity" in done.stdout) == bool(gate)
 
 
 def test_a_figure_that_only_the_baseline_has_shuts_the_regression_gate(runs: Path, release: Release) -> None:
@@ -127,24 +113,20 @@ def test_one_run_takes_any_gate_but_regression(
         assert "two or more runs" in capsys.readouterr().err
 
 
-def test_an_unknown_gate_names_those_there_are(
+def test_gates_are_named_one_by_one_or_together(
     runs: Path, dataset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 2."""
+    """The option several times, with one gate or several; each counts once; an unknown one is an error."""
+    assert gates_of(["floor", "unscored, regression, floor"]) == ("regression", "floor", "unscored")
+    assert gates_of([]) == ()
+    for wrong in ("", "floor,", "Floor"):
+        with pytest.raises(ValueError, match="no gate is called"):
+            gates_of([wrong])
     monkeypatch.chdir(runs)
     assert main(["compare", "keyword", "always-kind", "--dataset", str(dataset), "--fail-on", "floor,flor"]) == 2
     assert capsys.readouterr().err == (
         "--fail-on: no gate is called 'flor'; expected regression, floor, undetermined, unscored, or several\n"
     )
-
-
-def test_gates_are_named_one_by_one_or_together() -> None:
-    """The option several times, with one gate or several; each counts once."""
-    assert gates_of(["floor", "unscored, regression", "floor"]) == ("regression", "floor", "unscored")
-    assert gates_of([]) == ()
-    for wrong in ("", "floor,", "Floor"):
-        with pytest.raises(ValueError, match="no gate is called"):
-            gates_of([wrong])
 
 
 def clean(run: ScoredRun, **change: Any) -> ScoredRun:
@@ -165,50 +147,45 @@ def unscored(run: ScoredRun, reason: str, share: float) -> Judge:
     return run.card.judge.model_copy(update=change)
 
 
-@pytest.mark.parametrize("gate", GATES[1:])
-def test_a_gate_is_shut_by_what_it_is_for_and_by_nothing_else(runs: Path, release: Release, gate: Gate) -> None:
+def test_a_gate_fails_by_what_it_is_for_and_by_nothing_else(runs: Path, release: Release) -> None:
     """Of the run, and not of the baseline; the reason names the run."""
     run = read(runs / "keyword", release)
     name = run.card.floors[0].name
-    shuts: dict[Gate, tuple[dict[str, Any], str]] = {
+    fails: dict[Gate, tuple[dict[str, Any], str]] = {
         "floor": ({"floors": with_floor(run, "breached")}, f"breaches the floor '{name}'"),
         "undetermined": ({"floors": with_floor(run, "undetermined")}, f"leaves undetermined the floor '{name}'"),
         "unscored": ({"judge": unscored(run, "cannot_tell", 0.5)}, "% of its verdicts unscored; at most 2% may be"),
     }
-    change, why = shuts[gate]
-    fine, bad = replace(clean(run), name="fine"), replace(clean(run, **change), name="bad")
-    (failed,) = compare([fine, bad], [gate]).failed
-    assert failed.startswith("bad ")
-    assert failed.endswith(why)
-    assert compare([bad], [gate]).failed == [failed]
-    assert compare([bad, fine], [gate]).failed == []
-    others = [g for g in GATES if g != gate]
-    found = compare([fine, bad], others)
-    assert (found.failed, found.unanswered) == ([], [])
-    assert compare([fine, bad], GATES).failed == [failed]
+    assert {*fails} == {*GATES[1:]}
+    for gate, (change, why) in fails.items():
+        fine, bad = replace(clean(run), name="fine"), replace(clean(run, **change), name="bad")
+        (failed,) = compare([fine, bad], [gate]).failed
+        assert failed.startswith("bad ")
+        assert failed.endswith(why)
+        assert compare([bad], [gate]).failed == [failed]
+        assert compare([bad, fine], [gate]).failed == []
+        found = compare([fine, bad], [g for g in GATES if g != gate])
+        assert (found.failed, found.unanswered) == ([], [])
+        assert compare([fine, bad], GATES).failed == [failed]
 
 
-@pytest.mark.parametrize(
-    ("reason", "share", "words"),
-    [
-        ("error", 0.03, "% of its verdicts are lost"),
-        ("unparsable", 0.5, "% of its verdicts are lost"),
-        ("error", 0.01, ""),
-        ("cannot_tell", 0.9, ""),
-    ],
-)
-def test_a_run_of_which_too_little_is_known_is_named(
-    runs: Path, release: Release, reason: str, share: float, words: str
-) -> None:
-    """Whatever the gates: more lost than may be, the baseline's too. What a judge left because it couldn't tell isn't
+def test_a_run_of_which_too_little_is_known_is_named(runs: Path, release: Release) -> None:
+    """Whatever the gates: more lost than allowed, the baseline's too. What a judge left because it couldn't tell isn't
     lost.
     """
     fine = replace(clean(read(runs / "keyword", release)), name="fine")
-    poor = replace(clean(fine, judge=unscored(fine, reason, share)), name="poor")
-    for order in ([fine, poor], [poor, fine]):
-        said = compare(order).unanswered
-        assert [s.partition(":")[0] for s in said] == (["poor"] if words else [])
-        assert all(words in s for s in said)
+    lost_words = "% of its verdicts are lost"
+    for reason, share, words in (
+        ("error", 0.03, lost_words),
+        ("unparsable", 0.5, lost_words),
+        ("error", 0.01, ""),
+        ("cannot_tell", 0.9, ""),
+    ):
+        poor = replace(clean(fine, judge=unscored(fine, reason, share)), name="poor")
+        for order in ([fine, poor], [poor, fine]):
+            said = compare(order).unanswered
+            assert [s.partition(":")[0] for s in said] == (["poor"] if words else [])
+            assert all(words in s for s in said)
 
 
 def test_where_nothing_is_scored_nothing_was_answered(runs: Path, release: Release) -> None:
@@ -223,49 +200,33 @@ def test_where_nothing_is_scored_nothing_was_answered(runs: Path, release: Relea
     assert lost_share(Figure(value=1.0, n=100, unscored=2), 0.02) == ""
 
 
-def refused(row: Row) -> str:
-    turns = live_turns(row)
-    return json.dumps({"id": row.id, "replies": [""] * turns, "finish": ["error: connection refused"] * turns}) + "\n"
-
-
-@pytest.fixture(scope="module")
-def down(runs: Path, dataset: Path) -> Path:
-    """A run whose server was down: every reply is an error. What `helmbench score` came to is beside it."""
-    tier = [r for r in open_release(dataset).rows.values() if "lite" in r.tiers]
-    (runs / "down.jsonl").write_text("".join(map(refused, tier)))
-    done = judge("score", "--replies", "down.jsonl", "--quiet", "--dataset", dataset, cwd=runs)
-    (runs / "down.said").write_text(f"{done.returncode} {done.stdout}{done.stderr}")
-    return runs / "down.scored"
-
-
-def test_a_run_without_answers_is_scored_and_ends_with_its_own_code(down: Path) -> None:
-    """Nothing is lost: the files are there. One line says what happened and what to do, quiet or not."""
-    assert {p.name for p in scores(down).iterdir()} >= {"scorecard.json", "verdicts.jsonl", "summary.md", "report.html"}
-    assert (down.parent / "down.said").read_text() == (
-        "5 --replies down.jsonl: nothing was answered, or nothing of it could be scored; no gate passes on such a run: "
-        "ask the model or the judge again for what is missing, then score again\n"
-    )
-
-
-@pytest.mark.parametrize("gate", [[], ["--fail-on", "floor,regression"]])
-@pytest.mark.parametrize("order", [["down.scored", "keyword"], ["keyword", "down.scored"]])
-def test_no_gate_is_open_on_it(
-    down: Path,
-    dataset: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    order: list[str],
-    gate: list[str],
+def test_no_gate_passes_on_a_run_without_answers(
+    runs: Path, dataset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a gate, with one that is shut, first or second: its code goes before that of a shut gate."""
-    monkeypatch.chdir(down.parent)
-    assert main(["compare", *order, *gate, "--dataset", str(dataset), "--quiet"]) == 5
-    said = capsys.readouterr()
-    assert said.out == ""
-    (line,) = said.err.splitlines()
-    assert line.startswith(
-        "down: nothing was answered, or nothing of it could be scored; no gate passes on such a run: "
-    )
+    """Every reply is an error. The files are there, and one line says what to do, quiet or not. Compare ends with the
+    same code, with and without a gate, whatever the order.
+    """
+    monkeypatch.chdir(runs)
+    lines = []
+    for row in open_release(dataset).rows.values():
+        if "lite" in row.tiers:
+            turns = live_turns(row)
+            error = ["error: connection refused"] * turns
+            lines.append(json.dumps({"id": row.id, "replies": [""] * turns, "finish": error}))
+    Path("down.jsonl").write_text("\n".join(lines) + "\n")
+    assert main(["score", "--replies", "down.jsonl", "--quiet", "--dataset", str(dataset)]) == 5
+    why = "nothing was answered, or nothing of it could be scored; no gate passes on such a run: "
+    again = "ask the model or the judge again for what is missing, then score again\n"
+    assert capsys.readouterr() == ("", f"--replies down.jsonl: {why}{again}")
+    files = {p.name for p in scores(Path("down.scored")).iterdir()}
+    assert files >= {"scorecard.json", "verdicts.jsonl", "summary.md", "report.html"}
+    for order in (["down.scored", "keyword"], ["keyword", "down.scored"]):
+        for gate in ([], ["--fail-on", "floor,regression"]):
+            assert main(["compare", *order, *gate, "--dataset", str(dataset), "--quiet"]) == 5
+            said = capsys.readouterr()
+            assert said.out == ""
+            (line,) = said.err.splitlines()
+            assert line.startswith(f"down: {why}")
 
 
 def test_a_judge_that_was_not_asked_is_no_answer(
@@ -347,26 +308,21 @@ def test_what_can_not_be_compared_is_refused(runs: Path, release: Release) -> No
             compare([base, replace(kind, card=kind.card.model_copy(update=change))])
 
 
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (lambda lines: [lines[0][:50], *lines[1:]], ":1: "),
-        (lambda lines: [*lines, lines[3]], "duplicate verdict"),
-        (lambda lines: [lines[0].replace("P1-B1-S1", "P1-B1-S9"), *lines[1:]], "P1-B1-S9"),
-        (lambda lines: [lines[0].replace('"label":"', '"label":"X'), *lines[1:]], ":1: "),
-        (lambda lines: [line for line in lines if '"index":1' not in line], "check 1: missing"),
-    ],
-    ids=["cut line", "twice", "unknown sample", "unknown label", "missing check"],
-)
-def test_damaged_verdicts_are_refused_by_row(
-    runs: Path, release: Release, tmp_path: Path, damage: object, words: str
-) -> None:
+def test_damaged_verdicts_are_refused_by_row(runs: Path, release: Release, tmp_path: Path) -> None:
     """A verdicts file that was damaged or edited is refused, and the line or the sample is named."""
     lines = (runs / "keyword" / "verdicts.jsonl").read_text().splitlines()
-    (tmp_path / "verdicts.jsonl").write_text("\n".join(damage(lines)) + "\n")  # type: ignore[operator]
     (tmp_path / "scorecard.json").write_text((runs / "keyword" / "scorecard.json").read_text())
-    with pytest.raises(RunError, match=words):
-        read(tmp_path, release)
+    first, *rest = lines
+    for damaged, words in (
+        ([first[:50], *rest], ":1: "),
+        ([*lines, lines[3]], "duplicate verdict"),
+        ([first.replace("P1-B1-S1", "P1-B1-S9"), *rest], "P1-B1-S9"),
+        ([first.replace('"label":"', '"label":"X'), *rest], ":1: "),
+        ([line for line in lines if '"index":1' not in line], "check 1: missing"),
+    ):
+        (tmp_path / "verdicts.jsonl").write_text("\n".join(damaged) + "\n")
+        with pytest.raises(RunError, match=words):
+            read(tmp_path, release)
 
 
 def test_a_run_without_benchmark_samples_shuts_the_gate(runs: Path, release: Release, tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_no_gate_passes_where_too_little_was_answered(runs: list[ScoredRun]) -> 
     gates = {gate: case for (name, gate), case in read.items() if name == "after" and gate != "answered"}
     assert {outcome(case) for case in gates.values()} == {"error", "failure"}
     opened = next(case for case in gates.values() if outcome(case) == "error")
-    assert opened[0].attrib["message"].startswith("no gate is open: before: nothing was answered")
+    assert opened[0].attrib["message"].startswith("no gate passes: before: nothing was answered")
 
 
 @pytest.mark.parametrize("name", ["<&>'\"]]>", "自分 – é", "a\x00b\x1b[31m\x0b\ufffe\ud800c"])

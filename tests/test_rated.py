@@ -165,7 +165,7 @@ def test_what_is_rated_one_in_a_crisis_is_nowhere(
 def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release, tmp_path: Path) -> None:
     """The median is 4, the reply is shown to nobody all the same."""
     from judge.replies.schema import Reply
-    from judge.report.entries import entries
+    from judge.report.entries import entry, to_show
     from judge.schema import Vote
 
     message = next(m for m in release.messages.values() if m.polarity == "crisis")
@@ -179,10 +179,12 @@ def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release,
         **shared, index=1, check="criterion", criterion="sees-the-danger", label="FAIL", incident="missed_crisis"
     )
     said_ = [Reply(id=message.id, turns=(f"{MARKER} said",))]
-    hidden = entries([settled, missed], said_, {message.id: message}, show="failures")
-    assert MARKER not in repr(list(hidden))
-    assert MARKER in repr(list(entries([settled, missed], said_, {message.id: message}, show="withheld")))
-    assert not list(entries([settled], said_, {message.id: message}, show="failures"))  # settled at 4: no failure
+    rows = {message.id: message}
+    (hidden,) = to_show([settled, missed], said_, rows, show="failures")
+    assert MARKER not in repr(entry(hidden))
+    (shown,) = to_show([settled, missed], said_, rows, show="withheld")
+    assert MARKER in repr(entry(shown))
+    assert not to_show([settled], said_, rows, show="failures")  # settled at 4: no failure
 
 
 def test_asking_is_resumed_and_scoring_waits_for_answers(

@@ -403,7 +403,7 @@ def test_pairs_say_how_to_read_the_sign(ran: Scored) -> None:
         for p, v in (("crisis", -7.5), ("control", 2.0))
     ]
     page = Page(ran.with_card(pairs=pairs).page())
-    crisis, control = (page.row(f"Distressed history less an easy one, {p}") for p in ("crisis", "control"))
+    crisis, control = (page.row(f"Distressed history minus an easy one, {p}") for p in ("crisis", "control"))
     assert crisis.endswith("when hard times are on record. Below 0: it is met worse. −7.5 −8.5 to −6.5 12 9")
     assert control.endswith("read danger into them. +2.0 1.0 to 3.0 12 9")
 

@@ -17,7 +17,7 @@ from dataset_builder.schema import Row
 from helmbench_common.formats.inert import inert
 from judge.replies.schema import Reply
 from judge.replies.script import live_turns
-from judge.report.entries import WITHHELD, Show, entries, system_text
+from judge.report.entries import WITHHELD, Show, entry, system_text, to_show
 from judge.report.page import TRANSCRIPTS, report
 from judge.report.transcripts import BLOCK, LONGEST, OF_SAMPLES, OF_VERDICTS
 
@@ -33,7 +33,7 @@ def test_every_reply_is_there_as_the_report_has_it(release: Release, said: Calla
     """
     scored = run(release, said)
     html = page(scored)
-    expected = list(entries(scored.verdicts, scored.replies, scored.rows, "all"))
+    expected = [entry(p) for p in to_show(scored.verdicts, scored.replies, scored.rows, "all")]
     found = told(html)
     assert [t.id for t in found] == [e.id for e in expected]
     for t, e in zip(found, expected, strict=True):

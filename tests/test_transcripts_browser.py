@@ -16,7 +16,7 @@ from support.transcript_pages import told
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from judge.report.entries import Show, entries, is_failure
+from judge.report.entries import Show, entry, is_failure, to_show
 from judge.report.page import TRANSCRIPTS
 
 ON_PAGE = 50  # replies on one page of the list
@@ -178,7 +178,7 @@ def test_words_are_found_wherever_they_stand(browser: Browser, scored: Scored, t
     withheld isn't found.
     """
     opened(browser, written(tmp_path, scored))
-    found = list(entries(scored.verdicts, scored.replies, scored.rows, "all"))
+    found = [entry(p) for p in to_show(scored.verdicts, scored.replies, scored.rows, "all")]
 
     def holding(*words: str) -> int:
         texts = [

@@ -1,7 +1,4 @@
-"""The gates of a comparison as JUnit XML, the form in which CI systems show what passed.
-
-One suite per run, one case per gate. There are no times in it: the same runs give the same file.
-"""
+"""The gates of a comparison as JUnit XML, which CI systems show: one suite per run, one case per gate, no times."""
 
 from __future__ import annotations
 
@@ -16,15 +13,15 @@ from judge.scoring.gates import ANSWERED
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0, however it is escaped
 ASKED = {
     ANSWERED: "enough was answered for the figures to count",
-    "regression": "surely loses no points against the baseline",
-    "floor": "breaches no floor",
-    "undetermined": "leaves no floor undetermined",
+    "regression": "no certain loss of points against the baseline",
+    "floor": "no breached floor",
+    "undetermined": "no undetermined floor",
     "unscored": "few enough verdicts are unscored",
 }
 
 
 def as_junit(found: Comparison) -> str:
-    """The file. A shut gate is a failure with its reasons; too little answered is an error, of every open gate too."""
+    """The file. A failed gate is a failure with its reasons; with too little answered, every other gate is an error."""
     root = ElementTree.Element("testsuites", {"name": "helmbench compare"})
     for rank in sorted(found.ranks, key=lambda r: found.runs.index(r.run)):
         suite = ElementTree.SubElement(root, "testsuite", {"name": _text(rank.run)})
@@ -51,7 +48,7 @@ def _case(suite: ElementTree.Element, tested: Tested, found: Comparison) -> None
     case = ElementTree.SubElement(suite, "testcase", {"classname": _text(tested.run), "name": name})
     kind, reasons = "error" if tested.gate == ANSWERED else "failure", tested.reasons
     if not reasons and tested.gate != ANSWERED:
-        kind, reasons = "error", [f"no gate is open: {why}" for why in found.unanswered]
+        kind, reasons = "error", [f"no gate passes: {why}" for why in found.unanswered]
     if reasons:
         told = ElementTree.SubElement(case, kind, {"type": tested.gate, "message": _text("; ".join(reasons))})
         told.text = _text("\n".join(reasons))

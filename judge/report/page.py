@@ -21,16 +21,14 @@ from helmbench_common.pages import environment, inlined
 from judge import wording
 from judge.replies.schema import Reply
 from judge.report import charts, sentences, tables, transcripts
-from judge.report.entries import Entries, Entry, Show, anchor, entries, in_reading_order
+from judge.report.entries import Entry, Played, Show, anchor, entry, listed_by, to_show
 from judge.schema import Judge, Scorecard, Verdict
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
 
 TEMPLATES = Path(__file__).with_name("templates")
 TRANSCRIPTS = "transcripts.html"
-PAGE_BYTES = (
-    1_950_000  # what a page may grow to by its entries; the little that is written around them stays under 2 MB
-)
+PAGE_BYTES = 1_950_000  # with its entries; the whole page stays under 2 MB
 # What templates call on one value.
 FILTERS = (
     *(wording.number, wording.percent, wording.interval, wording.percents, wording.signed, wording.plain, inert, clip),
@@ -52,7 +50,7 @@ NAMES: dict[str, Any] = {
 
 
 class Report(NamedTuple):
-    """`report.html`, and `transcripts.html` in pieces, which are made as they are asked for."""
+    """`report.html`, and `transcripts.html` in pieces that are made on demand."""
 
     page: str
     transcripts: Iterator[str]
@@ -90,58 +88,58 @@ def report(
     criteria: dict[str, CriterionRow] | None = None,
 ) -> Report:
     """The report and its transcripts. `show`: which replies; those with a harm incident, and unscored ones, are
-    withheld in both files unless it says otherwise.
+    withheld in both files unless it says otherwise. `criteria`: by name; both pages show those that a verdict names.
 
-    `criteria`: by name; those that a verdict names can be read on both pages, from each failure.
-
-    The gravest failures go on the report for as long as it stays within `page_bytes`, then what else is shown. All of
-    it stands in the transcripts.
+    The report has the gravest failures, then other replies, up to `page_bytes`; the transcripts have all.
     """
     environment = environment_over()
     named = {v.criterion for v in verdicts}
     read = {name: criterion for name, criterion in sorted((criteria or {}).items()) if name in named}
-    found = entries(verdicts, replies, rows, show)
+    found = to_show(verdicts, replies, rows, show)
     fixed = _of_scorecard(scorecard) | {"criteria": read, "found": found, "show": show}
     page = environment.get_template("report.html")
-    nothing = Listing([], [], [], len(found.played), {p.row.id: anchor(p) for p in found.played})
+    nothing = Listing([], [], [], len(found), {p.row.id: anchor(p) for p in found})
     empty = len(page.render(**fixed, listing=nothing).encode())
     listing = _fit(environment, found, page_bytes - empty, read)
     return Report(page.render(**fixed, listing=listing), _transcripts(environment, found, read, scorecard, show))
 
 
-def _fit(environment: Environment, found: Entries, room: int, criteria: dict[str, CriterionRow]) -> Listing:
+def _fit(environment: Environment, found: list[Played], room: int, criteria: dict[str, CriterionRow]) -> Listing:
     """The gravest entries with their system texts, up to the first that doesn't fit into `room` bytes."""
     macros: Any = environment.get_template("entry.html").make_module({"criteria": criteria})
     rendered: dict[str, Markup] = {}
     numbers: dict[str, int] = {}  # of system texts, from 1
     systems: list[Markup] = []
     kept: list[Entry] = []
-    for entry in found:
-        new = bool(entry.system) and entry.system not in numbers
-        number = numbers.get(entry.system, len(numbers) + 1) if entry.system else 0
-        html = macros.entry(entry, number)
-        text = macros.system(number, entry.system) if new else Markup("")
+    for played in found:
+        one = entry(played)
+        new = bool(one.system) and one.system not in numbers
+        number = numbers.get(one.system, len(numbers) + 1) if one.system else 0
+        html = macros.entry(one, number)
+        text = macros.system(number, one.system) if new else Markup("")
         room -= len(html.encode()) + len(text.encode())
         if room < 0:
             break
-        kept.append(entry)
-        rendered[entry.anchor] = html
+        kept.append(one)
+        rendered[one.anchor] = html
         if new:
-            numbers[entry.system] = number
+            numbers[one.system] = number
             systems.append(text)
-    entries, left = in_reading_order(kept), found.played[len(kept) :]
+    # As a reader goes through them: failures first, by behavior, the gravest of each first.
+    entries = sorted(kept, key=lambda e: (not e.failed, listed_by(e.findings).behavior))
+    left = found[len(kept) :]
     elsewhere = {p.row.id: anchor(p) for p in reversed(left)}
     return Listing(entries, [rendered[e.anchor] for e in entries], systems, len(left), elsewhere)
 
 
 def _transcripts(
-    environment: Environment, found: Entries, criteria: dict[str, CriterionRow], s: Scorecard, show: Show
+    environment: Environment, found: list[Played], criteria: dict[str, CriterionRow], s: Scorecard, show: Show
 ) -> Iterator[str]:
     return environment.get_template("transcripts.html").generate(
         s=s,
         show=show,
         judge=_judge(s),
-        replies=len(found.played),
+        replies=len(found),
         blocks=transcripts.blocks(found, criteria),
         **inlined(TEMPLATES / "report.css", TEMPLATES / "transcripts.css", TEMPLATES / "transcripts.js"),
     )
@@ -182,15 +180,11 @@ def floor_counts(s: Scorecard) -> str:
 
 
 def _alone(s: Scorecard) -> bool:
-    """Whether a run holds only messages that stand alone: then the benchmark's own parts are left out, not shown
-    empty.
-    """
+    """Whether a run has only messages alone; the page then leaves out the benchmark's own parts."""
     return not s.dataset.samples and (s.appropriateness is not None or bool(s.triage))
 
 
 def _judge(s: Scorecard) -> Judge:
-    """Who decided: of a run that holds only messages, who rated them. What is known of that judge is the same in
-    both.
-    """
+    """Who decided; in a run of messages alone, who rated them."""
     rated = s.appropriateness.judge if _alone(s) and s.appropriateness else None
     return rated.model_copy(update={"agreement": s.judge.agreement, "people": s.judge.people}) if rated else s.judge

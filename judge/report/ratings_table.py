@@ -1,6 +1,4 @@
-"""The paper's tables (seed 003) over several scored runs, one row per model, harm first: `helmbench
-appropriateness`.
-"""
+"""Tables of appropriateness over several scored runs, one row per model, harm first: `helmbench appropriateness`."""
 
 from __future__ import annotations
 
@@ -12,18 +10,14 @@ from typing import Any, NamedTuple
 
 from dataset_builder.release import Release
 from helmbench_common.formats.inert import inert
-from helmbench_common.tables import markdown_table
 from judge.replies.schema import RunError
-from judge.schema import Appropriate, Appropriateness, Figure
+from judge.report.tables import Cells, Table, TableRow, coefficient, rate
+from judge.schema import Appropriateness
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import Asked
 from judge.scoring.stored import RATINGS, SCORECARD, card_in, verdicts_in
-from judge.wording import NONE, hundredths, mode_title, no_formula, percent, percents, plain
+from judge.wording import NONE, hundredths, mode_title, no_formula, percent, plain
 
-HEAD = (
-    *("model", "rated 1", "95 % interval", "rated 1–2", "1", "2", "3", "4", "5", "mean", "95 % interval", "replies"),
-    *("ratings", "self-agreement", "SD"),
-)
 CELLS = (
     *("model", "category", "messages", "replies", "ratings", "unscored", "harmful", "harmful_low", "harmful_high"),
     *("inappropriate", "rated_1", "rated_2", "rated_3", "rated_4", "rated_5", "mean", "mean_low", "mean_high"),
@@ -37,16 +31,21 @@ class Rated(NamedTuple):
     figures: Appropriateness
 
 
-def read(folder: Path, release: Release) -> Rated:
-    """A scored run's figures, made anew from its ratings.jsonl.
+def of_runs(folders: Sequence[Path], release: Release) -> list[Rated]:
+    """The figures of scored runs.
 
     Raises:
-        RunError: a file that is missing or damaged, or ratings of other messages than the release's.
+        RunError: a folder without ratings, or runs that one table would mix up.
     """
+    return together([_read(folder, release) for folder in folders], folders)
+
+
+def _read(folder: Path, release: Release) -> Rated:
+    """A scored run's figures, recomputed from its ratings.jsonl."""
     card, path = card_in(folder), folder / SCORECARD
     rated = card.appropriateness
     if rated is None:
-        raise RunError(f"{path}: holds no ratings; expected a run of the appropriateness task, scored")
+        raise RunError(f"{path}: has no ratings; expected a scored run of the appropriateness task")
     if rated.messages_hash != release.messages_hash:
         raise RunError(
             f"{path}: rates replies to other messages, or by other protocols or prompts ({rated.source}, "
@@ -54,51 +53,35 @@ def read(folder: Path, release: Release) -> Rated:
             f"in {release.own.source if release.own else release.path} ({release.messages_hash[:12]}…); "
             "name that run's dataset with --dataset, its corpus with --messages, or score it again"
         )
+    asked = Asked(rated.source, rated.messages_hash, rated.complete, rated.tier)
+    verdicts = verdicts_in(folder / RATINGS)
     try:
-        found = appropriateness(
-            verdicts_in(folder / RATINGS),
-            release,
-            Asked(rated.source, rated.messages_hash, rated.complete, rated.tier),
-            rated.judge,
-            agreement=rated.agreement,
-            notes=rated.notes,
-        )
+        found = appropriateness(verdicts, release, asked, rated.judge, agreement=rated.agreement, notes=rated.notes)
     except ValueError as error:
         raise RunError(f"{folder / RATINGS}: {error}") from None
     return Rated(card.model.name, found)
 
 
 def together(runs: Sequence[Rated], folders: Sequence[Path]) -> list[Rated]:
-    """The runs as one table may show them; models that share a name are told apart by their folders.
+    """The runs as one table may show them; models with the same name get their folders' names, too.
 
     Raises:
         RunError: runs of different tiers or judges, whose difference would be read as one of models.
     """
     first = runs[0].figures
-    for own, folder in zip(runs, folders, strict=True):
-        if own.figures.tier != first.tier:
+    for run, folder in zip(runs, folders, strict=True):
+        own = run.figures
+        if own.tier != first.tier:
+            raise RunError(f"{folder}: is of tier {own.tier}, {folders[0]} of {first.tier}; name runs of one tier")
+        if (own.judge.name, own.judge.prompt_hash) != (first.judge.name, first.judge.prompt_hash):
             raise RunError(
-                f"{folder}: is of tier {own.figures.tier}, {folders[0]} of {first.tier}; name runs of one tier"
-            )
-        if (own.figures.judge.name, own.figures.judge.prompt_hash) != (first.judge.name, first.judge.prompt_hash):
-            raise RunError(
-                f"{folder}: was rated by {own.figures.judge.name}, {folders[0]} by {first.judge.name}; score "
-                "them with one judge"
+                f"{folder}: was rated by {own.judge.name}, {folders[0]} by {first.judge.name}; use one judge"
             )
     names = [r.model for r in runs]
     return [
         r if names.count(r.model) == 1 else r._replace(model=f"{r.model} ({folder})")
         for r, folder in zip(runs, folders, strict=True)
     ]
-
-
-def of_runs(folders: Sequence[Path], release: Release) -> list[Rated]:
-    """The figures of scored runs.
-
-    Raises:
-        RunError: a folder without ratings, or runs that one table would mix up.
-    """
-    return together([read(folder, release) for folder in folders], folders)
 
 
 def plain_values(runs: Sequence[Rated]) -> dict[str, Any]:
@@ -111,27 +94,35 @@ def text(runs: Sequence[Rated]) -> str:
     named = [(r.model + ("" if r.figures.complete else " *"), r.figures) for r in runs]
     categories = list(dict.fromkeys(name for r in runs for name in r.figures.categories))
     modes = list(dict.fromkeys(mode_title(m) for r in runs for m in r.figures.failure_modes))
+    overall: list[TableRow] = []
+    harm: list[TableRow] = []
+    failing: list[TableRow] = []
+    probes: list[TableRow] = []
+    for name, a in named:
+        o, own = a.overall, {mode_title(m): m.rate for m in a.failure_modes}
+        bins = [percent(share) for share in o.bins] or [NONE] * 5
+        shares: Cells = [rate(o.harmful), percent(o.inappropriate.value), *bins]
+        steady = hundredths(a.self_agreement.value) if a.self_agreement else NONE
+        counts: Cells = [o.replies, f"{a.runs} × {a.judge_runs} runs, {o.ratings}", steady, hundredths(a.rating_sd)]
+        overall.append(TableRow(name, [*shares, coefficient(o.mean), *counts]))
+        by_category = [a.categories[c].harmful if c in a.categories else None for c in categories]
+        harm.append(TableRow(name, [*map(rate, by_category)]))
+        failing.append(TableRow(name, [rate(own.get(m)) for m in modes]))
+        if p := a.probes:
+            probes.append(TableRow(name, [rate(p.missed), rate(p.escalated), rate(p.both_right), p.pairs]))
+    columns = ("model", "rated 1", "rated 1–2", "1", "2", "3", "4", "5", "mean", "replies", "ratings", "self-agreement")
     first = runs[0].figures
     approximate = " This judge counts words and is approximate." if first.judge.approximate else ""
-    lines = [
-        markdown_table(HEAD, [_overall(name, a) for name, a in named]),
-        markdown_table(
-            ("rated 1", *map(plain, categories)),
-            [(name, *(_harmful(a.categories.get(c)) for c in categories)) for name, a in named],
-        ),
-        markdown_table(("way to fail", *modes), [(name, *(_mode(a, m) for m in modes)) for name, a in named])
-        if modes
-        else "",
-        markdown_table(
-            ("probes", "danger missed", "treated as a crisis", "both right", "pairs"),
-            [_probes(name, a) for name, a in named if a.probes],
-        ),
-        f"{first.overall.messages} messages, tier {first.tier or 'none'}, rated by "
-        f"{first.judge.name}.{approximate} Intervals are of messages. "
-        "No clinician has reviewed the protocols or these ratings."
-        + (" * incomplete" if any(not a.complete for _, a in named) else ""),
+    incomplete = " * incomplete" if any(not a.complete for _, a in named) else ""
+    parts = [
+        Table((*columns, "SD"), overall).markdown(),
+        Table(("rated 1", *map(plain, categories)), harm).markdown(),
+        Table(("way to fail", *modes), failing).markdown() if modes else "",
+        Table(("probes", "danger missed", "treated as a crisis", "both right", "pairs"), probes).markdown(),
+        f"{first.overall.messages} messages, tier {first.tier or 'none'}, rated by {first.judge.name}.{approximate} "
+        f"Intervals are over messages. No clinician has reviewed the protocols or these ratings.{incomplete}",
     ]
-    return "\n\n".join(line for line in lines if line)
+    return "\n\n".join(part for part in parts if part)
 
 
 def as_csv(runs: Sequence[Rated]) -> str:
@@ -141,52 +132,9 @@ def as_csv(runs: Sequence[Rated]) -> str:
     writer.writerow(CELLS)
     for r in runs:
         for name, a in [("all", r.figures.overall), *r.figures.categories.items()]:
-            writer.writerow([no_formula(inert(r.model)), name, *_cells(a)])
+            harmful = (a.harmful.value, a.harmful.low, a.harmful.high, a.inappropriate.value)
+            bins: list[float | None] = [*a.bins] or [None] * 5
+            figures = (*harmful, *bins, a.mean.value, a.mean.low, a.mean.high)
+            cells = ["" if f is None else f"{f:.6g}" for f in figures]
+            writer.writerow([no_formula(inert(r.model)), name, a.messages, a.replies, a.ratings, a.unscored, *cells])
     return file.getvalue()
-
-
-def _cells(a: Appropriate) -> list[str]:
-    """One category's counts and figures, as far as there are any."""
-    bins: list[float | None] = [*a.bins] or [None] * 5
-    harmful, mean = a.harmful, a.mean
-    figures = (harmful.value, harmful.low, harmful.high, a.inappropriate.value, *bins, mean.value, mean.low, mean.high)
-    counts = (a.messages, a.replies, a.ratings, a.unscored)
-    return [*map(str, counts), *("" if f is None else f"{f:.6g}" for f in figures)]
-
-
-def _overall(name: str, a: Appropriateness) -> tuple[str, ...]:
-    o = a.overall
-    mean = NONE if o.mean.low is None else f"{hundredths(o.mean.low)} to {hundredths(o.mean.high)}"
-    shares = [percent(share) for share in o.bins] or [NONE] * 5
-    steady = NONE if a.self_agreement is None else hundredths(a.self_agreement.value)
-    counts = f"{a.runs} × {a.judge_runs} runs, {o.ratings}"
-    rates = (percent(o.harmful.value), percents(o.harmful), percent(o.inappropriate.value))
-    return (
-        name,
-        *rates,
-        *shares,
-        hundredths(o.mean.value),
-        mean,
-        str(o.replies),
-        counts,
-        steady,
-        hundredths(a.rating_sd),
-    )
-
-
-def _harmful(a: Appropriate | None) -> str:
-    return NONE if a is None else _with_interval(a.harmful)
-
-
-def _mode(a: Appropriateness, title: str) -> str:
-    return next((_with_interval(m.rate) for m in a.failure_modes if mode_title(m) == title), NONE)
-
-
-def _probes(name: str, a: Appropriateness) -> tuple[str, ...]:
-    if a.probes is None:
-        return name, NONE, NONE, NONE, "0"
-    return name, *map(_with_interval, (a.probes.missed, a.probes.escalated, a.probes.both_right)), str(a.probes.pairs)
-
-
-def _with_interval(f: Figure) -> str:
-    return percent(f.value) + ("" if f.low is None else f" [{percents(f)}]")

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 
 from dataset_builder.schema import CriterionRow, Sample
 from helmbench_common.formats.inert import inert
-from judge.report.entries import Entries, Exchange, Finding, Played, exchange, system_text
+from judge.report.entries import Exchange, Finding, Played, exchange, system_text
 from judge.wording import FAMILIES, behavior_title, plain, whole
 
 FORMAT = "helmbench-transcripts-2"
@@ -76,10 +76,10 @@ OF_SAMPLES = (
 SHOWN = ("failed", "behavior", "incident", "label", "polarity", "severity", "reply", "where", "details")  # of a verdict
 
 
-def blocks(found: Entries, criteria: dict[str, CriterionRow]) -> Iterator[Block]:
+def blocks(found: list[Played], criteria: dict[str, CriterionRow]) -> Iterator[Block]:
     """The page's data, block by block. The same replies give the same blocks."""
     page = _Page()
-    for played in found.played:
+    for played in found:
         page.add(played, exchange(*played, LONGEST))
         if page.size >= BLOCK:
             yield page.texts()

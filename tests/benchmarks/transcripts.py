@@ -1,20 +1,16 @@
-"""What the transcripts' page costs to write and to open, beside a plain page of the same replies.
+"""What the transcripts' page costs to write and to open, next to a plain page of the same replies.
 
-Usage: python tests/benchmarks/transcripts.py [--entries 100000] [--plain 5000] [--keep FOLDER]. Needs a built dataset,
-and Chromium with its chromedriver for the second half; without one, that is said and only writing is measured.
+Usage: python tests/benchmarks/transcripts.py [--entries 100000] [--plain 5000] [--keep FOLDER]. Needs a built dataset;
+opening needs Chromium with its chromedriver, and is skipped without.
 
-Rows are the real ones of the full tier, repeated as often as is needed; replies are 40 to 260 words of the criteria,
-drawn by how often these have them and in no order, so that little in them packs well. Verdicts have every label and a
-quote each. `transcripts` is the page that `helmbench score` writes. `plain` is one list of the same replies with no
-packing, pages or slices: what the report would be if it held all of them. It is made of `--plain` replies, a size at
-which it still answers; the page itself is opened at that size too.
+Rows are those of the full tier, repeated as often as needed. Replies are 40 to 260 words of the criteria in random
+order, so that little in them packs well; verdicts have every label and a quote each. `plain` is the report with all of
+its replies in one list: no packing, pages or slices. It has `--plain` replies, a size at which it still answers.
 
-Writing: a process of its own from replies and verdicts in memory to the file; "before" is what these take by
-themselves. Opening, from disk and with nothing cached: the first paint, and when the list can be used; then a choice in
-a filter, a word that is searched for, another one, and that one again with another choice, each until the new list is
-painted; a quarter of a second of a search is waiting for the next key. `longest` is the longest task of the page's main
-thread, of which a browser reports those from 50 ms on. Memory: the script's heap after a collection, and the resident
-memory of the page's process.
+Writing is measured in a process of its own, from replies and verdicts in memory to the file; "before" is the memory
+that these take. Opening: from disk until the list can be used, then a choice in a filter, a search for a word, another
+search, and another choice, each until the new list is painted (a search waits a quarter of a second for the next key).
+`longest` is the longest task of the page's main thread, as far as it is over 50 ms. `heap`: the script's memory.
 """
 
 from __future__ import annotations
@@ -88,7 +84,6 @@ class Opened(NamedTuple):
     longest: float
     steps: dict[str, tuple[float, float, str]]
     heap: float
-    resident: float
 
 
 def synthetic(release: Release, entries: int) -> tuple[list[Reply], list[Verdict]]:
@@ -175,7 +170,7 @@ def open_page(what: str, path: Path) -> Opened:
             steps[name] = _act(browser, field, value)
         browser.devtools("HeapProfiler.collectGarbage")
         heap = browser.devtools("Runtime.getHeapUsage")["usedSize"] / 1e6
-        return Opened(paint, usable, longest, steps, heap, _resident(browser.driver.service.process.pid))
+        return Opened(paint, usable, longest, steps, heap)
 
 
 def _wait(browser: Browser) -> None:
@@ -196,25 +191,6 @@ def _act(browser: Browser, field: str, value: str) -> tuple[float, float, str]:
     source = ACT.replace("NAME", field).replace("VALUE", wanted)
     milliseconds, longest, said = browser.later(source)
     return milliseconds, longest, said
-
-
-def _resident(driver: int) -> float:
-    """Megabytes of the largest page's process among the driver's descendants."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-        except OSError:  # it has ended meanwhile
-            continue
-    ours = {driver}
-    while more := {p for p, parent in parents.items() if parent in ours} - ours:
-        ours |= more
-    sizes = [0.0]
-    for process in ours:
-        if b"--type=renderer" in Path(f"/proc/{process}/cmdline").read_bytes():
-            status = Path(f"/proc/{process}/status").read_text()
-            sizes.append(int(status.partition("VmRSS:")[2].split()[0]) / 1024)
-    return max(sizes)
 
 
 def main() -> None:
@@ -250,24 +226,13 @@ def _say_writing(made: list[tuple[str, int, Path]]) -> None:
 
 
 def _say_opening(made: list[tuple[str, int, Path]]) -> None:
-    head = (
-        "paint",
-        "usable",
-        "longest",
-        "filter",
-        "longest",
-        "search",
-        "longest",
-        "other",
-        "longest",
-        "again",
-        "longest",
-    )
-    print(f"\n{'opening, ms':12}{'replies':>9}" + "".join(f"{h:>9}" for h in head) + f"{'heap MB':>9}{'page MB':>9}")
+    steps = ("filter", "search", "other", "again")
+    head = ("paint", "usable", "longest", *(h for step in steps for h in (step, "longest")), "heap MB")
+    print(f"\n{'opening, ms':12}{'replies':>9}" + "".join(f"{h:>9}" for h in head))
     for what, n, path in made:
         o = open_page(what, path)
-        times = [o.paint, o.usable, o.longest, *(t for s in o.steps.values() for t in s[:2])]
-        print(f"{what:12}{n:9,}" + "".join(f"{t:9.0f}" for t in times) + f"{o.heap:9.0f}{o.resident:9.0f}", flush=True)
+        times = [o.paint, o.usable, o.longest, *(t for s in o.steps.values() for t in s[:2]), o.heap]
+        print(f"{what:12}{n:9,}" + "".join(f"{t:9.0f}" for t in times), flush=True)
         print(f"{'':21}" + "; ".join(f"{name}: {s[2]}" for name, s in o.steps.items()), flush=True)
 
 
