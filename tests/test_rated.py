@@ -263,7 +263,7 @@ def test_tables_mix_nothing_up(release: Release, tmp_path: Path, capsys: Capture
     kept = card["appropriateness"]
     assert "rates replies to other messages" in problem(messages_hash="0" * 64)
     card["appropriateness"] = None
-    assert "holds no ratings" in problem()
+    assert "has no ratings" in problem()
     card["appropriateness"] = kept
     (home / "ratings.jsonl").write_text('{"id": \n', encoding="utf-8")
     assert f"{home / 'ratings.jsonl'}:1:" in problem()

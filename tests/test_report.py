@@ -229,7 +229,7 @@ def test_no_page_grows_past_two_megabytes(release: Release) -> None:
     assert len(beside) > len(here) > 300
     assert {*here} <= {*beside}
     text = Page(made.page).text
-    assert f"This page holds {len(here)}, failures and the gravest messages first; {TRANSCRIPTS} , beside" in text
+    assert f"This page holds {len(here)}, failures and the gravest messages first; {TRANSCRIPTS} , next to" in text
     assert f"holds all {len(beside)}, to be searched" in text
     severity = {f"f-{i}": abs(row.severity) for i, row in release.rows.items()}
     assert min(severity[i] for i in here) >= max(severity[i] for i in beside if i not in here)

@@ -233,7 +233,7 @@ def test_a_reply_has_an_address(browser: Browser, scored: Scored, tmp_path: Path
     link = browser.script("return document.querySelector('.failure[open] .facts a').getAttribute('href')")
     assert link == f"#f-{last}"
     opened(browser, path, "f-nobody")
-    until(lambda: "holds no reply" in str(browser.script("return document.getElementById('count').textContent")))
+    until(lambda: "has no reply" in str(browser.script("return document.getElementById('count').textContent")))
 
 
 def test_the_keyboard_is_enough(browser: Browser, scored: Scored, tmp_path: Path) -> None:

@@ -16,11 +16,11 @@ LADDER = range(1, 11)  # severities
 HEADROOM = 7  # percent of a curve's height kept free above 100 % and below 0 %
 LARGEST = 9.0  # radius in pixels of the rung with the most messages
 SMALLEST = 2.5
-DARKEST = 45  # percent of the accent in a cell at 100 %: its number still stands out, in either scheme
+DARKEST = 45  # percent of the accent in a cell at 100 %: its number stays readable in both color schemes
 
 
 class Whisker(NamedTuple):
-    """Where a figure stands on the chart, in percent of its width; `cut` where its interval runs off to the left."""
+    """Where a figure is on the chart, in percent of its width; `cut` where its interval runs off to the left."""
 
     dot: float
     low: float | None

@@ -17,7 +17,7 @@ from judge.schema import Verdict
 from judge.wording import MEANINGS, behavior_title, plain, whole
 
 Show = Literal["failures", "all", "withheld"]  # replies that failed; passing ones too; and what is withheld elsewhere
-SHOWN = 4000  # characters of one reply on a page that is to be small; the rest stands in the run's own files
+SHOWN = 4000  # characters of one reply in the report, which stays small; the run's own files have the rest
 OPENING = 160  # characters of a message in the line that opens its entry
 WITHHELD = "[withheld]"
 

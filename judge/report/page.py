@@ -1,4 +1,4 @@
-"""Scorecard, verdicts and replies → one HTML page that needs nothing else: no network, no files beside it, no script to
+"""Scorecard, verdicts and replies → one HTML page that needs nothing else: no network, no other files, no script to
 be read.
 
 Replies are hostile input. Jinja escapes every value, the page's own policy allows no script but the one below, and what

@@ -41,7 +41,7 @@
     count.textContent = shown + " of " + entries.length + " shown";
   }
 
-  // The system text stands once on the page; an entry gets its copy when it is opened.
+  // The system text is once on the page; an entry gets its copy when it is opened.
   function unfold(element) {
     const entry = element.open && entries.find(function (e) { return e.element === element; });
     if (!entry) return;

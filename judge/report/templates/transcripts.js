@@ -90,7 +90,7 @@
     return (await texts(block))[number - head.starts[block]];
   }
 
-  // 2. What is asked for: a value of each facet, and words. It stands in the address, so that a view can be sent.
+  // 2. The query: a value of each facet, and words. It is in the address, so that a view can be sent.
 
   let facets = []; // those that are offered, each with the codes of its values
   let asked = { words: "", page: 1, values: new Map() };
@@ -125,9 +125,9 @@
     for (const facet of facets) facet.select.value = asked.values.has(facet) ? asked.values.get(facet) : "";
   }
 
-  // 3. Words: each has to stand somewhere in a reply's conversation, its evidence or its id, in small letters or capitals.
+  // 3. Words: each must be somewhere in a reply's conversation, its evidence or its id, in any case.
 
-  const places = new Map(); // term → for each text, whether it stands in it
+  const places = new Map(); // term → for each text, whether it contains the term
   let last_words = { terms: null, fits: null }; // the replies that the words fit, when these stay the same
 
   function terms() {
@@ -373,7 +373,7 @@
     by("pages").replaceChildren(...parts);
   }
 
-  // Shows what is asked for; true once it stands there, false where something else was asked for meanwhile.
+  // Shows the result of the query; false if the query changed meanwhile.
   async function show() {
     const ticket = ++latest, sought = terms(), slow = setTimeout(() => { progress.hidden = false; count.textContent = "Searching…"; }, 150);
     const ready = await seek(sought, ticket).finally(() => clearTimeout(slow));
@@ -411,13 +411,13 @@
     element.scrollIntoView();
   }
 
-  // The reply that an address names: on the page that is shown, or else where it stands among all of them.
+  // Opens the reply that an address names: on the page that is shown, or on the page that has it.
   async function reveal(name) {
     // Lines have no id: a browser would go to one by itself, and take the focus away.
     const there = () => Array.from(list.children).find(line => line.dataset.anchor === name);
     if (!there()) {
       const e = replies.findIndex((_, n) => anchor(n) === name);
-      if (e < 0) { count.textContent = "This file holds no reply of that address."; return; }
+      if (e < 0) { count.textContent = "This file has no reply with that address."; return; }
       read_fragment(new URLSearchParams());
       write_form();
       asked.page = Math.floor(e / PAGE) + 1;
