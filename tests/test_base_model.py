@@ -6,14 +6,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import reference_server
+from support.lm_eval_runs import lm_eval_command
 from support.recipes import filled, recipe, with_option
 
 from dataset_builder.release import Release, open_release
@@ -22,7 +20,6 @@ from judge.replies.lm_eval_log import read_run
 from judge.replies.run import Run
 from lm_eval_tasks.helmbench.task import ROLES, TRANSCRIPT_STOPS
 
-ROOT = Path(__file__).resolve().parents[1]
 TASKS = "helmbench_pillar1_lite,helmbench_conversations_lite"
 
 
@@ -35,14 +32,7 @@ def base(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, 
         words = filled(command, {"NAME": "keyword", "http://127.0.0.1:8000/v1": server.url}, "--limit", "5")
         program, *options = with_option(words, "--tasks", TASKS)
         assert program == "lm_eval"
-        done = subprocess.run(
-            [sys.executable, "-m", "lm_eval", "run", *options, "--include_path", str(ROOT / "lm_eval_tasks")],
-            capture_output=True,
-            text=True,
-            cwd=folder,
-            env=os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"},
-            timeout=300,
-        )
+        done = lm_eval_command(dataset, folder, *options)
         asked = list(server.requests)
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.splitlines()[-1] == "Next: helmbench score runs/keyword"

@@ -5,44 +5,32 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import reference_server
 from helmbench.cli.app import main
 from helmbench.cli.common import UNANSWERED, UNREACHABLE
 from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
-from test_survival import free_port
+from support.lm_eval_runs import CHAT, free_port, lm_eval_command
 
 from dataset_builder.release import Release
 from judge.replies.lm_eval_log import read_run
 from lm_eval_tasks.helmbench import lifecycle
-from lm_eval_tasks.helmbench.lifecycle import SETTINGS
+from lm_eval_tasks.helmbench.lifecycle import SETTINGS, check_settings
 
 ROOT = Path(__file__).resolve().parents[1]
-CHAT = ("--model", "local-chat-completions", "--apply_chat_template")
 KEPT = ("--log_samples", "--output_path", "runs of mine")
 SHORT = ("--tasks", "helmbench_pillar4_lite", "--limit", "3")
 
 
 def lm_eval(dataset: Path, cwd: Path, arguments: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
-    command = [sys.executable, "-m", "lm_eval", "run", "--model_args", arguments, *words]
-    environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(
-        [*command, "--include_path", str(ROOT / "lm_eval_tasks")],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=environment,
-        timeout=300,
-    )
+    """The command, in this process."""
+    return lm_eval_command(dataset, cwd, "--model_args", arguments, *words)
 
 
 def at(url: str, name: str = "keyword") -> str:
@@ -113,24 +101,19 @@ def test_a_wrong_key_ends_the_run(
     assert server.total == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        ((), "--log_samples is missing: without the replies nothing can be scored"),
-        (("--output_path", "runs"), "--log_samples is missing: without the replies nothing can be scored"),
-        (("--log_samples", "--output_path", "run.json"), "--output_path run.json: `helmbench score` reads folders"),
-        (("--log_samples", "--output_path", "file/runs"), "/file is a file; name a folder, such as runs"),
-    ],
-    ids=["neither", "no samples", "a file", "in a file"],
-)
-def test_what_nobody_could_score_is_not_paid_for(
-    dataset: Path, tmp_path: Path, words: tuple[str, ...], why: str
-) -> None:
+def test_what_nobody_could_score_is_not_paid_for(dataset: Path, tmp_path: Path) -> None:
     """No request goes out. (--log_samples without --output_path is refused by lm-eval itself.)"""
     (tmp_path / "file").write_text("")
+    missing = "--log_samples is missing: without the replies nothing can be scored"
+    cases = {
+        "": missing,
+        "--output_path runs": missing,
+        "--log_samples --output_path run.json": "--output_path run.json: `helmbench score` reads folders",
+        "--log_samples --output_path file/runs": "/file is a file; name a folder, such as runs",
+    }
     with reference_server.start() as server:
-        done = lm_eval(dataset, tmp_path, at(server.url), *CHAT, *SHORT, *words)
-        assert why in refused(done, tmp_path)
+        for words, why in cases.items():
+            assert why in refused(lm_eval(dataset, tmp_path, at(server.url), *CHAT, *SHORT, *words.split()), tmp_path)
         assert server.requests == []
 
 
@@ -141,38 +124,30 @@ def test_samples_without_a_folder_are_refused_by_lm_eval(dataset: Path, tmp_path
     assert done.stderr.splitlines()[-1].startswith("ValueError: Specify --output_path if providing --log_samples")
 
 
-@pytest.mark.parametrize(
-    ("setting", "meant"),
-    [
-        ({"helmbench_conditon": "prompt.txt"}, "helmbench_condition"),
-        ({"helmbnech_repeats": 2}, "helmbench_repeats"),
-        ({"condition": "prompt.txt"}, "helmbench_condition"),
-    ],
-)
-def test_a_misspelt_setting_is_refused(dataset: Path, tmp_path: Path, setting: dict[str, Any], meant: str) -> None:
+def test_an_unknown_or_invalid_setting_is_refused(dataset: Path, tmp_path: Path) -> None:
     """Ignored, it would measure another prompt than the team thinks. All that are known are listed."""
     with reference_server.start() as server:
-        done = lm_eval(dataset, tmp_path, at(server.url), *CHAT, *KEPT, *SHORT, "--metadata", json.dumps(setting))
-        line = refused(done, tmp_path)
-        assert f"unknown setting {next(iter(setting))!r}; did you mean {meant!r}?" in line
-        assert all(f"{name} (" in line for name in SETTINGS)
+        setting = ("--metadata", json.dumps({"helmbench_conditon": "prompt.txt"}))
+        line = refused(
+            lm_eval(dataset, tmp_path, at(server.url), *CHAT, *KEPT, *SHORT, "--metadata", setting), tmp_path
+        )
         assert server.requests == []
-
-
-@pytest.mark.parametrize(
-    ("setting", "expected"),
-    [
-        ({"helmbench_patience": "long"}, "expected seconds, 0 or more"),
-        ({"helmbench_patience": -1}, "expected seconds, 0 or more"),
-        ({"helmbench_prompt": "plain"}, "expected 'transcript', or leave it out"),
-    ],
-)
-def test_a_setting_that_means_nothing_is_refused(setting: dict[str, Any], expected: str) -> None:
-    """Its name is known, its value isn't."""
-    from lm_eval_tasks.helmbench.lifecycle import check_settings
-
-    with pytest.raises(SystemExit, match=expected):
-        check_settings(setting)
+    assert all(f"{name} (" in line for name in SETTINGS)
+    for name, meant in {
+        "helmbench_conditon": "helmbench_condition",
+        "helmbnech_repeats": "helmbench_repeats",
+        "condition": "helmbench_condition",
+    }.items():
+        with pytest.raises(SystemExit, match=f"unknown setting '{name}'; did you mean '{meant}'"):
+            check_settings({name: 2})
+    for name, value, expected in (
+        ("helmbench_patience", "long", "expected seconds, 0 or more"),
+        ("helmbench_patience", -1, "expected seconds, 0 or more"),
+        ("helmbench_prompt", "plain", "expected 'transcript', or leave it out"),
+    ):
+        with pytest.raises(SystemExit, match=expected):
+            check_settings({name: value})
+    check_settings({"model": "m", "pretrained": "p", "helmbench_repeats": 2})
 
 
 def test_every_setting_that_is_read_is_known() -> None:
@@ -190,11 +165,13 @@ def test_every_setting_that_is_read_is_known() -> None:
 
 
 def test_the_last_lines_say_what_comes_next(dataset: Path, tmp_path: Path, release: Release) -> None:
-    """After lm-eval's tables, once for all tasks; the command that they name is one that scores the run."""
+    """In a real process: after lm-eval's tables, once for all tasks; the command that they name scores the run."""
     tasks = ("--tasks", "helmbench_pillar4_lite,helmbench_triage_bare_lite", "--limit", "3")
     metadata = ("--metadata", json.dumps({"helmbench_dataset": str(dataset)}))
     with reference_server.start() as server:
-        done = lm_eval(tmp_path / "elsewhere", tmp_path, at(server.url), *CHAT, *KEPT, *tasks, *metadata)
+        words = ("--model_args", at(server.url), *CHAT, *KEPT, *tasks, *metadata)
+        command = [sys.executable, "-m", "lm_eval", "run", *words, "--include_path", str(ROOT / "lm_eval_tasks")]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     *tables, last, following = done.stdout.splitlines()
     assert any(line.startswith("|pillar4") for line in tables)

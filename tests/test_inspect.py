@@ -20,7 +20,7 @@ import reference_server
 from helmbench.cli.app import main
 from support import submission_runs as runs
 from support.judge_server import JudgeServer, said, stopped_at_the_end
-from test_task import run_lm_eval
+from support.lm_eval_runs import run_lm_eval
 
 from dataset_builder.release import Release, open_release
 from judge.replies.inspect_log import FINISHES, TURNS, first_inputs, read_log, requests

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import reference_server
 from helmbench.cli.common import UNANSWERED
-from test_task import run_lm_eval
+from support.lm_eval_runs import run_lm_eval
 
 from dataset_builder.release import Release
 from judge.replies.lm_eval_log import read_run

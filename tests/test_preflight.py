@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from lm_eval.models.openai_completions import LocalCompletionsAPI, OpenAIChatCompletion
 from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
-from test_survival import free_port, model_at, request
+from support.lm_eval_runs import free_port, model_at, request
 
 from helmbench_common.http import retry
 from helmbench_common.http.addresses import shown

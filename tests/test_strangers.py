@@ -22,8 +22,8 @@ from urllib.parse import quote
 import pytest
 from lm_eval.models.openai_completions import LocalChatCompletion
 from support.judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
+from support.lm_eval_runs import request
 from test_engine import questions
-from test_survival import request
 
 from helmbench_common.http import client, retry
 from helmbench_common.http.addresses import proxy, shown

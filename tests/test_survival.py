@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -20,11 +19,10 @@ import pytest
 import reference_server
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import CachingLM
-from lm_eval.models.api_models import JsonChatStr
 from lm_eval.models.openai_completions import LocalChatCompletion, OpenAIChatCompletion
 from reference_server import FAULTS, Server
 from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
-from test_task import run_lm_eval
+from support.lm_eval_runs import SETTINGS, free_port, model_at, request, run_lm_eval
 
 from dataset_builder.release import Release
 from helmbench_common.http import retry
@@ -41,21 +39,6 @@ from lm_eval_tasks.helmbench.layer import _tensor_completions, layer_of
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
 STORM = dict.fromkeys(FAULTS, 0.05) | {"400": 0.01}
-SETTINGS: dict[str, Any] = {"until": [], "max_gen_toks": 64, "temperature": 0.0}
-
-
-def model_at(
-    url: str, name: str = "faulty", kind: type[LocalChatCompletion] = LocalChatCompletion, **more: Any
-) -> LocalChatCompletion:
-    """A real lm-eval API model."""
-    return kind(model=name, base_url=f"{url}/chat/completions", num_concurrent=8, timeout=1, **more)
-
-
-def request(text: str, n: int = 0, **settings: Any) -> Instance:
-    prompt = JsonChatStr(
-        json.dumps([{"role": "system", "content": "Help the user."}, {"role": "user", "content": text}])
-    )
-    return Instance("generate_until", {}, (prompt, {**SETTINGS, **settings}), n, ("t", n, 1))
 
 
 def ends(model: LocalChatCompletion, requests: list[Instance]) -> list[Completion]:
@@ -151,13 +134,6 @@ def test_a_wrong_model_or_key_ends_at_once_and_names_no_key(monkeypatch: pytest.
         assert len(server.log) <= 8
     assert "answers no request: HTTP 404 model_not_found" in str(caught.value)
     assert "sk-secret" not in str(caught.value).replace(server.url, "")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_no_server_is_said_in_one_line(pauses: list[float]) -> None:

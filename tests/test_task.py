@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ from typing import Any
 import lm_eval
 import pytest
 import reference_server
+from support.lm_eval_runs import lm_eval_command, run_lm_eval
 
 from dataset_builder.release import Release
 from judge.replies.lm_eval_log import read_run
@@ -21,30 +19,6 @@ from lm_eval_tasks.helmbench.task import PINNED, HelmbenchTask
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
-
-def run_lm_eval(
-    dataset: Path, out: Path, url: str, tasks: str, *more: str, model: str = "keyword", cwd: Path | None = None
-) -> subprocess.CompletedProcess[str]:
-    """The real command line in a process of its own, with a cache of its own."""
-    command = [
-        *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions"),
-        *("--model_args", f"model={model},base_url={url}/chat/completions,num_concurrent=8"),
-        *(
-            "--tasks",
-            tasks,
-            "--apply_chat_template",
-            "--log_samples",
-            "--output_path",
-            str(out),
-            "--include_path",
-            str(ROOT / "lm_eval_tasks"),
-        ),
-    ]
-    environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
-    return subprocess.run(
-        [*command, *more], capture_output=True, text=True, cwd=cwd or out.parent, env=environment, timeout=300
-    )
 
 
 @pytest.fixture(scope="module")
@@ -217,18 +191,9 @@ def test_a_chat_server_without_chat_template_is_refused(dataset: Path, tmp_path:
     says so, nothing is sent.
     """
     with reference_server.start() as server:
-        command = [
-            *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions"),
-            *(
-                "--model_args",
-                f"model=keyword,base_url={server.url}/chat/completions",
-                "--tasks",
-                "helmbench_conversations_lite",
-            ),
-            *("--include_path", str(ROOT / "lm_eval_tasks"), "--log_samples", "--output_path", "out"),
-        ]
-        environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=300)
+        words = ("--model_args", f"model=keyword,base_url={server.url}/chat/completions")
+        words += ("--tasks", "helmbench_conversations_lite", "--log_samples", "--output_path", "out")
+        done = lm_eval_command(dataset, tmp_path, "--model", "local-chat-completions", *words)
         assert not server.requests
     assert done.returncode != 0
     assert "--apply_chat_template" in done.stderr.strip().splitlines()[-1]
