@@ -128,9 +128,7 @@ def test_an_unknown_or_invalid_setting_is_refused(dataset: Path, tmp_path: Path)
     """Ignored, it would measure another prompt than the team thinks. All that are known are listed."""
     with reference_server.start() as server:
         setting = ("--metadata", json.dumps({"helmbench_conditon": "prompt.txt"}))
-        line = refused(
-            lm_eval(dataset, tmp_path, at(server.url), *CHAT, *KEPT, *SHORT, "--metadata", setting), tmp_path
-        )
+        line = refused(lm_eval(dataset, tmp_path, at(server.url), *CHAT, *KEPT, *SHORT, *setting), tmp_path)
         assert server.requests == []
     assert all(f"{name} (" in line for name in SETTINGS)
     for name, meant in {
@@ -169,8 +167,8 @@ def test_the_last_lines_say_what_comes_next(dataset: Path, tmp_path: Path, relea
     tasks = ("--tasks", "helmbench_pillar4_lite,helmbench_triage_bare_lite", "--limit", "3")
     metadata = ("--metadata", json.dumps({"helmbench_dataset": str(dataset)}))
     with reference_server.start() as server:
-        words = ("--model_args", at(server.url), *CHAT, *KEPT, *tasks, *metadata)
-        command = [sys.executable, "-m", "lm_eval", "run", *words, "--include_path", str(ROOT / "lm_eval_tasks")]
+        options = ("--model_args", at(server.url), *CHAT, *KEPT, *tasks, *metadata)
+        command = [sys.executable, "-m", "lm_eval", "run", *options, "--include_path", str(ROOT / "lm_eval_tasks")]
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     *tables, last, following = done.stdout.splitlines()

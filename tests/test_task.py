@@ -191,9 +191,9 @@ def test_a_chat_server_without_chat_template_is_refused(dataset: Path, tmp_path:
     says so, nothing is sent.
     """
     with reference_server.start() as server:
-        words = ("--model_args", f"model=keyword,base_url={server.url}/chat/completions")
-        words += ("--tasks", "helmbench_conversations_lite", "--log_samples", "--output_path", "out")
-        done = lm_eval_command(dataset, tmp_path, "--model", "local-chat-completions", *words)
+        model = ("--model_args", f"model=keyword,base_url={server.url}/chat/completions")
+        words = ("--tasks", "helmbench_conversations_lite", "--log_samples", "--output_path", "out")
+        done = lm_eval_command(dataset, tmp_path, "--model", "local-chat-completions", *model, *words)
         assert not server.requests
     assert done.returncode != 0
     assert "--apply_chat_template" in done.stderr.strip().splitlines()[-1]
