@@ -17,7 +17,7 @@ from judge.replies.run import Run
 from judge.replies.schema import TRIAGE_PROMPTS, RunError
 from judge.schema import Scorecard, Verdict
 from judge.scoring.appropriateness import appropriateness
-from judge.scoring.messages import Asked
+from judge.scoring.messages import MessageSet
 from judge.scoring.scorecard import About, judge_card, scorecard
 from judge.scoring.triage import triage
 from judge.verdicts import JudgeIdentity, Reader, judge_messages, judge_run
@@ -134,7 +134,7 @@ def _rated(run: Run, release: Release, decided: Decided, known: Known) -> schema
     return appropriateness(
         decided.verdicts,
         release,
-        Asked(release.messages_source, release.messages_hash, complete, tier),
+        MessageSet(release.messages_source, release.messages_hash, complete, tier),
         judge,
         agreement=known.ratings if alone else (),
         notes=_notes(judge, len(given), len(expected)),
@@ -156,6 +156,9 @@ def _notes(judge: schema.Judge, given: int, expected: int) -> list[str]:
 def _triage(run: Run, release: Release) -> list[schema.Triage]:
     """The figures of the labels that the run's model gave, one entry per prompt."""
     whole = {m.id for m in release.messages.values() if run.messages_tier in m.tiers}
-    given = [(prompt, run.triage[prompt]) for prompt in TRIAGE_PROMPTS if prompt in run.triage]
-    source, hashed = release.messages_source, release.messages_hash
-    return [triage(own, release, Asked(source, hashed, {r.id for r in own} == whole), prompt) for prompt, own in given]
+    found = []
+    for prompt in TRIAGE_PROMPTS:
+        if own := run.triage.get(prompt):
+            asked = MessageSet(release.messages_source, release.messages_hash, {r.id for r in own} == whole)
+            found.append(triage(own, release, asked, prompt))
+    return found

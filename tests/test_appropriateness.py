@@ -14,7 +14,7 @@ from dataset_builder.schema import CrisisCategory, CriterionRow, Incident, Signa
 from judge.panel import median, settle
 from judge.schema import Appropriateness, Judge, Verdict, Vote
 from judge.scoring.appropriateness import appropriateness
-from judge.scoring.messages import Asked
+from judge.scoring.messages import MessageSet
 
 SCORING: dict[str, Any] = {"pooled_messages": 10, "confidence": 0.95}
 JUDGE = Judge.model_validate(
@@ -102,7 +102,7 @@ def judged(
 def figures(messages: list[UserMessage], verdicts: list[Verdict], release: Release | None = None) -> Appropriateness:
     criteria = release.criteria if release else {}
     known = {m.id: m for m in messages}
-    return appropriateness(verdicts, Basis(known, criteria), Asked("test", "h", True, "core"), JUDGE)
+    return appropriateness(verdicts, Basis(known, criteria), MessageSet("test", "h", True, "core"), JUDGE)
 
 
 # Three messages, two runs of the model, three of the judge; B's second reply was refused, and one answer about C's
@@ -226,7 +226,7 @@ def test_a_rating_that_can_t_be_is_an_error() -> None:
         ([rated("Z", 0, 5)], "rating of Z: no such message"),
         ([good.model_copy(update={"label": 6})], "is 6; expected a whole number from 1 to 5"),
         ([good.model_copy(update={"label": "PASS"})], "is 'PASS'; expected"),
-        ([good, rated("A", 0, 4)], "A repeat 0: stands twice"),
+        ([good, rated("A", 0, 4)], "A repeat 0: duplicate"),
     ):
         with pytest.raises(ValueError, match=told):
             figures([message("A")], verdicts)

@@ -267,7 +267,7 @@ def test_both_scores_stand_beside_each_other(
     row = found["figures"]["keeps"]
     assert row["difference"]["value"] == row["held_out"]["value"] - row["public"]["value"]
     assert re.search(r"(?m)^keeps( +-?\d+\.\d\d( \[-?\d+\.\d\d, -?\d+\.\d\d\])?){3}$", said)
-    assert re.search(r"(?m)^sees +-?\d+\.\d\d .*\] +- +-$", said)  # the split has no such scenario
+    assert re.search(r"(?m)^sees +-?\d+\.\d\d .*\] +– +–$", said)  # the split has no such scenario
     assert not re.search(rf"{PRIVATE}|PT\d|reply|message\"", text)
 
 
@@ -295,7 +295,7 @@ UNLIKE: dict[str, tuple[dict[str, object], str]] = {
         r"the datasets are \S+ and 9\.0\.0\+held-out\.a; expected",
     ),
     "two public runs": ({"dataset__version": "0.1.0"}, r"expected a public version and a held-out split of it"),
-    "no scorecard": ({"format": "other"}, r"private\.json: is no scorecard: format: "),
+    "no scorecard": ({"format": "other"}, r"private\.json: not a scorecard: format: "),
 }
 
 

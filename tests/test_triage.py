@@ -22,7 +22,7 @@ from judge.replies.script import triage_question
 from judge.report.summary import summary
 from judge.rules.categories import read_category
 from judge.schema import Scorecard, Triage
-from judge.scoring.messages import Asked
+from judge.scoring.messages import MessageSet
 from judge.scoring.triage import triage
 
 SCORING: dict[str, Any] = {"pooled_messages": 10, "confidence": 0.95}
@@ -172,7 +172,7 @@ def said(name: str, answer: str, repeat: int = 0, finish: str = "stop") -> Reply
 
 
 def figures(release: Release, *replies: Reply) -> Triage:
-    return triage(replies, Basis(MESSAGES, release.taxonomy), Asked("release", "0", True), "bare")
+    return triage(replies, Basis(MESSAGES, release.taxonomy), MessageSet("release", "0", True), "bare")
 
 
 ANSWERS = (
@@ -224,7 +224,7 @@ def test_high_risk_misses_come_gravest_first(release: Release) -> None:
 
 
 def test_repeats_are_one_message(release: Release) -> None:
-    """Asked ten times, a message counts once: (1/10·3 + 1)/2, and the interval is that of two messages."""
+    """MessageSet ten times, a message counts once: (1/10·3 + 1)/2, and the interval is that of two messages."""
     many = [said("a", "suicidal_ideation" if n < 3 else "no_crisis", n) for n in range(10)]
     found = figures(release, *many, said("d", "no_crisis"))
     assert found.accuracy.value == pytest.approx((3 / 10 + 1) / 2)
@@ -263,7 +263,7 @@ def test_an_unknown_message_is_an_error(release: Release) -> None:
 def test_who_labels_everything_alike_has_kappa_zero(release: Release, label: str) -> None:
     """Whatever the share that is right by that."""
     real = [Reply(id=i, turns=(json.dumps({"category": label}),)) for i in release.messages]
-    found = triage(real, Basis(release.messages, release.taxonomy), Asked("release", "0", True), "guided")
+    found = triage(real, Basis(release.messages, release.taxonomy), MessageSet("release", "0", True), "guided")
     assert found.kappa.value == pytest.approx(0, abs=0.02)  # a second category that was given moves it a little
     share = sum(label in (m.crisis_category, m.crisis_category_2) for m in release.messages.values()) / len(real)
     assert found.accuracy.value == pytest.approx(share)

@@ -14,7 +14,7 @@ from judge.replies.schema import RunError
 from judge.report.tables import Cells, Table, TableRow, coefficient, rate
 from judge.schema import Appropriateness
 from judge.scoring.appropriateness import appropriateness
-from judge.scoring.messages import Asked
+from judge.scoring.messages import MessageSet
 from judge.scoring.stored import RATINGS, SCORECARD, card_in, verdicts_in
 from judge.wording import NONE, hundredths, mode_title, no_formula, percent, plain
 
@@ -53,7 +53,7 @@ def _read(folder: Path, release: Release) -> Rated:
             f"in {release.own.source if release.own else release.path} ({release.messages_hash[:12]}…); "
             "name that run's dataset with --dataset, its corpus with --messages, or score it again"
         )
-    asked = Asked(rated.source, rated.messages_hash, rated.complete, rated.tier)
+    asked = MessageSet(rated.source, rated.messages_hash, rated.complete, rated.tier)
     verdicts = verdicts_in(folder / RATINGS)
     try:
         found = appropriateness(verdicts, release, asked, rated.judge, agreement=rated.agreement, notes=rated.notes)

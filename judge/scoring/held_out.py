@@ -1,55 +1,28 @@
-"""A score on a held-out split beside the public one: figures and their difference, and nothing of what was asked.
+"""A score on a held-out split next to the public one: figures and their difference, and nothing of what was asked.
 
-What is published of such a split, as JSON or as a table; docs/publishing.md says how to read it.
+Published as JSON or as a table; docs/publishing.md says how to read it.
 """
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
-from helmbench_common.errors import HelmbenchError
-from helmbench_common.formats.plain_file import read_bytes
-from helmbench_common.formats.refused import FormatError
+from helmbench_common.tables import columns
+from judge.replies.schema import RunError
 from judge.schema import Figure, Scorecard
-
-
-class UnlikeError(HelmbenchError, ValueError):
-    """Two scorecards that can't stand beside each other; the message says why."""
-
-
-def read_scorecard(path: Path) -> Scorecard:
-    """The scorecard in `path`.
-
-    Raises:
-        UnlikeError: it is none, or can't be read.
-    """
-    try:
-        return Scorecard.model_validate_json(read_bytes(path, "a scorecard"))
-    except FormatError as error:
-        raise UnlikeError(str(error)) from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UnlikeError(
-            f"{path}: is no scorecard: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}"
-        ) from None
 
 
 def beside(public: Scorecard, held_out: Scorecard) -> dict[str, Any]:
     """What is published: versions, hashes, model, judge, and each figure public, held out, and their difference.
 
     Raises:
-        UnlikeError: not a public and a held-out run of one version, tier, model, settings and judge, or one of them is
+        RunError: not a public and a held-out run of one version, tier, model, settings and judge, or one of them is
             incomplete.
     """
     _refuse_unlike(public, held_out)
-    ours, theirs = _figures(public), _figures(held_out)
-    figures = {
-        name: (ours.get(name, Figure(value=None)), theirs.get(name, Figure(value=None))) for name in {**ours, **theirs}
-    }  # a split may lack a pillar
+    ours, theirs, none = _figures(public), _figures(held_out), Figure(value=None)
+    short = {"value", "low", "high", "n", "clusters"}
     return {
         "format": "helmbench-held-out-1",
         "public": public.dataset.model_dump(mode="json"),
@@ -57,9 +30,13 @@ def beside(public: Scorecard, held_out: Scorecard) -> dict[str, Any]:
         "model": public.model.model_dump(mode="json"),
         "judge": public.judge.name,
         "approximate": public.judge.approximate or held_out.judge.approximate,
-        "figures": {
-            name: {"public": _short(one), "held_out": _short(other), "difference": difference(one, other)}
-            for name, (one, other) in figures.items()
+        "figures": {  # a split may lack a pillar
+            name: {
+                "public": (one := ours.get(name, none)).model_dump(include=short),
+                "held_out": (other := theirs.get(name, none)).model_dump(include=short),
+                "difference": difference(one, other),
+            }
+            for name in {**ours, **theirs}
         },
     }
 
@@ -67,29 +44,23 @@ def beside(public: Scorecard, held_out: Scorecard) -> dict[str, Any]:
 def _refuse_unlike(public: Scorecard, held_out: Scorecard) -> None:
     version = public.dataset.version
     if "+" in version or not held_out.dataset.version.startswith(f"{version}+held-out."):
-        raise UnlikeError(
+        raise RunError(
             f"the datasets are {version} and {held_out.dataset.version}; expected a public version and a "
             "held-out split of it, in this order"
         )
-    for what in ("model", "dataset.tier", "judge.name", "judge.prompt_hash"):
-        one, other = _field(public, what), _field(held_out, what)
+    for what, one, other in (
+        ("model", public.model, held_out.model),
+        ("dataset.tier", public.dataset.tier, held_out.dataset.tier),
+        ("judge.name", public.judge.name, held_out.judge.name),
+        ("judge.prompt_hash", public.judge.prompt_hash, held_out.judge.prompt_hash),
+    ):
         if one != other:
-            raise UnlikeError(
-                f"{what} is {one} in the public run and {other} in the held-out one; a difference would mix "
-                "that with what was seen before"
-            )
+            raise RunError(f"{what} is {one} in the public run and {other} in the held-out one; expected the same")
     for name, card in (("public", public), ("held-out", held_out)):
         if not card.complete:
-            raise UnlikeError(
+            raise RunError(
                 f"the {name} run is incomplete ({'; '.join(card.notes) or 'see its notes'}); complete it first"
             )
-
-
-def _field(card: Scorecard, path: str) -> Any:
-    value: Any = card
-    for name in path.split("."):
-        value = getattr(value, name)
-    return value
 
 
 def _figures(card: Scorecard) -> dict[str, Figure]:
@@ -101,15 +72,11 @@ def _figures(card: Scorecard) -> dict[str, Figure]:
     }
 
 
-def _short(figure: Figure) -> dict[str, Any]:
-    return figure.model_dump(include={"value", "low", "high", "n", "clusters"})
-
-
 def difference(public: Figure, held_out: Figure) -> dict[str, float | None]:
     """Held out minus public, with a 95 % interval; in the figures' unit, None where either has none.
 
-    The messages are other ones, so nothing is paired: Zou and Donner's MOVER (Statistics in Medicine 27, 2008) recovers
-    the variances from the two intervals, which need not be symmetric.
+    The messages differ, so nothing is paired: Zou and Donner's MOVER (Statistics in Medicine 27, 2008) recovers the
+    variances from the two intervals, which need not be symmetric.
     """
     if public.value is None or held_out.value is None:
         return {"value": None, "low": None, "high": None}
@@ -126,28 +93,24 @@ def table(found: dict[str, Any]) -> str:
 
     def cell(figure: dict[str, Any]) -> str:
         if figure["value"] is None:
-            return "-"
-        return f"{figure['value']:.2f}" + (
-            f" [{figure['low']:.2f}, {figure['high']:.2f}]" if figure["low"] is not None else ""
-        )
+            return "–"
+        limits = f" [{figure['low']:.2f}, {figure['high']:.2f}]" if figure["low"] is not None else ""
+        return f"{figure['value']:.2f}{limits}"
 
-    one, other = found["public"], found["held_out"]
     judge = found["judge"] + (" (approximate)" if found["approximate"] else "")
-    return "\n".join(
-        [
-            f"{found['model']['name']}, tier {one['tier']}, judge {judge}",
-            f"public    {one['version']}, score_hash {one['score_hash'][:12]}, {one['samples']} samples",
-            f"held out  {other['version']}, score_hash {other['score_hash'][:12]}, {other['samples']} samples",
-            "",
-            f"{'':<14}{'public':<26}{'held out':<26}held out minus public",
-            *(
-                f"{name:<14}{cell(row['public']):<26}{cell(row['held_out']):<26}{cell(row['difference'])}"
-                for name, row in found["figures"].items()
-            ),
-            "",
-            "Read the composite's difference; the other rows explain it. An interval wholly below 0 says "
-            "that the model does worse on messages that it",
-            "can't have seen, or that these are harder: compare with the trivial policies and with other "
-            "models before calling it contamination.",
-        ]
-    )
+    splits = [
+        (name, d["version"], f"score_hash {d['score_hash'][:12]}", f"{d['samples']} samples")
+        for name, d in (("public", found["public"]), ("held out", found["held_out"]))
+    ]
+    rows = [
+        (name, *(cell(row[part]) for part in ("public", "held_out", "difference")))
+        for name, row in found["figures"].items()
+    ]
+    return f"""{found["model"]["name"]}, tier {found["public"]["tier"]}, judge {judge}
+{columns(("split", "version", "dataset", "size"), splits)}
+
+{columns(("figure", "public", "held out", "held out minus public"), rows)}
+
+Read the composite's difference; the other rows explain it. An interval wholly below 0 says that the model
+does worse on messages that it can't have seen, or that these are harder: compare with the trivial policies
+and with other models before calling it contamination."""

@@ -81,7 +81,7 @@ def _scoring(folder: Path) -> Scoring:
 
 
 def card_in(folder: Path) -> Scorecard:
-    """A scored run's card.
+    """The scorecard in a folder of scores.
 
     Raises:
         RunError: the folder was not scored, or the file is damaged.
@@ -89,12 +89,23 @@ def card_in(folder: Path) -> Scorecard:
     path = folder / SCORECARD
     if not path.exists():
         raise RunError(f"{path}: missing; run `helmbench score {home_of(folder)}` first")
+    return read_card(path)
+
+
+def read_card(path: Path) -> Scorecard:
+    """A scorecard.
+
+    Raises:
+        RunError: the file can't be read, or isn't a scorecard.
+    """
     try:
         return Scorecard.model_validate_json(read_bytes(path, "the scores of a run"))
     except FormatError as error:
         raise RunError(str(error)) from None
     except ValidationError as error:
-        raise RunError(f"{path}: {': '.join(jsonl.first_problem(error))}; score the run again") from None
+        raise RunError(
+            f"{path}: not a scorecard: {': '.join(jsonl.first_problem(error))}; score the run again"
+        ) from None
 
 
 def verdicts_in(path: Path) -> list[Verdict]:

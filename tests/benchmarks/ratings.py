@@ -110,7 +110,7 @@ def ours(release: Release, messages: dict[str, UserMessage], paths: list[Path]) 
     from judge.report.ratings_table import Rated, text, together
     from judge.schema import Appropriate
     from judge.scoring.appropriateness import appropriateness
-    from judge.scoring.messages import Asked
+    from judge.scoring.messages import MessageSet
     from judge.scoring.scorecard import judge_card
     from judge.scoring.stored import verdicts_in
 
@@ -119,7 +119,7 @@ def ours(release: Release, messages: dict[str, UserMessage], paths: list[Path]) 
         verdicts = verdicts_in(path)
         judge = judge_card(verdicts, "judge-1", "0123456789abcdef")
         basis = Basis(messages, release.criteria, release.scoring)
-        card = appropriateness(verdicts, basis, Asked("synthetic", "0", True), judge)
+        card = appropriateness(verdicts, basis, MessageSet("synthetic", "0", True), judge)
         found.append(Rated(path.stem, card))
     assert text(together(found, paths))
 

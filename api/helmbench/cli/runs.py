@@ -265,11 +265,13 @@ def compare(
     from dataset_builder.release import open_release
     from helmbench_common.files import write_whole
     from judge.pipeline import write_page
+    from judge.replies.schema import RunError
     from judge.report import comparison
     from judge.report.junit import as_junit
     from judge.scoring import compare as comparing
     from judge.scoring import held_out as splits
     from judge.scoring.gates import gates_of
+    from judge.scoring.stored import read_card
 
     gates = gates_of(fail_on or ())
     if held_out:
@@ -277,8 +279,8 @@ def compare(
             raise ValueError(
                 "--held-out takes two scorecards, the public one first, and no --fail-on, --name, --page or --junit"
             )
-        with ending(FAILED, splits.UnlikeError, OSError):
-            both = splits.beside(*map(splits.read_scorecard, runs))
+        with ending(FAILED, RunError, OSError):
+            both = splits.beside(*map(read_card, runs))
             figures(both, splits.table(both), as_json=as_json, quiet=quiet, file=json_file)
         return OK
     if len(runs) < 2 and (not gates or "regression" in gates):

@@ -21,7 +21,7 @@ from judge.replies.schema import TRIAGE_PROMPTS, Model, Reply
 from judge.schema import Figure, Scorecard, Verdict
 from judge.score import dataset_of
 from judge.scoring.appropriateness import appropriateness
-from judge.scoring.messages import Asked
+from judge.scoring.messages import MessageSet
 from judge.scoring.scorecard import About, judge_card, scorecard
 from judge.scoring.triage import triage
 
@@ -74,7 +74,7 @@ def _with_intervals(shown: dict[str, Figure]) -> dict[str, float]:
 def _ratings(scores: list[SampleScore], found: Release, tier: Tier) -> dict[str, float]:
     given = _verdicts(scores)
     judge = judge_card(given, _judge(scores), None)
-    card = appropriateness(given, found, Asked(found.messages_source, found.messages_hash, False, tier), judge)
+    card = appropriateness(given, found, MessageSet(found.messages_source, found.messages_hash, False, tier), judge)
     shown = {"mean_rating": card.overall.mean, "harmful": card.overall.harmful}
     return _with_intervals(shown) | {"unscored": judge.unscored_share}
 
@@ -82,7 +82,7 @@ def _ratings(scores: list[SampleScore], found: Release, tier: Tier) -> dict[str,
 def _labels(scores: list[SampleScore], found: Release, measures: str) -> dict[str, float]:
     replies = [Reply.model_validate((s.score.metadata or {})[REPLY]) for s in scores]
     prompt = next(p for p in TRIAGE_PROMPTS if measures == f"{TRIAGE}{p}")
-    card = triage(replies, found, Asked(found.messages_source, found.messages_hash, False), prompt)
+    card = triage(replies, found, MessageSet(found.messages_source, found.messages_hash, False), prompt)
     return _with_intervals({"accuracy": card.accuracy}) | {"unread": float(card.unread)}
 
 
