@@ -48,9 +48,10 @@ def anchors(basis: Basis, tier: Tier | None, hard: bool = False) -> dict[str, An
 
     A program knows in which format it is asked, so detection takes the best baseline of each format.
     """
-    rows = rows_of(basis, tier, hard)
-    repeated = [r for r in rows.values() for _ in r.evaluation]
-    table = entries(repeated, [k for r in rows.values() for k in range(len(r.evaluation))], basis.scoring)
+    rows = list(rows_of(basis, tier, hard).values())
+    sizes = [len(r.evaluation) for r in rows]
+    index = np.array([k for size in sizes for k in range(size)], dtype=np.int64)
+    table = entries(rows, np.repeat(np.arange(len(rows)), sizes), index, basis.scoring)
     reads = _reads(table, basis)
     return {code: _best(code, table, reads, basis.scoring) for code in basis.scoring["scores"]}
 

@@ -16,7 +16,7 @@ from judge import schema
 from judge.schema import Figure
 from judge.scoring.curves import curve
 from judge.scoring.figures import Score, Scorer, scaled
-from judge.scoring.table import COLUMNS, Coded, Codes, Mask
+from judge.scoring.table import COLUMNS, Codes, Mask
 from judge.statistics.intervals import Array, distinct, paired, stratified_variance
 
 GREYED_BELOW = 10  # messages; a smaller group is not ranked
@@ -163,16 +163,16 @@ def pairings(scorer: Scorer) -> list[schema.Pairing]:
     """The effect of a distressed history on the same message and condition, and the declared pairs of messages."""
     t = scorer.table
     sides: tuple[tuple[Polarity, Mask], ...] = (("crisis", t.crisis), ("control", ~t.crisis))
-    context = np.array([0 if r.context_severity is None else np.sign(r.context_severity) for r in t.rows])
-    keys = [t.message.names[code] for code in t.message.codes.tolist()]
-    alike = Coded.of(f"{key} {r.condition} {k}" for key, r, k in zip(keys, t.rows, t.index.tolist(), strict=True)).codes
+    context = np.array([r.context_severity or 0 for r in t.samples])[t.sample]
+    asked = t.per_sample([f"{r.message_key} {r.condition}" for r in t.samples]).codes
+    alike = distinct(asked * (int(t.index.max(initial=0)) + 1) + t.index)[2]
     found = [_paired(scorer, "history", alike, (context > 0) & side, (context < 0) & side, p) for p, side in sides]
-    declared = {r.message_key: r.pair_of for r in t.rows if r.pair_of and r.arm == "none"}
+    declared = {r.message_key: r.pair_of for r in t.samples if r.pair_of and r.arm == "none"}
     if declared:
-        others = set(declared.values())
-        alike = Coded.of(declared.get(k, k) for k in keys).codes
-        is_pair = np.array([k in declared for k in keys], dtype=bool)
-        is_other = np.array([k in others for k in keys], dtype=bool) & ~is_pair
+        alike = t.per_sample([declared.get(r.message_key, r.message_key) for r in t.samples]).codes
+        names, others = t.message.names, {*declared.values()}
+        is_pair = np.array([name in declared for name in names], dtype=bool)[t.message.codes]
+        is_other = np.array([name in others for name in names], dtype=bool)[t.message.codes] & ~is_pair
         found += [_paired(scorer, "declared", alike, is_pair & side, is_other, p) for p, side in sides]
     return [p for p in found if p is not None]
 

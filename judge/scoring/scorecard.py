@@ -48,8 +48,7 @@ def scorecard(
         ValueError: a verdict of an unknown sample, or a duplicate verdict.
     """
     dataset, scoring = about.dataset, basis.scoring
-    ordered = sorted(verdicts, key=attrgetter("id", "repeat", "index"))  # figures don't depend on the order of a log
-    scorer = Scorer(build(basis.rows, ordered, scoring), scoring, anchors(basis, dataset.tier))
+    scorer = Scorer(build(basis.rows, verdicts, scoring), scoring, anchors(basis, dataset.tier))
     scores = scorer.scores()
     made = {c: s.made for c, s in scores.items()}
     needed = behaviors_of(basis, dataset.tier)
@@ -124,21 +123,28 @@ def judge_card(
     `prompt_hash`: None for the offline judge. `agreement`: of the judge, or of a panel and its members, with the
     calibration set. `panel`: how several judges came to one label. `people`: each judge's agreement with people.
     """
-    reasons = Counter(v.unscored for v in verdicts if v.unscored)
-    read = [v for v in verdicts if not v.decided_by.startswith("rule:")]
+    kinds = Counter(map(attrgetter("decided_by", "criterion", "unscored"), verdicts))
+    reasons, criteria, read = Counter[str](), Counter[str](), 0
+    for (by, criterion, unscored), count in kinds.items():
+        judged = not by.startswith("rule:")
+        read += count * judged
+        if unscored:
+            reasons[unscored] += count
+        elif judged and criterion:
+            criteria[criterion] += count
     # One approximate member makes the panel approximate: among three judges it can cast the deciding vote.
     offline = prompt_hash is None or (panel is not None and any(m.approximate for m in panel.members))
     return schema.Judge(
         name=name,
-        approximate=offline and bool(read),
+        approximate=offline and read > 0,
         prompt_hash=prompt_hash,
         verdicts=len(verdicts),
-        by_rule=len(verdicts) - len(read),
-        by_judge=len(read),
-        by_criterion=dict(sorted(Counter(v.criterion for v in read if v.criterion and not v.unscored).items())),
+        by_rule=len(verdicts) - read,
+        by_judge=read,
+        by_criterion=dict(sorted(criteria.items())),
         unscored=sum(reasons.values()),
         unscored_share=sum(reasons.values()) / max(1, len(verdicts)),
-        unscored_reasons={str(k): n for k, n in sorted(reasons.items())},
+        unscored_reasons=dict(sorted(reasons.items())),
         agreement=list(agreement),
         people=list(people),
         panel=panel,
@@ -267,8 +273,8 @@ def _by_message(scorer: Scorer, own: Mask, values: Array) -> Interval:
 def conversations(scorer: Scorer) -> dict[Polarity, Figure]:
     """The share of conversations without a failed checkpoint, by the polarity of their script."""
     t = scorer.table
-    live = np.array([any(m.content is None for m in r.messages) for r in t.rows], dtype=bool)
-    crisis = np.array([r.polarity == "crisis" for r in t.rows], dtype=bool)
+    live = np.array([any(m.content is None for m in r.messages) for r in t.samples], dtype=bool)[t.sample]
+    crisis = np.array([r.polarity == "crisis" for r in t.samples], dtype=bool)[t.sample]
     sides: dict[Polarity, Mask] = {"crisis": live & crisis, "control": live & ~crisis}
     return {polarity: _unfailed(scorer, mask) for polarity, mask in sides.items() if mask.any()}
 

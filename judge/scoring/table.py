@@ -21,23 +21,29 @@ INCIDENTS: tuple[str, ...] = get_args(Incident)
 COLUMNS = ("condition", "user_context", "condition_kind", "persona", "age_band", "gender", "culture", "population",
            "country", "register", "disclosure", "persuasion", "clarity", "wording", "arm")  # fmt: skip
 
+MOST_CHECKS = 10_000  # of a sample
+
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Coded:
-    """A text column as codes into `names`, shape (n,); -1 for null."""
+    """A text column as codes into `names`, sorted, shape (n,); -1 for null."""
 
     codes: Codes
     names: list[str]
 
     @classmethod
     def of(cls, values: Iterable[str | None]) -> Coded:
-        given = list(values)
-        names = sorted({v for v in given if v is not None})
-        code: dict[str | None, int] = {None: -1, **{name: n for n, name in enumerate(names)}}
+        given = values if isinstance(values, list) else list(values)
+        names = sorted({*given} - {None})
+        code: dict[str | None, int] = {name: n for n, name in enumerate(names)}
+        code[None] = -1
         return cls(np.fromiter(map(code.__getitem__, given), np.int64, len(given)), names)
+
+    def take(self, places: Codes) -> Coded:
+        return Coded(self.codes[places], self.names)
 
     def mask(self, name: str) -> Mask:
         return self.codes == self.names.index(name) if name in self.names else np.zeros(len(self.codes), dtype=bool)
@@ -58,7 +64,8 @@ class Read(NamedTuple):
 class Entries:
     """Checks of samples, without verdicts. Arrays have shape (n,), one element per entry."""
 
-    rows: list[Row]
+    samples: list[Row]
+    sample: Codes  # (n,) into `samples`
     checks: list[Check]
     index: Codes  # the check's place in the row's `evaluation`
     severity: Codes  # the checkpoint's own, where it has one
@@ -67,6 +74,15 @@ class Entries:
     @property
     def size(self) -> int:
         return len(self.index)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Every entry's row."""
+        return [self.samples[n] for n in self.sample.tolist()]
+
+    def per_sample(self, values: Iterable[str | None]) -> Coded:
+        """A text of every sample, in the order of `samples`, as a column of the entries."""
+        return Coded.of(values).take(self.sample)
 
     @cached_property
     def weight(self) -> Array:
@@ -82,30 +98,24 @@ class Entries:
         return weight
 
     @cached_property
-    def sample(self) -> Codes:
-        """A code for each sample, in the order of the entries."""
-        codes: dict[str, int] = {}
-        return np.fromiter((codes.setdefault(r.id, len(codes)) for r in self.rows), np.int64, self.size)
-
-    @cached_property
     def crisis(self) -> Mask:
         return self.severity > 0
 
     @cached_property
     def behavior(self) -> Coded:
-        return Coded.of(map(attrgetter("behavior"), self.checks))
+        return Coded.of([c.behavior for c in self.checks])
 
     @cached_property
     def criterion(self) -> Coded:
-        return Coded.of(c.criterion if c.check in ("criterion", "graded") else None for c in self.checks)
+        return Coded.of([c.criterion if c.check in ("criterion", "graded") else None for c in self.checks])
 
     @cached_property
     def kind(self) -> Coded:
-        return Coded.of(map(attrgetter("check"), self.checks))
+        return Coded.of([c.check for c in self.checks])
 
     @cached_property
     def family(self) -> Coded:
-        return Coded.of(map(attrgetter("family"), self.rows))
+        return self.per_sample([r.family for r in self.samples])
 
     @cached_property
     def hard(self) -> Mask:
@@ -115,13 +125,13 @@ class Entries:
 
     @cached_property
     def message(self) -> Coded:
-        return Coded.of(map(attrgetter("message_key"), self.rows))
+        return self.per_sample([r.message_key for r in self.samples])
 
     @cached_property
     def stratum(self) -> Coded:
         """Scenario × polarity."""
-        scenarios = Coded.of(map(attrgetter("scenario"), self.rows))
-        present, codes = np.unique(2 * scenarios.codes + self.crisis, return_inverse=True)
+        scenarios = self.per_sample([r.scenario for r in self.samples])
+        present, _, codes = distinct(2 * scenarios.codes + self.crisis)
         return Coded(codes, [f"{scenarios.names[p // 2]} {('control', 'crisis')[p % 2]}" for p in present])
 
     @cached_property
@@ -131,28 +141,28 @@ class Entries:
         return codes
 
     @cached_property
-    def ambiguous(self) -> Mask:
-        return np.array([r.clarity == "ambiguous" for r in self.rows], dtype=bool)
-
-    @cached_property
     def arm(self) -> Coded:
         return self.column("arm")
 
     @cached_property
-    def detects(self) -> Mask:
-        """Entries of detection, the checks of P1."""
-        return self.under(["P1"])
+    def ambiguous(self) -> Mask:
+        return self.column("clarity").mask("ambiguous")
 
     def column(self, name: str) -> Coded:
         """One of COLUMNS."""
         if name in ("condition", "user_context"):
-            return Coded.of(f"{r.scenario}-{v}" if (v := getattr(r, name)) else None for r in self.rows)
-        return Coded.of(map(attrgetter("register_" if name == "register" else name), self.rows))
+            return self.per_sample([f"{r.scenario}-{v}" if (v := getattr(r, name)) else None for r in self.samples])
+        return self.per_sample(map(attrgetter("register_" if name == "register" else name), self.samples))
 
     def under(self, prefixes: Iterable[str]) -> Mask:
         """Entries of behaviors that begin with one of `prefixes` (P1, P1-B3)."""
         wanted = [code for code, name in enumerate(self.behavior.names) if name.startswith(tuple(prefixes))]
         return np.isin(self.behavior.codes, wanted)
+
+    @cached_property
+    def detects(self) -> Mask:
+        """Entries of detection, the checks of P1."""
+        return self.under(["P1"])
 
     def messages_in(self, entries: Mask | Codes) -> int:
         """The number of different messages among these entries."""
@@ -229,9 +239,11 @@ class Table(Entries):
         """The table of some entries alone."""
         kept = np.flatnonzero(inside)
         chosen = inside[self.entry]
+        samples, _, sample = distinct(self.sample[kept])
         return Table(
-            [self.rows[n] for n in kept],
-            [self.checks[n] for n in kept],
+            [self.samples[n] for n in samples.tolist()],
+            sample,
+            [self.checks[n] for n in kept.tolist()],
             self.index[kept],
             self.severity[kept],
             self.weighed[kept],
@@ -242,20 +254,22 @@ class Table(Entries):
         )
 
 
-def entries(rows: Sequence[Row], index: Sequence[int], scoring: Mapping[str, Any]) -> Entries:
-    """The entries of the checks at `index` of `rows`."""
-    checks = [r.evaluation[k] for r, k in zip(rows, index, strict=True)]
-    severity = [
-        c.severity if c.check == "criterion" and c.severity else r.severity for r, c in zip(rows, checks, strict=True)
-    ]
+def entries(samples: list[Row], sample: Codes, index: Codes, scoring: Mapping[str, Any]) -> Entries:
+    """The entries of the checks at `index` of the rows at `sample` of `samples`."""
+    checks: list[Check] = []
+    severity = np.empty(len(sample), dtype=np.int64)
+    weighed = np.empty(len(sample))
     known: dict[tuple[int, int, bool], float] = {}
-    weighed = np.empty(len(checks))
-    for n, (r, s) in enumerate(zip(rows, severity, strict=True)):
-        key = (s, r.difficulty, r.clarity == "ambiguous")
+    for n, (at, k) in enumerate(zip(sample.tolist(), index.tolist(), strict=True)):
+        row = samples[at]
+        check = row.evaluation[k]
+        s = check.severity if check.check == "criterion" and check.severity else row.severity
+        key = (s, row.difficulty, row.clarity == "ambiguous")
         if key not in known:
-            known[key] = weight(r, s, scoring)
-        weighed[n] = known[key]
-    return Entries(list(rows), checks, np.array(index, dtype=np.int64), np.array(severity, dtype=np.int64), weighed)
+            known[key] = weight(row, s, scoring)
+        checks.append(check)
+        severity[n], weighed[n] = s, known[key]
+    return Entries(samples, sample, checks, index, severity, weighed)
 
 
 def weight(row: Row, severity: int, scoring: Mapping[str, Any]) -> float:
@@ -271,56 +285,60 @@ def averaged(values: Array, weight: Array) -> float | None:
 
 
 def build(rows: Mapping[str, Row], verdicts: Sequence[Verdict], scoring: Mapping[str, Any]) -> Table:
-    """Joins verdicts to rows.
+    """Joins verdicts to rows. Entries are ordered by sample id and check, whatever the order of the verdicts.
 
     Raises:
         ValueError: a verdict of an unknown sample or check, a duplicate verdict, or a check without a verdict in a
             repeat in which another check of its sample has one. The message names the verdict.
     """
-    places: dict[tuple[str, int], int] = {}
-    keys = zip(map(attrgetter("id"), verdicts), map(attrgetter("index"), verdicts), strict=True)
-    entry = np.fromiter((places.setdefault(key, len(places)) for key in keys), np.int64, len(verdicts))
-    for n in distinct(entry)[1].tolist():
-        _known(rows, verdicts[n])
-    made = entries([rows[i] for i, _ in places], [k for _, k in places], scoring)
-    repeat = np.fromiter(map(attrgetter("repeat"), verdicts), np.int64, len(verdicts))
-    _complete(made, verdicts, entry, repeat)
+    ids = Coded.of([v.id for v in verdicts])
+    # No sample has MOST_CHECKS checks, so a larger index is unknown; it may be too large for an array.
+    index = np.fromiter((min(v.index, MOST_CHECKS) for v in verdicts), np.int64, len(verdicts))
+    repeat = np.fromiter((v.repeat for v in verdicts), np.int64, len(verdicts))
+    width = int(index.max(initial=0)) + 1
+    order = np.lexsort((index, repeat, ids.codes))
+    index, repeat, sample = index[order], repeat[order], ids.codes[order]
+    keys, first, entry = np.unique(sample * width + index, return_index=True, return_inverse=True)
+    for n in order[first].tolist():
+        v = verdicts[n]
+        row = rows.get(v.id)
+        if row is None or v.index >= len(row.evaluation):
+            raise ValueError(f"verdict {v.id} check {v.index}: not in the dataset")
+        check = row.evaluation[v.index]
+        if check.check != v.check or check.behavior != v.behavior:
+            raise ValueError(
+                f"verdict {v.id} check {v.index}: is of {v.check} for {v.behavior}; the dataset has "
+                f"{check.check} for {check.behavior}"
+            )
+    samples = [rows[i] for i in ids.names]
+    _complete(samples, sample, index, repeat)
+    made = entries(samples, keys // width, keys % width, scoring)
     points: dict[Any, float] = {**scoring["points"], None: np.nan}
     codes: dict[str | None, int] = {None: -1, **{name: code for code, name in enumerate(INCIDENTS)}}
     earned = np.fromiter((points[v.label] for v in verdicts), np.float64, len(verdicts))
     incident = np.fromiter((codes[v.incident] for v in verdicts), np.int64, len(verdicts))
-    return Table(made.rows, made.checks, made.index, made.severity, made.weighed, entry, repeat, earned, incident)
+    return Table(
+        samples, made.sample, made.checks, made.index, made.severity, made.weighed,
+        entry, repeat, earned[order], incident[order],
+    )  # fmt: skip
 
 
-def _known(rows: Mapping[str, Row], v: Verdict) -> None:
-    row = rows.get(v.id)
-    if row is None or v.index >= len(row.evaluation):
-        raise ValueError(f"verdict {v.id} check {v.index}: not in the dataset")
-    check = row.evaluation[v.index]
-    if check.check != v.check or check.behavior != v.behavior:
+def _complete(samples: list[Row], sample: Codes, index: Codes, repeat: Codes) -> None:
+    """Raises: ValueError: a duplicate verdict, or a sample of which a repeat covers only some checks. The verdicts
+    are sorted by sample, repeat and check.
+    """
+    talk = (np.diff(sample) != 0) | (np.diff(repeat) != 0)  # whether a verdict's sample or repeat isn't the one before
+    if (same := np.flatnonzero(~talk & (np.diff(index) == 0))).size:
+        n = int(same[0])
+        raise ValueError(f"verdict {samples[sample[n]].id} check {index[n]} repeat {repeat[n]}: duplicate verdict")
+    starts = np.flatnonzero(np.concatenate([[True], talk]))[: len(sample)]
+    count = np.diff([*starts, len(sample)])
+    size = np.array([len(r.evaluation) for r in samples], dtype=np.int64)
+    if (short := np.flatnonzero(count < size[sample[starts]])).size:
+        start = int(starts[short[0]])
+        judged = index[start : start + int(count[short[0]])].tolist()
+        row = samples[sample[start]]
+        missing = min({*range(len(row.evaluation))} - {*judged})
         raise ValueError(
-            f"verdict {v.id} check {v.index}: is of {v.check} for {v.behavior}; the dataset has "
-            f"{check.check} for {check.behavior}"
+            f"verdict {row.id} check {missing}: missing in repeat {repeat[start]}, which has check {judged[0]}"
         )
-
-
-def _complete(made: Entries, verdicts: Sequence[Verdict], entry: Codes, repeat: Codes) -> None:
-    """Raises: ValueError: a duplicate verdict, or a sample of which a repeat covers some checks and not others."""
-    width = int(repeat.max(initial=0)) + 1
-    key = entry * width + repeat
-    _, first = np.unique(key, return_index=True)
-    if len(first) < len(key):
-        v = verdicts[int(np.delete(np.arange(len(key)), first)[0])]
-        raise ValueError(f"verdict {v.id} check {v.index} repeat {v.repeat}: duplicate verdict")
-    talks, checks = np.unique(made.sample[entry] * width + repeat, return_counts=True)
-    size = dict(zip(made.sample.tolist(), (len(r.evaluation) for r in made.rows), strict=True))
-    for sample, repeat_, count in zip(
-        (talks // width).tolist(), (talks % width).tolist(), checks.tolist(), strict=True
-    ):
-        if count < size[sample]:
-            judged = set(made.index[entry[(made.sample[entry] == sample) & (repeat == repeat_)]].tolist())
-            missing = min(set(range(size[sample])) - judged)
-            identity = made.rows[int(np.flatnonzero(made.sample == sample)[0])].id
-            raise ValueError(
-                f"verdict {identity} check {missing}: missing in repeat {repeat_}, which has check {min(judged)}"
-            )
