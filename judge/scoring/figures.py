@@ -16,8 +16,8 @@ from judge import schema
 from judge.schema import Figure
 from judge.scoring.anchors import Anchor
 from judge.scoring.parts import TASKS, Made, Part, added, earns, helping, raw
-from judge.scoring.table import Codes, Mask, Read, Table, averaged
-from judge.statistics.intervals import Array, Clusters, Interval, cluster, influence, pooled_correlation, wilson
+from judge.scoring.table import Codes, Mask, Read, Table
+from judge.statistics.intervals import Array, Clusters, Interval, cluster, influence, pooled_correlation, ratio, wilson
 
 Bounds = tuple[float | None, float | None]
 HEADLINES: tuple[schema.Headline, ...] = ("sees", "supports", "keeps")
@@ -74,10 +74,11 @@ class Scorer:
         """The weighted mean if every unscored verdict were a fail, and if every one were a pass."""
         t = self.table
         entries = np.flatnonzero(inside) if inside.dtype == bool else inside
-        repeats, unscored, weight = t.repeats[entries], t.unscored[entries], t.weight[entries]
-        known = np.where(t.scored[entries], (t.points if values is None else values)[entries], 0.0)
-        means = [averaged((known * (repeats - unscored) + fill * unscored) / repeats, weight) for fill in (0.0, 1.0)]
-        return scaled(means[0], scale), scaled(means[1], scale)
+        lost, weight = t.lost[entries], t.weight[entries]
+        known = np.where(t.scored[entries], (t.points if values is None else values)[entries], 0.0) * (1 - lost)
+        whole = float(weight.sum())
+        fail, passed = (ratio(float(weight @ v), whole) for v in (known, known + lost))
+        return scaled(fail, scale), scaled(passed, scale)
 
     def figure(self, interval: Interval, inside: Mask | Codes, bounds: Bounds = (None, None)) -> Figure:
         """An interval as a figure, with the numbers of its verdicts and messages."""

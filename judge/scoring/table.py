@@ -217,6 +217,11 @@ class Table(Entries):
         """Unscored verdicts per entry."""
         return np.bincount(self.entry, np.isnan(self.earned), self.size).astype(np.int64)
 
+    @cached_property
+    def lost(self) -> Array:
+        """The share of each entry's verdicts that is unscored."""
+        return self.unscored / np.maximum(self.repeats, 1)
+
     def mostly_scored(self, entries: Mask | Codes) -> bool:
         """Whether at most half of these entries' verdicts are unscored."""
         return bool(2 * self.unscored[entries].sum() <= self.repeats[entries].sum())
