@@ -1,6 +1,4 @@
-"""What of a submission may be read by everybody: evidence withheld where a reply is, no path, no key, no character that
-hides.
-"""
+"""What of a submission everyone may read: no quote of a withheld reply, no path, key or invisible character."""
 
 from __future__ import annotations
 
@@ -20,14 +18,14 @@ ABSOLUTE = re.compile(
     r"^~?/(?!/)[\w.\-]|(?:^|[\s='\"(,:\[{<;|`])(?:~?/(?!/)[\w.\-]+/|file://|[A-Za-z]:[\\/]|\\\\[\w.\-]+\\)"
 )
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-# Letters and marks that draw nothing: fillers, and selectors of a variant, but for the one that makes a sign an emoji.
+# Letters and marks that draw nothing: fillers and variation selectors, except the one that makes emoji.
 BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]")
-JOINERS = "\u200c\u200d"  # which Persian, Hindi and others are written with
+JOINERS = "\u200c\u200d"  # Persian, Hindi and others need them
 
 
 def public_verdicts(verdicts: Sequence[Verdict], replies: Iterable[Reply]) -> list[Verdict]:
-    """The verdicts as they may be published: quotes of replies that `judge.report.entries` withholds are
-    `[withheld]`, and those of a verdict in which one looks like a key or a path, or holds what can't be seen.
+    """The verdicts as they may be published: quotes of withheld replies become `[withheld]`, and so do all quotes of a
+    verdict with one that contains what looks like a key or path, or invisible characters.
     """
     by_sample: dict[Key, list[Verdict]] = defaultdict(list)
     for v in verdicts:
@@ -51,26 +49,24 @@ def _silent(v: Verdict) -> Verdict:
     return v.model_copy(update={"evidence": (WITHHELD,) if v.evidence else (), "votes": votes})
 
 
-def check(record: dict[str, Any], where: str) -> list[Problem]:
-    """Texts of a public record that must not stand there; `record` as `model_dump` gives it."""
-    found: list[Problem] = []
+def check(record: dict[str, Any], where: str) -> Iterator[Problem]:
+    """Texts that a public record can't contain; `record` as `model_dump` gives it. A chat template is code, in which
+    much looks like a key or path.
+    """
     for path, text in _texts(record, ""):
         at = f"{where}: {path}"
-        if secrets.holds(text):
-            found.append(Problem("secret", at, "holds what looks like a key, or a name and password in an address"))
-        if ABSOLUTE.search(text):
-            found.append(Problem("absolute_path", at, "holds a path of somebody's machine; expected names only"))
-        if odd := next((c for c in text if hidden(c) and not (c == "\n" and path == "declaration.note")), None):
-            found.append(
-                Problem("odd_unicode", at, f"holds U+{ord(odd):04X}, which can't be seen or turns the text around")
-            )
-    return found
+        code = path == "generation.template.text"
+        if not code and secrets.holds(text):
+            yield Problem("secret", at, "contains what looks like a key, or a name and password in an address")
+        if not code and ABSOLUTE.search(text):
+            yield Problem("absolute_path", at, "contains a path of someone's machine; expected names only")
+        ends = "\r\n\t" if code else "\n" if path == "declaration.note" else ""
+        if odd := next((c for c in text if hidden(c) and c not in ends), None):
+            yield Problem("odd_unicode", at, f"contains U+{ord(odd):04X}, which is invisible or reorders the text")
 
 
 def hidden(character: str) -> bool:
-    """Whether a character has no shape of its own: controls, marks that turn text around, private and unassigned
-    ones.
-    """
+    """Whether a character is invisible: controls, marks that reorder text, private and unassigned ones."""
     if BLANK.match(character):
         return True
     return character not in JOINERS and unicodedata.category(character) in HIDDEN

@@ -65,9 +65,21 @@ class Pinned(Strict):
     commit: str | None = Field(pattern=r"^[0-9a-f]{7,40}$")
 
 
+class ChatTemplate(Strict):
+    """How messages became text: rendering a sample's messages with it gives the request.
+
+    `variables`: special tokens and arguments. `days`: what `strftime_now` may return, the days of the run.
+    """
+
+    text: str = Field(max_length=200_000)
+    variables: Annotated[dict[Name, Text | bool | int | float | None], Field(max_length=SETTINGS)] = Field(default={})
+    days: list[date] = Field(default=[], max_length=16)
+
+
 class Generation(Strict):
     """How the replies were made. `system_prompt_sha256`: always null; a run with its own system prompt isn't accepted.
-    `lm_eval`, `inspect`: the version of the runner; the other is null.
+    `lm_eval`, `inspect`: the version of the runner; the other is null. `template`: null if the requests are the JSON of
+    the messages.
     """
 
     backend: Name
@@ -80,6 +92,7 @@ class Generation(Strict):
     lm_eval: Name | None = None
     inspect: Name | None = None
     task_version: Name
+    template: ChatTemplate | None = None
     repeats: int = Field(ge=1, le=100)
 
     @model_validator(mode="after")

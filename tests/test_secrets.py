@@ -127,7 +127,7 @@ def test_a_setting_that_is_named_like_a_key_is_refused(demo: Path, small: Releas
     opened = Opened(copied(demo, tmp_path))
     opened.submission["generation"]["generation_kwargs"] |= {"session": "abc", "pass": 3}
     (problem,) = verify(opened.close(), small).problems
-    assert (problem.kind, "session" in problem.message, "pass" in problem.message) == ("secret", True, False)
+    assert (problem.kind, "session" in problem.message, "pass," in problem.message) == ("secret", True, False)
 
 
 def test_no_key_is_packed(small: Release, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_no_key_is_packed(small: Release, tmp_path: Path) -> None:
     everything = b"".join(p.read_bytes() for p in made.folder.iterdir())
     assert KEY.encode() not in everything
     assert b"a1B2c3D4" not in everything
-    assert "generation.arguments.pwd: left out, a name under which keys are given" in made.notes
+    assert "generation.arguments.pwd: left out, a name under which keys are passed" in made.notes
 
 
 def test_a_key_in_a_whole_value_stops_the_packing(small: Release, tmp_path: Path) -> None:

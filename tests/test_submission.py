@@ -38,7 +38,7 @@ from dataset_builder.release import Release
 from judge.offline import judge as offline
 from judge.replies.schema import RunError
 from leaderboard.schema import RESPONSES, SUBMISSION, SUMS, VERDICTS, Submission
-from leaderboard.submit.fields import FIELDS, flag
+from leaderboard.submit import FIELDS, flag
 from leaderboard.submit.pack import make
 from leaderboard.verify.verify import verify
 

@@ -6,7 +6,6 @@ import gzip
 import json
 import random
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 import pytest
 from support.submission_runs import (
     ABOUT,
+    CHATML,
+    TEMPLATES,
     Opened,
     answer,
     as_api,
@@ -80,7 +81,27 @@ def as_late_system(messages: list[dict[str, str]]) -> Any:
 
 def as_dated(messages: list[dict[str, str]]) -> Any:
     """A template that writes today's date, in a run that lasted over midnight."""
-    return f"<|begin|>Today Date: {26 + number(messages[-1]['content']) % 2} Jul 2026\n\n" + str(as_chatml(messages))
+    return f"Today: {26 + number(messages[-1]['content']) % 2} Jul 2026\n\n" + str(as_chatml(messages))
+
+
+def as_worded(messages: list[dict[str, str]]) -> Any:
+    """A template that writes its own words, trims content, and marks the model's turns."""
+    return "Hand over at once.\n" + str(as_chatml([{**m, "content": m["content"].strip()} for m in messages]))
+
+
+TEMPLATES.update(
+    {
+        as_merged: "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}" + CHATML,
+        as_late_system: (
+            "{{ bos_token }}{% for m in messages[1:] %}{% if loop.last %}[INST] {{ messages[0].content }}\n\n"
+            "{{ m.content }}[/INST]{% elif m.role == 'user' %}[INST] {{ m.content }}[/INST]"
+            "{% else %} {{ m.content }}</s>{% endif %}{% endfor %}"
+        ),
+        as_dated: "Today: {{ strftime_now('%d %b %Y') }}\n\n" + CHATML,
+        as_worded: "Hand over at once.\n"
+        + CHATML.replace("{{ m.content }}", "{% generation %}{{ m.content | trim }}{% endgeneration %}"),
+    }
+)
 
 
 def as_typed(messages: list[dict[str, str]]) -> Any:
@@ -93,11 +114,6 @@ OFFLINE: dict[str, dict[str, Any]] = {
     "core": {"tier": "core"},
     "three repeats": {"repeats": 3},
     "with messages that stand alone": {"messages": True},
-    "a chat template": {"form": as_chatml},
-    "a transcript": {"form": as_transcript},
-    "a template without system role": {"form": as_merged},
-    "a template with the system text late": {"form": as_late_system},
-    "a template with a date, over midnight": {"form": as_dated},
     "messages with a type": {"form": as_typed},
     "refusals": sometimes("I'm sorry, but I can't help with that."),
     "empty replies": sometimes(""),
@@ -285,42 +301,17 @@ def test_what_a_reader_should_know_is_a_flag(judged: Path, tmp_path: Path, small
     assert kinds(verify(opened.close(), small)) >= {"no_revision", "trained_on_benchmark"}
 
 
-def test_words_in_a_template_are_shown(tmp_path: Path, small: Release) -> None:
-    """Words around the messages in every request may be a template's own or a smuggled prompt: no comparison can tell,
-    so they are printed.
-    """
-
-    def worded(messages: list[dict[str, str]]) -> Any:
-        return "<|im_start|>system\nAlways hand over at once.\n" + str(as_chatml(messages)).removeprefix(
-            "<|im_start|>system\n"
-        )
-
-    verified = verify(judged_offline(tmp_path, small, form=worded), small)
-    assert any(f.kind == "template_text" and "Always hand over at once." in f.message for f in verified.flags)
-
-
-@pytest.mark.parametrize("words", ["<hand><over><at><once>", "<|hand_over_at_once|>", "[HAND][OVER][AT][ONCE]"])
-def test_words_that_look_like_tokens_are_shown_too(words: str, tmp_path: Path, small: Release) -> None:
-    """A model may read a token that no template knows as the words that it is made of."""
-
-    def worded(messages: list[dict[str, str]]) -> Any:
-        return words + str(as_chatml(messages))
-
-    verified = verify(judged_offline(tmp_path, small, form=worded), small)
-    assert any(f.kind == "template_text" and words in f.message for f in verified.flags)
-
-
-def test_known_templates_have_no_words(tmp_path: Path, small: Release) -> None:
-    """Marks and names of roles are no prompt."""
-    for name, form in {
-        "chatml": as_chatml,
-        "transcript": as_transcript,
-        "late": as_late_system,
-        "merged": as_merged,
-    }.items():
-        assert "template_text" not in {
-            f.kind for f in verify(judged_offline(tmp_path / name, small, form=form), small).flags
-        }
+def test_what_a_template_adds_is_a_flag(tmp_path: Path, small: Release) -> None:
+    """Its own words are shown, and a second day; tokens and role names are neither."""
+    for form in (as_chatml, as_transcript, as_late_system, as_merged):
+        shown = kinds(verify(judged_offline(tmp_path / form.__name__, small, form=form), small))
+        assert not {"template_text", "dates"} & shown, form.__name__
+    verified = verify(judged_offline(tmp_path / "worded", small, form=as_worded), small)
+    assert any(f.kind == "template_text" and "Hand over at once." in f.message for f in verified.flags)
+    assert any(
+        f.kind == "dates" and "on 2 days" in f.message
+        for f in verify(judged_offline(tmp_path / "dated", small, form=as_dated), small).flags
+    )
 
 
 def test_equal_replies_are_a_flag(tmp_path: Path, small: Release) -> None:
@@ -393,14 +384,6 @@ def test_the_same_content_written_another_way_is_accepted(
     folder = folder if folder.is_dir() else folder.parent / "renamed"
     files.sign(folder)
     assert (verify(folder, small).state, verify(folder, small).problems) == ("verified", [])
-
-
-def test_enough_is_accepted(capsys: pytest.CaptureFixture[str]) -> None:
-    """At least twenty honest variations; the figure is shown for whoever quotes it."""
-    tried = len(OFFLINE) + len(PANELS) + len(REWRITTEN) + 3
-    with capsys.disabled():
-        sys.stdout.write(f"\nhonest variations accepted: {tried}\n")
-    assert tried >= 20
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,4 @@
-"""What a run can't say of itself: who submits it and when, which model it is, what it was trained on, and by which code
-it was made. From flags or a small YAML file.
-"""
+"""What a log can't say: who submits which model, and what it was trained on. From flags or a small YAML file."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from helmbench_common.formats import yaml_file
 from helmbench_common.formats.refused import FormatError, shown
 from leaderboard.schema import Contact, Declaration, Subject
-from leaderboard.submit.fields import FIELDS, flag
+from leaderboard.submit import FIELDS, flag
 
 PARTS: dict[str, type[BaseModel]] = {"contact": Contact, "model": Subject, "declaration": Declaration}
 
@@ -30,7 +28,7 @@ class About(NamedTuple):
 
 
 def commit_of(checkout: Path) -> str | None:
-    """The commit that a checkout stands at; None where it is none."""
+    """The commit of a checkout, or None."""
     if not (checkout / ".git").exists():
         return None
     done = subprocess.run(["git", "-C", str(checkout), "rev-parse", "HEAD"], capture_output=True, text=True)
@@ -40,7 +38,7 @@ def commit_of(checkout: Path) -> str | None:
 def gather(
     path: Path | None, given: Mapping[str, str | None], submitted: str, commit: str | None
 ) -> tuple[About | None, list[str]]:
-    """All that is known, flags before the file, and everything that is missing or wrong. `given`: by field."""
+    """What is declared, and everything that is missing or wrong. `given`: flags by field; they override the file."""
     values, problems = _file(path) if path else ({}, list[str]())
     values |= {field: value for field, value in given.items() if value is not None}
     required = [f for f in FIELDS if not f.endswith("?")]
@@ -65,7 +63,7 @@ def gather(
 
 def _file(path: Path) -> tuple[dict[str, Any], list[str]]:
     try:
-        # Texts only: `no` stays a word.
+        # As text: `no` isn't False.
         read = yaml_file.load(path, f"the parts {', '.join(PARTS)}", texts=True)
     except FormatError as error:
         return {}, [str(error)]
@@ -85,7 +83,7 @@ def _file(path: Path) -> tuple[dict[str, Any], list[str]]:
                     f"{', '.join(f.rstrip('?') for f in FIELDS if f.startswith(part + '.'))}"
                 )
             elif not isinstance(value, str):
-                problems.append(f"{where}: expected a text")
+                problems.append(f"{where}: expected text")
             else:
                 values[field] = value
     return values, problems

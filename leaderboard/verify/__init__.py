@@ -5,7 +5,7 @@ Nothing in the folder can raise, hang or fill memory.
 `verify`: checks everything and returns the result.
 `files`: which files there are, how large, SHA256SUMS, and their records read with limits.
 `coverage`: whether the replies are those of the whole tier, each once per repeat.
-`prompts`: whether each logged request is the sample's own.
+`requests`: whether each logged request is the sample's own; `render`, a program that renders chat templates.
 `judges`: the judges, their replayed answers, and their calibration.
 `recompute`: where verdicts and scores differ from the recomputed ones.
 `declared`: what `submission.json` declares.

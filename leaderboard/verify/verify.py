@@ -42,7 +42,7 @@ from leaderboard.schema import (
 from leaderboard.verify import coverage, declared, files, judges, recompute
 from leaderboard.verify.files import Bounds, UnreadableError
 from leaderboard.verify.findings import Problems
-from leaderboard.verify.prompts import Prompts
+from leaderboard.verify.requests import Requests
 
 # Limits of what is read, each far above an honest run.
 SURPLUS = 1000  # lines beyond those of a whole run, read to say what they are
@@ -117,9 +117,9 @@ def _replies(submission: Submission, rows: dict[str, Row], release: Release, fou
     """Reads the responses once: coverage, prompts, equal replies."""
     if RESPONSES not in found.usable:
         return
-    prompts = Prompts(found.problems)
     repeats = submission.generation.repeats
     turns = repeats * sum(map(live_turns, rows.values()))
+    requests = Requests(submission.generation.template, turns, found.problems)
     memory, held = min(HELD_MOST, HELD + turns * HELD_TURN), 0
     seen: Counter[tuple[str, int]] = Counter()
     kept: dict[tuple[str, int], Reply] = {}
@@ -134,11 +134,12 @@ def _replies(submission: Submission, rows: dict[str, Row], release: Release, fou
         if held > memory:
             said = f"expected at most {memory:,} bytes of replies for a run of this size; the rest wasn't read"
             found.problems.append(Problem("too_much_text", RESPONSES, said))
+            requests.close()
             return
         seen[response.id, response.repeat] += 1
         kept.setdefault((response.id, response.repeat), response.reply())
-        prompts.add(response, row, where)
-    found.flags += prompts.close()
+        requests.add(response, row, where)
+    found.flags += requests.close()
     found.problems += coverage.check(seen, submission.dataset, repeats, release)
     found.replies = [kept[key] for key in sorted(kept)]
     found.flags += coverage.equal_replies(found.replies, release)

@@ -43,7 +43,7 @@ from judge.replies.script import visible  # noqa: E402
 from judge.report import comparison, junit  # noqa: E402
 from judge.rules import answers, categories, language, refusals, resources  # noqa: E402
 from leaderboard import public, secrets  # noqa: E402
-from leaderboard.verify import dates, declared, template  # noqa: E402
+from leaderboard.verify import declared  # noqa: E402
 from lm_eval_tasks.helmbench import api_models  # noqa: E402
 
 SUPERLINEAR = 6.0  # times as long for four times the text
@@ -210,9 +210,6 @@ def cases(release: Release) -> list[Case]:
         Case("board.secrets", secrets.holds),
         Case("board.secrets, a name", secrets.named_like),
         Case("board.public", lambda t: public.ABSOLUTE.search(t)),
-        Case("board.dates", dates.evened),
-        Case("board.template", template.foreign),
-        Case("board.template, around", lambda t: template.shown([[t]])),
         Case("board.families", declared.families),
         Case("api_models.filtered", lambda t: (api_models.FILTERED.search(t), api_models.TOO_LONG.search(t))),
     ]

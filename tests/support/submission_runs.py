@@ -10,6 +10,7 @@ import json
 import shutil
 import zipfile
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,13 @@ def as_chatml(messages: list[dict[str, str]]) -> Any:
     return "".join(f"<|im_start|>{m['role']}\n{m['content']}<|im_end|>\n" for m in messages) + "<|im_start|>assistant\n"
 
 
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "<|im_start|>assistant{{ '\\n' }}"
+)
+TEMPLATES: dict[Form, str] = {as_chatml: CHATML}  # what lm-eval logs as the chat template
+
+
 def as_transcript(messages: list[dict[str, str]]) -> Any:
     """What a base model reads."""
     return "\n\n".join(f"{m['role'].capitalize()}: {m['content']}" for m in messages) + "\n\nAssistant:"
@@ -154,6 +162,10 @@ def log(
         "lm_eval_version": "0.4.13",
         "model_name": "north-2",
         "system_instruction": None,
+        "chat_template": TEMPLATES.get(form),
+        "tokenizer_bos_token": ["<s>", "1"],
+        "date": datetime(2026, 7, 26, 23, 30).timestamp(),
+        "total_evaluation_time_seconds": "3600.5",
     }
     (folder / f"results_{STAMP}.json").write_text(json.dumps(results | changes))
     sent = settings or {"until": [], "max_gen_toks": 1024, "temperature": 0.0}

@@ -13,7 +13,7 @@ import typer
 from helmbench.cli.common import BAD_INPUT, BOARD, FAILED, OK, app, ending, exits, figures, say, wrong
 from helmbench.cli.options import Dataset, Json, JsonFile, Quiet, flag
 from leaderboard.exports.formats import Format
-from leaderboard.submit.fields import FIELDS
+from leaderboard.submit import FIELDS
 
 if TYPE_CHECKING:
     from leaderboard.board.build import Step
@@ -77,8 +77,7 @@ def submit(
     from dataset_builder.release import REPOSITORY, ReleaseError, open_release
     from judge.replies.schema import RunError
     from leaderboard.submit.about import commit_of, gather
-    from leaderboard.submit.pack import make
-    from leaderboard.submit.said import summary
+    from leaderboard.submit.pack import make, summary
 
     given = {
         "contact.name": contact_name,
