@@ -7,15 +7,13 @@ from __future__ import annotations
 import html
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
 
 from dataset_builder.book.page import blocks, book, content_hash, write_book
-from dataset_builder.book.readable import readable
+from dataset_builder.book.review import readable
 from dataset_builder.composing.messages import NAMES, messages
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
@@ -62,10 +60,11 @@ def words(text: str) -> str:
 def test_everything_that_is_asked_stands_on_the_page(content: Content, page: str) -> None:
     """Every job, rationale, message, product, person and criterion, word for word."""
     text = re.sub(r"\s+", " ", shown(page))
+    unmarked = re.sub(r" - | ## ", " ", text)
     for scenario in content.scenarios:
         for name in ("Scenario", "Rationale", "Judgement calls", "Not tested"):
             wanted = re.sub(r"\s+", " ", scenario.prose(name)) if name == "Scenario" else words(scenario.prose(name))
-            assert wanted.strip() in (text if name == "Scenario" else re.sub(r" - | ## ", " ", text)), (
+            assert wanted.strip() in (text if name == "Scenario" else unmarked), (
                 scenario.id,
                 name,
             )
@@ -164,28 +163,26 @@ def test_it_needs_nothing_else(page: str) -> None:
     assert "connect-src" not in page
 
 
-@pytest.mark.parametrize(
-    "name", ["message", "title", "rationale", "persona", "condition", "criterion", "sources", "protocol", "category"]
-)
-def test_hostile_content_stays_text(content_copy: Path, name: str) -> None:
+def test_hostile_content_stays_text(content_copy: Path) -> None:
     """Markup in any authored place is shown, never parsed: the page keeps its one script and gains no element."""
     plain = book(read(content_copy))
-    file, old, new = {
-        "message": (SCENARIO, "\n# PT2 (", f"\n{HOSTILE}\n# PT2 ("),
-        "title": (SCENARIO, "title: Everyday", "title: <script>alert(1)</script><b>Everyday"),
-        "rationale": (SCENARIO, "# Rationale\n", f"# Rationale\n{HOSTILE}\n"),
-        "persona": ("personas/jason.md", "# Profile\n", f"# Profile\n{HOSTILE}\n"),
-        "condition": ("conditions/bare-assistant.md", "# Text\n", f"# Text\n{HOSTILE}\n"),
-        "criterion": ("criteria/answers-the-need.md", "# Not judged\n", f"# Not judged\n{HOSTILE}\n"),
-        "protocol": ("protocols/self_harm.md", "Harmful.", HOSTILE),
-        "category": ("taxonomy/self_harm.md", "# Examples\n- ", f"# Examples\n- {HOSTILE}"),
-        "sources": (SCENARIO, "sources: none yet", "sources: <img src=x onerror=alert(1)>"),
-    }[name]
-    path = content_copy / file
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    for file, old, new in (
+        (SCENARIO, "\n# PT2 (", f"\n{HOSTILE}\n# PT2 ("),
+        (SCENARIO, "title: Everyday", "title: <script>alert(1)</script><b>Everyday"),
+        (SCENARIO, "# Rationale\n", f"# Rationale\n{HOSTILE}\n"),
+        (SCENARIO, "sources: none yet", "sources: <img src=x onerror=alert(1)>"),
+        ("personas/jason.md", "# Profile\n", f"# Profile\n{HOSTILE}\n"),
+        ("conditions/bare-assistant.md", "# Text\n", f"# Text\n{HOSTILE}\n"),
+        ("criteria/answers-the-need.md", "# Not judged\n", f"# Not judged\n{HOSTILE}\n"),
+        ("protocols/self_harm.md", "Harmful.", HOSTILE),
+        ("taxonomy/self_harm.md", "# Examples\n- ", f"# Examples\n- {HOSTILE}"),
+    ):
+        path = content_copy / file
+        text = path.read_text(encoding="utf-8")
+        assert old in text
+        path.write_text(text.replace(old, new, 1), encoding="utf-8")
     page = book(read(content_copy))
+    assert shown(page).count("onerror") >= 8
     assert sorted(re.findall(r"<(\w+)", page)) == sorted(re.findall(r"<(\w+)", plain))
     assert page.count("<script") == 1
 
@@ -245,7 +242,7 @@ def test_command_writes_a_page_and_replaces_only_a_book(tmp_path: Path, capsys: 
     other = tmp_path / "letter.html"
     other.write_text("mine", encoding="utf-8")
     assert main(["book", "--out", str(other)]) == 2
-    assert "exists and is no book" in capsys.readouterr().err
+    assert "exists and is not a book" in capsys.readouterr().err
     assert other.read_text(encoding="utf-8") == "mine"
 
 
@@ -261,15 +258,13 @@ def test_the_same_content_gives_the_same_page(content: Content, page: str, tmp_p
 COMMANDS = re.findall(r"(?m)(?:^|`|^ +)helmbench ([^`\n#]+)", CONTRIBUTING)
 
 
-@pytest.mark.parametrize("command", sorted({c.strip() for c in COMMANDS}))
-def test_contributing_names_real_commands(command: str) -> None:
+def test_contributing_names_real_commands(capsys: pytest.CaptureFixture[str]) -> None:
     """Every command that CONTRIBUTING shows is one that the program knows, options and all."""
-    name, *arguments = shlex.split(command)
-    done = subprocess.run(
-        [sys.executable, "-m", "helmbench.cli", name, "--help"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert {a for a in arguments if a.startswith("--")} - set(re.findall(r"--\w+", done.stdout)) == set()
+    for command in sorted({c.strip() for c in COMMANDS}):
+        name, *arguments = shlex.split(command)
+        assert main([name, "--help"]) == 0
+        known = set(re.findall(r"--[\w-]+", capsys.readouterr().out))
+        assert {a for a in arguments if a.startswith("--")} <= known, command
 
 
 def test_contributing_names_every_command_for_people() -> None:

@@ -15,8 +15,7 @@ from support.browser import VIEWS, Browser, until
 from test_book import HOSTILE, SCENARIO
 
 from dataset_builder.book.page import book
-from dataset_builder.book.review import Review, read
-from dataset_builder.book.review_patch import changes, patch
+from dataset_builder.book.review import Review, changes, patch, read
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content, Perturbation, Scenario
 from dataset_builder.reading.load import load
@@ -33,10 +32,10 @@ def content() -> Content:
     return content
 
 
-@pytest.fixture
-def page(content: Content, tmp_path: Path) -> Path:
-    """Its book, at an address of its own."""
-    path = tmp_path / "book.html"
+@pytest.fixture(scope="module")
+def page(content: Content, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its book."""
+    path = tmp_path_factory.mktemp("book") / "book.html"
     path.write_text(book(content), encoding="utf-8")
     return path
 
@@ -185,28 +184,25 @@ def test_a_criterion_is_found_too(browser: Browser, page: Path) -> None:
     assert "persona-jason" not in visible(browser, ".shared")
 
 
-FILTERS: dict[str, tuple[str, Callable[[Scenario, Perturbation], bool]]] = {
-    "pillar": ("P3", lambda s, p: s.id.startswith("P3")),
-    "behavior": ("P4-B2", lambda s, p: s.behavior == "P4-B2"),
-    "polarity": ("control", lambda s, p: p.severity < 0),
-    "clarity": ("ambiguous", lambda s, p: p.attributes.get("clarity") == "ambiguous"),
-    "register": ("slang", lambda s, p: p.attributes.get("register") == "slang"),
-}
-
-
-@pytest.mark.parametrize("name", FILTERS)
-def test_a_filter_shows_what_it_names(browser: Browser, page: Path, content: Content, name: str) -> None:
+def test_a_filter_shows_what_it_names(browser: Browser, page: Path, content: Content) -> None:
     """Exactly the messages of that pillar, behavior, side, clarity or register; the contents list shrinks with them."""
-    wanted, keeps = FILTERS[name]
-    shown(browser, page)
-    choose(browser, **{name: wanted})
-    expected = [(s.id, f"{s.id}-{p.code}") for s in content.scenarios for p in s.perturbations if keeps(s, p)]
-    assert visible(browser, ".message") == [message for _, message in expected]
-    links = value(
-        browser,
-        "[...document.querySelectorAll('#contents a')].filter(e => !e.closest('[hidden]')).map(e => e.hash.slice(1))",
+    filters: tuple[tuple[str, str, Callable[[Scenario, Perturbation], bool]], ...] = (
+        ("pillar", "P3", lambda s, p: s.id.startswith("P3")),
+        ("behavior", "P4-B2", lambda s, p: s.behavior == "P4-B2"),
+        ("polarity", "control", lambda s, p: p.severity < 0),
+        ("clarity", "ambiguous", lambda s, p: p.attributes.get("clarity") == "ambiguous"),
+        ("register", "slang", lambda s, p: p.attributes.get("register") == "slang"),
     )
-    assert [i for i in links if i.startswith("P")] == sorted({s for s, _ in expected}, key=links.index)
+    links = (
+        "[...document.querySelectorAll('#contents a')].filter(e => !e.closest('[hidden]')).map(e => e.hash.slice(1))"
+    )
+    shown(browser, page)
+    for name, wanted, keeps in filters:
+        choose(browser, **{name: wanted})
+        expected = [(s.id, f"{s.id}-{p.code}") for s in content.scenarios for p in s.perturbations if keeps(s, p)]
+        assert visible(browser, ".message") == [message for _, message in expected], name
+        listed = value(browser, links)
+        assert [i for i in listed if i.startswith("P")] == sorted({s for s, _ in expected}, key=listed.index), name
 
 
 def test_slash_leads_to_the_search(browser: Browser, page: Path) -> None:
@@ -405,16 +401,10 @@ def test_print_holds_what_is_shown(browser: Browser, page: Path, content: Conten
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_nothing_runs_off_the_page(browser: Browser, page: Path, view: str) -> None:
-    """With everything open, the page never scrolls sideways."""
-    shown(browser, page, view)
-    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert browser.overflow() == 0
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_axe_finds_nothing_serious(browser: Browser, page: Path, view: str) -> None:
-    """No serious or critical issue with the lists and one scenario of each kind open, answers and warnings among it."""
+def test_a_view_fits_its_page_and_axe_finds_nothing_serious(browser: Browser, page: Path, view: str) -> None:
+    """With the lists and one scenario of each kind open, answers and warnings among them; then with everything open,
+    the page never scrolls sideways.
+    """
     shown(browser, page, view)
     for identity in (ID, "P2-B1-S1", "P4-B1-S1"):
         unfold(browser, identity)
@@ -424,3 +414,5 @@ def test_axe_finds_nothing_serious(browser: Browser, page: Path, view: str) -> N
     write(browser, f"#{ID}-PT1 [type=number]", "0")
     time.sleep(0.1)
     assert browser.violations() == []
+    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.overflow() == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dataset_builder.publishing import changelog, hub_diff
+from dataset_builder.publishing import hub_diff
 from dataset_builder.release import Release
 
 RELEASED = (
@@ -29,20 +29,20 @@ def test_the_current_version_has_an_entry_that_is_true(release: Release) -> None
     """The newest entry is this content's version; once it is dated, its hashes are this build's: content that changes
     afterwards needs a new version.
     """
-    newest = changelog.entries()[0]
+    newest = hub_diff.entries()[0]
     assert newest.version == release.manifest.version
-    assert newest.released is None or hub_diff.unrecorded(release.manifest, changelog.CHANGELOG) == []
+    assert newest.released is None or hub_diff.unrecorded(release.manifest, hub_diff.CHANGELOG) == []
 
 
 def test_no_changelog_is_one_line(tmp_path: Path) -> None:
     """An installed package has none: whoever publishes from there is told to take a checkout."""
-    with pytest.raises(changelog.ChangelogError, match=r"^/.*CHANGELOG\.md: is missing.*checkout$"):
-        changelog.entries(tmp_path / "CHANGELOG.md")
+    with pytest.raises(hub_diff.ChangelogError, match=r"^/.*CHANGELOG\.md: missing.*checkout$"):
+        hub_diff.entries(tmp_path / "CHANGELOG.md")
 
 
 def test_versions_fall_and_only_the_newest_is_unreleased() -> None:
     """Newest first, each number once, dates in order, hashes for every release."""
-    entries = changelog.entries()
+    entries = hub_diff.entries()
     numbers = [tuple(map(int, e.version.split("."))) for e in entries]
     assert numbers == sorted(set(numbers), reverse=True)
     assert all(e.released for e in entries[1:])
@@ -53,12 +53,12 @@ def test_versions_fall_and_only_the_newest_is_unreleased() -> None:
 
 def test_entries_are_read(tmp_path: Path) -> None:
     """Version, date, line, what is said of scores, hashes."""
-    found = changelog.entries(written(tmp_path, UNRELEASED + "\n" + RELEASED))
+    found = hub_diff.entries(written(tmp_path, UNRELEASED + "\n" + RELEASED))
     assert found == [
-        changelog.Entry("1.1.0", None, 3, "comparable on core.", None, None, None),
-        changelog.Entry("1.0.0", "2026-12-01", 7, "not comparable with 0.1.0.", "aa", "bb", "cc"),
+        hub_diff.Entry("1.1.0", None, 3, "comparable on core.", None, None, None),
+        hub_diff.Entry("1.0.0", "2026-12-01", 7, "not comparable with 0.1.0.", "aa", "bb", "cc"),
     ]
-    assert changelog.entries(written(tmp_path, "")) == []
+    assert hub_diff.entries(written(tmp_path, "")) == []
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_entries_are_read(tmp_path: Path) -> None:
 )
 def test_an_entry_that_says_too_little_is_an_error(tmp_path: Path, text: str, message: str) -> None:
     """With file and line."""
-    with pytest.raises(changelog.ChangelogError, match=message):
-        changelog.entries(written(tmp_path, text))
+    with pytest.raises(hub_diff.ChangelogError, match=message):
+        hub_diff.entries(written(tmp_path, text))
 
 
 def test_a_release_whose_content_changed_is_named(release: Release, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,19 +83,10 @@ class Workshop:
         return manifest
 
     def push(self, *more: str) -> int:
-        return main(
-            [
-                "push",
-                REPO,
-                "--dataset",
-                str(self.out),
-                "--content",
-                str(self.content),
-                "--changelog",
-                str(self.log),
-                *more,
-            ]
-        )
+        return main(["push", REPO, *self.arguments(), *more])
+
+    def arguments(self) -> list[str]:
+        return ["--dataset", str(self.out), "--content", str(self.content), "--changelog", str(self.log)]
 
     def files(self) -> dict[str, bytes]:
         return {p.relative_to(self.out).as_posix(): p.read_bytes() for p in self.out.rglob("*") if p.is_file()}
@@ -215,17 +206,7 @@ def test_load_dataset_gets_the_tagged_rows(shop: Workshop, tmp_path: Path) -> No
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_XET": "1",
     }
-    arguments = [
-        REPO,
-        "--dataset",
-        str(shop.out),
-        "--content",
-        str(shop.content),
-        "--changelog",
-        str(shop.log),
-        "--yes",
-    ]
-    command = [sys.executable, "-m", "helmbench.cli", "push", *arguments]
+    command = [sys.executable, "-m", "helmbench.cli", "push", REPO, *shop.arguments(), "--yes"]
     pushed = subprocess.run(
         command, env=environment | {"HF_TOKEN": hub_stub.TOKEN}, capture_output=True, text=True, check=False
     )
@@ -271,76 +252,49 @@ def test_a_second_version_deletes_what_is_stale_and_sends_only_what_changed(
     assert repo.tags == {"v1.0.0": first, "v2.0.0": repo.main}
 
 
-def spoil_bytes(shop: Workshop) -> None:
-    path = shop.out / parquet_path("all")
-    path.write_bytes(path.read_bytes()[:-1] + b"\0")
+def test_refused_before_anything_is_sent(shop: Workshop, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each reason with the file's name; the Hub gets no request that writes."""
+    parquet, manifest = shop.out / parquet_path("all"), shop.out / "MANIFEST.json"
+    fields = json.loads(manifest.read_text(encoding="utf-8"))
 
+    def link() -> None:
+        (shop.out / "scoring.yaml").rename(shop.out.parent / "elsewhere.yaml")
+        (shop.out / "scoring.yaml").symlink_to(shop.out.parent / "elsewhere.yaml")
 
-def leave_a_file(shop: Workshop) -> None:
-    (shop.out / "notes.txt").write_text("mine", encoding="utf-8")
+    def hashes() -> None:
+        shop.log.write_text(re.sub(r"score_hash: `\w+", "score_hash: `0", shop.log.read_text(encoding="utf-8")))
 
-
-def link_a_file(shop: Workshop) -> None:
-    (shop.out / "scoring.yaml").rename(shop.out.parent / "elsewhere.yaml")
-    (shop.out / "scoring.yaml").symlink_to(shop.out.parent / "elsewhere.yaml")
-
-
-def hold_out(shop: Workshop) -> None:
-    path = shop.out / "MANIFEST.json"
-    manifest = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps(manifest | {"version": "1.0.0+held-out.a"}), encoding="utf-8")
-
-
-def edit_manifest(shop: Workshop) -> None:
-    path = shop.out / "MANIFEST.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"lite": ', '"lite": 1'), encoding="utf-8")
-
-
-def break_content(shop: Workshop) -> None:
-    shop.edit(STRESS, "# PT11 (severity -6", "# PT11 (severity -60")
-
-
-REFUSALS = {
-    "a byte of the build was changed": (spoil_bytes, rf"{parquet_path('all')}: sha256 is "),
-    "a file is in the build that it didn't write": (leave_a_file, r"notes\.txt: is not in MANIFEST\.json"),
-    "a file of the build is a link": (link_a_file, r"scoring\.yaml: is a link"),
-    "the manifest was edited": (edit_manifest, r"is not what .*content builds now \(MANIFEST\.json differ\)"),
-    "a message was edited since the build": (
-        lambda s: s.edit(STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 ("),
-        r"is not what .*pillar4/.* differ",
-    ),
-    "a remark in scoring.yaml": (
-        lambda s: s.edit("scoring.yaml", "points: ", "# why\npoints: "),
-        r"is not what .*scoring\.yaml.* differ",
-    ),
-    "the content has errors": (break_content, r"has 1 content errors"),
-    "a held-out split": (hold_out, r"is a held-out split, which is never published"),
-    "no changelog entry": (
-        lambda s: s.log.write_text("# Changelog\n", encoding="utf-8"),
-        r"CHANGELOG\.md: has no entry for version 1\.0\.0",
-    ),
-    "an entry with other hashes": (
-        lambda s: s.log.write_text(
-            re.sub(r"score_hash: `\w+", "score_hash: `0", s.log.read_text(encoding="utf-8")), encoding="utf-8"
+    spoils: tuple[tuple[Callable[[], object], str], ...] = (
+        (lambda: parquet.write_bytes(parquet.read_bytes()[:-1] + b"\0"), rf"{parquet_path('all')}: sha256 is "),
+        ((shop.out / "notes.txt").touch, r"notes\.txt: is not in MANIFEST\.json"),
+        (link, r"scoring\.yaml: is a link"),
+        (
+            lambda: manifest.write_text(manifest.read_text(encoding="utf-8").replace('"lite": ', '"lite": 1')),
+            r"is not what .*content builds now \(MANIFEST\.json differ\)",
         ),
-        r"CHANGELOG\.md:3: says .* or another version",
-    ),
-    "an entry that is unreleased": (
-        lambda s: s.log.write_text("## 1.0.0 (unreleased)\n- Scores: moving.\n", encoding="utf-8"),
-        r"CHANGELOG\.md:1: says unreleased",
-    ),
-}
-
-
-@pytest.mark.parametrize("why", REFUSALS)
-def test_refused_before_anything_is_sent(shop: Workshop, capfd: pytest.CaptureFixture[str], why: str) -> None:
-    """Each with the file's name; the Hub has seen no request that writes."""
-    spoil, message = REFUSALS[why]
-    spoil(shop)
-    assert shop.push("--yes") == 1
-    said = printed(capfd)
-    assert re.search(message, said)
-    assert said.endswith("nothing was published\n")
+        (lambda: shop.edit(STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 ("), r"is not what .*pillar4/.* differ"),
+        (lambda: shop.edit("scoring.yaml", "points: ", "# why\npoints: "), r"is not what .*scoring\.yaml.* differ"),
+        (lambda: shop.edit(STRESS, "# PT11 (severity -6", "# PT11 (severity -60"), r"has 1 content errors"),
+        (
+            lambda: manifest.write_text(json.dumps(fields | {"version": "1.0.0+held-out.a"})),
+            r"is a held-out split, which is never published",
+        ),
+        (lambda: shop.log.write_text("# Changelog\n"), r"CHANGELOG\.md: no entry for version 1\.0\.0"),
+        (hashes, r"CHANGELOG\.md:3: says .* or another version"),
+        (
+            lambda: shop.log.write_text("## 1.0.0 (unreleased)\n- Scores: moving.\n"),
+            r"CHANGELOG\.md:1: says unreleased",
+        ),
+    )
+    clean = shutil.copytree(shop.out.parent, shop.out.parent.with_name("clean"))
+    for spoil, reason in spoils:
+        spoil()
+        assert shop.push("--yes") == 1, reason
+        said = printed(capfd)
+        assert re.search(reason, said), said
+        assert said.endswith("nothing was published\n")
+        shutil.rmtree(shop.out.parent)
+        shutil.copytree(clean, shop.out.parent)
     assert shop.hub.writes() == []
 
 
@@ -353,40 +307,29 @@ def test_a_tag_that_exists_is_refused(shop: Workshop, capfd: pytest.CaptureFixtu
     assert shop.hub.writes() == before
 
 
-VERSIONS = {
-    # what is edited after 1.0.0 was published, the version it claims, what is said (None: it may be published)
-    "words, same version": (
-        "\n# PT2 (",
-        "\nAnd more.\n# PT2 (",
-        "1.0.0",
-        "score_hash and messages_hash of version 1.0.0 differ",
-    ),
-    "rationale, same version": (
-        "Most stress is not",
-        "Much stress is not",
-        "1.0.0",
-        "prose_hash of version 1.0.0 differ",
-    ),
-    "words, patch": ("\n# PT2 (", "\nAnd more.\n# PT2 (", "1.0.1", "a patch changes prose only"),
-    "words, minor": ("\n# PT2 (", "\nAnd more.\n# PT2 (", "1.1.0", None),
-    "rationale, patch": ("Most stress is not", "Much stress is not", "1.0.1", None),
-    "an older version": ("Most stress is not", "Much stress is not", "0.9.0", "version 0.9.0 is older than 1.0.0"),
-}
-
-
-@pytest.mark.parametrize("what", VERSIONS)
-def test_a_version_says_what_changed(shop: Workshop, capfd: pytest.CaptureFixture[str], what: str) -> None:
-    """Compared with the manifest on main, also where its tag was taken away."""
-    old, new, version, message = VERSIONS[what]
+def test_a_version_says_what_changed(shop: Workshop, capfd: pytest.CaptureFixture[str]) -> None:
+    """Compared with the manifest on main, even if its tag was removed. Only the last two versions may be published."""
+    words, prose = ("\n# PT2 (", "\nAnd more.\n# PT2 ("), ("Most stress is not", "Much stress is not")
     shop.push("--yes")
     shop.hub.repos[REPO].tags.clear()
     before = shop.hub.writes()
-    shop.edit(STRESS, old, new)
-    shop.released(version)
-    capfd.readouterr()
-    assert shop.push("--yes") == (0 if message is None else 1)
-    assert message is None or message in printed(capfd)
-    assert (shop.hub.writes() == before) == (message is not None)
+    original = (shop.content / STRESS).read_text(encoding="utf-8")
+    for edit, version, reason in (
+        (words, "1.0.0", "score_hash and messages_hash of version 1.0.0 differ"),
+        (prose, "1.0.0", "prose_hash of version 1.0.0 differ"),
+        (words, "1.0.1", "a patch changes prose only"),
+        (prose, "0.9.0", "version 0.9.0 is older than 1.0.0"),
+        (prose, "1.0.1", None),
+        (words, "1.1.0", None),
+    ):
+        (shop.content / STRESS).write_text(original, encoding="utf-8")
+        shop.edit(STRESS, *edit)
+        shop.released(version)
+        capfd.readouterr()
+        assert shop.push("--yes") == (1 if reason else 0), version
+        if reason:
+            assert reason in printed(capfd)
+            assert shop.hub.writes() == before
 
 
 def test_another_canary_is_refused(shop: Workshop, capfd: pytest.CaptureFixture[str]) -> None:
@@ -431,21 +374,21 @@ def test_a_repository_that_moves_meanwhile_is_left_alone(
     assert repo.tags == {}
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [r"POST .*/repos/create", r"POST .*/preupload/", r"POST .*objects/batch", r"POST .*/commit/", r"GET .*/refs"],
-)
-def test_an_error_never_shows_the_token(shop: Workshop, capfd: pytest.CaptureFixture[str], request_: str) -> None:
-    """A Hub, or a proxy before it, that quotes the request's header back: one line, without the token and without a
-    traceback.
-    """
-    if "refs" in request_:
-        shop.hub.create(REPO)
-    shop.hub.failing = {request_: (400, f"bad header Authorization: Bearer {hub_stub.TOKEN}")}
-    assert shop.push("--yes") == 1
-    said = printed(capfd)
-    assert "[token]" in said
-    assert "Traceback" not in said
+def test_an_error_never_shows_the_token(shop: Workshop, capfd: pytest.CaptureFixture[str]) -> None:
+    """A Hub or proxy that quotes the request's header: one line, without the token and without a traceback."""
+    quoted = (400, f"bad header Authorization: Bearer {hub_stub.TOKEN}")
+    for request in (
+        "POST .*/repos/create",
+        "POST .*/preupload/",
+        "POST .*objects/batch",
+        "POST .*/commit/",
+        "GET .*/refs",
+    ):
+        shop.hub.failing = {request: quoted}
+        assert shop.push("--yes") == 1, request
+        said = printed(capfd)
+        assert "[token]" in said
+        assert "Traceback" not in said
 
 
 def test_a_wrong_token_is_said_plainly(
@@ -460,24 +403,19 @@ def test_a_wrong_token_is_said_plainly(
     assert shop.hub.repos == {}
 
 
-@pytest.mark.parametrize("token", ["two words", "hf_line\nbreak", "hf_é"])
-def test_a_token_that_is_none_is_refused_unshown(
-    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], token: str
+def test_malformed_tokens_and_names_are_refused(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A client would quote such a header in its own error."""
-    monkeypatch.setenv("HF_TOKEN", token)
-    assert shop.push("--yes") == 1
-    said = printed(capfd)
-    assert "HF_TOKEN holds characters that no token has" in said
-    assert token not in said
-    assert shop.hub.log == []
-
-
-@pytest.mark.parametrize("name", ["helmbench", "org/helm bench", "https://hub/org/helmbench", "../helmbench/x"])
-def test_a_name_that_is_no_dataset_id_is_refused(shop: Workshop, capfd: pytest.CaptureFixture[str], name: str) -> None:
-    """Before anything is asked."""
-    assert main(["push", name, "--dataset", str(shop.out)]) == 1
-    assert "is no dataset id" in printed(capfd)
+    """Before anything is sent; a client would quote such a token in its own error."""
+    for name in ("helmbench", "org/helm bench", "https://hub/org/helmbench", "../helmbench/x"):
+        assert main(["push", name, "--dataset", str(shop.out)]) == 1
+        assert "is not a dataset id" in printed(capfd)
+    for token in ("two words", "hf_line\nbreak", "hf_é"):
+        monkeypatch.setenv("HF_TOKEN", token)
+        assert shop.push("--yes") == 1
+        said = printed(capfd)
+        assert "HF_TOKEN has characters that no token has" in said
+        assert token not in said
     assert shop.hub.log == []
 
 

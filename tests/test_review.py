@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,18 @@ import pytest
 from helmbench.cli.app import main
 
 from dataset_builder.book.page import content_hash
-from dataset_builder.book.readable import readable
-from dataset_builder.book.review import FORMAT, MOST_BYTES, ReviewError, read
-from dataset_builder.book.review_patch import Change, apply, changes, patch, summary
+from dataset_builder.book.review import (
+    FORMAT,
+    MOST_BYTES,
+    Change,
+    ReviewError,
+    apply,
+    changes,
+    patch,
+    read,
+    readable,
+    summary,
+)
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
@@ -37,8 +47,9 @@ def content_of(root: Path) -> Content:
     return content
 
 
-def hash_of(root: Path) -> str:
-    return text_hash(next(s.document for s in content_of(root).scenarios if s.id == ID))
+@cache
+def shipped_hash() -> str:
+    return text_hash(next(s.document for s in content_of(CONTENT).scenarios if s.id == ID))
 
 
 @pytest.fixture(scope="module")
@@ -97,29 +108,26 @@ def with_review(root: Path, review: str) -> list[str]:
     path.write_text(
         (CONTENT / FILE)
         .read_text(encoding="utf-8")
-        .replace("review: draft", f"review: {review.format(hash=hash_of(CONTENT))}"),
+        .replace("review: draft", f"review: {review.format(hash=shipped_hash())}"),
         encoding="utf-8",
     )
     return load(root)[1].lines()
 
 
-@pytest.mark.parametrize(
-    "review",
-    [
+def test_a_draft_and_signatures_are_read(content_copy: Path) -> None:
+    """One person or several, in any script."""
+    for review in (
         "draft",
         GOOD,
         f"{GOOD}; signed by 王芳 (医师), 2026-12-01, text {{hash}}",
         GOOD.replace("Ana Pérez", "Órla O'Brien-अनीता, Dr"),
-    ],
-)
-def test_a_draft_and_signatures_are_read(content_copy: Path, review: str) -> None:
-    """One person or several, in any script."""
-    assert with_review(content_copy, review) == []
+    ):
+        assert with_review(content_copy, review) == []
 
 
-@pytest.mark.parametrize(
-    "review",
-    [
+def test_another_review_line_is_an_error(content_copy: Path) -> None:
+    """Nothing that only looks like a signature passes."""
+    for review in (
         "reviewed",
         "signed",
         "signed by Ana",
@@ -132,33 +140,27 @@ def test_a_draft_and_signatures_are_read(content_copy: Path, review: str) -> Non
         f"{GOOD};draft",
         f"draft; {GOOD}",
         "Draft",
-    ],
-)
-def test_another_review_line_is_an_error(content_copy: Path, review: str) -> None:
-    """Nothing that looks like a signature and isn't one passes."""
-    (line,) = with_review(content_copy, review)
-    assert line.startswith(f"{content_copy / FILE}:5: review is '")
-    assert "expected 'draft' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, text HASH'" in line
+    ):
+        (line,) = with_review(content_copy, review)
+        assert line.startswith(f"{content_copy / FILE}:5: review is '")
+        assert "expected 'draft' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, text HASH'" in line
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
+def test_a_signature_does_not_outlive_an_edit(content_copy: Path) -> None:
+    """Words, severities and front matter: any change voids it, by name."""
+    path = content_copy / FILE
+    for edit in (
         ("\n# PT2 (", "\nAnd more.\n# PT2 ("),
         ("# PT1 (severity -", "# PT1 (severity -1"),
         ("sources: none yet", "sources: one"),
-    ],
-)
-def test_a_signature_does_not_outlive_an_edit(content_copy: Path, edit: tuple[str, str]) -> None:
-    """Words, severities and front matter: any change voids it, by name."""
-    assert with_review(content_copy, GOOD) == []
-    path = content_copy / FILE
-    text = path.read_text(encoding="utf-8")
-    assert edit[0] in text
-    path.write_text(text.replace(*edit, 1), encoding="utf-8")
-    (line,) = [e for e in load(content_copy)[1].lines() if "signed the words" in e]
-    assert line.startswith(f"{path}:5: Ana Pérez signed the words with hash ")
-    assert "'review: draft' until they have been read again" in line
+    ):
+        assert with_review(content_copy, GOOD) == []
+        text = path.read_text(encoding="utf-8")
+        assert edit[0] in text
+        path.write_text(text.replace(*edit, 1), encoding="utf-8")
+        (line,) = [e for e in load(content_copy)[1].lines() if "signed the words" in e]
+        assert line.startswith(f"{path}:5: Ana Pérez signed the words with hash ")
+        assert "'review: draft' until they have been read again" in line
 
 
 def test_notes_and_further_signatures_leave_a_signature_standing(content_copy: Path) -> None:
@@ -356,36 +358,36 @@ def of(identity: str) -> dict[str, str]:
 
 
 BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "another format": (lambda d: d.update(format="helmbench-review-2"), "is no review file of this version"),
-    "no format": (lambda d: d.pop("format"), "is no review file of this version"),
+    "another format": (lambda d: d.update(format="helmbench-review-2"), "not a review file of this version"),
+    "no format": (lambda d: d.pop("format"), "not a review file of this version"),
     "an unknown field": (lambda d: d.update(severities={"PT1": 3}), "severities: "),
     "no items": (lambda d: d.update(items=[]), "items: "),
-    "an unknown scenario": (lambda d: d["items"][0].update(scenario="P9-B9-S9"), "there is no scenario 'P9-B9-S9'"),
+    "an unknown scenario": (lambda d: d["items"][0].update(scenario="P9-B9-S9"), "unknown scenario 'P9-B9-S9'"),
     "a path for a scenario": (
         lambda d: d["items"][0].update(scenario="../../README"),
-        "there is no scenario '../../README'",
+        "unknown scenario '../../README'",
     ),
     "an unknown protocol": (
         lambda d: d["items"][0].update(scenario="protocol-outside_taxonomy"),
-        "there is no scenario 'protocol-outside_taxonomy'",
+        "unknown scenario 'protocol-outside_taxonomy'",
     ),
     "a signed category": (
         lambda d: d["items"][1].update(of("category-self_harm")),
-        "category-self_harm is signed, and has no review line",
+        "category-self_harm is signed but has no review line",
     ),
     "a message of a protocol": (
         lambda d: d["items"][0].update(of("protocol-self_harm")),
-        "protocol-self_harm, note on PT1: there is no such message",
+        "protocol-self_harm, note on PT1: unknown message",
     ),
     "an unknown message": (
         lambda d: d["items"][0]["notes"][1].update(about="PT999"),
-        f"{ID}, note on PT999: there is no such message",
+        f"{ID}, note on PT999: unknown message",
     ),
-    "other words": (lambda d: d["items"][0].update(text="0" * 12), f"{ID} has been changed since it was read"),
-    "a scenario twice": (lambda d: d["items"].append(copy.deepcopy(d["items"][0])), f"{ID} stands twice"),
+    "other words": (lambda d: d["items"][0].update(text="0" * 12), f"{ID} has changed since it was read"),
+    "a scenario twice": (lambda d: d["items"].append(copy.deepcopy(d["items"][0])), f"{ID} appears twice"),
     "a message twice": (
         lambda d: d["items"][0]["notes"].append({"about": "PT1", "comment": "x"}),
-        "note on PT1: stands twice",
+        "note on PT1: appears twice",
     ),
     "a script": (
         lambda d: d["items"][0]["notes"][0].update(comment="<script>alert(1)</script>"),
@@ -405,7 +407,7 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a signature on a disputed scenario": (
         lambda d: d["items"][0].update(signed=True),
-        f"{ID} is signed while the severity of PT2, PT3 is disputed",
+        f"{ID} is signed, but the severity of PT2, PT3 is disputed",
     ),
     "a severity of 0": (
         lambda d: d["items"][0]["notes"][2].update(severity=0),
@@ -426,7 +428,7 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a control character": (
         lambda d: d["items"][0]["notes"][0].update(comment="a\u202eb"),
-        "holds the control character U+202E",
+        "contains the control character U+202E",
     ),
     "an amount": (
         lambda d: d["items"][0]["notes"][0].update(comment="say 3 tablets"),
@@ -441,24 +443,24 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", BAD)
 def test_a_bad_review_is_refused_with_its_place(
-    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path], what: str
+    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]
 ) -> None:
     """One line that names the file, the scenario and note, and what is wrong."""
-    change, expected = BAD[what]
-    change(download)
-    assert [p for p in refused(shipped, sent(download)) if expected in p]
+    wrong = {}
+    for what, (change, expected) in BAD.items():
+        spoiled = copy.deepcopy(download)
+        change(spoiled)
+        problems = refused(shipped, sent(spoiled))
+        if not any(expected in problem for problem in problems):
+            wrong[what] = problems
+    assert wrong == {}
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", "null", "<html>", "[" * 100_000, '{"format": "helmbench-review-1"}'],
-    ids=["empty", "half", "list", "null", "page", "deep", "bare"],
-)
-def test_what_is_no_review_is_refused(shipped: Content, sent: Callable[[Any], Path], text: str) -> None:
-    """No traceback, whatever the file is."""
-    assert refused(shipped, sent(text))
+def test_other_files_are_refused(shipped: Content, sent: Callable[[Any], Path]) -> None:
+    """No traceback, whatever the file contains."""
+    for text in ("", "{", "[]", "null", "<html>", "[" * 100_000, '{"format": "helmbench-review-1"}'):
+        assert refused(shipped, sent(text))
 
 
 def test_a_huge_file_is_refused_unread(shipped: Content, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Content → the book: one page, that needs nothing else, with everything that is asked, to read, comment and sign.
+"""Content → the book: one self-contained page with everything that is asked, to read, comment on and sign.
 
-Content is shown as text: Jinja escapes every value, and the page's own policy runs no script but its own and fetches
-nothing. What a reader writes stays in their browser until they download it; `review` reads the download.
+Jinja escapes every value, and the page's policy runs only its own script and fetches nothing. A reader's notes stay in
+their browser until they download them; `review` reads the download.
 """
 
 from __future__ import annotations
@@ -16,32 +16,29 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from dataset_builder.book import words as say
-from dataset_builder.book.chapters import ByItself, by_itself, category_chapters, probes, protocol_chapters
-from dataset_builder.book.readable import readable
-from dataset_builder.book.review import FORMAT, MOST_WORDS, WHOLE
+from dataset_builder.book.review import FORMAT, MOST_WORDS, WHOLE, readable
 from dataset_builder.checking.safe_messaging import AMOUNT, PLACE, UNSAFE_WORDS
-from dataset_builder.composing.messages import messages
+from dataset_builder.composing.messages import NAMES, messages
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
 from dataset_builder.reading.overlay import OWN_SCENARIO
 from dataset_builder.reading.signing import NOTES, Signature, signatures, text_hash
-from dataset_builder.schema import BEHAVIORS, PILLARS
+from dataset_builder.schema import BEHAVIORS, PILLARS, UserMessage
 from helmbench_common.files import write_whole
 from helmbench_common.pages import environment, inlined
 
 TEMPLATES = Path(__file__).with_name("templates")
-# What a comment is warned of while it is written: the book's script reads these patterns.
+# The book's script warns of these while a comment is written.
 REFUSED = (
     (UNSAFE_WORDS, "is not safe-messaging language (such as “died by suicide”)"),
     (AMOUNT, "reads as an amount"),
     (PLACE, "names a place"),
 )
+SIGNALS = {"direct": "the danger is stated", "indirect": "the danger has to be inferred"}
 MARK = '<meta name="generator" content="HELMbench book">'
 
 
 class Said(NamedTuple):
-    """A turn of a message: who speaks, what (None: the model answers live), and what judges it, as (sentence,
-    criterion).
-    """
+    """A turn of a message. `text`: None where the model answers live; `judged`: (sentence, criterion) of each check."""
 
     who: str
     text: str | None
@@ -88,41 +85,53 @@ class ScenarioPart(NamedTuple):
     counts: str
 
 
+class Chapter(NamedTuple):
+    """A protocol or category as the page shows it. `said`: headings with prose; `quotes`: examples, shown as messages.
+
+    `other`: the id of the category's protocol, or of the protocol's category.
+    """
+
+    id: str
+    what: str
+    title: str
+    tally: str
+    hash: str
+    signs: bool
+    signed: tuple[Signature, ...]
+    facts: list[str]
+    said: list[tuple[str, str]]
+    quotes: list[str]
+    other: str
+
+
 def write_book(content: Content, out: Path) -> int:
-    """Writes the page and returns its size in bytes. A draft with a gap is shown as it is: it is there to be read too.
+    """Writes the page and returns its size in bytes. Incomplete drafts are shown too, so that they can be read.
 
     Raises:
-        FileExistsError: `out` is there and is no book (it is not ours to replace).
+        FileExistsError: `out` exists and is not a book.
         OSError: it can't be written.
     """
     if out.exists() and not (out.is_file() and MARK.encode() in out.read_bytes()[:4000]):
-        raise FileExistsError(
-            f"{out}: exists and is no book; expected a new file or an earlier book, so nothing was written"
-        )
+        raise FileExistsError(f"{out}: exists and is not a book; expected a new file or an earlier book")
     page = book(content)
     write_whole(out, page)
     return len(page.encode("utf-8"))
 
 
 def written(content: Content, out: Path) -> str:
-    """Writes the page, and says what stands there now; raises what `write_book` raises."""
-    size = write_book(content, out)
-    messages_in_all = sum(len(s.perturbations) for s in content.scenarios)
+    """Writes the page and returns a summary; raises as `write_book` does."""
+    size, count = write_book(content, out), sum(len(s.perturbations) for s in content.scenarios)
     return (
-        f"{out}: {len(content.scenarios)} scenarios, {messages_in_all} messages, {size / 1e6:.1f} MB; open it in a "
-        "browser, no network is needed\nIts Download button saves helmbench-review-NAME-DATE.json. Once you have that "
-        "file: helmbench review FILE"
+        f"{out}: {len(content.scenarios)} scenarios, {count} messages, {size / 1e6:.1f} MB; open it in a browser, it "
+        "needs no network\nIts Download button saves helmbench-review-NAME-DATE.json. Once you have that file: "
+        "helmbench review FILE"
     )
 
 
 def book(content: Content) -> str:
     """The page."""
     alone = {m.id: m for m in messages(content)}
-    halves = probes(alone)
-    standing = {
-        i: by_itself(i, alone, halves) for i in (f"{s.id}-{p.code}" for s in content.scenarios for p in s.perturbations)
-    }
-    scenarios = [_scenario(content, s, bool(OWN_SCENARIO.fullmatch(s.id)), standing) for s in content.scenarios]
+    scenarios = [_scenario(content, s, alone) for s in content.scenarios]
     registers = {m.register for s in scenarios for m in s.messages}
     jinja = environment(TEMPLATES)
     filters: dict[str, Any] = jinja.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -132,8 +141,8 @@ def book(content: Content) -> str:
         hash=content_hash(content),
         scenarios=scenarios,
         pillars=_pillars(scenarios),
-        protocols=protocol_chapters(content, alone),
-        categories=category_chapters(content, alone),
+        protocols=_protocols(content, alone),
+        categories=_categories(content, alone),
         alone=len(alone),
         messages=sum(len(s.messages) for s in scenarios),
         signed=sum(bool(s.signed) for s in scenarios),
@@ -156,9 +165,7 @@ def book(content: Content) -> str:
 
 
 def content_hash(content: Content) -> str:
-    """12 hex digits that stand for all that the page shows, by which a browser tells one version's notes from
-    another's.
-    """
+    """12 hex digits of everything that the page shows; a browser keeps notes on different contents apart by them."""
     shared = [d.document for group in (content.personas, content.conditions, content.criteria) for d in group.values()]
     texts = sorted(
         f"{d.path.parent.name}/{d.path.stem} {text_hash(d)}"
@@ -224,17 +231,81 @@ def _uses(content: Content) -> dict[str, dict[str, list[str]]]:
     return used
 
 
-def _scenario(content: Content, s: Scenario, own: bool, standing: dict[str, ByItself]) -> ScenarioPart:
+def _protocols(content: Content, alone: dict[str, UserMessage]) -> list[Chapter]:
+    """One per protocol, in the order of the taxonomy: what each rating means, and what is not judged."""
+    rated, known = Counter(m.crisis_category for m in alone.values()), readable(content)
+    chapters: list[Chapter] = []
+    for name, row in content.protocols.items():
+        if not (read := known.get(f"protocol-{name}")):
+            continue
+        chapters.append(
+            Chapter(
+                id=read.id,
+                what="protocol",
+                title=row.title,
+                tally=f"{name}, {rated[name]} messages",
+                hash=text_hash(read.document),
+                signs=read.signs,
+                signed=signatures(read.document.text("review")) or (),
+                facts=[f"Replies to {rated[name]} messages that stand alone are rated by it."],
+                said=[*((f"Level {n}", text) for n, text in enumerate(row.levels, 1)), ("Not judged", row.not_judged)],
+                quotes=[],
+                other=f"category-{name}",
+            )
+        )
+    return chapters
+
+
+def _categories(content: Content, alone: dict[str, UserMessage]) -> list[Chapter]:
+    """One per category: its definition, borderline cases, and examples."""
+    rated, known = Counter(m.crisis_category for m in alone.values()), readable(content)
+    chapters: list[Chapter] = []
+    for name, row in content.taxonomy.items():
+        if not (read := known.get(f"category-{name}")):
+            continue
+        facts = ["Left out of triage and of ratings: the other categories have no right answer for it."]
+        if row.in_triage:
+            facts = ["Triage offers it as a label."]
+        if row.high_risk:
+            facts.append("High risk: missing such a message may cost a life, and such misses are listed first.")
+        chapters.append(
+            Chapter(
+                id=read.id,
+                what="category",
+                title=row.title,
+                # Borderline cases name other categories by this name.
+                tally=f"{name}, {rated[name]} messages" if row.in_triage else name,
+                hash=text_hash(read.document),
+                signs=read.signs,
+                signed=(),
+                facts=facts,
+                said=[
+                    ("Definition", row.definition),
+                    ("Near its border", "\n".join(f"- {point}" for point in row.borderline)),
+                ],
+                quotes=row.examples,
+                other=f"protocol-{name}" if name in content.protocols else "",
+            )
+        )
+    return chapters
+
+
+def _scenario(content: Content, s: Scenario, alone: dict[str, UserMessage]) -> ScenarioPart:
     front = s.document
     counts = Counter(p.polarity for p in s.perturbations)
     kinds = [say.CATEGORIES[front.text(key)] for key in ("crisis_category", "crisis_category_2") if key in front.front]
     wordings = sorted({"1", *(c.wording for c in s.conditions)})
-    names = {
+    headings = {
         "Rationale": "Why it is asked",
         "Judgement calls": "Judgement calls",
         "Not tested": "What it does not test",
         NOTES: "Notes of earlier readers",
     }
+    jobs = [
+        ("The job, as the model reads it" if w == "1" else f"The same job in other words (wording {w})", s.job(w))
+        for w in wordings
+    ]
+    names = _names(content)
     return ScenarioPart(
         id=s.id,
         title=front.text("title"),
@@ -244,39 +315,43 @@ def _scenario(content: Content, s: Scenario, own: bool, standing: dict[str, ByIt
         category=say.any_of(kinds, "and"),
         sources=front.text("sources"),
         withdrawn=s.withdrawn,
-        own=own,
+        own=bool(OWN_SCENARIO.fullmatch(s.id)),
         hash=text_hash(front),
         signed=signatures(front.text("review")) or (),
-        prose=[(title, s.prose(name)) for name, title in names.items() if s.prose(name)],
-        jobs=[
-            ("The job, as the model reads it" if w == "1" else f"The same job in other words (wording {w})", s.job(w))
-            for w in wordings
-        ]
-        + [("The job, as whoever judges a reply is told it", front.text("job"))],
+        prose=[(title, s.prose(name)) for name, title in headings.items() if s.prose(name)],
+        jobs=[*jobs, ("The job, as judges of a reply read it", front.text("job"))],
         conditions=list(s.conditions),
         contexts=list(s.contexts),
         decides=[(p, found) for p in ("crisis", "control") if counts[p] and (found := say.deciding(content, s, p))],
-        messages=[_message(s, p, _names(content), standing[f"{s.id}-{p.code}"]) for p in s.perturbations],
+        messages=[_message(s, p, names, alone) for p in s.perturbations],
         counts=f"{counts['crisis']} crisis, {counts['control']} no crisis",
     )
 
 
-def _message(s: Scenario, p: Perturbation, names: dict[str, str], alone: ByItself) -> MessagePart:
+def _message(s: Scenario, p: Perturbation, names: dict[str, str], alone: dict[str, UserMessage]) -> MessagePart:
+    own = f"{s.id}-{p.code}"
+    notes, other = ["Only within its job"], ""
+    if message := alone.get(own):
+        place = f", by somebody in {NAMES.get(message.country, message.country)}" if message.country else ""
+        signal = [f"Signal: {message.signal}, {SIGNALS[message.signal]}"] if message.signal else []
+        notes = [f"Also asked alone{place}", *signal]
+        if message.probe:
+            other = next((m.id for m in alone.values() if m.probe == message.probe and m.id != own), "")
     turns = [
         Said("Reply" if t.role == "assistant" else "Message", t.text, [say.checkpoint(c) for c in t.checks])
         for t in p.turns
     ]
     return MessagePart(
-        id=f"{s.id}-{p.code}",
+        id=own,
         code=p.code,
         severity=p.severity,
         polarity=p.polarity,
         standing=say.severity(p.severity, s.id[:2]),
         clarity=p.attributes.get("clarity", "clear"),
         register=p.attributes.get("register", "standard"),
-        notes=[*say.says(p, names), *alone.notes],
+        notes=[*say.says(p, names), *notes],
         decides=say.own_deciding(s, p),
         pair=p.attributes.get("pair_of", ""),
-        probe=alone.probe,
+        probe=other,
         turns=turns,
     )

@@ -55,7 +55,6 @@ KINDS = {
     "workplace": "workplace tool",
     "safety_prompt": "safety prompt, laid over another product",
 }
-POLARITIES = {"crisis": "crisis", "control": "no crisis"}
 EARNS = {"PASS": "passes", "PARTIAL": "earns half", "FAIL": "fails"}
 
 

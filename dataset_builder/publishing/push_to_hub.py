@@ -1,7 +1,7 @@
 """Publishes a built dataset on the Hugging Face Hub: one commit, tagged with its version.
 
-`planned` → `refuse` → `publish`; only the last sends anything. The token is read from HF_TOKEN and nowhere else, and
-HF_ENDPOINT names another Hub.
+`planned` → `refuse` → `publish`; only the last one sends anything. The token is read from HF_TOKEN only; HF_ENDPOINT
+names another Hub.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
-from dataset_builder.publishing import changelog, hub_diff
+from dataset_builder.publishing import hub_diff
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 from dataset_builder.release import HASHES, REPOSITORY, Release, open_release
@@ -33,12 +33,12 @@ T = TypeVar("T")
 
 
 class PublishError(RefusedError):
-    """Why nothing (more) was published; one reason per line, no token in any of them."""
+    """Why nothing (more) was published; one reason per line, without the token."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A release and what publishing it would do to a repository of the Hub, as it stands there now."""
+    """A release and what publishing it would change in a repository of the Hub."""
 
     release: Release
     hub: Hub
@@ -53,23 +53,28 @@ def planned(repo: str, dataset: Path | None = None, *, sending: bool = False) ->
     """What publishing the build in `dataset` would change. `repo`: ORG/NAME. `sending`: a token is needed.
 
     Raises:
-        PublishError: `repo` is no dataset's id, the token can't be one, or the Hub can't be asked.
-        ReleaseError: there is no build, or it isn't whole.
+        PublishError: `repo` is not a dataset id, HF_TOKEN is missing or malformed, or the Hub can't be read.
+        ReleaseError: the build is missing or incomplete.
     """
     if not re.fullmatch(r"[\w.\-]+/[\w.\-]+", repo):
-        raise PublishError(f"'{repo}' is no dataset id; expected ORG/NAME, such as org/helmbench")
-    token = _token(sending)
+        raise PublishError(f"'{repo}' is not a dataset id; expected ORG/NAME, such as org/helmbench")
+    # A token stored by `hf auth login` is not used: publishing takes an explicit one each time.
+    token = os.environ.get("HF_TOKEN", "").strip() or None
+    if token and not re.fullmatch(r"[!-~]+", token):
+        raise PublishError("HF_TOKEN has characters that no token has (not shown); copy it again")
+    if sending and not token:
+        raise PublishError("HF_TOKEN is not set; expected a token with write access in the environment")
     release = open_release(dataset)
     hub = Hub(repo, token)
     state = hub.state()
     return Plan(release, hub, state, hub_diff.changes(release, state.files))
 
 
-def refuse(plan: Plan, content: Path = CONTENT, log: Path = changelog.CHANGELOG) -> None:
-    """Does nothing where the plan may be carried out. `content`: what the release was built from; `log`: its changelog.
+def refuse(plan: Plan, content: Path = CONTENT, log: Path = hub_diff.CHANGELOG) -> None:
+    """Returns if the plan may be carried out. `content`: what the release was built from; `log`: its changelog.
 
     Raises:
-        PublishError: every reason why it must not be.
+        PublishError: every reason against it.
         ChangelogError: the changelog can't be read.
     """
     there = plan.hub.manifest(plan.state)
@@ -78,33 +83,25 @@ def refuse(plan: Plan, content: Path = CONTENT, log: Path = changelog.CHANGELOG)
 
 
 def publish(plan: Plan, private: bool = False) -> str:
-    """Carries out a plan that `refuse` lets pass; returns what was done. `private`: how a new repository is made.
+    """Carries out a plan that passed `refuse`; returns what was done. `private`: whether a new repository is.
 
     Raises:
-        PublishError: the Hub refuses, or what has arrived is not what was sent.
+        PublishError: the Hub refuses, or has other files than were sent.
     """
     return plan.hub.publish(plan.release, plan.state, plan.changes, private)
 
 
-def _token(needed: bool) -> str | None:
-    """HF_TOKEN. A token stored by `hf auth login` is not looked for: who publishes says so, each time."""
-    token = os.environ.get("HF_TOKEN", "").strip() or None
-    if token and not re.fullmatch(r"[!-~]+", token):
-        raise PublishError("HF_TOKEN holds characters that no token has (not shown); copy it again")
-    if needed and not token:
-        raise PublishError("HF_TOKEN is not set; expected a token with write access in the environment")
-    return token
-
-
 def _local(release: Release, content: Path, log: Path) -> list[str]:
-    """Why this build must not leave the machine, whatever is on the Hub."""
+    """Why this build can't be published, whatever is on the Hub."""
     manifest = release.manifest
     if "+" in manifest.version:
-        return [
-            f"{release.path}: version {manifest.version} is a held-out split, which is never published "
-            "(docs/publishing.md)"
-        ]
-    surplus = _surplus(release)
+        return [f"{release.path}: version {manifest.version} is a held-out split, which is never published"]
+    listed = {*manifest.files, "MANIFEST.json"}
+    surplus = [
+        f"{path}: {'is a link' if path.is_symlink() else 'is not in MANIFEST.json'}; build again"
+        for path in sorted(release.path.rglob("*"))
+        if path.is_symlink() or (path.is_file() and path.relative_to(release.path).as_posix() not in listed)
+    ]
     loaded, errors = load(content)
     rows = compose(loaded) if loaded else []
     if loaded:
@@ -115,19 +112,8 @@ def _local(release: Release, content: Path, log: Path) -> list[str]:
     return [*surplus, *stale, *_uncommitted(content), *hub_diff.unrecorded(manifest, log)]
 
 
-def _surplus(release: Release) -> list[str]:
-    listed = {*release.manifest.files, "MANIFEST.json"}
-    files = sorted(p for p in release.path.rglob("*") if p.is_file() or p.is_symlink())
-    return [
-        f"{path}: {'is a link' if path.is_symlink() else 'is not in MANIFEST.json'}; a build holds only what it wrote: "
-        "build again"
-        for path in files
-        if path.is_symlink() or path.relative_to(release.path).as_posix() not in listed
-    ]
-
-
 def _stale(release: Release, content: Content, rows: list[Row], folder: Path) -> list[str]:
-    """What a fresh build would write otherwise."""
+    """How a fresh build would differ."""
     from dataset_builder.writing.write import write
 
     old = release.manifest
@@ -145,10 +131,7 @@ def _stale(release: Release, content: Content, rows: list[Row], folder: Path) ->
 
 
 def _uncommitted(content: Path) -> list[str]:
-    """Files that a build reads and git has not, so that nobody could look them up.
-
-    Content outside of any git work tree is its owner's business.
-    """
+    """Files that a build reads and that aren't committed. Content outside of any git work tree isn't checked."""
     places = [str(REPOSITORY / "dataset_builder")] if content.resolve().is_relative_to(REPOSITORY) else ["."]
     found = subprocess.run(
         ["git", "-C", str(content), "status", "--porcelain", "--", *places], capture_output=True, text=True, check=False
@@ -160,9 +143,7 @@ def _uncommitted(content: Path) -> list[str]:
 
 
 class Hub:
-    """One dataset repository on the Hub, asked with the caller's token or none; every error comes back as a
-    PublishError.
-    """
+    """One dataset repository on the Hub, read with the caller's token or none; every error is a PublishError."""
 
     def __init__(self, repo: str, token: str | None) -> None:
         self.repo, self._token = repo, token
@@ -172,14 +153,14 @@ class Hub:
         try:
             return call()
         except Exception as error:
-            # Whatever the client or the network raises may quote a header: one line leaves, without the token.
+            # An error of the client or the network may quote a header: one line is shown, without the token.
             text = " ".join(f"{error} {error.__cause__ or ''}".split())
             raise PublishError(
                 f"{self.repo}: {what}: {text.replace(self._token, '[token]') if self._token else text}"
             ) from None
 
     def state(self) -> hub_diff.State:
-        """What is there; a repository that doesn't exist, or that this token may not see, is empty."""
+        """Its main; empty if the repository doesn't exist or this token can't see it."""
         info = self._ask("can't be read", self._info)
         if info is None:
             return hub_diff.State(None, {}, {})
@@ -197,7 +178,7 @@ class Hub:
             return None
 
     def manifest(self, state: hub_diff.State) -> bytes | None:
-        """MANIFEST.json as it stands on main."""
+        """MANIFEST.json of main."""
         if "MANIFEST.json" not in state.files:
             return None
         with tempfile.TemporaryDirectory() as folder:
@@ -210,7 +191,7 @@ class Hub:
             return Path(path).read_bytes()
 
     def publish(self, release: Release, state: hub_diff.State, changes: list[hub_diff.Change], private: bool) -> str:
-        """Commits, checks what has arrived, tags; returns what was done."""
+        """Commits, checks what arrived, tags; returns what was done."""
         if state.commit is None:
             create = lambda: self._api.create_repo(self.repo, repo_type="dataset", private=private)  # noqa: E731
             self._ask("can't be created", create)
@@ -219,7 +200,7 @@ class Hub:
         arrived = self.state()
         if wrong := [c.name for c in hub_diff.changes(release, arrived.files) if c.what != "same"]:
             raise PublishError(
-                f"{self.repo}: commit {commit} holds another {wrong[0]} than was sent, so it was not tagged; run again"
+                f"{self.repo}: commit {commit} has another {wrong[0]} than was sent, so it was not tagged; run again"
             )
         tag = f"v{release.manifest.version}"
         self._ask(
@@ -234,13 +215,12 @@ class Hub:
     def _commit(self, release: Release, state: hub_diff.State, changes: list[hub_diff.Change]) -> str | None:
         """The commit that holds the release.
 
-        One `create_commit` and not `upload_folder`, which is made of it: huggingface_hub 2.4 may spread a folder over
-        several commits, and deletes by pattern where this deletes what was listed. `parent_commit` refuses a repository
-        that moved since.
+        One `create_commit`, not `upload_folder`: huggingface_hub 2.4 may spread a folder over several commits, and
+        deletes by pattern where this deletes what was listed. `parent_commit` refuses a repository that changed since.
         """
         sent = [CommitOperationAdd(c.name, str(release.path / c.name)) for c in changes if c.what in ("new", "changed")]
         gone = [CommitOperationDelete(c.name) for c in changes if c.what == "deleted"]
-        if not (sent or gone):  # a run that was stopped before its tag left nothing but the tag to do
+        if not (sent or gone):  # an earlier run committed and stopped before the tag
             return state.commit
         about = "\n".join(f"{name} {getattr(release.manifest, name)}" for name in HASHES)
         made = self._ask(

@@ -36,7 +36,7 @@ NEEDED = (
         "leaderboard.verify.findings",
     ),
     *("leaderboard.verify.verify", "leaderboard.board.build", "leaderboard.submit.pack", "leaderboard.exports.export"),
-    *("dataset_builder.reading.opening", "dataset_builder.writing.write", "dataset_builder.book.review_patch"),
+    *("dataset_builder.reading.opening", "dataset_builder.writing.write", "dataset_builder.book.review"),
     *(
         "dataset_builder.stats.coverage",
         "dataset_builder.checking.check",

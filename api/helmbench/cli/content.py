@@ -243,19 +243,18 @@ def review(
 
     Example: helmbench review helmbench-review-ANNA-2026-11-22.json --apply
     """
-    from dataset_builder.book import review_patch
-    from dataset_builder.book.review import read
+    from dataset_builder.book import review as reviews
     from dataset_builder.reading.opening import open_content
 
     with refusing(), open_content(content) as (known, source):
-        sent = read(file, known)
-        changes = review_patch.changes(sent, known, source.authored)
+        sent = reviews.read(file, known)
+        changes = reviews.changes(sent, known, source.authored)
         # `git apply` and `patch` skip text that isn't part of a diff, so the summary can come first.
-        common.say(review_patch.summary(sent, changes, known))
-        sys.stdout.write(f"\n{review_patch.patch(changes)}")
+        common.say(reviews.summary(sent, changes, known))
+        sys.stdout.write(f"\n{reviews.patch(changes)}")
         own = "" if source.own is None else f" --content {source.own}"
         if apply:
-            review_patch.apply(changes)
+            reviews.apply(changes)
             common.wrong(f"written; now run: helmbench check{own}")
         elif changes:
             common.wrong(f"nothing was written; to write it: helmbench review {file} --apply{own}")
@@ -335,7 +334,7 @@ def push(
     Example: helmbench push org/helmbench --dataset helmbench
     """
     from dataset_builder.publishing import push_to_hub
-    from dataset_builder.publishing.changelog import CHANGELOG, ChangelogError
+    from dataset_builder.publishing.hub_diff import CHANGELOG, ChangelogError
     from dataset_builder.release import ReleaseError
 
     with ending(FAILED, push_to_hub.PublishError, ReleaseError, ChangelogError, last="nothing was published"):
