@@ -60,7 +60,6 @@ helmbench/MANIFEST.json: $(READY) $(CONTENT)
 generated: setup  ## after a change to the content or the scorecard: what is committed beside them
 	$(BIN)/python scripts/make_references.py --dataset helmbench
 	$(BIN)/helmbench schema > docs/scorecard.schema.json
-	$(BIN)/python scripts/make_card.py --dataset helmbench
 
 validations: setup  ## after a new number of the offline judge: SETS=folder with checkouts of people's labels
 	$(BIN)/python scripts/make_validations.py $(SETS) --dataset helmbench

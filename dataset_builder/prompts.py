@@ -64,7 +64,7 @@ def read(folder: Path) -> tuple[Prompts, list[tuple[Path, int, str]]]:
     texts: dict[str, str] = {}
     for path in sorted(folder.glob("*.md")):
         if path.stem not in FIELDS and not path.name.startswith("."):
-            problems.append((path, 1, f"is no prompt that anything asks; expected one of {', '.join(FIELDS)}"))
+            problems.append((path, 1, f"unknown prompt; expected one of {', '.join(FIELDS)}"))
     for name, fields in FIELDS.items():
         path = folder / f"{name}.md"
         if not os.path.lexists(path):
@@ -100,7 +100,7 @@ def _misfits(text: str, fields: frozenset[str]) -> list[tuple[int, str]]:
         if match["invalid"] is not None:
             found.append((line, "'$' stands for a field; write '$$' for a dollar sign"))
         elif name and name not in fields:
-            found.append((line, f"'${name}' is no field of this prompt; expected {', '.join(sorted(fields))}"))
+            found.append((line, f"'${name}' is not a field of this prompt; expected {', '.join(sorted(fields))}"))
         elif name:
             used.add(name)
     return found + [(1, f"'${name}' stands nowhere; the prompt would leave it out") for name in sorted(fields - used)]

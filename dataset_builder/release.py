@@ -87,7 +87,8 @@ def find(explicit: str | Path | None = None) -> Path:
             return folder.resolve()
     where = " or ".join(str(c) for c in candidates)
     raise ReleaseError(
-        f"{where}: no built dataset here (MANIFEST.json is missing); run `helmbench build` or set HELMBENCH_DATASET"
+        f"{where}: no dataset found (MANIFEST.json is missing); run `helmbench build`, pass --dataset or set "
+        "HELMBENCH_DATASET"
     )
 
 
@@ -235,8 +236,8 @@ def open_release(folder: str | Path | None = None) -> Release:
             raise ReleaseError(f"{file}: missing, though MANIFEST.json lists it; run `helmbench build`")
         if (found := file_digest(file)) != expected:
             raise ReleaseError(
-                f"{file}: sha256 is {found[:12]}…, MANIFEST.json says {expected[:12]}…: the file is "
-                "half-written or was edited; build again"
+                f"{file}: sha256 is {found[:12]}…, but MANIFEST.json lists {expected[:12]}…; the file was edited or "
+                "is incomplete; build the dataset again"
             )
     return Release(path, manifest)
 

@@ -132,7 +132,7 @@ class _LongError(ValueError):
 def _split(file: IO[bytes]) -> Iterator[bytes]:
     while line := file.readline(LONGEST + 1):
         if len(line) > LONGEST:
-            raise _LongError(f"is longer than {LONGEST:,} bytes; expected one record a line")
+            raise _LongError(f"is longer than {LONGEST:,} bytes; expected one record per line")
         yield line
 
 

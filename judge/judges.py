@@ -86,8 +86,8 @@ def bench(names: Sequence[str], home: Path, release: Release, wording: str = PLA
         where = batch.folder(home, name)
         if not where.is_dir():
             raise RunError(
-                f"{where}: no such folder; --judge is offline, openai with --base-url and --model, or a model that "
-                f"`helmbench run` or `helmbench requests` was given, not '{name}'"
+                f"{where}: no such folder, so judge '{name}' has no answers; get them with `helmbench run` or "
+                "`helmbench requests`, or use --judge offline, or --judge openai with --base-url and --model"
             )
         stored.append(Stored(where))
         judges.append(readers(llm(release, name, wording), repeats, stored[-1]))

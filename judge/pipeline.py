@@ -365,7 +365,7 @@ def _refuse_other(out: Path, own: Origin, text: str = "") -> None:
     if not (out / SCORECARD).is_file():
         reported = bool(text) and holds(out / SUMMARY, text)
         if not reported and any(os.path.lexists(out / name) for name in WRITTEN):
-            raise RunError(f"{out}: holds another report, without its scores. {NOTHING}: {WAYS}")
+            raise RunError(f"{out}: contains another report, without its scores. {NOTHING}: {WAYS}")
         return
     try:
         there = _origin_of(card_in(out))
@@ -379,7 +379,7 @@ def _refuse_other(out: Path, own: Origin, text: str = "") -> None:
     held, given = _in_words(there, own), _in_words(own, there)
     if held == given:
         given += ", whose replies have changed"
-    raise RunError(f"{out}: holds the scores of {held}; these are of {given}. {NOTHING}: {again}{WAYS}")
+    raise RunError(f"{out}: contains the scores of {held}; the new ones are of {given}. {NOTHING}: {again}{WAYS}")
 
 
 def _in_words(origin: Origin, other: Origin) -> str:

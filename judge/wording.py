@@ -118,7 +118,7 @@ SIGNS: dict[tuple[str, Polarity], str] = {
 
 
 def number(value: float | None) -> str:
-    """One decimal with a true minus sign; an en dash where there is no number."""
+    """One decimal with a true minus sign; an en dash where there is not a number."""
     if value is None:
         return NONE
     text = f"{value:.1f}"
@@ -347,7 +347,7 @@ def calibration_caveat(replies: int, agreed: int, readers: int, by_language_mode
 
 
 def hundredths(value: float | None) -> str:
-    """Two decimals with a true minus sign; an en dash where there is no number."""
+    """Two decimals with a true minus sign; an en dash where there is not a number."""
     return NONE if value is None else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 

@@ -66,7 +66,7 @@ def named_like(name: str) -> bool:
 
 
 def holds(text: str) -> bool:
-    """Whether a text holds what looks like a key, or a name and password in an address."""
+    """Whether a text contains what looks like a key, or a name and password in an address."""
     if SECRET.search(text):
         return True
     if any(m[1].lower() not in NO_NAME for m in NAMED.finditer(text)):

@@ -1,5 +1,4 @@
-"""The main job on content of final quality, every real stage once. Usage: python scripts/demo.py [--out DIR] [--dataset
-DIR] [--tasks helmbench_lite]
+"""The main job on content of final quality, every real stage once.
 
 Builds the dataset unless it is there, starts the reference server on a free loopback port, runs the real `lm_eval`
 command for two trivial policies, scores both, and prints a table. No key, no GPU, no network.
@@ -7,7 +6,6 @@ command for two trivial policies, scores both, and prints a table. No key, no GP
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import re
@@ -16,58 +14,30 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import reference_server
+from harness import run
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("keyword", "always-escalate")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code of the first stage that failed, or 0."""
-    parser = argparse.ArgumentParser(description="Build, run, judge and report two trivial policies, end to end.")
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "demo", help="folder for the runs and reports (default: ./demo)"
-    )
-    parser.add_argument(
-        "--dataset", type=Path, default=ROOT / "helmbench", help="the dataset, built if missing (default: ./helmbench)"
-    )
-    parser.add_argument(
-        "--tasks", default="helmbench_lite", help="the lm-eval task group to run (default: %(default)s)"
-    )
-    options = parser.parse_args(arguments)
-    out: Path = options.out.resolve()
+def main(out: Path = ROOT / "demo", dataset: Path = ROOT / "helmbench", tasks: str = "helmbench_lite") -> None:
+    """Build, run, judge and report two trivial policies, end to end."""
+    out = out.resolve()
     started = time.monotonic()
-    try:
-        built(out, options.dataset)
-        with reference_server.start() as server, ThreadPoolExecutor() as together:
-            print(f"  reference server at {server.url}", flush=True)
-            list(
-                together.map(
-                    lambda model: stage(
-                        f"lm_eval --tasks {options.tasks}, model {model}",
-                        lm_eval(model, server.url, options.tasks, out),
-                        out / f"lm_eval-{model}.log",
-                    ),
-                    MODELS,
-                )
-            )
-            list(
-                together.map(
-                    lambda model: stage(
-                        f"score {model}", helmbench("score", str(out / model)), out / f"score-{model}.log"
-                    ),
-                    MODELS,
-                )
-            )
-    except subprocess.CalledProcessError as error:
-        return error.returncode
+    built(out, dataset)
+    with reference_server.start() as server:
+        print(f"  reference server at {server.url}", flush=True)
+        for model in MODELS:
+            name = f"lm_eval --tasks {tasks}, model {model}"
+            stage(name, lm_eval(model, server.url, tasks, out), out / f"lm_eval-{model}.log")
+    for model in MODELS:
+        stage(f"judge {model}", helmbench("score", str(out / model)), out / f"judge-{model}.log")
     print(f"\n{table(out)}\n\n{time.monotonic() - started:.0f} s. Reports, to open in a browser:")
     for model in MODELS:
         print(f"  {scores(out / model) / 'report.html'}")
-    return 0
 
 
 def built(out: Path, dataset: Path, models: Sequence[str] = MODELS) -> None:
@@ -94,11 +64,7 @@ def lm_eval(model: str, url: str, tasks: str, out: Path) -> list[str]:
 
 
 def stage(name: str, command: list[str], log: Path) -> None:
-    """Runs a command with its output in `log`, and prints its progress every five seconds.
-
-    Raises:
-        CalledProcessError: it failed; the end of its log has been printed.
-    """
+    """Runs a command with its output in `log`, and shows that it is alive. Exits with its code if it fails."""
     started = time.monotonic()
     environment = os.environ | {"HF_HUB_OFFLINE": "1"}
     with log.open("w", encoding="utf-8") as output:
@@ -112,7 +78,7 @@ def stage(name: str, command: list[str], log: Path) -> None:
     if process.returncode:
         end = "\n".join(log.read_text(encoding="utf-8").splitlines()[-15:])
         print(f"\n{name} failed ({process.returncode}); the end of {log}:\n{end}", file=sys.stderr)
-        raise subprocess.CalledProcessError(process.returncode, command)
+        sys.exit(process.returncode)
     print(f"  {name}: {time.monotonic() - started:.1f} s", flush=True)
 
 
@@ -153,4 +119,4 @@ def interval(figure: dict[str, float | None], digits: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

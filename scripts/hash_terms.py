@@ -10,12 +10,12 @@ died would teach somebody who guesses its words, and this one has nothing to tea
 
 from __future__ import annotations
 
-import argparse
 import secrets
-import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+
+from harness import run
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.refused import LONGEST, WORD, Terms, hashed, stem
@@ -36,34 +36,22 @@ SAID = {
 }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code."""
-    parser = argparse.ArgumentParser(description="Hash a list of terms that no content may hold.")
-    parser.add_argument("list", type=Path, help="lines of 'category: term, term, …'; kept out of the repository")
-    parser.add_argument("--out", type=Path, default=CONTENT / "refused_terms.yaml", help="file to write")
-    parser.add_argument("--add", action="store_true", help="keep the terms that the file holds already")
-    options = parser.parse_args(arguments)
+def main(list: Path, out: Path = CONTENT / "refused_terms.yaml", add: bool = False) -> None:
+    """Hash a list of terms that no content may contain. LIST: lines of 'category: term, term, …', kept elsewhere."""
     terms: defaultdict[str, set[str]] = defaultdict(set)
-    for number, line in enumerate(options.list.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(list.read_text(encoding="utf-8").splitlines(), start=1):
         category, colon, names = line.partition(":")
         words = [" ".join(map(stem, WORD.findall(name))) for name in names.split(",")]
-        if not colon or category not in SAID or not all(1 <= len(w.split()) <= LONGEST for w in words):
+        if not colon or category not in SAID or any(not 1 <= len(w.split()) <= LONGEST for w in words):
             what = f"expected 'category: term, term', of {', '.join(SAID)}, each of one to {LONGEST} words"
-            print(f"{options.list}:{number}: {what}", file=sys.stderr)
-            return 1
+            raise ValueError(f"{list}:{number}: {what}")
         terms[category] |= set(words)
-    found = with_terms(_kept(options.out) if options.add else _none(), terms)
-    options.out.write_text(yaml_of(found), encoding="utf-8")
-    print(f"{options.out}: {', '.join(f'{len(own)} {name}' for name, own in sorted(found.terms.items()))}")
-    return 0
-
-
-def _kept(file: Path) -> Terms:
-    return Terms.model_validate(yaml_file.load(file, "refused terms").value)
-
-
-def _none() -> Terms:
-    return Terms(salt=secrets.token_hex(8), begins=frozenset(), terms={})
+    kept = Terms(salt=secrets.token_hex(8), begins=frozenset(), terms={})
+    if add:
+        kept = Terms.model_validate(yaml_file.load(out, "refused terms").value)
+    found = with_terms(kept, terms)
+    out.write_text(yaml_of(found), encoding="utf-8")
+    print(f"{out}: {', '.join(f'{len(own)} {name}' for name, own in sorted(found.terms.items()))}")
 
 
 def with_terms(kept: Terms, terms: Mapping[str, set[str]]) -> Terms:
@@ -92,4 +80,4 @@ def _lines(digests: frozenset[str], indent: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -1,21 +1,18 @@
-"""What every report shows beside a run: the trivial policies' scores (judge/references.json) and how far the offline
-judge agrees with the calibration set (judge/agreement/shipped/offline-N.json).
-
-Usage: python scripts/make_references.py [--dataset DIR] [--out FILE] [--calibrations DIR]. Run it after the content or
-the offline judge changed; a test says when.
+"""Files that are committed next to the code and follow from the content and the offline judge: the trivial policies'
+scores (judge/references.json), the offline judge's agreement with the calibration set (judge/agreement/shipped) and
+DATASET_CARD.md. `make generated` runs this; a test says when it is due.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import reference_policies
+from harness import run as run_script
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import REPOSITORY, Release, open_release
 from dataset_builder.schema import Row, Tier
 from judge import schema
 from judge.agreement.calibration import of_offline
@@ -31,34 +28,23 @@ from judge.score import score
 TIERS: tuple[Tier, ...] = ("lite", "core", "full")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code."""
-    parser = argparse.ArgumentParser(description="Score the trivial policies and keep the figures beside the judge.")
-    parser.add_argument("--dataset", type=Path, help="the built dataset (default: as for the judge)")
-    parser.add_argument("--out", type=Path, default=REFERENCES, help="file to write (default: judge/references.json)")
-    parser.add_argument(
-        "--calibrations",
-        type=Path,
-        default=SHIPPED,
-        metavar="DIR",
-        help="where to write the offline judge's (default: judge/agreement/shipped)",
-    )
-    options = parser.parse_args(arguments)
-    release = open_release(options.dataset)
+def main(dataset: Path | None = None, out: Path = REFERENCES, calibrations: Path = SHIPPED) -> None:
+    """Write judge/references.json, the offline judge's calibration and DATASET_CARD.md."""
+    release = open_release(dataset)
     tiers = {
         tier: [row(release, policy, tier).model_dump(mode="json") for policy in reference_policies.POLICIES]
         for tier in TIERS
     }
-    options.out.write_text(json.dumps({release.manifest.score_hash: tiers}, indent=1) + "\n", encoding="utf-8")
-    options.calibrations.mkdir(parents=True, exist_ok=True)
-    for earlier in options.calibrations.glob("offline-*.json"):
-        earlier.unlink()  # of an offline judge that is no more
-    (options.calibrations / f"{offline.NAME}.json").write_text(calibration(release), encoding="utf-8")
-    print(
-        f"{options.out}: {len(reference_policies.POLICIES)} policies on {', '.join(TIERS)}, score_hash "
-        f"{release.manifest.score_hash[:12]}"
-    )
-    return 0
+    out.write_text(json.dumps({release.manifest.score_hash: tiers}, indent=1) + "\n", encoding="utf-8")
+    calibrations.mkdir(parents=True, exist_ok=True)
+    for earlier in calibrations.glob("offline-*.json"):
+        earlier.unlink()  # of an earlier offline judge
+    (calibrations / f"{offline.NAME}.json").write_text(calibration(release), encoding="utf-8")
+    card = (
+        (release.path / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
+    )  # without the Hub's front matter
+    (REPOSITORY / "DATASET_CARD.md").write_text(card, encoding="utf-8")
+    print(f"{out}, {calibrations}, DATASET_CARD.md: score_hash {release.manifest.score_hash[:12]}")
 
 
 def calibration(release: Release) -> str:
@@ -89,4 +75,4 @@ def play(policy: str, row: Row) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

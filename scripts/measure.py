@@ -1,16 +1,13 @@
-"""The paper's measurement, every stage once: 2 models × 3 runs × 3 judge runs. Usage: python scripts/measure.py [--out
-DIR] [--dataset DIR] [--limit N]
+"""The paper's measurement, every stage once: 2 models × 3 runs × 3 judge runs.
 
 Builds the dataset, starts the reference server and the scripted judge on free loopback ports, runs the real `lm_eval`
 command line for two trivial policies (replies to messages that stand alone, and labels for them), has every reply rated
-three times, scores, and prints the tables. No key, no GPU, no network. The policies are no language models and the
-judge reads by word
-rules: what is printed shows that the pipeline runs, and nothing about a model.
+three times, scores, and prints the tables. No key, no GPU, no network. The policies aren't language models and the
+judge reads by word rules: the tables show that the pipeline runs, and nothing about a model.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -21,57 +18,33 @@ from typing import Any
 import reference_server
 import scripted_judge
 from demo import ROOT, built, helmbench, interval, lm_eval, scores, stage
+from harness import run
 
 MODELS = ("keyword-greeting", "always-escalate-greeting")  # whose replies no rule knows by heart: a judge is asked
 RUNS, JUDGE_RUNS = 3, 3
 TASKS = "helmbench_appropriateness_lite,helmbench_triage_lite"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code of the first stage that failed, or 0."""
-    parser = argparse.ArgumentParser(
-        description="Ask, rate and tabulate two trivial policies as the paper does, end to end."
-    )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=ROOT / "measurement",
-        help="folder for the runs and reports (default: ./measurement)",
-    )
-    parser.add_argument(
-        "--dataset", type=Path, default=ROOT / "helmbench", help="where to build the dataset (default: ./helmbench)"
-    )
-    parser.add_argument(
-        "--limit", type=int, metavar="N", help="only the first N messages of each task, for a quick look"
-    )
-    options = parser.parse_args(arguments)
-    out: Path = options.out.resolve()
+def main(out: Path = ROOT / "measurement", dataset: Path = ROOT / "helmbench", limit: int | None = None) -> None:
+    """Ask, rate and tabulate two trivial policies as the paper does. --limit: the first N messages of each task."""
+    out = out.resolve()
     started = time.monotonic()
-    try:
-        built(out, options.dataset, MODELS)
-        _ask(out, ["--limit", str(options.limit)] if options.limit else [])
-        _judge(out)
-    except subprocess.CalledProcessError as error:
-        return error.returncode
+    built(out, dataset, MODELS)
+    _ask(out, ["--limit", str(limit)] if limit else [])
+    _judge(out)
     cards = {
         model: json.loads((scores(out / model) / "scorecard.json").read_text(encoding="utf-8")) for model in MODELS
     }
-    tables = subprocess.run(
-        helmbench("appropriateness", *(str(out / model) for model in MODELS)),
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-    )
+    words = helmbench("appropriateness", *(str(out / model) for model in MODELS))
+    tables = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
     if tables.returncode:
-        print(tables.stderr, file=sys.stderr)
-        return tables.returncode
+        sys.exit(tables.stderr)
     print(
         f"\n{tables.stdout}\n{triage(cards)}\n\n{counts(cards)}\n{time.monotonic() - started:.0f} s. "
         "Reports, to open in a browser:"
     )
     for model in MODELS:
         print(f"  {scores(out / model) / 'report.html'}")
-    return 0
 
 
 def _ask(out: Path, more: list[str]) -> None:
@@ -141,4 +114,4 @@ def counts(cards: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -11,12 +11,12 @@ those of a run, and shuffled; a judge sees one at a time.
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+from harness import run
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import CalibrationRow
@@ -158,26 +158,16 @@ def table(tried: Iterable[Trial], given: dict[str, Parsed]) -> Iterator[str]:
     yield f"answers that can't be read: {unreadable}; questions without an answer: {unanswered}"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 1 where questions have no answer."""
-    parser = argparse.ArgumentParser(
-        description="Texts inside replies, and how often they move a language-model judge."
-    )
-    parser.add_argument("what", choices=("ask", "count"), help="write the questions, or count the flips")
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="the file to write, or files of answers")
-    parser.add_argument("--judge", default="judge", metavar="NAME", help="the judge's name in the questions")
-    parser.add_argument("--dataset", type=Path, help="the built dataset (default: as for the judge)")
-    options = parser.parse_args(arguments)
-    tried = trials(open_release(options.dataset), options.judge)
+def main(what: Literal["ask", "count"], files: list[Path], judge: str = "judge", dataset: Path | None = None) -> None:
+    """Write the questions to a file, or count the flips in files of answers."""
+    tried = trials(open_release(dataset), judge)
     asked = questions(tried)
-    if options.what == "ask":
-        write_whole(options.files[0], map(request_line, asked))
-        print(f"{len(asked)} questions in {options.files[0]}")
-        return 0
-    given = answers(options.files, asked)
-    print(*table(tried, given), sep="\n")
-    return 0 if len(given) == len(asked) else 1
+    if what == "ask":
+        write_whole(files[0], map(request_line, asked))
+        print(f"{len(asked)} questions in {files[0]}")
+    else:
+        print(*table(tried, answers(files, asked)), sep="\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

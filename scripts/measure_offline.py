@@ -1,8 +1,6 @@
 """What the offline judge reads of real replies, question by question → judge/offline/measured.json, which decides what
 it may decide in a run. Figures only; no text of any set.
 
-Usage: python scripts/measure_offline.py SETS READINGS [--dataset DIR] [--out FILE]
-
 SETS holds checkouts of the published sets (docs/judge-quality.md): their odd rows say how far its ratings and its
 reading of delusions agree with people. READINGS holds real replies that readers labeled by our other criteria:
 {"id", "said", "reply", "labels": {criterion: {reader: label}}}. Both stay outside the project. Run it after
@@ -10,3 +8,125 @@ scripts/train_offline.py; then `make generated` and `make validations`.
 """
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness import run
+from make_validations import FOLDERS
+
+from dataset_builder.release import Release, open_release
+from helmbench_common.files import write_whole
+from helmbench_common.jsonl import objects
+from helmbench_common.tables import columns
+from judge.agreement.published.labeled_set import Item, LabeledSet, Scale
+from judge.agreement.published.sets import read_set
+from judge.agreement.validation import Source, measured
+from judge.offline import judge as offline
+from judge.offline.model import FEWEST, LEAST, MEASURED, OTHERS, measured_as, questions, reads
+from judge.replies.script import visible
+from judge.schema import OUTCOMES, VERDICTS
+from judge.wording import percent
+
+PEOPLE = ("bhh-ratings", "psychosis")
+
+
+class Labelled(NamedTuple):
+    """The real replies of one question. `by`: whose labels they are."""
+
+    by: str
+    what: LabeledSet
+
+
+def main(sets: Path, readings: Path, dataset: Path | None = None, out: Path = MEASURED) -> None:
+    """Measure the offline judge on real replies. SETS: checkouts; READINGS: labeled replies, JSONL."""
+    release = open_release(dataset)
+    found = {**_read_by(readings, release), **_people(sets, release)}
+    names = sorted({measured_as(name) for name in questions()})
+    figures = {name: _figures(found[name]) if name in found else None for name in names}
+    asked = {"least": LEAST, "fewest": FEWEST, "others": OTHERS}
+    stored = {"judge": offline.NAME, "asked": asked, "questions": {k: v or {} for k, v in figures.items()}}
+    write_whole(out, json.dumps(stored, indent=1, ensure_ascii=False) + "\n")
+    print(_table(figures))
+
+
+def _people(sets: Path, release: Release) -> dict[str, Labelled]:
+    """Ratings, and replies to delusions, as people labelled them."""
+    read = {name: read_set(name, sets / FOLDERS[name], "odd", release) for name in PEOPLE}
+    return {
+        measured_as(_question(what.items[0], what)): Labelled(f"people ({name})", what) for name, what in read.items()
+    }
+
+
+def _read_by(path: Path, release: Release) -> dict[str, Labelled]:
+    """What readers said of real replies, by criterion."""
+    found: dict[str, list[Item]] = {}
+    for number, row in objects(path):
+        for name, labels in row["labels"].items():
+            if name not in release.criteria:
+                raise ValueError(f"{path}:{number}: '{name}' is no criterion of the dataset")
+            plain = {reader: label.partition("-")[0] for reader, label in labels.items()}
+            found.setdefault(name, []).append(
+                Item(row["id"], tuple(row["said"]), plain, row["reply"], name, family=row["said"][-1])
+            )
+    return {name: Labelled("readers (language models)", _set(name, items, release)) for name, items in found.items()}
+
+
+def _set(name: str, items: Iterable[Item], release: Release) -> LabeledSet:
+    scale = Scale(OUTCOMES if release.criteria[name].kind == "graded" else VERDICTS)
+    return LabeledSet(name, "odd", "criterion", scale, tuple(items))
+
+
+def _figures(labelled: Labelled) -> dict[str, Any]:
+    """One question's figures, as they are kept."""
+    answers = {
+        item.id: offline.unguarded(_question(item, labelled.what), item.said[-1], visible(item.reply)).answer
+        for item in labelled.what.items
+    }
+    found = measured(labelled.what, answers, Source(offline.NAME, None, ""))
+    given = [sum(row) for row in found.confusion.table]
+    return {
+        "by": labelled.by,
+        "replies": found.items,
+        "decided": found.decided,
+        "others": sum(given) - max(given),
+        "kappa": _rounded(found.kappa.value),
+        "low": _rounded(found.kappa.low),
+        "high": _rounded(found.kappa.high),
+        "among_them": _rounded(found.people.value),
+    }
+
+
+def _question(item: Item, what: LabeledSet) -> str:
+    return offline.rating_question(item.by) if what.kind == "rating" else item.by
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+def _table(figures: dict[str, dict[str, Any] | None]) -> str:
+    head = "question|labels by|replies|decides|not the most common|κ of these|95 % interval|among them|may decide"
+    return columns(head.split("|"), [(name, *_row(own)) for name, own in figures.items()])
+
+
+def _row(own: dict[str, Any] | None) -> tuple[str, ...]:
+    if not own:
+        return ("nobody", "0", "–", "–", "–", "–", "–", "no")
+    kappa = own["kappa"]
+    return (
+        own["by"],
+        str(own["replies"]),
+        percent(own["decided"] / own["replies"]),
+        str(own["others"]),
+        "–" if kappa is None else f"{kappa:.2f}",
+        "–" if own["low"] is None else f"[{own['low']:.2f}, {own['high']:.2f}]",
+        "–" if own["among_them"] is None else f"{own['among_them']:.2f}",
+        "yes" if reads(own) else "no",
+    )
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,20 +1,18 @@
 """How real messages read: figures of public sets → dataset_builder/stats/real_messages.yaml. No text of any set.
 
-Usage: python scripts/measure_real_messages.py SETS [--out FILE]. SETS holds checkouts of the sets' repositories, each
-under its own name, outside this repository. Run it when a feature of dataset_builder/stats/surface.py changes.
+Run it when a feature of dataset_builder/stats/surface.py changes. The checkouts stay outside this repository.
 """
 
 from __future__ import annotations
 
-import argparse
 import csv
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from harness import run
 
 from dataset_builder.stats.surface import REAL_MESSAGES, distribution
 from judge.agreement.published.labeled_set import items
@@ -111,30 +109,20 @@ def measured(source: Source, sets: Path) -> dict[str, Any]:
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Returns the exit code: 2 where a set is missing or can't be read, and nothing was written then."""
-    parser = argparse.ArgumentParser(description="Measure how real messages read; keep the figures.")
-    parser.add_argument("sets", type=Path, metavar="SETS", help="folder with a checkout of each set's repository")
-    parser.add_argument("--out", type=Path, default=REAL_MESSAGES, help="where to write (default: the shipped file)")
-    options = parser.parse_args(arguments)
+def main(sets: Path, out: Path = REAL_MESSAGES) -> None:
+    """Measure how real messages read, and keep the figures. SETS: a folder with a checkout of each set's repository."""
     csv.field_size_limit(10_000_000)
     found = []
     for source in SOURCES:
         try:
-            found.append(measured(source, options.sets))
+            found.append(measured(source, sets))
         except (OSError, KeyError, RunError, subprocess.CalledProcessError) as error:
-            print(
-                f"{source.name}: can't be read ({error}); expected a checkout of {source.repository}", file=sys.stderr
-            )
-            return 2
+            raise RunError(
+                f"{source.name}: can't be read ({error}); expected a checkout of {source.repository}"
+            ) from None
     text = yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
-    options.out.write_text(HEAD + text, encoding="utf-8")
-    for one in found:
-        print(
-            f"{one['set']}: {one['figures'].get('messages', 0)} messages, median {one['figures']['words'][1]:g} words"
-        )
-    return 0
+    out.write_text(HEAD + text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

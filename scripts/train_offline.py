@@ -1,7 +1,5 @@
 """Trains the offline judge's small model on the replies written for it, and writes `judge/offline/weights.json`.
 
-Usage: python scripts/train_offline.py [--rows DIR] [--out FILE]
-
 The rows (`judge/offline/training/*.jsonl`) were written by language models of this project for this use and for
 nothing else; no calibration reply and no published text is among them. Printed for each question: its rows, and what
 it agrees with them on messages left out of the training (five folds, a message's replies in one fold), at the
@@ -10,14 +8,13 @@ threshold from which at least ACCURATE of what it decides is right.
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from harness import run
 from numpy.typing import NDArray
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -47,18 +44,13 @@ class Row(NamedTuple):
     label: str
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code."""
-    parser = argparse.ArgumentParser(description="Train the offline judge's small model.")
-    parser.add_argument("--rows", type=Path, default=ROWS, metavar="DIR", help="the training rows")
-    parser.add_argument("--out", type=Path, default=WEIGHTS, metavar="FILE", help="file to write")
-    options = parser.parse_args(arguments)
-    made = {name: trained(name, rows) for name, rows in sorted(read(options.rows).items())}
+def main(rows: Path = ROWS, out: Path = WEIGHTS) -> None:
+    """Train the offline judge's small model."""
+    made = {name: trained(name, own) for name, own in sorted(read(rows).items())}
     head = ("question", "rows", "labels", "κ", "threshold", "decided", "right", "κ decided", "features")
     print(columns(head, [(name, *own.said) for name, own in made.items()]))
     stored = {"name": offline.NAME, "questions": {name: own.stored for name, own in made.items()}}
-    write_whole(options.out, json.dumps(stored, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n")
-    return 0
+    write_whole(out, json.dumps(stored, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n")
 
 
 def read(folder: Path) -> dict[str, list[Row]]:
@@ -189,4 +181,4 @@ def _kappa(name: str, truth: NDArray[Any], guessed: NDArray[Any]) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -173,7 +173,7 @@ def test_half_a_character_in_another_engines_file_is_read_or_named(tmp_path: Pat
     assert isinstance(found.answer, Parsed)
     str(found.answer).encode()
     path.write_text(json.dumps(openai_line("q\ud800", completion(GOOD))) + "\n")
-    with pytest.raises(RunError, match=r"replies-1\.jsonl:1: is no batch result; expected a JSON object"):
+    with pytest.raises(RunError, match=r"replies-1\.jsonl:1: not a batch result; expected a JSON object"):
         Replies(tmp_path)
 
 
@@ -212,7 +212,7 @@ def test_a_line_longer_than_any_is_named(tmp_path: Path) -> None:
     write(path, openai_line("q1", completion(GOOD)))
     with path.open("r+b") as file:
         file.truncate(LONGEST + 1000)
-    with pytest.raises(RunError, match=r"replies-1\.jsonl:2: is no batch result"):
+    with pytest.raises(RunError, match=r"replies-1\.jsonl:2: not a batch result"):
         Replies(tmp_path)
 
 
@@ -237,7 +237,7 @@ def test_a_damaged_line_is_named_and_a_cut_last_one_is_left_out(tmp_path: Path) 
     assert Replies(tmp_path).lines == 1
     for damaged in (good[:50], '{"label": "PASS"}', "[]", '{"custom_id": 1, "response": null}', "[" * 100_000):
         path.write_text(good + "\n\n" + damaged + "\n" + good)
-        with pytest.raises(RunError, match=r"replies\.jsonl:3: is no batch result"):
+        with pytest.raises(RunError, match=r"replies\.jsonl:3: not a batch result"):
             Replies(tmp_path)
     path.write_text(good)  # without a line end
     assert Replies(tmp_path).lines == 1

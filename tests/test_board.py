@@ -758,7 +758,7 @@ def test_a_huge_file_in_an_earlier_boards_place_is_none(release: Release, tmp_pa
     (tmp_path / "board").mkdir()
     with (tmp_path / "board" / "leaderboard.json").open("wb") as file:
         file.truncate(3 * 2**30)
-    with pytest.raises(RunError, match="is no leaderboard"):
+    with pytest.raises(RunError, match="is not a leaderboard"):
         build(folder, tmp_path / "board", [release], None, verifier(folder, {}))
 
 

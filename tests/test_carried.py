@@ -30,6 +30,7 @@ from judge.agreement.validation import Source, Validation, asked_by, measured, p
 from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
 from judge.offline import judge as offline
+from judge.replies.schema import RunError
 from judge.replies.script import live_turns
 from judge.report.page import report
 from judge.report.summary import summary
@@ -128,20 +129,17 @@ def checkouts(root: Path) -> Path:
     return root
 
 
-def test_they_are_made_from_a_folder_of_checkouts(
-    release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_they_are_made_from_a_folder_of_checkouts(release: Release, tmp_path: Path) -> None:
     """Odd rows alone, and figures alone; what was there before goes. Where a set is missing, nothing is touched."""
     where, root = place(tmp_path, offline.NAME, offline=True), checkouts(tmp_path / "sets")
     where.mkdir(parents=True)
     (where / "earlier-odd.json").write_text("{}", encoding="utf-8")
-    command = [str(root), "--home", str(tmp_path), "--dataset", str(release.path)]
     (root / "VERA-MH").rename(tmp_path / "away")
-    assert make_validations.main(command) == 2
-    assert "VERA-MH" in capsys.readouterr().err
+    with pytest.raises(RunError, match="VERA-MH"):
+        make_validations.main(root, tmp_path, release.path)
     assert [p.name for p in where.iterdir()] == ["earlier-odd.json"]
     (tmp_path / "away").rename(root / "VERA-MH")
-    assert make_validations.main(command) == 0
+    make_validations.main(root, tmp_path, release.path)
     files = {p.name: p.read_text(encoding="utf-8") for p in where.iterdir()}
     assert sorted(files) == [f"{v.set}-odd.json" for v in shipped()]
     assert all(json.loads(text)["rows"] == "odd" for text in files.values())

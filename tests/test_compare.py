@@ -120,12 +120,12 @@ def test_gates_are_named_one_by_one_or_together(
     assert gates_of(["floor", "unscored, regression, floor"]) == ("regression", "floor", "unscored")
     assert gates_of([]) == ()
     for wrong in ("", "floor,", "Floor"):
-        with pytest.raises(ValueError, match="no gate is called"):
+        with pytest.raises(ValueError, match="unknown gate"):
             gates_of([wrong])
     monkeypatch.chdir(runs)
     assert main(["compare", "keyword", "always-kind", "--dataset", str(dataset), "--fail-on", "floor,flor"]) == 2
     assert capsys.readouterr().err == (
-        "--fail-on: no gate is called 'flor'; expected regression, floor, undetermined, unscored, or several\n"
+        "--fail-on: unknown gate 'flor'; expected one or more of regression, floor, undetermined, unscored\n"
     )
 
 

@@ -99,7 +99,11 @@ SOURCES: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "gz-empty": ("a.jsonl.gz", holds(b"\x1f\x8b"), ":1: can't be read on: "),
     "deep": ("a.jsonl", holds(b'{"body": ' + b"[" * DEEP + b"]" * DEEP + b"}"), ":1: is nested more than 100 deep"),
     "deep-objects": ("a.jsonl", holds(b'{"body":' * DEEP), ":1: is nested more than 100 deep"),
-    "digits": ("a.jsonl", holds(GOOD + b'{"body": ' + b"9" * 9000 + b"}"), ":2: holds a whole number of 9,000 digits"),
+    "digits": (
+        "a.jsonl",
+        holds(GOOD + b'{"body": ' + b"9" * 9000 + b"}"),
+        ":2: contains a whole number of 9,000 digits",
+    ),
     "utf-16": ("a.jsonl", holds(GOOD.decode().encode("utf-16")), ":1: is not UTF-8 (invalid start byte at byte 0"),
     "surrogate-bytes": ("a.jsonl", holds(b'{"body": "\xed\xa0\x80"}'), ":1: is not UTF-8"),
     "zero-bytes": ("a.jsonl", holds(bytes(100)), ":1: is not JSON"),
@@ -124,13 +128,17 @@ SOURCES: dict[str, tuple[str, Callable[[Path], None], str]] = {
         f":2: a row is longer than {LONGEST:,} characters; a cell that begins in this row may lack its end quote",
     ),
     "csv-columns": ("a.csv", holds(b"body" + b"," * 20_000 + b"\na\n"), ":1: has 20,001 cells; expected at most"),
-    "csv-twice": ("a.csv", holds(b"body,body\na,b\n"), ":1: column 'body' stands twice; expected it once"),
+    "csv-twice": ("a.csv", holds(b"body,body\na,b\n"), ":1: column 'body' appears twice; expected once"),
     "csv-deep": (
         "a.csv",
         holds(b'turns\n"' + b"[" * DEEP + b'"\n'),
         ":2: field 'turns' is nested more than 100 deep; expected a list of {role, content} or of texts",
     ),
-    "csv-digits": ("a.csv", holds(b"turns\n" + b"9" * 9000 + b"\n"), ":2: field 'turns' holds a whole number of 9,000"),
+    "csv-digits": (
+        "a.csv",
+        holds(b"turns\n" + b"9" * 9000 + b"\n"),
+        ":2: field 'turns' contains a whole number of 9,000",
+    ),
     "csv-missing": (
         "a.csv",
         holds(b",".join(b"column %d" % n for n in range(5000)) + b"\n" + b"," * 4999 + b"\n"),
@@ -186,7 +194,7 @@ def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
     path, field, wrong = tmp_path / "m.yaml", "{text: body}", []
     for old, new, error in (
         ("name: demo", "name: &a [*a]", "1: '&a' is an anchor or alias; expected the value itself"),
-        ("name: demo", "name: demo\nname: other", "2: 'name' stands twice; expected each key once"),
+        ("name: demo", "name: demo\nname: other", "2: 'name' appears twice; expected each key once"),
         ("name: demo", "name: " + "[" * 5000, "1: is nested more than 32 deep; expected a mapping file"),
         ("name: demo", "name: demo\nlimits: {min_letters: " + "9" * 4000 + "}", "2: 'limits.min_letters': "),
         ("name: demo", "name: demo\nlimits: {near_min_characters: 99999999999999999999}", "2: 'limits.near_min_char"),
@@ -198,10 +206,10 @@ def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
             "name: demo\nsamples: {validation: 1, test: 1, seed: 1, by: [topic]}",
             "1: 'file': samples.by names ['topic']; expected source",
         ),
-        ("name: demo", "name: demo\n\x1b: x", "2: holds the character '\\x1b', which no YAML may"),
+        ("name: demo", "name: demo\n\x1b: x", "2: contains the character '\\x1b', which no YAML may"),
         ("name: demo", '"na\\u001bme": demo', "1: 'na[U+001B]me': unknown key; see docs/own-data.md for the keys"),
         ("name: demo", "name: !!python/object/apply:os.system [true]", "1: 'tag:yaml.org,2002:python/object/apply"),
-        ("name: demo", "name: [", "3: is not YAML: "),
+        ("name: demo", "name: [", "3: invalid YAML: "),
         (MAPPING, "", "1: is empty; expected a mapping file"),
         (MAPPING, "- a\n", "1: is a list (- …); expected a mapping (key: value): a mapping file with name, date and"),
         ("date: 2026-11-01", "date: today", "2: 'date': String should match"),
@@ -349,9 +357,7 @@ def test_a_corpus_that_a_stranger_made_to_fit(built: Path, tmp_path: Path) -> No
     assert "corpus.parquet: its column 'id' is int64; expected string; build the corpus again" in said_of(corpus)
     path.write_bytes(b"id,text\n")
     relisted(corpus, "data/corpus.parquet")
-    assert "corpus.parquet: is no parquet file, or one that is cut off; expected the rows of a corpus" in said_of(
-        corpus
-    )
+    assert "corpus.parquet: not a parquet file, or truncated; expected the rows of a corpus" in said_of(corpus)
     relisted(corpus, "../\x1b[2J", "0" * 64)
     assert "MANIFEST.json: lists '../[U+001B][2J', which is outside the folder; build the corpus again" in said_of(
         corpus

@@ -205,7 +205,7 @@ def test_the_command_prints_a_table_and_json(
 def test_bad_options_are_one_clear_error(capsys: pytest.CaptureFixture[str]) -> None:
     """Exit 2, nothing on standard output, and the option by name."""
     for arguments, words in (
-        (["--cost", "--price-in", "1"], "--price-in and --price-out go together"),
+        (["--cost", "--price-in", "1"], "--price-in and --price-out must be given together"),
         (["--price-in", "1", "--price-out", "2"], "need --cost"),
         (["--judge-runs", "3"], "need --cost"),
         (["--cost", "--judge-runs", "0"], "0; expected 1 or more"),

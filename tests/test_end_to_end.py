@@ -187,7 +187,7 @@ class TestRefusals:
         """A parquet cut in the middle is named."""
         path = run_copy.parent / "helmbench" / "data" / "all" / "test-00000-of-00001.parquet"
         path.write_bytes(path.read_bytes()[:5000])
-        refused(judge(run_copy, cwd=run_copy.parent), "data/all", "half-written")
+        refused(judge(run_copy, cwd=run_copy.parent), "data/all", "is incomplete")
 
     def test_run_of_another_version(self, run_copy: Path) -> None:
         """A run that was made on other content is refused, both hashes named."""

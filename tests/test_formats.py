@@ -72,12 +72,12 @@ def test_a_flat_line_is_a_key_and_texts(line: str, read: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ('{"a": {"b": 1},\n"b": 2,\n"a": 3}', 3, "'a' stands twice"),
-        ('{"a": "NaN",\n"b": NaN}', 2, "NaN is no number"),
-        ('{"\\u0061": 1,\n"a": 2}', 2, "'a' stands twice"),
+        ('{"a": {"b": 1},\n"b": 2,\n"a": 3}', 3, "'a' appears twice"),
+        ('{"a": "NaN",\n"b": NaN}', 2, "NaN is not a number"),
+        ('{"\\u0061": 1,\n"a": 2}', 2, "'a' appears twice"),
         ('{"a":\n1e999}', 2, "'1e999' is too large"),
-        ('{"a":\n0.' + "1" * 500 + "}", 2, "holds a number of 502 characters"),
-        ('{"a":\n' + "9" * 21 + "}", 2, "holds a whole number of 21 digits"),
+        ('{"a":\n0.' + "1" * 500 + "}", 2, "contains a number of 502 characters"),
+        ('{"a":\n' + "9" * 21 + "}", 2, "contains a whole number of 21 digits"),
         ('{"a":' + "\n[" * 100 + "]" * 100 + "}", 101, "is nested more than 100 deep"),
         ('{"a": 1}\n\nx', 3, "is not JSON (Extra data"),
         ("[]", 1, "is a list; expected an object"),

@@ -158,7 +158,7 @@ ERRORS = {
     ),
     "weights of its own": (
         lambda s: (s.folder / "scoring.yaml").write_text("{}", encoding="utf-8"),
-        r"scoring\.yaml:1: is no part of a held-out split",
+        r"scoring\.yaml:1: not part of a held-out split",
     ),
     "a scenario that nothing reads": (
         lambda s: shutil.copy(s.path, s.path.with_suffix(".txt")),

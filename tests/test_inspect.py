@@ -202,7 +202,7 @@ def test_a_sample_that_was_restored_without_its_store_is_read(both: Both, releas
 
 
 def test_another_datasets_log_is_refused(both: Both, small_dataset: Path) -> None:
-    with pytest.raises(RunError, match="ran on dataset"):
+    with pytest.raises(RunError, match="used dataset"):
         read_log(both.log, open_release(small_dataset))
 
 
@@ -261,7 +261,7 @@ def _stored(name: str, value: Any) -> Callable[[Any], Any]:
         (_stored(FINISHES, [7]), "has other replies than texts"),
         (lambda log: log.eval.metadata["helmbench"].update(tier=["lite"]), "records a tier that it can't have"),
         (lambda log: log.eval.metadata["helmbench"].update(condition="x"), "records a condition that it can't have"),
-        (lambda log: log.eval.metadata.update(helmbench=[1]), "is no log of a helmbench task"),
+        (lambda log: log.eval.metadata.update(helmbench=[1]), "not a log of a helmbench task"),
     ],
 )
 def test_an_edited_log_is_refused_in_one_line(
@@ -282,7 +282,7 @@ def test_an_edited_log_is_refused_in_one_line(
     [
         ({"epoch": 0}, "is of epoch 0; expected 1 to 100,000"),
         ({"epoch": 2**63}, f"is of epoch {2**63}; expected 1 to 100,000"),  # no figure's array holds it: a traceback
-        ({}, "epoch 1 stands twice in this log; expected once"),
+        ({}, "epoch 1 appears twice in this log; expected once"),
     ],
 )
 def test_a_sample_under_anothers_name_is_refused(
@@ -372,7 +372,7 @@ def test_a_server_that_is_down_is_said_at_once(small_dataset: Path, tmp_path: Pa
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
     done = run_inspect(small_dataset, tmp_path, *command("lite", url, display="plain"))
     assert done.returncode != 0
-    assert "nobody answers at 127.0.0.1" in " ".join((done.stdout + done.stderr).split())
+    assert "no answer at 127.0.0.1" in " ".join((done.stdout + done.stderr).split())
     assert "Traceback" not in done.stderr + done.stdout
     assert not (tmp_path / "logs").exists()
 

@@ -32,8 +32,8 @@ BROKEN = [
     (b'{"a": "\xff"}', "is not UTF-8 (invalid start byte at byte 7 of the line)"),
     (b"[" * 100_000, "is nested more than 100 deep; expected a JSON object"),
     (b'{"a": ' + b"[" * 100 + b"]" * 100 + b"}", "is nested more than 100 deep; expected a JSON object"),
-    (b'{"a": ' + b"9" * 5_000 + b"}", "holds a whole number of 5,000 digits, and 20 are the most"),
-    (b'{"a": ' + b"9" * 21 + b"}", "holds a whole number of 21 digits, and 20 are the most"),
+    (b'{"a": ' + b"9" * 5_000 + b"}", "contains a whole number of 5,000 digits, and 20 are the most"),
+    (b'{"a": ' + b"9" * 21 + b"}", "contains a whole number of 21 digits, and 20 are the most"),
 ]
 
 
@@ -58,7 +58,7 @@ def test_a_line_over_the_limit_ends_the_reading(tmp_path: Path, monkeypatch: pyt
     problems: list[str] = []
     found = list(jsonl.objects(path, lambda number, why: problems.append(f"{number}: {why}")))
     assert found == [(1, {"a": 1})]
-    assert problems == ["2: is longer than 20 bytes; expected one record a line"]
+    assert problems == ["2: is longer than 20 bytes; expected one record per line"]
 
 
 def test_models_are_read_with_the_field_that_is_wrong(tmp_path: Path) -> None:

@@ -343,7 +343,7 @@ def test_bad_options_are_one_line(corpus: Path, dataset: Path, capsys: Capture) 
 def test_no_corpus_and_no_sample_are_said(corpus: Path, dataset: Path, capsys: Capture) -> None:
     """A folder that is none, one that was edited, and one without samples."""
     assert label(corpus.parent, dataset) == 2
-    assert "name a folder that `helmbench corpus` made" in capsys.readouterr().err
+    assert "pass a folder that `helmbench corpus` wrote" in capsys.readouterr().err
     mapping = corpus.parent / "mapping.yaml"
     mapping.write_text(MAPPING.partition("samples:")[0])
     build(mapping, corpus.parent / "bare")

@@ -186,7 +186,7 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
             read_labels([write(tmp_path, "a.jsonl", label("first", "FAIL"), line), other])
     for text, told in (
         ("id,label\na,PASS,more\n", r"a\.csv:2: has 3 cells, the header 2"),
-        ("id,label,label\na,PASS,FAIL\n", r"a\.csv:1: column 'label' stands twice"),
+        ("id,label,label\na,PASS,FAIL\n", r"a\.csv:1: column 'label' appears twice"),
         ('id,label\na,"PASS\n', r"a\.csv:\d: is not CSV"),
         ("name,label\na,PASS\n", r"a\.csv:2: no `id`"),
         ("", r"a\.csv:1: is empty"),

@@ -52,13 +52,13 @@ CASES = {
         "# Not testet",
         "unknown heading '# Not testet'; expected Judgement calls, Not tested, Rationale, Scenario, ",
     ),
-    "repeated perturbation": (P1, "# PT2 (", "# PT1 (", "'# PT1' stands twice; codes are given once and never reused"),
-    "repeated context": (P1, "# U7 ", "# U6 ", "'# U6' stands twice; codes are given once and never reused"),
+    "repeated perturbation": (P1, "# PT2 (", "# PT1 (", "'# PT1' appears twice; codes are never reused"),
+    "repeated context": (P1, "# U7 ", "# U6 ", "'# U6' appears twice; codes are never reused"),
     "repeated prose": (
         P1,
         "# Not tested",
         "# Rationale",
-        "'# Rationale' stands twice; codes are given once and never reused",
+        "'# Rationale' appears twice; codes are never reused",
     ),
     "empty message": (
         P1,
@@ -94,7 +94,7 @@ CASES = {
         P1,
         "# PT7 (severity 10",
         "# PT7 (register: slang",
-        "heading '# PT7' lacks 'severity'; expected '# PT7 (severity …)'",
+        "heading '# PT7' has no 'severity'; expected '# PT7 (severity …)'",
     ),
     "difficulty too high": (
         P1,
@@ -203,7 +203,7 @@ CASES = {
         P1,
         "; for: michel)",
         "; for: nobody, suki)",
-        "'for' names nobody beside somebody; expected 'for: nobody' alone",
+        "'for' names nobody and somebody; expected 'for: nobody' alone",
     ),
     "ages of one": (P1, "tags: [", "ages: 14\ntags: [", "ages is '14'; expected youngest-oldest, as in 14-19"),
     "countries": (P1, "tags: [", "countries: [GB, Ghana]\ntags: [", "'Ghana' in countries; expected two-letter ISO"),
@@ -342,7 +342,7 @@ CASES = {
         "column 'expires'",
     ),
     "helpline with a cell too many": ("helplines.csv", "AR,Centro de Asistencia", "AR,,Centro de Asistencia", ""),
-    "scoring is not YAML": ("scoring.yaml", "points: {", "points: }", "is not YAML: "),
+    "scoring is not YAML": ("scoring.yaml", "points: {", "points: }", "invalid YAML: "),
     "reading's label": (
         READING,
         '"label": "PARTIAL"',

@@ -94,7 +94,7 @@ def test_a_line_separator_inside_a_message_stays(path: Path) -> None:
 
 
 FRONT = {
-    "duplicate key": ("id: a\nid: b", "3: key 'id' stands twice (first on line 2); expected once"),
+    "duplicate key": ("id: a\nid: b", "3: key 'id' appears twice (first on line 2); expected once"),
     "empty key": ("id: a\ntitle:", "3: key 'title' is empty or nested; expected a word, a short text, or [a, list]"),
     "empty list": ("id: a\ntags: []", "3: key 'tags' is empty or nested; expected a word, a short text, or [a, list]"),
     "nested key": (
@@ -142,14 +142,14 @@ HEADINGS = {
         "cannot read the heading '# PT1 (severity 3) x'; expected '# Name (key value; key: value)'",
     ),
     "no space": ("#PT1", "cannot read the heading '#PT1'; expected '# Name (key value; key: value)'"),
-    "attribute twice": ("# PT1 (severity 3; severity: 4)", "'severity' stands twice in the heading; expected once"),
+    "attribute twice": ("# PT1 (severity 3; severity: 4)", "'severity' appears twice in the heading; expected once"),
     "attribute without value": (
         "# PT1 (severity)",
-        "cannot read 'severity' in the heading; expected 'name value' or 'name: value', parted by ';'",
+        "cannot read 'severity' in the heading; expected 'name value' or 'name: value', separated by ';'",
     ),
     "capital attribute": (
         "# PT1 (Severity 3)",
-        "cannot read 'Severity 3' in the heading; expected 'name value' or 'name: value', parted by ';'",
+        "cannot read 'Severity 3' in the heading; expected 'name value' or 'name: value', separated by ';'",
     ),
 }
 

@@ -59,12 +59,12 @@ def test_a_new_folder_becomes_private_additions(
 
 
 REFUSED = {
-    "P1-B1-S3": "P1-B1-S3: numbers are given once and never reused; expected P1-B1-S8 or above",
+    "P1-B1-S3": "P1-B1-S3: ids are never reused; expected P1-B1-S8 or higher",
     "P1-B1-S950": "P1-B1-S950: numbers from 900 on are private; expected P1-B1-S8",
-    "P1-B9": "there is no behavior 'P1-B9'; did you mean 'P1-B",
-    "shop": "'shop' is no id; expected a behavior such as P1-B1, or an id such as P1-B1-S8",
-    "P1-B1-S": "'P1-B1-S' is no id",
-    "../P1-B1": "'../P1-B1' is no id",
+    "P1-B9": "unknown behavior 'P1-B9'; did you mean 'P1-B",
+    "shop": "'shop' is not an id; expected a behavior such as P1-B1, or an id such as P1-B1-S8",
+    "P1-B1-S": "'P1-B1-S' is not an id",
+    "../P1-B1": "'../P1-B1' is not an id",
 }
 
 
@@ -89,7 +89,7 @@ def test_another_folder_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixt
     """One with somebody's files that is no content."""
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     code, _, error = said(capsys, "P1-B1", "--content", str(tmp_path))
-    assert (code, "is no content folder" in error, os.listdir(tmp_path)) == (1, True, ["notes.txt"])
+    assert (code, "not a content folder" in error, os.listdir(tmp_path)) == (1, True, ["notes.txt"])
 
 
 def test_without_an_id_nobody_is_asked_who_cant_answer(tmp_path: Path) -> None:

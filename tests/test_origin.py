@@ -122,7 +122,7 @@ def test_a_run_of_several_judges_is_listed(run: Path, small: Release, capsys: py
     assert main(["report", f"north/{other}", "--quiet"]) == 0
     assert files(Path("north", other)) == before
     assert main(["submit", f"north/{one}", *FLAGS]) == 0
-    assert f"took the scores in north/{one}, by {NAME}" in capsys.readouterr().out
+    assert f"using the scores in north/{one}, by {NAME}" in capsys.readouterr().out
 
 
 def test_the_only_scores_are_taken_and_named(run: Path, small: Release, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,8 +133,8 @@ def test_the_only_scores_are_taken_and_named(run: Path, small: Release, capsys: 
     said = f", by {NAME}; results_{STAMP}.json, "
     assert main(["compare", "north", "above"]) == 0
     told = capsys.readouterr().err
-    assert f"north: took the scores in north/scores/{NAME}{said}" in told
-    assert f"above: took the scores in above/below/north/scores/{NAME}{said}" in told
+    assert f"north: using the scores in north/scores/{NAME}{said}" in told
+    assert f"above: using the scores in above/below/north/scores/{NAME}{said}" in told
     assert main(["compare", "north", "above", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
     row = next(r for r in small.rows.values() if "lite" in r.tiers and len(r.messages) == 2)
@@ -156,9 +156,9 @@ def test_a_part_never_replaces_the_whole(run: Path, small: Release, capsys: pyte
     which = f"took results_{LATER}.json ({part} samples), the newest of 2 results files"
     assert taken == [f"north: {which}; --results FILE takes another"]
     assert error == (
-        f"north/scores/{NAME}: holds the scores of results_{STAMP}.json ({whole} samples); these are of results_{LATER}"
-        f".json ({part} samples). Nothing was written: score that run with --results results_{STAMP}.json, write "
-        "elsewhere with --out DIR, or replace what is there with --replace"
+        f"north/scores/{NAME}: contains the scores of results_{STAMP}.json ({whole} samples); the new ones are of "
+        f"results_{LATER}.json ({part} samples). Nothing was written: score that run with --results "
+        f"results_{STAMP}.json, write elsewhere with --out DIR, or replace what is there with --replace"
     )
     assert files(scores(run)) == before
     assert main(["score", "north", "--results", f"results_{STAMP}.json"]) == 0
@@ -237,11 +237,11 @@ def only_a_report(run: Path) -> list[str]:
     ("change", "words"),
     [
         (other_run, ", whose replies have changed. Nothing was written: write elsewhere"),
-        (other_judge, f", by {NAME}; these are of results_{STAMP}.json"),
+        (other_judge, f", by {NAME}; the new ones are of results_{STAMP}.json"),
         (asked_thrice, "asked 3 times. Nothing was written"),
         (other_dataset, "on dataset 0.0.9 (000000000000); these are of"),
         (unreadable, "score the run again. Nothing was written"),
-        (only_a_report, "out: holds another report, without its scores"),
+        (only_a_report, "out: contains another report, without its scores"),
     ],
 )
 def test_out_replaces_nothing_unasked(
@@ -277,9 +277,9 @@ def test_a_report_replaces_no_other(run: Path, capsys: pytest.CaptureFixture[str
     assert [main(["report", own, "--out", "out", "--quiet"]) for _ in range(2)] == [0, 0]
     before = files(Path("out"))
     assert main(["report", other, "--out", "out"]) == 2
-    assert "out: holds another report" in capsys.readouterr().err
+    assert "out: contains another report" in capsys.readouterr().err
     assert main(["report", other, "--out", own]) == 2
-    assert f"{own}: holds the scores of " in capsys.readouterr().err
+    assert f"{own}: contains the scores of " in capsys.readouterr().err
     assert files(Path("out")) == before
     assert main(["report", other, "--out", "out", "--replace", "--quiet"]) == 0
     assert files(Path("out"))["summary.md"] == Path(other, "summary.md").read_bytes()
@@ -314,7 +314,7 @@ def test_a_page_of_somebodys_stays(run: Path, capsys: pytest.CaptureFixture[str]
     Path("out", name).write_text("mine")
     for command in ("score", "report"):
         assert main([command, "north", "--out", "out"]) == 2
-        assert "out: holds another report, without its scores. Nothing was written" in capsys.readouterr().err
+        assert "out: contains another report, without its scores. Nothing was written" in capsys.readouterr().err
     assert files(Path("out")) == {name: b"mine"}
 
 

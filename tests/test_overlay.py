@@ -149,7 +149,7 @@ def test_own_people_products_and_criteria_are_read(ours: Path, base: Path) -> No
 CLASHES = {
     "a published scenario": (
         "scenarios/P4-B2-S1.md",
-        "is already a file of the published content; expected a number from S900 on",
+        "the published content already has this file; expected a number from S900 on",
     ),
     "a number that a release may take": (
         "scenarios/P4-B2-S77.md",
@@ -158,7 +158,7 @@ CLASHES = {
     "a number below it with a zero": ("scenarios/P4-B2-S0900.md", "is not a name for private additions"),
     "a published persona": (
         "personas/jason.md",
-        "is already a file of the published content; expected a name that begins with 'own-'",
+        "the published content already has this file; expected a name that begins with 'own-'",
     ),
     "a persona's name that a release may take": (
         "personas/mara.md",

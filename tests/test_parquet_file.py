@@ -54,7 +54,7 @@ def test_what_is_no_parquet_is_said(tmp_path: Path) -> None:
     assert refused(path) == "can't be read (No such file or directory); expected rows"
     for raw in (b"", b"PAR1", b"PAR1PAR1", b"id,n\na,1\n" * 9, b"PAR1" + bytes(99) + b"PARE"):
         path.write_bytes(raw)
-        assert refused(path) == "is no parquet file, or one that is cut off; expected rows"
+        assert refused(path) == "not a parquet file, or truncated; expected rows"
     path.write_bytes(b"PAR1" + bytes(99) + b"\xff\xff\xff\x7fPAR1")
     assert refused(path).startswith("its footer would have 2,147,483,647 bytes of 111; expected rows, its footer")
     path.write_bytes(b"PAR1" + bytes(99) + b"\x10\0\0\0PAR1")

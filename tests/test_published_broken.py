@@ -129,7 +129,7 @@ def test_half_a_surrogate_pair_reaches_no_judge(release: Release, tmp_path: Path
 
 
 def test_rows_of_lists_and_tables(tmp_path: Path) -> None:
-    """What the readers of all sets give: NaN where there is no number, and cells that are missing as empty."""
+    """What the readers of all sets give: NaN where there is not a number, and cells that are missing as empty."""
     (tmp_path / "a.json").write_text('\ufeff[{"evaluation": NaN}, 1]', encoding="utf-8")
     (tmp_path / "a.csv").write_text('id,"label\n1",id\na,b\n\nc,"d\ne",f,g\n', encoding="utf-8")
     first, second = read_list(tmp_path / "a.json")
@@ -138,7 +138,7 @@ def test_rows_of_lists_and_tables(tmp_path: Path) -> None:
         {"id": "", "label\n1": "b"},
         {"id": "f", "label\n1": "d\ne"},
     ]
-    with pytest.raises(RunError, match=r"a\.csv:1: column 'id' stands twice; expected it once"):
+    with pytest.raises(RunError, match=r"a\.csv:1: column 'id' appears twice; expected once"):
         read_table(tmp_path / "a.csv", ["id"])
     with pytest.raises(RunError, match=r"a\.csv: has no column 'x'; its columns are id, label\[U\+000A\]1, id"):
         read_table(tmp_path / "a.csv", ["x"])

@@ -16,6 +16,7 @@ from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 from dataset_builder.stats import surface as real_messages
 from dataset_builder.stats.surface import FEATURES, NUMBERS, SHARES, distribution, features, matrix
+from judge.replies.schema import RunError
 
 PLAIN = "The bus left at nine. I was late, sorry, and it didn't wait."
 
@@ -148,7 +149,7 @@ def _write_json(path: Path, rows: list[dict[str, Any]]) -> None:
 def test_the_script_counts_each_text_once_and_keeps_none(sets: Path, tmp_path: Path) -> None:
     """Copies, removed posts and empty rows aren't counted; of the labelled messages only the odd rows are."""
     out = tmp_path / "figures.yaml"
-    assert measure_real_messages.main([str(sets), "--out", str(out)]) == 0
+    measure_real_messages.main(sets, out)
     text = out.read_text(encoding="utf-8")
     found = {one["set"]: one["figures"] for one in yaml.safe_load(text)}
     assert {name: own["messages"] for name, own in found.items()} == dict.fromkeys(found, 2)
@@ -157,9 +158,9 @@ def test_the_script_counts_each_text_once_and_keeps_none(sets: Path, tmp_path: P
     assert "Where is it" not in text
 
 
-def test_a_missing_set_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 2, the set and its repository on stderr."""
+def test_a_missing_set_writes_nothing(tmp_path: Path) -> None:
+    """The error names the set and its repository."""
     out = tmp_path / "figures.yaml"
-    assert measure_real_messages.main([str(tmp_path), "--out", str(out)]) == 2
-    assert "counsel-chat: can't be read" in capsys.readouterr().err
+    with pytest.raises(RunError, match="counsel-chat: can't be read"):
+        measure_real_messages.main(tmp_path, out)
     assert not out.exists()

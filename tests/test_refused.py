@@ -25,7 +25,7 @@ LIST = "medicine: Zorbifex, vel dromane\npoison: Old Quennet Salt, quennet, Murl
 def terms(tmp_path: Path) -> Path:
     """What the script makes of a made-up list."""
     (tmp_path / "list.txt").write_text(LIST, encoding="utf-8")
-    assert hash_terms.main([str(tmp_path / "list.txt"), "--out", str(tmp_path / "terms.yaml")]) == 0
+    hash_terms.main(tmp_path / "list.txt", tmp_path / "terms.yaml")
     return tmp_path / "terms.yaml"
 
 
@@ -79,7 +79,7 @@ def test_a_list_grows_without_the_words_that_are_in_it(terms: Path, tmp_path: Pa
     """`--add` keeps salt and hashes; without it the file is made anew, under another salt."""
     before = Terms.model_validate(yaml.safe_load(terms.read_text(encoding="utf-8")))
     (tmp_path / "more.txt").write_text("drug: wessen root\nmedicine: zorbifex, tellavan\n", encoding="utf-8")
-    assert hash_terms.main([str(tmp_path / "more.txt"), "--add", "--out", str(terms)]) == 0
+    hash_terms.main(tmp_path / "more.txt", terms, add=True)
     grown = Terms.model_validate(yaml.safe_load(terms.read_text(encoding="utf-8")))
     assert grown.salt == before.salt
     assert {name: len(found) for name, found in grown.terms.items()} == {
@@ -90,16 +90,16 @@ def test_a_list_grows_without_the_words_that_are_in_it(terms: Path, tmp_path: Pa
     }
     assert grown.begins - before.begins == {hashed(grown.salt, "wessen")}
     assert all(found <= grown.terms[name] for name, found in before.terms.items())
-    assert hash_terms.main([str(tmp_path / "more.txt"), "--out", str(terms)]) == 0
+    hash_terms.main(tmp_path / "more.txt", terms)
     assert yaml.safe_load(terms.read_text(encoding="utf-8"))["salt"] != before.salt
 
 
 @pytest.mark.parametrize("line", ["zorbifex", "food: zorbifex", "drug: one two three four", "drug: zorbifex,,quennet"])
-def test_a_list_that_cant_be_read_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str) -> None:
+def test_a_list_that_cant_be_read_is_refused(tmp_path: Path, line: str) -> None:
     """A line without a category, with an unknown one, or with a term too long; nothing is written then."""
     (tmp_path / "list.txt").write_text(line, encoding="utf-8")
-    assert hash_terms.main([str(tmp_path / "list.txt"), "--out", str(tmp_path / "terms.yaml")]) == 1
-    assert "list.txt:1: expected 'category: term, term'" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"list\.txt:1: expected 'category: term, term'"):
+        hash_terms.main(tmp_path / "list.txt", tmp_path / "terms.yaml")
     assert not (tmp_path / "terms.yaml").exists()
 
 
@@ -299,7 +299,7 @@ def test_what_is_harmless_passes_where_it_is_allowed(content_copy: Path, phrase:
     [
         ("allowed_amounts.yaml", "- phrase: 500 g of flour\n", "'0.where': Field required"),
         ("allowed_amounts.yaml", "- phrase: 5 g\n  where: '*'\n  reason: flour\n", "'0.reason': String should have"),
-        ("allowed_amounts.yaml", "- phrase: [\n", "is not YAML: "),
+        ("allowed_amounts.yaml", "- phrase: [\n", "invalid YAML: "),
         ("refused_terms.yaml", "salt: 0123456789\nterms: {}\n", "'begins': Field required"),
         ("refused_terms.yaml", "salt: 0123456789\nbegins: []\nterms: {}\nword: x\n", "'word': Extra inputs are not"),
     ],

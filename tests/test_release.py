@@ -129,8 +129,8 @@ def test_no_reader_is_given_the_text(release: Release) -> None:
 def test_a_missing_dataset_says_how_to_build_one(tmp_path: Path) -> None:
     """The folder asked for is named, and so is the command."""
     assert refusal(tmp_path / "nowhere") == (
-        f"{tmp_path}/nowhere: no built dataset here (MANIFEST.json is missing); run `helmbench build` "
-        "or set HELMBENCH_DATASET"
+        f"{tmp_path}/nowhere: no dataset found (MANIFEST.json is missing); run `helmbench build`, "
+        "pass --dataset or set HELMBENCH_DATASET"
     )
 
 
@@ -144,7 +144,7 @@ def test_one_changed_byte_is_seen_in_every_file(copy: Path, name: str) -> None:
     (copy / name).write_bytes(data)
     message = refusal(copy)
     assert message.startswith(f"{copy / name}: sha256 is ")
-    assert message.endswith("the file is half-written or was edited; build again")
+    assert message.endswith("is incomplete; build the dataset again")
 
 
 @pytest.mark.parametrize("kept", [0, 1000])
@@ -206,7 +206,7 @@ def test_a_wrong_helmbench_dataset_is_no_reason_to_take_another(
     monkeypatch.chdir(tmp_path)
     copy.rename(tmp_path / "helmbench")
     monkeypatch.setenv("HELMBENCH_DATASET", "typo")
-    with pytest.raises(ReleaseError, match=r"^typo: no built dataset here"):
+    with pytest.raises(ReleaseError, match=r"^typo: no dataset found"):
         open_release()
 
 

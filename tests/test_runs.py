@@ -236,7 +236,7 @@ def test_keys_in_a_models_arguments_are_not_kept(tmp_path: Path, release: Releas
 
 def test_a_folder_without_one_run_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
     """Nothing there, no such place, or two models: each is said."""
-    assert f"{tmp_path}: holds no results_*.json" in problem(tmp_path, release)
+    assert f"{tmp_path}: no results_*.json" in problem(tmp_path, release)
     assert f"{tmp_path / 'absent'}: no such folder" in problem(tmp_path / "absent", release)
     small(tmp_path / "m-1", release, docs)
     small(tmp_path / "m-2", release, docs)
@@ -271,7 +271,7 @@ def test_a_last_line_cut_short_is_an_error_with_its_number(tmp_path: Path, relea
     """A half-written sample is never skipped."""
     path = samples_of(small(tmp_path, release, docs))
     path.write_text(path.read_text()[:-30])
-    assert f"{path}:2: is not a JSON object" in problem(tmp_path, release)
+    assert f"{path}:2: not a JSON object" in problem(tmp_path, release)
 
 
 @pytest.mark.parametrize("kept", [0, 1])
@@ -281,7 +281,7 @@ def test_fewer_samples_than_the_results_say_are_an_error(
     """A file cut at a line's end looks whole; the results know better."""
     path = samples_of(small(tmp_path, release, docs))
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:kept]))
-    assert f"{path}: holds {kept} samples, the run's results say 2" in problem(tmp_path, release)
+    assert f"{path}: has {kept} samples, but the results report 2" in problem(tmp_path, release)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_an_unknown_or_repeated_sample_is_an_error(tmp_path: Path, release: Rele
     path = samples_of(log(tmp_path / "a", release, {SINGLE: [({**docs[row.id], "id": "P9-B9"}, [["a"]])]}))
     assert f"{path}:1: sample 'P9-B9' is not in the dataset" in problem(tmp_path / "a", release)
     log(tmp_path / "b", release, {SINGLE: [(docs[row.id], [["a"]]), (docs[row.id], [["b"]])]})
-    assert f"sample {row.id} repeat 0 stands twice" in problem(tmp_path / "b", release)
+    assert f"sample {row.id} repeat 0 appears twice" in problem(tmp_path / "b", release)
 
 
 @pytest.mark.parametrize("resps", [[], None, [[]], "text"])
@@ -323,13 +323,13 @@ def test_a_conversation_with_a_turn_too_few_is_an_error(tmp_path: Path, release:
 def test_another_dataset_or_task_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
     """Scores of two datasets are not comparable, so neither is read as the other's."""
     other = {"dataset_version": "9.9", "score_hash": "f" * 64, "tier": "lite"}
-    assert "ran on dataset 9.9 (score_hash ffffffffffff…)" in problem(
+    assert "used dataset 9.9 (score_hash ffffffffffff…)" in problem(
         small(tmp_path / "a", release, docs, configs={SINGLE: {"metadata": other}}), release
     )
     assert f"task {SINGLE} records no dataset score_hash" in problem(
         small(tmp_path / "b", release, docs, configs={SINGLE: {}}), release
     )
-    assert "holds no helmbench task" in problem(
+    assert "contains no helmbench task" in problem(
         small(tmp_path / "c", release, docs, configs={"hellaswag": {}}), release
     )
 
@@ -443,7 +443,7 @@ def test_a_negative_repeat_is_named_with_its_line(tmp_path: Path, release: Relea
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("", "is empty"), ("[1]\n", ":1: is not a JSON object"), ("no\n", ":1: is not a JSON object")]
+    ("text", "words"), [("", "empty file"), ("[1]\n", ":1: not a JSON object"), ("no\n", ":1: not a JSON object")]
 )
 def test_a_file_without_replies_is_an_error(tmp_path: Path, release: Release, text: str, words: str) -> None:
     """Empty and damaged files say which."""
@@ -569,7 +569,7 @@ def test_a_repeat_that_no_figure_can_count_is_named(release: Release, tmp_path: 
     """2 to the 63rd ended in a traceback, when the figures were made."""
     path, row = tmp_path / "mine.jsonl", rows_with(release, 1, 1)[0]
     path.write_text(json.dumps({"id": row.id, "repeat": repeat, "reply": "Hello."}) + "\n")
-    with pytest.raises(RunError, match=r"mine\.jsonl:1: .*expected a whole number from 0"):
+    with pytest.raises(RunError, match=r'mine\.jsonl:1: .*expected "repeat" to count from 0'):
         read_replies(path, release)
 
 

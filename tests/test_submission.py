@@ -257,7 +257,7 @@ def test_a_file_says_who_submits_and_flags_go_before_it(
         ("model: {name: ../up}", "model.name is '../up'"),
         ("contact: {name: A, address: nowhere}", "contact.address is 'nowhere'"),
         ("- a list", "the parts contact, model, declaration"),
-        ("a: [", "is not YAML"),
+        ("a: [", "invalid YAML"),
     ],
 )
 def test_a_wrong_file_is_named(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -323,7 +323,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "own condition": (in_metadata, "ours.txt"),
     "no requests": (without_requests, "its requests are not in the log"),
     "two settings": (other_settings, "2 different settings"),
-    "messages alone": (without_benchmark, "it holds no benchmark task"),
+    "messages alone": (without_benchmark, "it contains no benchmark task"),
     "not scored": (lambda run: shutil.rmtree(scores(run)), "scorecard.json: missing; run `helmbench score"),
     "half scored": (lambda run: (scores(run) / "verdicts.jsonl").unlink(), "verdicts.jsonl: missing; run `helmbench"),
     "verdicts of another run": (other_verdicts, "rule_verdict"),

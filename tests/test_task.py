@@ -183,7 +183,7 @@ def test_edited_dataset_is_refused(dataset: Path, tmp_path: Path) -> None:
     parquet.write_bytes(parquet.read_bytes()[:-1])
     done = run_lm_eval(copy, tmp_path / "out", "http://127.0.0.1:9", "helmbench_pillar1_lite")
     assert done.returncode != 0
-    assert "half-written or was edited" in done.stderr.strip().splitlines()[-1]
+    assert "was edited or is incomplete" in done.stderr.strip().splitlines()[-1]
 
 
 def test_a_chat_server_without_chat_template_is_refused(dataset: Path, tmp_path: Path) -> None:

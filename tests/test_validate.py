@@ -201,7 +201,7 @@ def test_a_bad_mapping_or_row_is_named(release: Release, tmp_path: Path, capsys:
         assert validate(str(shapes.own(tmp_path, **changes)), tmp_path, release, tmp_path / "home") == 2
         assert told in capsys.readouterr().err
     (tmp_path / "bad.yaml").write_text("name: bells\npath: [\n", encoding="utf-8")
-    with pytest.raises(RunError, match=r"bad\.yaml:3: is not YAML"):
+    with pytest.raises(RunError, match=r"bad\.yaml:3: invalid YAML"):
         read_set(str(tmp_path / "bad.yaml"), tmp_path, "all", release)
 
 

@@ -44,11 +44,11 @@ def test_a_voice_is_read(small: Path) -> None:
 SLIPS = {
     "age": ("age 34", "age old", "age is 'old'; expected a whole number from 13 to 110"),
     "country": ("country IL", "country Israel", "country is 'Israel'; expected a two-letter ISO 3166 code such as AU"),
-    "no language": ("; first_language Hebrew, Russian", "", "heading '# dov' lacks 'first_language'; expected"),
+    "no language": ("; first_language Hebrew, Russian", "", "heading '# dov' has no 'first_language'; expected"),
     "unknown": ("age 34", "age 34; mood calm", "unknown 'mood' in the heading; "),
     "name": ("# dov", "# Dov", "'# Dov' names no voice; expected small letters, such as "),
     "empty": ("Types fast.\n", "", "'# dov' is empty; expected text below the heading"),
-    "twice": ("# dov", f"{DOV}# dov", "'# dov' stands twice; a voice has one name of its own"),
+    "twice": ("# dov", f"{DOV}# dov", "'# dov' appears twice; voice names are unique"),
 }
 
 

@@ -207,7 +207,7 @@ def test_no_dataset_is_looked_for_beside_the_package(environment: Environment) -
     """Without a build here, the message names the places that a user can fill, not site-packages."""
     code = "import os; os.chdir('/'); from dataset_builder.release import open_release; open_release()"
     done = environment.run("python", "-c", code)
-    assert "ReleaseError: helmbench: no built dataset here" in done.stderr
+    assert "ReleaseError: helmbench: no dataset found" in done.stderr
 
 
 def test_load_dataset_takes_a_path_from_anywhere(environment: Environment) -> None:

@@ -224,7 +224,7 @@ def test_a_foreign_folder_is_refused_and_untouched(little: Path, tmp_path: Path)
     """A folder that is no build isn't ours to replace."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("years of work", encoding="utf-8")
-    with pytest.raises(FileExistsError, match=r"mine: exists and is no HELMbench build; .* nothing was written"):
+    with pytest.raises(FileExistsError, match=r"mine: exists and is not a HELMbench build; .* nothing was written"):
         build(little, tmp_path / "mine")
     assert files(tmp_path / "mine") == {"notes.txt": b"years of work"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "mine"]

@@ -273,7 +273,7 @@ def score(
             stored += found.stored
     names = [seat[0].identity.name for seat in seats]
     if len(names) != len(set(names)):
-        raise ValueError(f"judge: {', '.join(names)}; expected each judge once, with a name of its own")
+        raise ValueError(f"judge: {', '.join(names)}; expected each judge once, with a unique name")
     alike = all(isinstance(one, str) for one in given)
     identities = [seat[0].identity for seat in seats]
     about = (

@@ -131,7 +131,7 @@ def read(path: Path, content: Content) -> Review:
         limit = f"expected a review of at most {MOST_BYTES / 1e6:.0f} MB, as the book downloads it"
         raise ReviewError(path, [f"has {size / 1e6:.1f} MB; {limit}"])
     try:
-        json_file.loads(decoded(raw, path), path, "the book's download as it was saved")
+        json_file.loads(decoded(raw, path), path, "the file that the book's Download button saved")
         review = Review.model_validate_json(raw)
     except FormatError as error:
         raise ReviewError(path, [error.message], error.line) from None
@@ -146,7 +146,7 @@ def _problem(where: tuple[int | str, ...], what: str) -> str:
     if where == ("format",):
         return f"not a review file of this version ({what}); expected the book's download, format {FORMAT}"
     name = shown(".".join(map(str, where)))[:200]  # the sender chooses field names too
-    return f"{name or 'the file'}: {what}; expected the book's download as it was saved"
+    return f"{name or 'the file'}: {what}; expected the file that the book's Download button saved"
 
 
 def _person(review: Review) -> Iterator[str]:

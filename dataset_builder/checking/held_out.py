@@ -51,7 +51,7 @@ def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> C
             errors.add(
                 path,
                 1,
-                f"is no part of a held-out split; expected {SETTINGS}, scenarios/ and conversations/, all "
+                f"not part of a held-out split; expected {SETTINGS}, scenarios/ and conversations/, all "
                 "else is the public content's",
             )
     strays(root, errors, *SCENARIOS)

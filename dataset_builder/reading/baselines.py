@@ -21,7 +21,7 @@ def read_baselines(path: Path, labels: Mapping[str, tuple[str, ...]], errors: Er
     read = read_yaml(path, "baselines, each with its labels", errors)
     for name, value in read.value.items():
         if not isinstance(name, str):
-            errors.add(path, read.line((str(name),)), f"'{name}' is no name; expected a word")
+            errors.add(path, read.line((str(name),)), f"'{name}' is not a name; expected a word")
             continue
         try:
             found[name] = Baseline.model_validate(value)

@@ -48,7 +48,7 @@ def _rows(path: Path, errors: Errors) -> Iterator[tuple[int, CalibrationRow]]:
     try:
         yield from jsonl.models(path, CalibrationRow, _bad(path, errors), strict=True)
     except OSError as error:
-        errors.add(path, 1, f"can't be read ({error.strerror}); expected a row a line")
+        errors.add(path, 1, f"can't be read ({error.strerror}); expected one row per line")
 
 
 def _bad(path: Path, errors: Errors) -> jsonl.Bad:
@@ -135,7 +135,7 @@ def _readings(path: Path, bad: jsonl.Bad, errors: Errors) -> Iterator[tuple[int,
     try:
         yield from jsonl.objects(path, bad, strict=True)
     except OSError as error:
-        errors.add(path, 1, f"can't be read ({error.strerror}); expected a reading a line")
+        errors.add(path, 1, f"can't be read ({error.strerror}); expected one reading per line")
 
 
 def _reading(

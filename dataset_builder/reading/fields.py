@@ -55,7 +55,7 @@ def known_attributes(part: Part, allowed: set[str], required: Iterable[str], pat
         errors.add(path, part.line, f"unknown '{key}' in the heading; {closest(key, allowed)}")
     for key in required:
         if key not in part.attributes:
-            errors.add(path, part.line, f"heading '# {part.name}' lacks '{key}'; expected '# {part.name} ({key} …)'")
+            errors.add(path, part.line, f"heading '# {part.name}' has no '{key}'; expected '# {part.name} ({key} …)'")
 
 
 def filled(part: Part, path: Path, errors: Errors) -> str:

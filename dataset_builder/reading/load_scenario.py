@@ -102,7 +102,7 @@ class ScenarioReader:
         for part in document.parts:
             code = part.name.split(" ", 1)[0]
             if part.name in parts or code in parts:
-                errors.add(path, part.line, f"'# {code}' stands twice; codes are given once and never reused")
+                errors.add(path, part.line, f"'# {code}' appears twice; codes are never reused")
             prose = part.name in SCENARIO_PARTS | {NOTES} or re.fullmatch(r"Wording [2-9]", part.name)
             parts[part.name if prose else code] = part
             if prose:
@@ -194,7 +194,7 @@ class ScenarioReader:
                 self.errors.add(
                     path,
                     condition.line,
-                    f"pairs '{condition.pairs}' is no condition of this scenario; expected one of "
+                    f"pairs '{condition.pairs}' is not a condition of this scenario; expected one of "
                     f"{[c.code for c in conditions]}",
                 )
 
@@ -333,7 +333,7 @@ class ScenarioReader:
         if named["for"] and named["not for"]:
             errors.add(path, line, "has both 'for' and 'not for'; expected one of them")
         if "nobody" in named["for"] and len(named["for"]) > 1:
-            errors.add(path, line, "'for' names nobody beside somebody; expected 'for: nobody' alone")
+            errors.add(path, line, "'for' names nobody and somebody; expected 'for: nobody' alone")
         if people and people <= {*named["not for"]}:
             errors.add(path, line, "'not for' leaves nobody of this scenario; expected 'for: nobody'")
         if "voice" not in attributes:

@@ -101,10 +101,10 @@ def parse_attributes(text: str, path: Path, line: int, errors: Errors) -> dict[s
             errors.add(
                 path,
                 line,
-                f"cannot read '{piece}' in the heading; expected 'name value' or 'name: value', parted by ';'",
+                f"cannot read '{piece}' in the heading; expected 'name value' or 'name: value', separated by ';'",
             )
         elif match[1] in attributes:
-            errors.add(path, line, f"'{match[1]}' stands twice in the heading; expected once")
+            errors.add(path, line, f"'{match[1]}' appears twice in the heading; expected once")
         else:
             attributes[match[1]] = match[2].strip()
     return attributes
@@ -144,7 +144,7 @@ def _front_matter(lines: list[str], path: Path, errors: Errors) -> tuple[dict[st
             continue
         key, content = read
         if key in where:
-            errors.add(path, number, f"key '{key}' stands twice (first on line {where[key]}); expected once")
+            errors.add(path, number, f"key '{key}' appears twice (first on line {where[key]}); expected once")
         elif not content or not (
             isinstance(content, str) or (isinstance(content, list) and all(isinstance(c, str) for c in content))
         ):

@@ -53,7 +53,7 @@ def _read(source: Source, errors: Errors) -> Content | None:
     """What can be read; None with errors added where something can't be."""
     if not os.path.lexists(source.root / "benchmark.yaml"):
         errors.add(
-            source.root / "benchmark.yaml", 1, "is missing, so this is no content folder; name one with --content"
+            source.root / "benchmark.yaml", 1, "missing, so this is not a content folder; pass one with --content"
         )
         return None
     content, found = load(source.root)

@@ -125,7 +125,7 @@ def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
         for file in sorted(p for p in (folder / name).rglob("*") if not _is_plain_folder(p) and not unasked(p)):
             relative = file.relative_to(folder)
             if not file.is_file():
-                errors.add(file, 1, "is no file; expected a text, or rows, of this name")
+                errors.add(file, 1, "not a file; expected text or rows of this name")
             elif (
                 (name == CALIBRATION) != (file.suffix == ".jsonl")
                 or (name != CALIBRATION and file.suffix != ".md")
@@ -138,7 +138,7 @@ def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
                     f"{'NAME.jsonl or readings/READER.jsonl' if name == CALIBRATION else 'NAME.md'} in {name}/",
                 )
             elif (base / relative).exists():
-                errors.add(file, 1, f"is already a file of the published content; {_reserved(name)}")
+                errors.add(file, 1, f"the published content already has this file; {_reserved(name)}")
             elif not _is_own(name, file.stem) and relative.parent.name != "readings":
                 errors.add(file, 1, f"'{file.stem}' is not a name for private additions; {_reserved(name)}")
             else:

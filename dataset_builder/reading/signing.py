@@ -24,7 +24,7 @@ PERSON = (
     r"(?<! )"
 )
 _SIGNED = re.compile(rf"signed by ({PERSON}) \(({PERSON})\), (\d{{4}}-\d\d-\d\d), text ([0-9a-f]{{12}})")
-EXPECTED = f"expected '{DRAFT}' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, text HASH', several parted by '; '"
+EXPECTED = f"expected '{DRAFT}' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, text HASH', separated by '; '"
 
 
 class Signature(NamedTuple):

@@ -19,7 +19,7 @@ def read_voices(path: Path, errors: Errors) -> dict[str, Voice]:
     voices: dict[str, Voice] = {}
     for part in document.parts if document else []:
         if part.name in voices:
-            errors.add(path, part.line, f"'# {part.name}' stands twice; a voice has one name of its own")
+            errors.add(path, part.line, f"'# {part.name}' appears twice; voice names are unique")
         else:
             voices[part.name] = _voice(part, path, errors)
     return voices

@@ -61,7 +61,7 @@ class CostOptions:
 
     def __post_init__(self) -> None:
         if (self.price_in is None) != (self.price_out is None):
-            raise CostError("--price-in and --price-out go together")
+            raise CostError("--price-in and --price-out must be given together")
 
 
 def estimate(content: Content, options: CostOptions) -> dict[str, Any]:

@@ -283,7 +283,7 @@ def _frozen(path: Path) -> list[Reading]:
     try:
         found = [r for _, r in jsonl.models(path, Reading, bad, strict=True)]
     except OSError as error:
-        errors.add(path, 1, f"can't be read ({error.strerror}); expected a reading a line")
+        errors.add(path, 1, f"can't be read ({error.strerror}); expected one reading per line")
     if errors.found:
         raise ContentRefusedError(*errors.lines())
     return found

@@ -46,7 +46,7 @@ def home(folder: Path) -> Home:
         return Home(folder, own=False)
     empty = not folder.exists() or (folder.is_dir() and all(map(unasked, folder.iterdir())))
     if not (empty or is_overlay(folder)):
-        raise RefusedError(f"{folder}: is no content folder; expected a new or an empty one, or one with scenarios/")
+        raise RefusedError(f"{folder}: not a content folder; expected a new or empty one, or one with scenarios/")
     return Home(folder, own=True)
 
 
@@ -58,14 +58,14 @@ def named(asked: str, place: Home) -> str:
     """
     match = ID.fullmatch(asked.strip().upper())
     if not match:
-        raise RefusedError(f"'{asked}' is no id; expected a behavior such as P1-B1, or an id such as P1-B1-S8")
+        raise RefusedError(f"'{asked}' is not an id; expected a behavior such as P1-B1, or an id such as P1-B1-S8")
     behavior, number = match[1], match[2]
     if behavior not in BEHAVIORS:
-        raise RefusedError(f"there is no behavior '{behavior}'; {closest(behavior, BEHAVIORS)}")
+        raise RefusedError(f"unknown behavior '{behavior}'; {closest(behavior, BEHAVIORS)}")
     free = place.next(behavior)
     if number and int(number) < int(free.rpartition("S")[2]):
         why = f"private additions begin at S{FIRST_OWN} and " if place.own else ""
-        raise RefusedError(f"{asked}: {why}numbers are given once and never reused; expected {free} or above")
+        raise RefusedError(f"{asked}: {why}ids are never reused; expected {free} or higher")
     if number and not place.own and int(number) >= FIRST_OWN:
         raise RefusedError(f"{asked}: numbers from {FIRST_OWN} on are private; expected {free}")
     return f"{behavior}-S{int(number)}" if number else free

@@ -60,7 +60,7 @@ def write(content: Content, rows: list[Row], out: Path) -> Manifest:
     """
     if out.exists() and not _ours(out):
         raise FileExistsError(
-            f"{out}: exists and is no HELMbench build; expected an empty or earlier build folder, so nothing "
+            f"{out}: exists and is not a HELMbench build; expected an empty folder or an earlier build; nothing "
             "was written"
         )
     with replacing(out) as staging:

@@ -47,7 +47,7 @@ def rows(text: str, path: Path | str, comment: str = "\0") -> Iterator[tuple[int
         FormatError: it is no CSV from a line on.
     """
     if (zero := text.find("\0")) >= 0:
-        raise FormatError(path, text.count("\n", 0, zero) + 1, "is not CSV (holds a zero byte)")
+        raise FormatError(path, text.count("\n", 0, zero) + 1, "not CSV (contains a zero byte)")
     head = next((x for x in text.splitlines() if x.strip() and not x.lstrip('"').startswith((comment, "sep="))), "")
     delimiter = max(DELIMITERS, key=head.count)  # of equals the first: one column alone has commas
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -78,7 +78,7 @@ def records(text: str, path: Path | str, bad: Bad, comment: str = "\0") -> Itera
         if not header:
             header = [name.strip() for name in row]
             if twice := sorted(name for name, n in Counter(header).items() if n > 1):
-                return bad(line, f"column '{shown(twice[0])}' stands twice")
+                return bad(line, f"column '{shown(twice[0])}' appears twice")
         elif len(row) == len(header):
             yield line, dict(zip(header, row, strict=True))
         else:

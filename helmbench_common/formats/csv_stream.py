@@ -53,4 +53,4 @@ def rows(path: Path, expected: str, *, strict: bool = True) -> Iterator[tuple[in
 def twice(header: list[str], named: Collection[str]) -> str | None:
     """Of the columns that somebody named one that stands twice, said as an error; another's copy harms nobody."""
     name = next((name for name, n in Counter(header).items() if n > 1 and name in named), None)
-    return None if name is None else f"column '{shown(name)}' stands twice; expected it once"
+    return None if name is None else f"column '{shown(name)}' appears twice; expected once"

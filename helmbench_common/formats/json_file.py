@@ -72,7 +72,7 @@ def lenient(text: str) -> Any:
     """One value; of a name that stands twice the last one, and NaN as Python reads it.
 
     Raises:
-        ValueError: it is none, nested too deeply, or holds a whole number of too many digits; the message says which.
+        ValueError: it is none, nested too deeply, or has a whole number of too many digits; the message says which.
     """
     try:
         value = _LENIENT.decode(text)
@@ -99,13 +99,13 @@ _DEEP = f"is nested more than {DEPTH} deep"
 
 def _whole(written: str) -> int:
     if len(written) > DIGITS and len(written.lstrip("-")) > DIGITS:
-        raise ValueError(f"holds a whole number of {len(written.lstrip('-')):,} digits, and {DIGITS} are the most")
+        raise ValueError(f"contains a whole number of {len(written.lstrip('-')):,} digits, and {DIGITS} are the most")
     return int(written)
 
 
 def _finite(written: str) -> float:
     if len(written) > NUMBER:
-        raise ValueError(f"holds a number of {len(written):,} characters, and {NUMBER} are the most")
+        raise ValueError(f"contains a number of {len(written):,} characters, and {NUMBER} are the most")
     if not math.isfinite(value := float(written)):
         raise ValueError(f"'{written[:20]}' is too large for a number")
     return value
@@ -141,10 +141,10 @@ def _wrong(text: str) -> Iterator[tuple[int, str]]:
         elif token[0] == '"' and after == ":" and names and (own := names[-1]) is not None:
             name = str(json.loads(token))
             if name in own:
-                yield at, f"'{shown(name[:60])}' stands twice in one object"
+                yield at, f"'{shown(name[:60])}' appears twice in one object"
             own.add(name)
         elif token in ("NaN", "Infinity", "-Infinity"):
-            yield at, f"{token} is no number"
+            yield at, f"{token} is not a number"
         elif token[0] in "-0123456789" and (why := _no_number(token)):
             yield at, why
 

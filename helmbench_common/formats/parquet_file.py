@@ -104,7 +104,7 @@ def _ends(handle: BinaryIO, path: Path, expected: str) -> None:
     length, ends = int.from_bytes(handle.read(4), "little"), handle.read(len(MAGIC))
     handle.seek(0)
     if size < ENDS or begins != MAGIC or ends != MAGIC:
-        raise FormatError(path, None, f"is no parquet file, or one that is cut off; expected {expected}")
+        raise FormatError(path, None, f"not a parquet file, or truncated; expected {expected}")
     if length > min(size - ENDS, FOOTER):
         said = f"its footer would have {length:,} bytes of {size:,}; expected {expected}, its footer at most {FOOTER:,}"
         raise FormatError(path, None, said)

@@ -115,7 +115,7 @@ class _Loader(yaml.SafeLoader):
             raise _RefusedError(at, f"'{event.tag[:40]}' is a tag; expected plain values without one", whole=True)
         self.nodes, self.depth = self.nodes + 1, self.depth + 1
         if self.nodes > NODES:
-            raise _RefusedError(at, f"holds more than {NODES:,} keys and values")
+            raise _RefusedError(at, f"contains more than {NODES:,} keys and values")
         if self.depth > DEPTH:
             raise _RefusedError(at, f"is nested more than {DEPTH} deep")
         node = super().compose_node(parent, index)
@@ -132,13 +132,13 @@ def _parsed(text: str, texts: bool) -> _Parsed:
         return _Parsed(None if node is None else _value(node, (), places, None if texts else loader), places)
     except yaml.reader.ReaderError as error:
         character = chr(error.character) if isinstance(error.character, int) else error.character
-        what = f"holds the character {character!a}, which no YAML may; expected it left out"
+        what = f"contains the character {character!a}, which no YAML may; expected it left out"
         raise _RefusedError(error.position, what, whole=True) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _RefusedError(mark.index if mark else 0, f"is not YAML: {error.problem or error.context}") from None
+        raise _RefusedError(mark.index if mark else 0, f"invalid YAML: {error.problem or error.context}") from None
     except (ValueError, OverflowError) as error:  # of an escape's number, or a version's, which the library converts
-        raise _RefusedError(loader.index if loader else 0, f"is not YAML: {error}") from None
+        raise _RefusedError(loader.index if loader else 0, f"invalid YAML: {error}") from None
 
 
 def _value(
@@ -150,7 +150,7 @@ def _value(
         for name, child in node.value:
             key = _key(name, loader)
             if key in found:
-                what = f"'{str(key)[:60]}' stands twice; expected each key once"
+                what = f"'{str(key)[:60]}' appears twice; expected each key once"
                 raise _RefusedError(name.start_mark.index, what, whole=True)
             own = (*location, str(key))
             places.append((own, name.start_mark.index))
@@ -172,7 +172,7 @@ def _entries(
 
 def _key(node: Node, loader: _Loader | None) -> Any:
     if not isinstance(node, yaml.ScalarNode):
-        raise _RefusedError(node.start_mark.index, "a list or a mapping is no key; expected a word", whole=True)
+        raise _RefusedError(node.start_mark.index, "a list or a mapping can't be a key; expected a word", whole=True)
     if loader is not None and node.tag == "tag:yaml.org,2002:merge":
         raise _RefusedError(node.start_mark.index, "'<<' is a merge; expected its keys in full", whole=True)
     return _scalar(node, loader)
@@ -181,20 +181,18 @@ def _key(node: Node, loader: _Loader | None) -> Any:
 def _scalar(node: Node, loader: _Loader | None) -> Any:
     kind, at = node.tag.rpartition(":")[2], node.start_mark.index
     if any("\ud800" <= c <= "\udfff" for c in node.value):
-        raise _RefusedError(
-            at, "holds half of a surrogate pair, which is no character; expected it left out", whole=True
-        )
+        raise _RefusedError(at, "contains half of a surrogate pair; remove it", whole=True)
     if loader is None:
         return node.value
     if kind in ("int", "float"):
         digits = sum(c.isalnum() for c in node.value)
         if digits > (DIGITS if kind == "int" else NUMBER):
-            what = f"holds a number of {digits:,} digits; expected at most {DIGITS if kind == 'int' else NUMBER}"
+            what = f"contains a number of {digits:,} digits; expected at most {DIGITS if kind == 'int' else NUMBER}"
             raise _RefusedError(at, what, whole=True)
     try:
         value = loader.construct_object(node)
     except (ValueError, OverflowError) as error:
         raise _RefusedError(at, f"'{node.value[:40]}' can't be read as a {kind} ({error})") from None
     if isinstance(value, float) and not math.isfinite(value):
-        raise _RefusedError(at, f"'{node.value[:40]}' is no finite number; expected one", whole=True)
+        raise _RefusedError(at, f"'{node.value[:40]}' is not a finite number", whole=True)
     return value

@@ -104,11 +104,11 @@ def _read(source: Path, release: Release) -> Cases:
     if source.is_dir():
         files = sorted(source.glob("*.jsonl"))
         if not files:
-            raise RunError(f"{source}: neither a run nor *.jsonl files; expected {FORM} a line")
+            raise RunError(f"{source}: neither a run nor *.jsonl files; expected {FORM} per line")
         return Cases(_rows(files, release), of_a_model=False)
     if not source.is_file():
         raise RunError(
-            f"{source}: no such file or folder; expected `calibration`, a run's folder, or JSONL with {FORM} a line"
+            f"{source}: no such file or folder; expected `calibration`, a run's folder, or JSONL with {FORM} per line"
         )
     first = next((record for _, record in records(source, [])), {})
     if "criterion" not in first and ("reply" in first or "replies" in first):

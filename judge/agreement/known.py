@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from dataset_builder.prompts import RATE
 from dataset_builder.release import Release
+from helmbench_common import jsonl
 from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import FormatError
 from judge import panel
@@ -53,8 +54,8 @@ def read(path: Path, shape: type[M], command: str = "calibrate") -> M:
     except FormatError as error:
         raise RunError(str(error)) from None
     except ValidationError as error:
-        why = error.errors()[0]["msg"]
-        raise RunError(f"{path}: {why}; expected a {shape.__name__} written by `helmbench {command}`") from None
+        why = ": ".join(jsonl.first_problem(error))
+        raise RunError(f"{path}: {why}; expected a file written by `helmbench {command}`") from None
 
 
 def stored(

@@ -188,7 +188,7 @@ def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, An
     try:
         text = csv_file.load(path, "JSONL or CSV")
         if not text.strip():
-            problems.append(f"{name}:1: is empty; expected one label a line")
+            problems.append(f"{name}:1: empty file; expected one label per line")
         elif path.suffix.lower() == ".csv":
             yield from csv_file.records(text, path, lambda n, why: problems.append(f"{name}:{n}: {why}"))
         else:

@@ -179,8 +179,8 @@ def refuse_lacking(stored: Stored, questions: Questions) -> None:
     if stored.lacking:
         write_missing(questions, stored.where)
         raise RunError(
-            f"{stored.where}: {len(stored.lacking)} questions have no answer yet; give --base-url to ask them, "
-            f"or let another engine answer {REQUESTS} there into replies-1.jsonl"
+            f"{stored.where}: {len(stored.lacking)} questions have no answer yet; pass --base-url to ask them, "
+            f"or answer its {REQUESTS} with another engine and save the output there as replies-1.jsonl"
         )
 
 

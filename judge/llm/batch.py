@@ -214,7 +214,7 @@ class Replies:
                 record = _decoded(line)
                 # Without its end it is the last one, cut short, or longer than any line may be.
                 if record is None and line.strip() and (line.endswith(b"\n") or len(line) == jsonl.LONGEST):
-                    raise RunError(f"{path}:{number}: is no batch result; expected {EXPECTED}")
+                    raise RunError(f"{path}:{number}: not a batch result; expected {EXPECTED}")
                 if record is not None:
                     self.lines += 1
                     if path.name == LIVE:
@@ -256,7 +256,7 @@ def _own(path: Path) -> int:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise RunError(f"{shown(path)}: is a link; expected a file of its own") from None
+        raise RunError(f"{shown(path)}: is a link; expected a regular file") from None
 
 
 class Log:

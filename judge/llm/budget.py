@@ -81,8 +81,7 @@ def terms(price_in: float | None, price_out: float | None, max_cost: float | Non
     if price_in is None or price_out is None:
         if (price_in, price_out, max_cost) != (None, None, None):
             raise ValueError(
-                "--price-in and --price-out go together, and --max-cost needs both: money per million tokens read, and "
-                "written"
+                "expected both --price-in and --price-out (prices of a million tokens); --max-cost needs them"
             )
         return FREE
     return Terms(Prices(price_in, price_out), max_cost)

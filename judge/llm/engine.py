@@ -59,12 +59,14 @@ class Endpoint:
     max_retries: int = 6
 
     def __post_init__(self) -> None:
-        if self.concurrency < 1 or not 0 < self.timeout < math.inf or self.max_retries < 0:
-            raise ValueError(
-                "--concurrency: expected 1 or more; --timeout: more than 0 seconds, not inf; --max-retries: 0 or more"
-            )
+        if self.concurrency < 1:
+            raise ValueError(f"--concurrency {self.concurrency}: expected 1 or more")
+        if not 0 < self.timeout < math.inf:
+            raise ValueError(f"--timeout {self.timeout:g}: expected more than 0 seconds")
+        if self.max_retries < 0:
+            raise ValueError(f"--max-retries {self.max_retries}: expected 0 or more")
         if not usable(self.base_url) or not {"?", "#"}.isdisjoint(self.base_url):
-            raise ValueError(f"--base-url {self.shown}: expected http://… or https://…, without a query")
+            raise ValueError(f"--base-url {self.shown}: expected an http:// or https:// address without a query")
 
     @property
     def url(self) -> str:

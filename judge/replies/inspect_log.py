@@ -47,12 +47,12 @@ def read_log(path: Path, release: Release) -> Run:
     header = _header(path)
     metadata = (header.eval.metadata or {}).get(RECORDED)
     if not isinstance(metadata, dict):
-        raise RunError(f"{path}: is no log of a helmbench task; expected one of `inspect eval helmbench/core`")
+        raise RunError(f"{path}: not a log of a helmbench task; expected one of `inspect eval helmbench/core`")
     own = recorded(path, header.eval.task, metadata)
     measures, tier = own.measures, measured_on(path, header.eval.task, own, release)
     replies = _replies(path, own, release)
     if not replies:
-        raise RunError(f"{path}: holds no sample; the run was stopped before the first was done")
+        raise RunError(f"{path}: contains no samples; the run stopped before the first was done")
     config = header.eval.config
     alone = {} if measures in (BENCHMARK, APPROPRIATENESS) else {measures.removeprefix(TRIAGE): replies}
     return Run(
@@ -76,7 +76,7 @@ def _replies(path: Path, own: Recorded, release: Release) -> list[Reply]:
         if own.measures == BENCHMARK and not (own.condition or own.system_instruction):
             _refuse_other_input(path, sample, rows[reply.id])
         if (reply.id, reply.repeat) in found:
-            raise RunError(f"{path}: sample {reply.id} epoch {sample.epoch} stands twice in this log; expected once")
+            raise RunError(f"{path}: sample {reply.id} epoch {sample.epoch} appears twice in this log; expected once")
         found[reply.id, reply.repeat] = reply
     return list(found.values())
 
@@ -169,7 +169,7 @@ def _samples(path: Path, leaving: set[str]) -> Iterator[Any]:
     except RunError:
         raise
     except Exception as error:
-        raise RunError(f"{path}: holds a sample that can't be read ({_short(error)})") from None
+        raise RunError(f"{path}: contains a sample that can't be read ({_short(error)})") from None
 
 
 def _refuse_bomb(path: Path) -> None:

@@ -87,7 +87,7 @@ def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
     results = read_results(path)
     tasks = results.tasks(path)
     if not tasks:
-        raise RunError(f"{shown(path)}: holds no helmbench task; expected a run of `lm_eval --tasks helmbench`")
+        raise RunError(f"{shown(path)}: contains no helmbench task; expected a run of `lm_eval --tasks helmbench`")
     tiers: dict[bool, set[Tier]] = {True: set(), False: set()}  # of benchmark tasks, and of those over messages
     replies: dict[str, dict[tuple[str, int], Reply]] = {}
     for name, own in tasks.items():
@@ -123,7 +123,7 @@ def _add_replies(
     for reply in _task_replies(path, release, samples, expected):
         if (reply.id, reply.repeat) in own:
             raise RunError(
-                f"{shown(path)}: sample {reply.id} repeat {reply.repeat} stands twice in this run; expected once"
+                f"{shown(path)}: sample {reply.id} repeat {reply.repeat} appears twice in this run; expected once"
             )
         own[reply.id, reply.repeat] = reply
 
@@ -153,7 +153,7 @@ def _results(folder: Path) -> list[Path]:
     found = sorted(folder.rglob("results_*.json"), key=lambda p: p.stem)
     if not found:
         raise RunError(
-            f"{shown(folder)}: holds no results_*.json; expected the --output_path of an lm_eval run with --log_samples"
+            f"{shown(folder)}: no results_*.json found; expected the --output_path of an lm_eval run with --log_samples"
         )
     return found
 
@@ -173,7 +173,7 @@ def _chosen(folder: Path, found: list[Path], chosen: Path) -> Path:
     named = [p for p in found if p.name == str(chosen) or os.path.realpath(p) in places]
     if len(named) != 1:
         known = ", ".join(shown(p.relative_to(folder)) for p in found)
-        raise RunError(f"--results {shown(chosen)}: is no results file below {shown(folder)}; expected one of {known}")
+        raise RunError(f"--results {shown(chosen)}: not a results file of {shown(folder)}; expected one of {known}")
     return named[0]
 
 
@@ -196,7 +196,7 @@ def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], e
         seen += 1
         yield from _sample_replies(path, number, row, sample.get("resps"), sample.get("arguments"))
     if expected is not None and seen != expected:
-        raise RunError(f"{shown(path)}: holds {seen} samples, the run's results say {expected}; the file is truncated")
+        raise RunError(f"{shown(path)}: has {seen} samples, but the results report {expected}; the file is truncated")
 
 
 def _same(doc: Any, row: Sample) -> bool:
@@ -219,7 +219,7 @@ def _logged(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _damaged(path: Path) -> jsonl.Bad:
     def bad(number: int, why: ValueError) -> NoReturn:
-        raise RunError(f"{shown(path)}:{number}: is not a JSON object; the file is truncated or damaged")
+        raise RunError(f"{shown(path)}:{number}: not a JSON object; the file is truncated or damaged")
 
     return bad
 

@@ -51,7 +51,7 @@ class Place(NamedTuple):
             RunError: neither `run_dir` nor `replies` is given, or both are.
         """
         if (self.run_dir is None) == (self.replies is None):
-            raise RunError("name either a RUN (the output of lm_eval, or a LOG.eval of Inspect) or --replies FILE")
+            raise RunError("expected either a RUN (output folder of lm_eval, or LOG.eval of Inspect) or --replies FILE")
         return self.run_dir or self.replies or Path()
 
     @property
@@ -183,7 +183,7 @@ def read_replies(path: Path, release: Release) -> Run:
         RunError: unreadable lines, unknown ids, repeated ids, or the wrong number of turns; all are named at once.
     """
     problems: list[str] = []
-    damaged = "is not a JSON object; the file is truncated or damaged"
+    damaged = "not a JSON object; the file is truncated or damaged"
     lines = jsonl.objects(path, lambda n, _: problems.append(f"{path}:{n}: {damaged}"))
     try:
         return collected(lines, path, path.stem, release, problems)
@@ -213,7 +213,7 @@ def collected(
     if problems:
         raise run_error(problems)
     if not replies:
-        raise RunError(f'{path}: is empty; expected one {{"id", "reply"}} a line')
+        raise RunError(f'{path}: empty file; expected one {{"id", "reply"}} a line')
 
     def tier_of(own: list[Reply], samples: Mapping[str, Sample]) -> Tier | None:
         ids, tiers = {r.id for r in own}, get_args(Tier)
@@ -249,7 +249,7 @@ def _reply(record: dict[str, Any], release: Release) -> Reply:
 
 
 def _repeat(identity: str, repeat: Any) -> str:
-    return f"{identity} repeat {repeat!r}: expected a whole number from 0, and each sample once per repeat"
+    return f'{identity} repeat {repeat!r}: expected "repeat" to count from 0, and each sample once per repeat'
 
 
 # --- the text of a system prompt under test --------------------------------------------------------------------------

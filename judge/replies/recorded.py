@@ -91,9 +91,8 @@ def _same_release(
         _same_messages(where, recorded, release)
     if found != expected:
         raise RunError(
-            f"{where} ran on dataset {recorded.dataset_version} ({name} {found[:12]}…), "
-            f"the one in {release.path} is "
-            f"{release.manifest.version} ({expected[:12]}…); name that run's dataset with --dataset"
+            f"{where} used dataset {recorded.dataset_version} ({name} {found[:12]}…), but {release.path} is "
+            f"{release.manifest.version} ({expected[:12]}…); pass the run's dataset with --dataset"
         )
 
 

@@ -124,7 +124,7 @@ def read(folder: Path, release: Release) -> ScoredRun:
         )
     if not card.dataset.samples:  # a gate must not open because there is nothing to measure
         raise RunError(
-            f"{path}: holds no benchmark samples; runs of messages that stand alone are compared by "
+            f"{path}: contains no benchmark samples; compare runs of stand-alone messages with "
             "`helmbench appropriateness`"
         )
     try:
@@ -237,7 +237,7 @@ def _comparable(a: ScoredRun, b: ScoredRun) -> None:
         ),
     ):
         if left != right:
-            raise RunError(f"{a.name} and {b.name} differ in {what} ({left}, {right}); score both alike first")
+            raise RunError(f"{a.name} and {b.name} differ in {what} ({left}, {right}); score both the same way first")
     if only := {r.id for r in a.scorer.table.rows} ^ {r.id for r in b.scorer.table.rows}:
         raise RunError(
             f"{a.name} and {b.name} have {len(only)} samples that the other lacks, such as {min(only)}; run "

@@ -25,7 +25,7 @@ def gates_of(words: Iterable[str]) -> tuple[Gate, ...]:
     """
     named = [name.strip() for word in words for name in word.split(",")]
     if unknown := sorted({*named} - {*GATES}):
-        raise ValueError(f"--fail-on: no gate is called '{unknown[0]}'; expected {', '.join(GATES)}, or several")
+        raise ValueError(f"--fail-on: unknown gate '{unknown[0]}'; expected one or more of {', '.join(GATES)}")
     return tuple(g for g in GATES if g in named)
 
 

@@ -45,8 +45,8 @@ def _refuse_unlike(public: Scorecard, held_out: Scorecard) -> None:
     version = public.dataset.version
     if "+" in version or not held_out.dataset.version.startswith(f"{version}+held-out."):
         raise RunError(
-            f"the datasets are {version} and {held_out.dataset.version}; expected a public version and a "
-            "held-out split of it, in this order"
+            f"the runs used datasets {version} and {held_out.dataset.version}; expected the public dataset first, then "
+            f"a held-out split of it, such as {version.partition('+')[0]}+held-out.a"
         )
     for what, one, other in (
         ("model", public.model, held_out.model),

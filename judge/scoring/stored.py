@@ -45,7 +45,7 @@ class Scoring(NamedTuple):
 
     def taken(self, path: Path) -> str:
         """Which scores a path led to, to tell the user; empty where the path names them itself."""
-        return "" if self.folder == path else f"{path}: took the scores in {self.folder}, {self.told}"
+        return "" if self.folder == path else f"{path}: using the scores in {self.folder}, {self.told}"
 
 
 def find(path: Path) -> Scoring:
@@ -66,7 +66,7 @@ def find(path: Path) -> Scoring:
         raise RunError(f"{path / SCORECARD}: missing; run `helmbench score {home_of(path)}` first")
     if len(found) > 1:
         named = (f"  {s.folder}  {s.told}" for s in found)
-        raise RunError("\n".join([f"{path}: holds several scores; name one of these instead:", *named]))
+        raise RunError("\n".join([f"{path}: scored by several judges; pass one of these folders instead:", *named]))
     return found[0]
 
 
@@ -118,7 +118,9 @@ def verdicts_in(path: Path) -> list[Verdict]:
         raise RunError(f"{path}: missing; run `helmbench score {home_of(path.parent)}` first")
 
     def bad(number: int, why: ValueError) -> NoReturn:
-        raise RunError(f"{path}:{number}: {': '.join(jsonl.first_problem(why))}; score the run again")
+        raise RunError(
+            f"{path}:{number}: not a valid verdict ({': '.join(jsonl.first_problem(why))}); score the run again"
+        )
 
     # The cyclic garbage collector walks all verdicts read so far, again and again: without it reading takes a third.
     collecting = gc.isenabled()

@@ -117,5 +117,5 @@ def _replaceable(out: Path, submissions: Path) -> None:
         ours = False
     if not ours:
         raise RunError(
-            f"{out}: exists and is no leaderboard; expected an empty or earlier board's folder, so nothing was written"
+            f"{out}: exists and is not a leaderboard; expected an empty folder or an earlier board; nothing was written"
         )

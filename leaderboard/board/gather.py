@@ -53,9 +53,7 @@ def submissions(folder: Path) -> list[Path]:
         RunError: `folder` is none.
     """
     if not folder.is_dir():
-        raise RunError(
-            f"{folder}: no such folder; expected one with submissions below it, as `helmbench submit` writes them"
-        )
+        raise RunError(f"{folder}: no such folder; expected a folder that contains submissions of `helmbench submit`")
     found: list[Path] = []
     for where, folders, files in os.walk(folder):
         here = Path(where)

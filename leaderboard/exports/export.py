@@ -58,10 +58,10 @@ def export(
             "CSV can be written"
         )
     if dataset_repo is not None and not re.fullmatch(r"[\w.\-]+/[\w.\-]+", dataset_repo):
-        raise ExportError(f"'{dataset_repo}' is no dataset id; expected ORG/NAME, such as org/helmbench")
+        raise ExportError(f"'{dataset_repo}' is not a dataset id; expected ORG/NAME, such as org/helmbench")
     if dataset_revision is not None and not re.fullmatch(r"[0-9a-f]{40}", dataset_revision):
         raise ExportError(
-            f"'{dataset_revision}' is no commit; expected the 40 hexadecimal digits that `helmbench push` printed"
+            f"'{dataset_revision}' is not a commit; expected the 40 hexadecimal digits that `helmbench push` printed"
         )
     marked = "helmbench-demo" if verified.state == "demo" else "helmbench"
     if form == "csv":

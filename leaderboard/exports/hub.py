@@ -24,8 +24,8 @@ def results(
 
     if submission.model.access != "open_weights":
         raise ExportError(
-            f"{verified.path}: access is {submission.model.access}; the Hub keeps results in the model's own "
-            "repository, which only open weights have there"
+            f"{verified.path}: access is {submission.model.access}; expected open_weights, because the Hub "
+            "stores results in the model's repository"
         )
     if submission.dataset.tier == "lite":
         raise ExportError(

@@ -55,8 +55,7 @@ def gather(
                 field = f"{part}.{'.'.join(map(str, e['loc']))}"
                 if e["type"] != "missing" and values.get(field) is not None:
                     problems.append(
-                        f"{field} is {values[field]!r}: {e['msg']}; expected "
-                        f"{FIELDS.get(field) or FIELDS.get(field + '?')}"
+                        f"{field} is {values[field]!r}; expected {FIELDS.get(field) or FIELDS.get(field + '?')}"
                     )
     return (About(**parts, submitted=submitted, commit=commit) if not problems else None), problems
 

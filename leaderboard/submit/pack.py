@@ -93,7 +93,7 @@ def make(
             wrong = [f"{p.kind}: {p.where}: {p.message}" for p in verified.problems]
             raise RunError("\n".join([f"{run_dir}: can't be submitted:", *wrong]))
         _move(staged, folder)
-    taken = [f"took the scores in {scored.scoring.folder}, {scored.scoring.told}"]
+    taken = [f"using the scores in {scored.scoring.folder}, {scored.scoring.told}"]
     return Made(folder, replace(verified, path=str(folder)), [*taken, *notes])
 
 

@@ -72,7 +72,7 @@ def verify(folder: Path, release: Release) -> Verified:
         RunError: there is no such folder.
     """
     if not folder.is_dir():
-        raise RunError(f"{folder}: no such folder; expected a submission, as `helmbench submit` writes it")
+        raise RunError(f"{folder}: no such folder; expected a folder that `helmbench submit` wrote")
     found = Findings(folder, set())
     submission: Submission | None = None
     try:

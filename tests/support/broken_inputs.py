@@ -135,8 +135,8 @@ YAML: tuple[tuple[str, str | bytes, str], ...] = (
     ("one number", "12\n", ":1: is a single value"),
     ("nothing", "", ":1: is empty"),
     ("remarks only", "# one\n# two\n", ":1: is empty"),
-    ("NaN", "a: 1\nb: .nan\n", ":2: '.nan' is no finite number"),
-    ("infinity", "a: 1\nb: 1.0e+400\n", ":2: '1.0e+400' is no finite number"),
+    ("NaN", "a: 1\nb: .nan\n", ":2: '.nan' is not a finite number"),
+    ("infinity", "a: 1\nb: 1.0e+400\n", ":2: '1.0e+400' is not a finite number"),
     ("Latin-1", b"a: 1\n\nb: caf\xe9\n", ":3: is not UTF-8"),
     ("UTF-16", "a: 1\n".encode("utf-16"), ":1: is not UTF-8"),
     ("brackets without end", "a: " + "[" * 100_000, ":1: is nested more than 32 deep"),
@@ -148,19 +148,19 @@ YAML: tuple[tuple[str, str | bytes, str], ...] = (
     ), ":1: '&a' is an anchor"),
     ("an alias to itself", "a: &a [*a]\n", ":1: '&a' is an anchor"),
     ("a merge", "a: 1\n<<: {b: 2}\n", ":2: '<<' is a merge"),
-    ("a key twice", "a: 1\nb: 2\na: 3\n", ":3: 'a' stands twice"),
-    ("5,000 digits", "a: 1\nb: " + "9" * 5_000, ":2: holds a number of 5,000 digits"),
-    ("50,000 sixtieths", "a: 1" + ":1" * 50_000, ":1: holds a number of 50,001 digits"),
+    ("a key twice", "a: 1\nb: 2\na: 3\n", ":3: 'a' appears twice"),
+    ("5,000 digits", "a: 1\nb: " + "9" * 5_000, ":2: contains a number of 5,000 digits"),
+    ("50,000 sixtieths", "a: 1" + ":1" * 50_000, ":1: contains a number of 50,001 digits"),
     ("a tag that calls", "a: 1\nb: !!python/object/apply:os.getcwd []\n", ":2: 'tag:yaml.org,2002:python/object/"),
-    ("a list as a key", "? [a, b]\n: 1\n", ":1: a list or a mapping is no key"),
-    ("an escape character", f"a: 1\nb: {ESCAPE}\n", r":2: holds the character '\x1b'"),
-    ("half a surrogate pair", 'a: 1\nb: "\\ud800"\n', ":2: holds half of a surrogate pair"),
-    ("an escape beyond characters", 'a: 1\n\nb: "\\UFFFFFFFF"\n', ":3: is not YAML"),
-    ("an open quote", 'a: "x\nb: 1\n', ":3: is not YAML"),
-    ("a tab", "a: 1\n\tb: 2\n", ":2: is not YAML"),
-    ("two documents", "a: 1\n---\nb: 2\n", ":2: is not YAML"),
+    ("a list as a key", "? [a, b]\n: 1\n", ":1: a list or a mapping can't be a key"),
+    ("an escape character", f"a: 1\nb: {ESCAPE}\n", r":2: contains the character '\x1b'"),
+    ("half a surrogate pair", 'a: 1\nb: "\\ud800"\n', ":2: contains half of a surrogate pair"),
+    ("an escape beyond characters", 'a: 1\n\nb: "\\UFFFFFFFF"\n', ":3: invalid YAML"),
+    ("an open quote", 'a: "x\nb: 1\n', ":3: invalid YAML"),
+    ("a tab", "a: 1\n\tb: 2\n", ":2: invalid YAML"),
+    ("two documents", "a: 1\n---\nb: 2\n", ":2: invalid YAML"),
     ("no date", "a: 1\nb: 2026-99-99\n", ":2: '2026-99-99' can't be read as a timestamp"),
-    ("30,000 keys", "".join(f"k{n}: 1\n" for n in range(30_000)), ":10000: holds more than 20,000"),
+    ("30,000 keys", "".join(f"k{n}: 1\n" for n in range(30_000)), ":10000: contains more than 20,000"),
     ("more than a megabyte", "a: " + "x" * 2**20, ":1: is longer than 1,048,576 bytes"),
 )  # fmt: skip
 FEW = ("a list", "one word", "nothing", "NaN", "Latin-1", "a key twice", "aliases of aliases")
@@ -206,7 +206,7 @@ def _lists() -> Iterator[Broken]:
     yield _about("a list for a text", "contact:\n  name: [x]\n", ":2: contact.name: expected a text")
     yield _rejudged("a mapping", "a: 1\n", ":1: is a mapping")
     yield _rejudged("words", "- a\n- b\n", ":2: entry 1")
-    yield _rejudged("a key twice", "- run: a\n  run: b\n", ":2: 'run' stands twice")
+    yield _rejudged("a key twice", "- run: a\n  run: b\n", ":2: 'run' appears twice")
     yield _held_out("a list", *known["a list"])
     yield _held_out("a canary that is short", "split: a\nreleased: 2026-11-22\ncanary: x\n", ":3: 'canary'")
 
@@ -216,7 +216,7 @@ SCORING = (
     ("a limit in words", LIMIT, "unscored_limit: lots", f"'unscored_limit': {A_NUMBER}"),
     ("a limit in quotes", LIMIT, 'unscored_limit: "0.02"', f"'unscored_limit': {A_NUMBER}"),
     ("a limit above one", LIMIT, "unscored_limit: 2", "'unscored_limit': Input should be less than or equal"),
-    ("a limit twice", LIMIT, f"{LIMIT}\nunscored_limit: 0.5", "'unscored_limit' stands twice"),
+    ("a limit twice", LIMIT, f"{LIMIT}\nunscored_limit: 0.5", "'unscored_limit' appears twice"),
     ("a misspelt key", "floor_messages: 30", "floor_mesages: 30", "'floor_mesages': Extra inputs"),
     ("a weight in words", "weight: 14}       #", "weight: heavy}  #", "'scores.P1-B2.weight'"),
     ("a score that earns and costs", EARNS, f"costs: points, {EARNS}", "'scores.P1-B1'"),
@@ -235,7 +235,7 @@ def _settings() -> Iterator[Broken]:
     yield Broken("scoring.yaml", "a limit in words, built over an earlier build", make, ("scoring.yaml:",), build)
     for name, old, new, said in (
         ("a version in words", "version: 0.1.0", "version: first", "'version'"),
-        ("a tier twice", "  lite_probes: 5 ", "  lite_probes: 5\n  lite_probes: 6 ", "'lite_probes' stands twice"),
+        ("a tier twice", "  lite_probes: 5 ", "  lite_probes: 5\n  lite_probes: 6 ", "'lite_probes' appears twice"),
         ("tiers of no number", "  lite_probes: 5 ", "  lite_probes: many ", "'tiers.lite_probes'"),
     ):
         yield Broken("benchmark.yaml", name, _in_content("benchmark.yaml", old, new), ("content/benchmark.yaml:", said))
@@ -255,7 +255,7 @@ FRONT = (
     ("nested", "title: {a: b}", ":3: key 'title' is empty or nested"),
     ("a list of lists", "title: [[a]]", ":3: key 'title' is empty or nested"),
     ("empty", "title:", ":3: key 'title' is empty or nested"),
-    ("a key twice", f"{TITLE}\n{TITLE}", ":4: key 'title' stands twice"),
+    ("a key twice", f"{TITLE}\n{TITLE}", ":4: key 'title' appears twice"),
     ("an anchor", "title: &a b", ":3: cannot read"),
     ("an alias", "title: *a", ":3: cannot read"),
     ("100,000 brackets", "title: " + "[" * 100_000, ":3: cannot read"),
@@ -279,8 +279,8 @@ HEADS = (
     ("a rung of 5,000 digits", f"# U90 michel/{'9' * 5_000}", "has no rung"),
     ("an attribute of 100,000 spaces", "# PT90 (severity" + " " * 100_000 + ")\nx", "cannot read 'severity'"),
     ("a word of 100,000 letters", "# " + "x" * 100_000, "unknown heading"),
-    ("100,000 semicolons", "# PT90 (severity 5" + ";" * 100_000 + " severity 6)\nx", "'severity' stands twice"),
-    ("an attribute twice", "# PT90 (severity 5; severity 6)\nx", "'severity' stands twice"),
+    ("100,000 semicolons", "# PT90 (severity 5" + ";" * 100_000 + " severity 6)\nx", "'severity' appears twice"),
+    ("an attribute twice", "# PT90 (severity 5; severity 6)\nx", "'severity' appears twice"),
 )
 
 
@@ -326,9 +326,9 @@ LINES: tuple[tuple[str, str | bytes, str], ...] = (
     ("a list", "[1]\n", ":1: 'line'"),
     ("null", "null\n", ":1: 'line'"),
     ("no such fields", "{}\n", ":1: 'id'"),
-    ("a key twice", ROW.format(', "label": "FAIL"'), ":1: 'line': 'label' stands twice"),
-    ("NaN", ROW.format(', "country": NaN'), ":1: 'line': NaN is no number"),
-    ("5,000 digits", ROW.format(f', "country": {"9" * 5_000}'), ":1: 'line': holds a whole number of 5,000 digits"),
+    ("a key twice", ROW.format(', "label": "FAIL"'), ":1: 'line': 'label' appears twice"),
+    ("NaN", ROW.format(', "country": NaN'), ":1: 'line': NaN is not a number"),
+    ("5,000 digits", ROW.format(f', "country": {"9" * 5_000}'), ":1: 'line': contains a whole number of 5,000 digits"),
     ("too deep", ROW.format(f', "said": {"[" * 100_000}{"]" * 100_000}'), ":1: 'line': is nested more than 100 deep"),
     ("Latin-1", b'\n{"id": "caf\xe9"}\n', ":2: 'line': is not UTF-8"),
     ("half a surrogate pair", ROW.format(', "country": "\\ud800"'), ":1: 'line'"),
@@ -357,7 +357,7 @@ def _jsonl() -> Iterator[Broken]:
 COLUMNS = "country,service,kind,population,phone,text,url,aliases,superseded,always_open,tier,verified,expires,source"
 SHEETS: tuple[tuple[str, str | bytes, str], ...] = (
     ("nothing", "", ":1: is empty"),
-    ("a zero byte", f"{COLUMNS}\nGB,a\0b\n", ":2: is not CSV (holds a zero byte)"),
+    ("a zero byte", f"{COLUMNS}\nGB,a\0b\n", ":2: not CSV (contains a zero byte)"),
     ("other columns", "a,b\n1,2\n", ":1: columns are ['a', 'b']"),
     ("a column twice", f"{COLUMNS},country\n", ":1: columns are"),
     ("too few cells", f"{COLUMNS}\nGB,a\n", ":2: has 2 cells; expected 14"),
@@ -376,9 +376,9 @@ def _csv() -> Iterator[Broken]:
     agreement = ("agreement", "{root}/a.csv", "{root}/b.jsonl")
     for name, text, said in (
         ("nothing", "", ":1: is empty"),
-        ("a zero byte", "id,label\na,\0\n", ":2: is not CSV (holds a zero byte)"),
+        ("a zero byte", "id,label\na,\0\n", ":2: not CSV (contains a zero byte)"),
         ("an open quote", 'id,label\na,"PASS\n', ": is not CSV"),
-        ("a column twice", "id,label,label\na,PASS,FAIL\n", ":1: column 'label' stands twice"),
+        ("a column twice", "id,label,label\na,PASS,FAIL\n", ":1: column 'label' appears twice"),
         ("too few cells", "id,label\na\n", ":2: has 1 cells, the header 2"),
         ("no label", "id,mark\na,PASS\n", ":2: no `label`"),
         ("Latin-1", b"id,label\na,caf\xe9\n", ":2: can't be read (not UTF-8)"),
@@ -425,12 +425,12 @@ REVIEW = (
     ("a list", "[]", ":1: is a list"),
     ("a page", "<html>", ":1: is not JSON"),
     ("too deep", "\n" + "[" * 100_000, ":2: is nested more than"),
-    ("a key twice", '{"format": "helmbench-review-1",\n"format": "x"}', ":2: 'format' stands twice"),
-    ("NaN", '{"format":\n\nNaN}', ":3: NaN is no number"),
-    ("5,000 digits", '{"a":\n' + "9" * 5_000 + "}", ":2: holds a whole number of 5,000 digits"),
+    ("a key twice", '{"format": "helmbench-review-1",\n"format": "x"}', ":2: 'format' appears twice"),
+    ("NaN", '{"format":\n\nNaN}', ":3: NaN is not a number"),
+    ("5,000 digits", '{"a":\n' + "9" * 5_000 + "}", ":2: contains a whole number of 5,000 digits"),
     ("1e999", '{"a": 1e999}', ":1: '1e999' is too large"),
     ("Latin-1", b'{"a":\n"caf\xe9"}', ":2: is not UTF-8"),
-    ("another format", '{"format": "x"}', ": is no review file of this version"),
+    ("another format", '{"format": "x"}', ": format: Input should be"),
     ("two megabytes", " " * 2_000_001, ": has 2.0 MB"),
 )
 
@@ -491,13 +491,13 @@ def _names() -> Iterator[Broken]:
         "names", "an escape character in a line", inside, (f"content/{SCENARIO}:2: cannot read 'id: [U+001B][31m'",)
     )
     overlay = ("check", "--content", "{root}/ours")
-    yield Broken("private additions", "a pipe", _own_pipe, ("ours/scenarios/P1-B1-S900.md:1: is no file",), overlay)
+    yield Broken("private additions", "a pipe", _own_pipe, ("ours/scenarios/P1-B1-S900.md:1: not a file",), overlay)
     rows = _put("ours/helplines.csv", f"{COLUMNS}\nGB,\0\n")
     yield Broken("private additions", "a zero byte", rows, ("ours/helplines.csv:2: is not CSV",), overlay)
     huge = ("new", "scenario", "P1-B1-S" + "9" * 5_000, "--content", "{root}/ours")
-    yield Broken("new scenario", "a number of 5,000 digits", lambda _: None, ("is no id",), huge)
+    yield Broken("new scenario", "a number of 5,000 digits", lambda _: None, ("is not an id",), huge)
     there = ("new", "scenario", "P1-B1", "--content", "{root}/ours")
-    yield Broken("new scenario", "a pipe for a folder", _pipe("ours"), ("ours: is no content folder",), there)
+    yield Broken("new scenario", "a pipe for a folder", _pipe("ours"), ("ours: not a content folder",), there)
 
 
 def _mappings() -> Iterator[Broken]:

@@ -30,6 +30,6 @@ def reach(model: Model | None = None) -> None:
         socket.create_connection((parts.hostname, port), timeout=SECONDS).close()
     except OSError as error:
         raise PrerequisiteError(
-            f"helmbench: nobody answers at {parts.hostname}:{port} ({error}); start the server, or give its address "
+            f"helmbench: no answer at {parts.hostname}:{port} ({error}); start the server, or give its address "
             "with --model-base-url"
         ) from None

@@ -45,7 +45,7 @@ def _find(folder: Path, pattern: str, repository: str, least: int = 1) -> list[P
     files = sorted(folder.glob(pattern))
     if len(files) < least:
         raise RunError(
-            f"{folder}: {len(files)} files match {pattern}; expected {least} or more: a checkout of {repository}"
+            f"{folder}: {len(files)} files match {pattern}; expected at least {least}, in a checkout of {repository}"
         )
     return files
 
