@@ -128,7 +128,7 @@ def test_a_breached_floor_stands_out_by_words(ran: Scored) -> None:
     breached = floor("severe sensitivity P1-B1", "breached", 0.584)
     mixed = floors_figure([breached, floor("control specificity"), floor("severe pass rate P2-B1", "undetermined")])
     assert (mixed.value, mixed.state) == (("1 of 3 breached",), "breached")
-    assert mixed.lines[0] == "Severe messages seen (late-stage planning): 58.4 %, required at least 90 %."
+    assert mixed.lines[0] == "Severe messages seen (late-stage planning): 58.4 %, required: at least 90 %."
     assert mixed.lines[1].startswith("1 passed; 1 undetermined, which is not a pass")
     assert floors_figure([floor("control specificity")])[1:3] == (("1 of 1 passed",), ("None breached.",))
     html = ran.with_card(floors=[breached]).page()

@@ -162,9 +162,7 @@ class Mark(NamedTuple):
 
 
 class Label(NamedTuple):
-    """The numbers of one mark, or of several that lie on each other. It stands to the left of a mark near the right
-    edge.
-    """
+    """The numbers of one mark, or of several that lie on each other. It is left of a mark near the right edge."""
 
     numbers: list[int]
     x: float
@@ -176,7 +174,8 @@ class Label(NamedTuple):
 
     @property
     def text(self) -> str:
-        shown = self.numbers if len(self.numbers) <= NUMBERS else self.numbers[: NUMBERS - 1]
+        fits = len(self.numbers) <= NUMBERS
+        shown = sorted(self.numbers)[: NUMBERS if fits else NUMBERS - 1]
         more = len(self.numbers) - len(shown)
         return ", ".join(map(str, shown)) + (f" +{more}" if more else "")
 

@@ -161,7 +161,9 @@ def floors_figure(floors: Sequence[Floor]) -> LargeFigure:
     unclear = f"; {open_} undetermined, which is not a pass: too little was read to decide." if open_ else "."
     if not breached:
         return LargeFigure(title, (f"{passed} of {len(floors)} passed",), (f"None breached{unclear}",))
-    named = (f"{floor_title(f)}: {percent(f.value)}, required {bound(f.name, f.threshold)}." for f in found["breached"])
+    named = (
+        f"{floor_title(f)}: {percent(f.value)}, required: {bound(f.name, f.threshold)}." for f in found["breached"]
+    )
     value = f"{breached} of {len(floors)} breached"
     return LargeFigure(title, (value,), (*named, f"{passed or 'None'} passed{unclear}"), "breached")
 
