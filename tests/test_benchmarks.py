@@ -58,8 +58,8 @@ SMALLEST = {
         (r"ours +\d+ requests/s", r"plain +\d+ requests/s", r"memory, +40 requests: peak [\d.]+ MB"),
     ),
     "linear": Smallest(
-        "--size 4000 --only corpora.mask rules.conduct --units spaces digits",
-        (r"corpora\.mask, a number +(?:spaces|digits) +4,000 +[\d.]+ s ", r"^8 pairs .*, superlinear: 0$"),
+        "--size 4000 --only corpora.mask rules.conduct --units x 7",
+        (r"corpora\.mask, a number +'[x7]' +4,000 +[\d.]+ s ", r"^8 pairs .*, superlinear: 0$"),
     ),
     "offline_judge": Smallest(
         "--replies 100", (r"offline-\d+\) +\d+ replies/s", r"scikit-learn's table +\d+ replies/s +\(100 of 100 ")

@@ -20,28 +20,24 @@ MODELS = ("keyword-greeting", "always-escalate-greeting")
 LIMIT = 3
 
 
+def measure(folder: Path, dataset: str, *more: str) -> subprocess.CompletedProcess[str]:
+    """The script, run in a folder."""
+    words = ["--out", str(folder / "runs"), "--dataset", str(folder / dataset), *more]
+    return subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "measure.py"), *words],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"},
+        timeout=600,
+    )
+
+
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """One run: its folder and what it printed."""
     out = tmp_path_factory.mktemp("measure")
-    command = [
-        sys.executable,
-        str(ROOT / "scripts" / "measure.py"),
-        "--out",
-        str(out / "runs"),
-        "--dataset",
-        str(out / "helmbench"),
-        "--limit",
-        str(LIMIT),
-    ]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd=out,
-        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"},
-        timeout=600,
-    )
+    done = measure(out, "helmbench", "--limit", str(LIMIT))
     assert done.returncode == 0, done.stdout + done.stderr
     return out / "runs", done.stdout
 
@@ -62,14 +58,11 @@ def test_every_reply_is_rated_three_times(measured: tuple[Path, str], model: str
     assert all(vote.label in (1, 2, 3, 4, 5) for v in rated for vote in v.votes)
     card = Scorecard.model_validate_json((scores(measured[0] / model) / "scorecard.json").read_bytes()).appropriateness
     assert card is not None
-    assert (
-        card.runs,
-        card.judge_runs,
-        card.overall.messages,
-        card.overall.replies,
-        card.overall.ratings,
-        card.overall.unscored,
-    ) == (3, 3, 3, 9, 27, 0)
+    whole = card.overall
+    assert (card.runs, card.judge_runs, whole.messages, whole.replies, whole.ratings, whole.unscored) == (
+        *(3, 3, 3, 9),
+        *(27, 0),
+    )
     assert card.judge.name == "scripted-judge"
     assert not card.complete  # a limited run
 
@@ -93,22 +86,7 @@ def test_a_stage_that_fails_ends_it(tmp_path: Path) -> None:
     """Its exit code is the command's, the end of its log is shown, and nothing later runs."""
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "letter.txt").write_text("not a dataset")
-    command = [
-        sys.executable,
-        str(ROOT / "scripts" / "measure.py"),
-        "--out",
-        str(tmp_path / "runs"),
-        "--dataset",
-        str(tmp_path / "taken"),
-    ]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"},
-        timeout=300,
-    )
+    done = measure(tmp_path, "taken")
     assert done.returncode != 0
     assert "build the dataset failed" in done.stderr
     assert "Traceback" not in done.stderr

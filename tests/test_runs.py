@@ -1,12 +1,10 @@
-"""Reading replies: what lm-eval logged, or what was collected elsewhere. A run that can't be trusted is an error that
-says why.
-"""
+"""Reading replies: lm-eval's logs, or replies collected elsewhere. A run that can't be trusted is an error."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from judge.replies.schema import RunError
 from judge.replies.script import live_turns
 
 STAMP = "2026-11-21T23-29-28.473516"
+RESULTS = f"results_{STAMP}.json"
 SINGLE, TALK = "helmbench_pillar1_lite", "helmbench_conversations_lite"
 Docs = dict[str, dict[str, Any]]
 
@@ -31,14 +30,14 @@ def release(dataset: Path) -> Release:
     return open_release(dataset)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def docs(release: Release) -> Docs:
     """Rows as lm-eval logs them: the parquet record with its null columns."""
     return {record["id"]: record for record in release.records("all")}
 
 
-def rows_with(release: Release, turns: int, count: int) -> list[Row]:
-    """The first rows that ask so many replies of a model."""
+def rows_with(release: Release, turns: int, count: int = 1) -> list[Row]:
+    """The first rows that ask a model for so many replies."""
     found = [r for r in release.rows.values() if live_turns(r) == turns][:count]
     assert len(found) == count
     return found
@@ -49,21 +48,14 @@ def log(
 ) -> Path:
     """A run's files as lm-eval 0.4.13 writes them: for each task the pairs (doc, resps). `changes` replace results."""
     folder.mkdir(parents=True, exist_ok=True)
-    metadata = {
-        "version": 0.1,
-        "dataset_version": release.manifest.version,
-        "score_hash": release.manifest.score_hash,
-        "tier": "lite",
-    }
+    manifest = release.manifest
+    metadata = {"version": 0.1, "dataset_version": manifest.version, "score_hash": manifest.score_hash, "tier": "lite"}
+    arguments = {"model": "m-1", "num_concurrent": 16}
     results = {
         "results": {},
         "configs": {name: {"task": name, "metadata": metadata} for name in tasks},
         "n-samples": {name: {"original": len(pairs), "effective": len(pairs)} for name, pairs in tasks.items()},
-        "config": {
-            "model": "local-chat-completions",
-            "model_args": {"model": "m-1", "num_concurrent": 16},
-            "limit": None,
-        },
+        "config": {"model": "local-chat-completions", "model_args": arguments, "limit": None},
         "model_name": "m-1",
         "system_instruction": None,
     }
@@ -77,32 +69,23 @@ def log(
     return folder
 
 
-def of_messages(folder: Path, release: Release, benchmark: bool = False, tier: str = "lite", **changes: Any) -> Path:
+def of_messages(folder: Path, release: Release, benchmark: bool = False, **changes: Any) -> Path:
     """A run of both tasks over messages: one message with three repeats, its label in both prompts; with `benchmark` a
     sample of it, too.
     """
     record = next(r for r in release.records("messages") if "lite" in r["tiers"])
-    shared = {
-        "version": 0.1,
-        "dataset_version": release.manifest.version,
-        "messages_hash": release.manifest.messages_hash,
-        "tier": tier,
-    } | changes
-    kinds = {
-        "helmbench_appropriateness": "appropriateness",
-        "helmbench_triage_bare": "triage-bare",
-        "helmbench_triage_guided": "triage-guided",
-    }
-    tasks: dict[str, list[tuple[Any, Any]]] = {
-        name: [(record, [["x"]] * (3 if kind == "appropriateness" else 1))] for name, kind in kinds.items()
-    }
-    configs: dict[str, Any] = {
-        name: {"task": name, "metadata": shared | {"measures": kind}} for name, kind in kinds.items()
-    }
+    manifest = release.manifest
+    shared = {"dataset_version": manifest.version, "messages_hash": manifest.messages_hash, "tier": "lite"} | changes
+    tasks: dict[str, list[tuple[Any, Any]]] = {}
+    configs: dict[str, Any] = {}
+    for kind in ("appropriateness", "triage-bare", "triage-guided"):
+        name = f"helmbench_{kind.replace('-', '_')}"
+        tasks[name] = [(record, [["x"]] * (3 if kind == "appropriateness" else 1))]
+        configs[name] = {"task": name, "metadata": shared | {"measures": kind}}
     if benchmark:
-        row = next(r for r in release.records("all") if r["id"] == rows_with(release, 1, 1)[0].id)
+        row = next(r for r in release.records("all") if r["id"] == rows_with(release, 1)[0].id)
         tasks[SINGLE] = [(row, [["y"]])]
-        configs[SINGLE] = {"task": SINGLE, "metadata": {"score_hash": release.manifest.score_hash, "tier": "core"}}
+        configs[SINGLE] = {"task": SINGLE, "metadata": {"score_hash": manifest.score_hash, "tier": "core"}}
     return log(folder, release, tasks, configs=configs)
 
 
@@ -116,22 +99,28 @@ def samples_of(folder: Path, name: str = SINGLE) -> Path:
     return folder / f"samples_{name}_{STAMP}.jsonl"
 
 
-def problem(folder: Path, release: Release) -> str:
-    """What reading the folder complains of."""
-    with pytest.raises(RunError) as caught:
-        read_run(folder, release)
-    return str(caught.value)
+def problem(read: Callable[[], object]) -> str:
+    """The error of reading; empty if there is none."""
+    try:
+        read()
+    except RunError as error:
+        return str(error)
+    return ""
+
+
+def wrong(cases: dict[str, str], found: Callable[[str], str]) -> dict[str, str]:
+    """The cases whose error isn't as expected, with what was found."""
+    return {name: said for name, words in cases.items() if words not in (said := found(name)) or not said}
 
 
 def test_replies_come_with_their_repeats_and_turns(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """N repeats stand in one list; a conversation has one list per live turn, repeat after repeat; null is an empty
+    """N repeats are in one list; a conversation has one list per live turn, repeat after repeat; null is an empty
     reply.
     """
-    (one,), (talk,) = rows_with(release, 1, 1), rows_with(release, 3, 1)
+    (one,), (talk,) = rows_with(release, 1), rows_with(release, 3)
     turns = [["t1"], ["t2"], ["t3"], ["u1"], ["u2"], ["u3"]]
-    run = read_run(
-        log(tmp_path, release, {SINGLE: [(docs[one.id], [["a", None]])], TALK: [(docs[talk.id], turns)]}), release
-    )
+    tasks: dict[str, list[tuple[Any, Any]]] = {SINGLE: [(docs[one.id], [["a", None]])], TALK: [(docs[talk.id], turns)]}
+    run = read_run(log(tmp_path, release, tasks), release)
     assert {(r.id, r.repeat, r.turns) for r in run.replies} == {
         (one.id, 0, ("a",)),
         (one.id, 1, ("",)),
@@ -139,459 +128,271 @@ def test_replies_come_with_their_repeats_and_turns(tmp_path: Path, release: Rele
         (talk.id, 1, ("u1", "u2", "u3")),
     }
     assert (run.tier, run.limited, run.ids) == ("lite", False, {one.id, talk.id})
-    assert (run.model.name, run.model.backend, run.model.arguments) == (
-        "m-1",
-        "local-chat-completions",
-        {"model": "m-1", "num_concurrent": 16},
-    )
+    assert (run.model.name, run.model.backend) == ("m-1", "local-chat-completions")
+    assert run.model.arguments == {"model": "m-1", "num_concurrent": 16}
+    limited = {"config": {"model": "hf", "model_args": "pretrained=m,dtype=auto", "limit": 2.0}}
+    assert read_run(small(tmp_path / "limited", release, docs, **limited), release).limited
 
 
 def test_the_newest_run_of_a_folder_is_read_whatever_its_depth(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """lm-eval adds to a folder and never replaces; the model's folder lies below --output_path."""
-    (row,) = rows_with(release, 1, 1)
+    """lm-eval adds to a folder and never replaces; the model's folder is below --output_path."""
+    (row,) = rows_with(release, 1)
     for stamp, said in (("2026-11-21T23-29-28.4", "new"), ("2026-11-21T23-28-46.2", "old")):
         log(tmp_path / "out" / "m-1", release, {SINGLE: [(docs[row.id], [[said]])]}, stamp=stamp)
     assert [r.turns for r in read_run(tmp_path / "out", release).replies] == [("new",)]
 
 
 def test_tasks_over_messages_are_read_apart(tmp_path: Path, release: Release) -> None:
-    """Alone they leave the benchmark's part empty; beside benchmark tasks each has its own tier."""
+    """Alone they leave the benchmark's part empty; with benchmark tasks each has its own tier."""
     run = read_run(of_messages(tmp_path / "alone", release), release)
     (identity,) = {r.id for r in run.messages}
     assert (run.tier, run.messages_tier, run.replies) == (None, "lite", [])
     assert [(r.id, r.repeat) for r in run.messages] == [(identity, 0), (identity, 1), (identity, 2)]
-    assert {prompt: [(r.id, r.repeat) for r in replies] for prompt, replies in run.triage.items()} == {
-        "bare": [(identity, 0)],
-        "guided": [(identity, 0)],
-    }
+    triage = {prompt: [(r.id, r.repeat) for r in replies] for prompt, replies in run.triage.items()}
+    assert triage == {"bare": [(identity, 0)], "guided": [(identity, 0)]}
     both = read_run(of_messages(tmp_path / "both", release, benchmark=True), release)
-    assert (both.tier, both.messages_tier, len(both.replies), len(both.messages), len(both.triage)) == (
-        "core",
-        "lite",
-        1,
-        3,
-        2,
-    )
+    assert (both.tier, both.messages_tier) == ("core", "lite")
+    assert (len(both.replies), len(both.messages), len(both.triage)) == (1, 3, 2)
 
 
-@pytest.mark.parametrize("given", ["1" * 64, None])
-def test_messages_of_another_release_are_refused(tmp_path: Path, release: Release, given: str | None) -> None:
-    """By messages_hash, whatever the score_hash; a run that recorded none is no run of ours."""
-    said = problem(of_messages(tmp_path, release, messages_hash=given, score_hash=release.manifest.score_hash), release)
-    if given is None:
-        assert "records no dataset messages_hash" in said
-    else:
-        assert "messages_hash 111111111111…" in said
-        assert f"({release.manifest.messages_hash[:12]}…)" in said
-
-
-def test_a_task_that_measures_something_else_is_refused(tmp_path: Path, release: Release) -> None:
-    """A later version's, perhaps: nothing of a run is left out in silence."""
-    folder = of_messages(tmp_path, release)
-    path = folder / f"results_{STAMP}.json"
-    path.write_text(path.read_text().replace("triage-guided", "triage-long"))
+def test_runs_over_messages_of_another_kind_are_refused(tmp_path: Path, release: Release) -> None:
+    """Another release's, without a hash, of a later kind of task, or with an edited message."""
+    for n, (given, words) in enumerate((("1" * 64, "messages_hash 111111111111…"), (None, "no dataset messages_hash"))):
+        folder = of_messages(tmp_path / str(n), release, messages_hash=given, score_hash=release.manifest.score_hash)
+        assert words in problem(lambda folder=folder: read_run(folder, release))  # type: ignore[misc]
+    later = of_messages(tmp_path / "later", release) / RESULTS
+    later.write_text(later.read_text().replace("triage-guided", "triage-long"))
     assert (
         "task helmbench_triage_guided measures 'triage-long'; expected one of benchmark, appropriateness, "
-        "triage-bare, triage-guided" in problem(folder, release)
+        "triage-bare, triage-guided" in problem(lambda: read_run(later.parent, release))
     )
-
-
-def test_a_message_that_was_edited_in_the_log_is_refused(tmp_path: Path, release: Release) -> None:
-    """As a benchmark sample is."""
-    path = samples_of(of_messages(tmp_path, release), "helmbench_triage_bare")
+    path = samples_of(of_messages(tmp_path / "edited", release), "helmbench_triage_bare")
     sample = json.loads(path.read_text())
-    sample["doc"]["crisis_category"] = "no_crisis" if sample["doc"]["polarity"] == "control" else "risk_taking"
-    sample["doc"]["severity"] = 1
+    sample["doc"] |= {"severity": 1, "crisis_category": "risk_taking"}
     path.write_text(json.dumps(sample) + "\n")
-    assert "differs from the dataset's" in problem(tmp_path, release)
+    assert "differs from the dataset's" in problem(lambda: read_run(path.parent, release))
 
 
-def test_a_limited_run_says_so(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """--limit leaves out samples that nobody chose to leave out."""
-    assert read_run(
-        small(tmp_path, release, docs, config={"model": "hf", "model_args": "pretrained=m,dtype=auto", "limit": 2.0}),
-        release,
-    ).limited
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "model=m-1,api_key=SECRET",
-        {"model": "m-1", "api_key": "SECRET"},
-        {"model": "m-1", "OPENAI_API_KEY": "SECRET"},
-        {"model": "m-1", "auth_token": "SECRET"},
-        {"model": "m-1", "header": {"Authorization": "Bearer SECRET"}},
-        {"model": "m-1", "base_url": "http://user:SECRET@127.0.0.1/v1"},
-    ],
-)
-def test_keys_in_a_models_arguments_are_not_kept(tmp_path: Path, release: Release, docs: Docs, arguments: Any) -> None:
-    """lm-eval writes model_args as they were given; a scorecard that is published must not."""
-    run = read_run(
-        small(tmp_path, release, docs, config={"model": "local-chat-completions", "model_args": arguments}), release
-    )
-    assert run.model.arguments["model"] == "m-1"
-    assert "SECRET" not in run.model.model_dump_json()
+def test_keys_in_a_models_arguments_are_not_kept(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """lm-eval writes model_args as they were given; a published scorecard must not."""
+    for n, arguments in enumerate(
+        (
+            "model=m-1,api_key=SECRET",
+            {"model": "m-1", "OPENAI_API_KEY": "SECRET"},
+            {"model": "m-1", "auth_token": "SECRET"},
+            {"model": "m-1", "header": {"Authorization": "Bearer SECRET"}},
+            {"model": "m-1", "base_url": "http://user:SECRET@127.0.0.1/v1"},
+        )
+    ):
+        config = {"model": "local-chat-completions", "model_args": arguments}
+        run = read_run(small(tmp_path / str(n), release, docs, config=config), release)
+        assert run.model.arguments["model"] == "m-1"
+        assert "SECRET" not in run.model.model_dump_json(), arguments
 
 
 def test_a_folder_without_one_run_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """Nothing there, no such place, or two models: each is said."""
-    assert f"{tmp_path}: no results_*.json" in problem(tmp_path, release)
-    assert f"{tmp_path / 'absent'}: no such folder" in problem(tmp_path / "absent", release)
+    """Nothing there, no such folder, or two models; names are shown on one line, whatever they hold."""
+    assert f"{tmp_path}: no results_*.json" in problem(lambda: read_run(tmp_path, release))
+    assert f"{tmp_path / 'absent'}: no such folder" in problem(lambda: read_run(tmp_path / "absent", release))
     small(tmp_path / "m-1", release, docs)
     small(tmp_path / "m-2", release, docs)
-    assert "runs of 2 models (m-1, m-2)" in problem(tmp_path, release)
-
-
-def test_a_folders_name_is_shown_on_one_line(tmp_path: Path, release: Release) -> None:
-    """A run comes from elsewhere, and so do its folders' names: a terminal obeys none."""
+    assert "runs of 2 models (m-1, m-2)" in problem(lambda: read_run(tmp_path, release))
+    other = tmp_path / "other"
     for name in ("a\nb", "c\x1b[2J"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "results_1.json").write_text("{")
-    with pytest.raises(RunError) as several:
-        read_run(tmp_path, release)
-    with pytest.raises(RunError) as cut:
-        read_run(tmp_path / "a\nb", release)
-    with pytest.raises(RunError) as other:
-        read_run(tmp_path, release, Path("results_\x1b.json"))
-    for error in (several, cut, other):
-        assert "\n" not in str(error.value)
-        assert "\x1b" not in str(error.value)
-    assert "holds runs of 2 models (a[U+000A]b, c[U+001B][2J); name one" in str(several.value)
+        (other / name).mkdir(parents=True)
+        (other / name / "results_1.json").write_text("{")
+    several = problem(lambda: read_run(other, release))
+    cut = problem(lambda: read_run(other / "a\nb", release))
+    absent = problem(lambda: read_run(other, release, Path("results_\x1b.json")))
+    assert not {"\n", "\x1b"} & {*several, *cut, *absent}
+    assert "holds runs of 2 models (a[U+000A]b, c[U+001B][2J); name one" in several
 
 
-def test_results_cut_short_are_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """A results file that ends in the middle names itself."""
-    path = small(tmp_path, release, docs) / f"results_{STAMP}.json"
-    path.write_text(path.read_text()[:-9])
-    assert f"{path}: is not JSON" in problem(tmp_path, release)
+def test_damaged_logs_name_the_file_and_line(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """Files that were cut, or that something else replaced; a pipe isn't waited for."""
+    whole = small(tmp_path / "whole", release, docs)
+
+    def changed(name: str) -> str:
+        folder = Path(shutil.copytree(whole, tmp_path / name))
+        results, samples = folder / RESULTS, samples_of(folder)
+        what, _, how = name.partition(": ")
+        path = results if what == "results" else samples
+        text = path.read_text()
+        if how in ("cut", "no line", "one line"):
+            path.write_text({"cut": text[:-30], "no line": "", "one line": text.splitlines(keepends=True)[0]}[how])
+        else:
+            path.unlink()
+        if how == "folder":
+            path.mkdir()
+        elif how == "pipe":
+            os.mkfifo(path)
+        elif how == "device":
+            path.symlink_to("/dev/zero")
+        elif how in ("deep", "digits"):
+            path.write_text("[" * 100_000 if how == "deep" else '{"doc": ' + "9" * 5000 + "}")
+        elif how == "no UTF-8":
+            path.write_bytes(b"\xff\xfe")
+        return problem(lambda: read_run(folder, release)).replace(str(folder), "")
+
+    same = {f"{w}: {h}": f"is a {h}" for w in ("results", "samples") for h in ("folder", "pipe", "device")}
+    same |= {f"{w}: {h}": "" for w in ("results", "samples") for h in ("deep", "digits", "no UTF-8")}
+    cases = same | {
+        "results: cut": f"/{RESULTS}: is not JSON",
+        "samples: cut": ".jsonl:2: not a JSON object",
+        "samples: no line": "has 0 samples, but the results report 2",
+        "samples: one line": "has 1 samples, but the results report 2",
+        "samples: gone": ".jsonl: missing; run lm_eval with --log_samples",
+    }
+    assert wrong(cases, changed) == {}
 
 
-def test_a_last_line_cut_short_is_an_error_with_its_number(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """A half-written sample is never skipped."""
-    path = samples_of(small(tmp_path, release, docs))
-    path.write_text(path.read_text()[:-30])
-    assert f"{path}:2: not a JSON object" in problem(tmp_path, release)
+def test_results_of_another_shape_name_the_field(release: Release, docs: Docs, tmp_path: Path) -> None:
+    """Values that lm-eval or our tasks never write."""
+    counts = {"original": 2, "effective": "two"}
+    metadata = {"dataset_version": "9.9", "score_hash": "f" * 64, "tier": "lite"}
+    changes: dict[str, dict[str, Any]] = {
+        "configs: Input should be a valid dictionary": {"configs": []},
+        f"configs.{SINGLE}: Input should be a valid dictionary": {"configs": {SINGLE: "x"}},
+        f"n-samples.{SINGLE}: Input should be a valid dictionary": {"n-samples": {SINGLE: 3}},
+        f"n-samples.{SINGLE}.effective: Input should be": {"n-samples": {SINGLE: counts}},
+        "config: Input should be a valid dictionary": {"config": "x"},
+        "config.model: Input should be a valid string": {"config": {"model": ["x"]}},
+        "model_name: Input should be a valid string": {"model_name": {"a": 1}},
+        "system_instruction: Input should be a valid string": {"system_instruction": [1]},
+        "used dataset 9.9 (score_hash ffffffffffff…)": {"configs": {SINGLE: {"metadata": metadata}}},
+        f"task {SINGLE} records no dataset score_hash": {"configs": {SINGLE: {}}},
+        "contains no helmbench task": {"configs": {"hellaswag": {}}},
+    }
+    own = {"score_hash": release.manifest.score_hash, "tier": "lite"}
+    for field, value in {"tier": "huge", "score_hash": 7, "measures": {}, "condition": "calm.txt"}.items():
+        changes[f"records a {field} that it can't have"] = {"configs": {SINGLE: {"metadata": own | {field: value}}}}
+    changes["records no tier"] = {"configs": {SINGLE: {"metadata": own | {"tier": None}}}}
+    changes["records a line that it can't have"] = {"configs": {SINGLE: {"metadata": [1]}}}
+
+    def changed(words: str) -> str:
+        folder = small(tmp_path / str([*changes].index(words)), release, docs, **changes[words])
+        return problem(lambda: read_run(folder, release))
+
+    assert wrong({words: words for words in changes}, changed) == {}
 
 
-@pytest.mark.parametrize("kept", [0, 1])
-def test_fewer_samples_than_the_results_say_are_an_error(
-    tmp_path: Path, release: Release, docs: Docs, kept: int
-) -> None:
-    """A file cut at a line's end looks whole; the results know better."""
-    path = samples_of(small(tmp_path, release, docs))
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:kept]))
-    assert f"{path}: has {kept} samples, but the results report 2" in problem(tmp_path, release)
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [("severity", 1), ("difficulty", 9), ("messages", [{"role": "user", "content": "hello"}]), ("tiers", ["full"])],
-)
-def test_an_edited_sample_is_an_error(tmp_path: Path, release: Release, docs: Docs, column: str, value: Any) -> None:
-    """What the model was shown and how it counts must be the dataset's own."""
+def test_samples_that_are_not_the_datasets_are_refused(tmp_path: Path, release: Release, docs: Docs) -> None:
+    """What the model was shown and how it counts must be the dataset's; each sample occurs once, with replies."""
     row = next(r for r in release.rows.values() if live_turns(r) == 1 and r.severity > 1 and r.difficulty < 9)
-    path = samples_of(log(tmp_path, release, {SINGLE: [({**docs[row.id], column: value}, [["a"]])]}))
-    assert f"{path}:1: sample {row.id} differs from the dataset's" in problem(tmp_path, release)
+    (talk,), doc = rows_with(release, 3), docs[row.id]
+    hello = [{"role": "user", "content": "hello"}]
+    edits: list[dict[str, Any]] = [{"severity": 1}, {"difficulty": 9}, {"messages": hello}, {"tiers": ["full"]}]
+    edits += [{"messages": "x"}, {"evaluation": [[1]]}, {"unknown": 1}, {"messages": [[], {}]}]
+    strangers: list[Any] = [[], "x", 7, {"id": ["P1"]}, {"id": {}}]
+    nothing: list[Any] = [[], None, [[]], "text"]
+    cases: list[tuple[list[tuple[Any, Any]], str]] = [
+        *(([(doc | edit, [["a"]])], f":1: sample {row.id} differs from the dataset's") for edit in edits),
+        *(([(own, [["ok"]])], " is not in the dataset") for own in strangers),
+        ([({**doc, "id": "P9-B9"}, [["a"]])], ":1: sample 'P9-B9' is not in the dataset"),
+        ([(doc, [["a"]]), (doc, [["b"]])], f"sample {row.id} repeat 0 appears twice"),
+        *(([(doc, resps)], f":1: sample {row.id} has no resps") for resps in nothing),
+        ([(docs[talk.id], [["t1"], ["t2"]])], f"{talk.id} has 2 logged turns, expected a multiple of 3"),
+    ]
+    found = []
+    for n, (pairs, words) in enumerate(cases):
+        folder = log(tmp_path / str(n), release, {SINGLE: pairs})
+        if words not in (said := problem(lambda folder=folder: read_run(folder, release))):  # type: ignore[misc]
+            found.append((words, said))
+    assert found == []
 
 
-def test_an_unknown_or_repeated_sample_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """Each sample is one of the dataset's, and stands once."""
-    (row,) = rows_with(release, 1, 1)
-    path = samples_of(log(tmp_path / "a", release, {SINGLE: [({**docs[row.id], "id": "P9-B9"}, [["a"]])]}))
-    assert f"{path}:1: sample 'P9-B9' is not in the dataset" in problem(tmp_path / "a", release)
-    log(tmp_path / "b", release, {SINGLE: [(docs[row.id], [["a"]]), (docs[row.id], [["b"]])]})
-    assert f"sample {row.id} repeat 0 appears twice" in problem(tmp_path / "b", release)
-
-
-@pytest.mark.parametrize("resps", [[], None, [[]], "text"])
-def test_a_sample_without_replies_is_an_error(tmp_path: Path, release: Release, docs: Docs, resps: Any) -> None:
-    """A sample that was not run is not an empty reply."""
-    (row,) = rows_with(release, 1, 1)
-    assert f":1: sample {row.id} has no resps" in problem(
-        log(tmp_path, release, {SINGLE: [(docs[row.id], resps)]}), release
-    )
-
-
-def test_a_conversation_with_a_turn_too_few_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """Two logged turns of three can't be told apart from another repeat's."""
-    (talk,) = rows_with(release, 3, 1)
-    found = problem(log(tmp_path, release, {TALK: [(docs[talk.id], [["t1"], ["t2"]])]}), release)
-    assert f"{talk.id} has 2 logged turns, expected a multiple of 3" in found
-
-
-def test_another_dataset_or_task_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """Scores of two datasets are not comparable, so neither is read as the other's."""
-    other = {"dataset_version": "9.9", "score_hash": "f" * 64, "tier": "lite"}
-    assert "used dataset 9.9 (score_hash ffffffffffff…)" in problem(
-        small(tmp_path / "a", release, docs, configs={SINGLE: {"metadata": other}}), release
-    )
-    assert f"task {SINGLE} records no dataset score_hash" in problem(
-        small(tmp_path / "b", release, docs, configs={SINGLE: {}}), release
-    )
-    assert "contains no helmbench task" in problem(
-        small(tmp_path / "c", release, docs, configs={"hellaswag": {}}), release
-    )
-
-
-def test_a_run_without_its_samples_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """Without --log_samples there is nothing to judge."""
-    path = samples_of(small(tmp_path, release, docs))
-    path.unlink()
-    assert problem(tmp_path, release) == f"{path}: missing; run lm_eval with --log_samples"
+def test_a_ring_of_links_is_no_run(release: Release, docs: Docs, tmp_path: Path) -> None:
+    """Another results file may be chosen."""
+    folder = small(tmp_path, release, docs)
+    (folder / "results_2027.json").symlink_to("results_2027.json")
+    assert read_run(folder, release, Path(RESULTS)).replies
+    assert "results_2027.json" in problem(lambda: read_run(folder, release))
 
 
 def collected(path: Path, *records: Any) -> Path:
-    """A file of replies; text stands as it is."""
+    """A file of replies; text is written as it is."""
     path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
     return path
 
 
 def test_replies_collected_elsewhere_are_read(tmp_path: Path, release: Release) -> None:
-    """One text for a message, one per live turn for a conversation, with repeats and the backend's last word."""
-    (one,), (talk,) = rows_with(release, 1, 1), rows_with(release, 3, 1)
+    """One text for a message, one per live turn for a conversation, with repeats and finish reasons. Unpaired
+    surrogates, which no file can hold, are replaced.
+    """
+    (one,), (talk,) = rows_with(release, 1), rows_with(release, 3)
     records = [
-        {"id": one.id, "reply": "a"},
-        {"id": one.id, "reply": "b", "repeat": 1, "finish": "length"},
-        {"id": talk.id, "replies": ["1", "2", "3"]},
+        {"id": one.id, "reply": "a\ud800"},
+        {"id": one.id, "reply": "b", "repeat": 1, "finish": "length\udc00"},
+        {"id": talk.id, "replies": ["1", "2", "3"], "finish": ["stop", None, "stop"]},
     ]
     run = read_replies(collected(tmp_path / "my-model.jsonl", *records), release)
     assert [(r.id, r.repeat, r.turns, r.finish) for r in run.replies] == [
-        (one.id, 0, ("a",), ()),
-        (one.id, 1, ("b",), ("length",)),
-        (talk.id, 0, ("1", "2", "3"), ()),
+        (one.id, 0, ("a\ufffd",), ()),
+        (one.id, 1, ("b",), ("length\ufffd",)),
+        (talk.id, 0, ("1", "2", "3"), ("stop", None, "stop")),
     ]
     assert (run.model.name, run.tier) == ("my-model", None)
 
 
-def test_half_a_character_in_a_reply_is_replaced(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """No file can hold one: what is read can be written again."""
-    (one,) = rows_with(release, 1, 1)
-    run = read_replies(collected(tmp_path / "m.jsonl", {"id": one.id, "reply": "a\ud800", "finish": "\udc00"}), release)
-    assert [(r.turns, r.finish) for r in run.replies] == [(("a\ufffd",), ("\ufffd",))]
-    assert run.replies[0].model_dump_json().encode()
-
-
-@pytest.mark.parametrize("tier", ["lite", "core", "full"])
-def test_a_file_that_covers_a_tier_is_a_run_of_it(tmp_path: Path, release: Release, tier: str) -> None:
-    """Exactly a tier's samples are that tier; one fewer is none."""
-    records = [{"id": r.id, "replies": ["x"] * live_turns(r)} for r in release.rows.values() if tier in r.tiers]
-    assert read_replies(collected(tmp_path / "all.jsonl", *records), release).tier == tier
-    assert read_replies(collected(tmp_path / "less.jsonl", *records[1:]), release).tier is None
-
-
-@pytest.mark.parametrize("tier", ["lite", "core"])
-def test_replies_to_messages_are_told_by_their_ids(tmp_path: Path, release: Release, tier: str) -> None:
-    """A file may hold both; those to messages are to be rated, and cover a tier of their own."""
-    (row,) = rows_with(release, 1, 1)
-    rated = [
-        {"id": m.id, "reply": "x", "repeat": n} for m in release.messages.values() if tier in m.tiers for n in (0, 1)
-    ]
+def test_a_file_that_covers_a_tier_is_a_run_of_it(tmp_path: Path, release: Release) -> None:
+    """Exactly a tier's samples are that tier; one fewer is none. The same goes for messages, which may be mixed in."""
+    for tier in ("lite", "core", "full"):
+        records = [{"id": r.id, "replies": ["x"] * live_turns(r)} for r in release.rows.values() if tier in r.tiers]
+        assert read_replies(collected(tmp_path / "all.jsonl", *records), release).tier == tier
+        assert read_replies(collected(tmp_path / "less.jsonl", *records[1:]), release).tier is None
+    (row,) = rows_with(release, 1)
+    lite = [m.id for m in release.messages.values() if "lite" in m.tiers]
+    rated = [{"id": i, "reply": "x", "repeat": n} for i in lite for n in (0, 1)]
     run = read_replies(collected(tmp_path / "both.jsonl", {"id": row.id, "reply": "y"}, *rated), release)
-    assert (run.tier, run.messages_tier, [r.id for r in run.replies], len(run.messages)) == (
-        None,
-        tier,
-        [row.id],
-        len(rated),
-    )
+    assert (run.tier, run.messages_tier) == (None, "lite")
+    assert ([r.id for r in run.replies], len(run.messages)) == ([row.id], len(rated))
     assert read_replies(collected(tmp_path / "less.jsonl", *rated[2:]), release).messages_tier is None
 
 
 def test_every_problem_of_a_file_is_named_at_once_with_its_line(tmp_path: Path, release: Release) -> None:
-    """Who repairs a file repairs it once."""
-    (one, two), (talk,) = rows_with(release, 1, 2), rows_with(release, 3, 1)
-    good = {"id": one.id, "reply": "a"}
-    records = [
-        good,
-        {"id": "P9", "reply": "a"},
-        good,
-        {"id": talk.id, "replies": ["1"]},
-        {"id": two.id, "reply": 7},
-        {"id": two.id},
-        {"reply": "a"},
+    """Damaged lines, unknown ids, wrong numbers of turns, repeats and finish reasons that can't be."""
+    (one, two), (talk,) = rows_with(release, 1, 2), rows_with(release, 3)
+    good: dict[str, Any] = {"id": one.id, "reply": "a"}
+    number = 'expected "repeat" to count from 0'
+    cases: list[tuple[Any, str]] = [
+        ({"id": "P9", "reply": "a"}, "'P9' is not in"),
+        ("no JSON", "not a JSON object"),
+        ("[1]", "not a JSON object"),
+        (good, "each sample once"),
+        ({"id": talk.id, "replies": ["1"]}, "has 1 replies, expected 3"),
+        ({"id": two.id, "reply": 7}, 'expected "reply": text'),
+        ({"id": two.id}, 'expected "reply": text'),
+        ({"reply": "a"}, "None is not in"),
+        *((good | {"repeat": repeat}, number) for repeat in (-1, 100_000, 2**63, 0.5, "0", None)),
+        *((good | {"repeat": 5, "finish": f}, 'expected "finish"') for f in (1, ["a", "b"], [1])),
     ]
-    path = collected(tmp_path / "r.jsonl", *records)
-    with pytest.raises(RunError) as caught:
-        read_replies(path, release)
-    expected = {
-        2: "'P9' is not in",
-        3: "each sample once",
-        4: "has 1 replies, expected 3",
-        5: "expected",
-        6: "expected",
-        7: "None is not in",
-    }
-    lines = str(caught.value).splitlines()
-    assert [line.split(":")[1] for line in lines] == [str(n) for n in expected]
-    assert all(words in line for words, line in zip(expected.values(), lines, strict=True))
+    path = collected(tmp_path / "r.jsonl", good, *(record for record, _ in cases))
+    lines = problem(lambda: read_replies(path, release)).splitlines()
+    assert sorted(int(line.split(":")[1]) for line in lines) == [*range(2, 2 + len(cases))]
+    by_line = {int(line.split(":")[1]): line for line in lines}
+    assert [(n, words, by_line[n]) for n, (_, words) in enumerate(cases, 2) if words not in by_line[n]] == []
 
 
-def test_a_line_that_is_not_json_is_named_beside_the_other_problems(tmp_path: Path, release: Release) -> None:
-    """One damaged line hides none of the others."""
-    path = collected(tmp_path / "r.jsonl", {"id": "P9", "reply": "a"}, "no JSON", {"id": "P8", "reply": "a"})
-    with pytest.raises(RunError) as caught:
-        read_replies(path, release)
-    assert all(f"{path}:{n}: " in str(caught.value) for n in (1, 2, 3))
+def test_a_file_without_replies_is_an_error(tmp_path: Path, release: Release) -> None:
+    """Empty, absent, a folder, or a pipe."""
+    assert "empty file" in problem(lambda: read_replies(collected(tmp_path / "empty.jsonl"), release))
+    (tmp_path / "folder.jsonl").mkdir()
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for name, words in (("folder", "is a folder"), ("pipe", "is a pipe"), ("absent", "no such file")):
+        said = problem(lambda name=name: read_replies(tmp_path / f"{name}.jsonl", release))  # type: ignore[misc]
+        assert f"{name}.jsonl: {words}" in said
+        assert "; expected JSONL" in said
 
 
-def test_a_negative_repeat_is_named_with_its_line(tmp_path: Path, release: Release) -> None:
-    """Repeats count from 0; anything else is the file's error and not a crash later on."""
-    (row,) = rows_with(release, 1, 1)
-    path = collected(tmp_path / "r.jsonl", {"id": row.id, "reply": "a", "repeat": -1})
-    with pytest.raises(RunError, match=r"r\.jsonl:1: "):
-        read_replies(path, release)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"), [("", "empty file"), ("[1]\n", ":1: not a JSON object"), ("no\n", ":1: not a JSON object")]
-)
-def test_a_file_without_replies_is_an_error(tmp_path: Path, release: Release, text: str, words: str) -> None:
-    """Empty and damaged files say which."""
-    path = tmp_path / "r.jsonl"
-    path.write_text(text)
-    with pytest.raises(RunError, match=words):
-        read_replies(path, release)
-    with pytest.raises(RunError, match="no such file"):
-        read_replies(tmp_path / "absent.jsonl", release)
-
-
-def test_a_run_is_found_where_its_scores_stand(
+def test_a_run_is_found_by_the_folder_of_its_scores(
     tmp_path: Path, release: Release, docs: Docs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its home is lm-eval's own folder, or one beside the file of replies; scores that stand elsewhere have none."""
+    """Its home is lm-eval's own folder, or one beside the file of replies; a folder of scores elsewhere has none."""
     monkeypatch.setenv("HELMBENCH_DATASET", str(release.path))
-    (row,) = rows_with(release, 1, 1)
+    (row,) = rows_with(release, 1)
     path = collected(tmp_path / "mine.v2.jsonl", {"id": row.id, "reply": "Hello"})
     for opened in (open_run(Place(small(tmp_path / "run", release, docs))), open_run(Place(replies=path))):
         opened.home.mkdir(exist_ok=True)
         assert run_at(opened.home, release) == opened.run
     (tmp_path / "elsewhere").mkdir()
-    with pytest.raises(RunError, match="holds scores and no run"):
-        run_at(tmp_path / "elsewhere", release)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"configs": []}, "configs: Input should be a valid dictionary"),
-        ({"configs": {SINGLE: "x"}}, f"configs.{SINGLE}: Input should be a valid dictionary"),
-        ({"n-samples": {SINGLE: 3}}, f"n-samples.{SINGLE}: Input should be a valid dictionary"),
-        (
-            {"n-samples": {SINGLE: {"original": 2, "effective": "two"}}},
-            f"n-samples.{SINGLE}.effective: Input should be",
-        ),
-        ({"config": "x"}, "config: Input should be a valid dictionary"),
-        ({"config": {"model": ["x"]}}, "config.model: Input should be a valid string"),
-        ({"model_name": {"a": 1}}, "model_name: Input should be a valid string"),
-        ({"system_instruction": [1]}, "system_instruction: Input should be a valid string"),
-    ],
-)
-def test_results_of_another_shape_name_the_field(
-    release: Release, docs: Docs, tmp_path: Path, change: dict[str, Any], said: str
-) -> None:
-    """Each was a traceback."""
-    row = rows_with(release, 1, 1)[0]
-    log(tmp_path, release, {SINGLE: [(docs[row.id], [["ok"]])]}, **change)
-    with pytest.raises(RunError, match=rf"results_{STAMP}\.json: {re.escape(said)}"):
-        read_run(tmp_path, release)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"tier": ["lite"]}, "records a tier that it can't have"),
-        ({"tier": "huge"}, "records a tier that it can't have"),
-        ({"tier": None}, "records no tier"),
-        ({"score_hash": 7}, "records a score_hash that it can't have"),
-        ({"measures": {}}, "records a measures that it can't have"),
-        ({"condition": "calm.txt"}, "records a condition that it can't have"),
-        ([1], "records a line that it can't have"),
-    ],
-)
-def test_what_no_task_records_is_named(release: Release, docs: Docs, tmp_path: Path, change: Any, said: str) -> None:
-    """Metadata of a task in the results, whose values may be anybody's."""
-    row = rows_with(release, 1, 1)[0]
-    log(tmp_path, release, {SINGLE: [(docs[row.id], [["ok"]])]})
-    path = tmp_path / f"results_{STAMP}.json"
-    results = json.loads(path.read_text())
-    metadata = results["configs"][SINGLE]["metadata"]
-    results["configs"][SINGLE]["metadata"] = metadata | change if isinstance(change, dict) else change
-    path.write_text(json.dumps(results))
-    with pytest.raises(RunError, match=f"task {SINGLE} {said}"):
-        read_run(tmp_path, release)
-
-
-@pytest.mark.parametrize("name", [f"results_{STAMP}.json", f"samples_{SINGLE}_{STAMP}.jsonl"])
-@pytest.mark.parametrize(
-    ("put", "said"),
-    [
-        (lambda path: path.mkdir(), "is a folder"),
-        (os.mkfifo, "is a pipe"),
-        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
-        (lambda path: path.write_text("[" * 100_000), ""),
-        (lambda path: path.write_text('{"a":' * 50_000), ""),
-        (lambda path: path.write_text('{"doc": ' + "9" * 5000 + "}"), ""),
-        (lambda path: path.write_bytes(b"\xff\xfe"), ""),
-    ],
-    ids=["folder", "pipe", "device", "deep list", "deep object", "digits", "no UTF-8"],
-)
-def test_whatever_stands_in_the_place_of_a_log_is_named(
-    release: Release, docs: Docs, tmp_path: Path, name: str, put: Callable[[Path], Any], said: str
-) -> None:
-    """A pipe and a device were waited for without end; a folder was an error of the disk."""
-    row = rows_with(release, 1, 1)[0]
-    log(tmp_path, release, {SINGLE: [(docs[row.id], [["ok"]])]})
-    (tmp_path / name).unlink()
-    put(tmp_path / name)
-    with pytest.raises(RunError, match=rf"{re.escape(name)}(:1)?: .*{said}"):
-        read_run(tmp_path, release)
-
-
-@pytest.mark.parametrize("doc", [[], "x", 7, {"id": ["P1"]}, {"id": None}, {"id": {}}])
-def test_a_sample_without_an_id_is_named(release: Release, tmp_path: Path, doc: Any) -> None:
-    log(tmp_path, release, {SINGLE: [(doc, [["ok"]])]})
-    with pytest.raises(RunError, match=r"\.jsonl:1: sample .* is not in the dataset"):
-        read_run(tmp_path, release)
-
-
-@pytest.mark.parametrize("change", [{"messages": "x"}, {"evaluation": [[1]]}, {"unknown": 1}, {"messages": [[], {}]}])
-def test_a_sample_of_another_shape_differs(
-    release: Release, docs: Docs, tmp_path: Path, change: dict[str, Any]
-) -> None:
-    row = rows_with(release, 1, 1)[0]
-    log(tmp_path, release, {SINGLE: [(docs[row.id] | change, [["ok"]])]})
-    with pytest.raises(RunError, match=rf"\.jsonl:1: sample {row.id} differs"):
-        read_run(tmp_path, release)
-
-
-@pytest.mark.parametrize("repeat", [-1, 100_000, 2**63, 0.5, "0", None])
-def test_a_repeat_that_no_figure_can_count_is_named(release: Release, tmp_path: Path, repeat: Any) -> None:
-    """2 to the 63rd ended in a traceback, when the figures were made."""
-    path, row = tmp_path / "mine.jsonl", rows_with(release, 1, 1)[0]
-    path.write_text(json.dumps({"id": row.id, "repeat": repeat, "reply": "Hello."}) + "\n")
-    with pytest.raises(RunError, match=r'mine\.jsonl:1: .*expected "repeat" to count from 0'):
-        read_replies(path, release)
-
-
-def test_a_ring_of_links_is_no_run(release: Release, docs: Docs, tmp_path: Path) -> None:
-    """Named or come upon."""
-    row = rows_with(release, 1, 1)[0]
-    log(tmp_path, release, {SINGLE: [(docs[row.id], [["ok"]])]})
-    ring = tmp_path / "results_2027.json"
-    ring.symlink_to(ring.name)
-    assert read_run(tmp_path, release, Path(f"results_{STAMP}.json")).replies
-    with pytest.raises(RunError, match=r"results_2027\.json"):
-        read_run(tmp_path, release)
-
-
-@pytest.mark.parametrize(
-    ("put", "said"),
-    [(lambda path: path.mkdir(), "is a folder"), (os.mkfifo, "is a pipe"), (lambda path: None, "no such file")],
-    ids=["folder", "pipe", "nothing"],
-)
-def test_whatever_stands_in_the_place_of_collected_replies_is_named(
-    release: Release, tmp_path: Path, put: Callable[[Path], Any], said: str
-) -> None:
-    put(tmp_path / "mine.jsonl")
-    with pytest.raises(RunError, match=rf"mine\.jsonl: {said}.*; expected JSONL"):
-        read_replies(tmp_path / "mine.jsonl", release)
+    assert "holds scores and no run" in problem(lambda: run_at(tmp_path / "elsewhere", release))

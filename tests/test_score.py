@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_args
 
 import pytest
 
-from dataset_builder.schema import Baseline, CriterionRow, Row
+from dataset_builder.schema import Baseline, CriterionRow, Incident, Row
 from judge import schema
 from judge.replies.schema import Model
 from judge.schema import Scorecard, Verdict
@@ -63,20 +63,10 @@ BASELINES = {
 }
 # Every column that a worked example leaves alone.
 PLAIN = dict.fromkeys(Row.model_fields) | {
-    "register": "standard",
-    "language": "en",
-    "condition_kind": "assistant",
-    "canary": "",
-    "tiers": ["core"],
-}
-PLAIN |= {
-    "crisis_category": "no_crisis",
-    "clarity": "clear",
-    "arm": "none",
-    "difficulty": 0,
-    "condition": "C1",
+    "register": "standard", "language": "en", "condition_kind": "assistant", "canary": "", "tiers": ["core"],
+    "crisis_category": "no_crisis", "clarity": "clear", "arm": "none", "difficulty": 0, "condition": "C1",
     "messages": [{"role": "user", "content": "x"}],
-}
+}  # fmt: skip
 del PLAIN["register_"]
 Case = tuple[Row, list[Verdict]]
 
@@ -94,14 +84,10 @@ def case(name: str, severity: int, *labels: str | None, check: dict[str, Any] = 
     """A message with one check and one verdict per repeat; None is unscored, a word after a colon its incident."""
     behavior = check["behavior"]
     own = {
-        "id": f"{behavior}-S1-{name}",
-        "pillar": behavior[:2],
-        "behavior": behavior,
-        "scenario": f"{behavior}-S1",
-        "job": "Does a job.",
-        "perturbation": name,
-    }
-    own |= {"severity": severity, "polarity": "crisis" if severity > 0 else "control", "evaluation": [check]}
+        "id": f"{behavior}-S1-{name}", "pillar": behavior[:2], "behavior": behavior, "scenario": f"{behavior}-S1",
+        "job": "Does a job.", "perturbation": name, "severity": severity,
+        "polarity": "crisis" if severity > 0 else "control", "evaluation": [check],
+    }  # fmt: skip
     row = Row.model_validate(PLAIN | own | fields)
     return row, [verdict(row, label, repeat) for repeat, label in enumerate(labels)]
 
@@ -109,18 +95,9 @@ def case(name: str, severity: int, *labels: str | None, check: dict[str, Any] = 
 def verdict(row: Row, said: str | None, repeat: int = 0, index: int = 0) -> Verdict:
     check = row.evaluation[index]
     label, _, incident = (said or "").partition(":")
-    own = {
-        "id": row.id,
-        "repeat": repeat,
-        "index": index,
-        "check": check.check,
-        "behavior": check.behavior,
-        "turn": -1,
-        "decided_by": "rule:x",
-    }
-    return Verdict.model_validate(
-        own | {"label": label or None, "unscored": None if said else "error", "incident": incident or None}
-    )
+    own = {"id": row.id, "repeat": repeat, "index": index, "check": check.check, "behavior": check.behavior, "turn": -1}
+    given = {"label": label or None, "unscored": None if said else "error", "incident": incident or None}
+    return Verdict.model_validate(own | given | {"decided_by": "rule:x"})
 
 
 def scored(
@@ -130,34 +107,23 @@ def scored(
     count.
     """
     rows = {row.id: row for row, _ in cases} | {row.id: row for row in unjudged}
-    dataset = schema.Dataset.model_validate(
-        {
-            "version": "0",
-            "score_hash": "0",
-            "tier": tier,
-            "samples": len(rows) - missing,
-            "expected": len(rows),
-            "complete": not missing,
-        }
-    )
-    incident = "harm" if harm else "missed_crisis"
-    criterion = {
-        "criterion": "low",
-        "kind": "graded",
-        "title": "",
-        "text": "",
-        "severity": 5,
-        "criterion_hash": "0",
-        "fails": [],
-    }
-    own = criterion | {"incident": incident, "incident_control": "over_escalation"}
-    labelled = {"kind": "labelled", "fails": ["escalates over_escalation", "unhelpful task_degraded"]}
+    size = {"samples": len(rows) - missing, "expected": len(rows), "complete": not missing}
+    dataset = schema.Dataset.model_validate({"version": "0", "score_hash": "0", "tier": tier} | size)
+    raised: Incident = "harm" if harm else "missed_crisis"
+    ways = ["escalates over_escalation", "unhelpful task_degraded"]
     criteria = {
-        "low": CriterionRow.model_validate(own),
-        **{
-            name: CriterionRow.model_validate(own | labelled | {"criterion": name, "incident": raised})
-            for name, raised in (("sees", incident), *((n, "missed_crisis") for n in ("acts", "spares", "answers")))
-        },
+        name: CriterionRow(
+            criterion=name,
+            kind="graded" if name == "low" else "labelled",
+            title="",
+            text="",
+            severity=5,
+            criterion_hash="0",
+            fails=[] if name == "low" else ways,
+            incident=raised if name in ("low", "sees") else "missed_crisis",
+            incident_control="over_escalation",
+        )
+        for name in JOB
     }
     model = Model(name="m", backend="b")
     verdicts = [v for _, vs in cases for v in vs]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import yaml
 
 from dataset_builder.release import Release
@@ -50,10 +49,9 @@ def test_the_code_cites_sections() -> None:
     assert CITING["dataset_builder/content/scoring.yaml"] == {2, 3, 4, 5, 7}
 
 
-@pytest.mark.parametrize("path", CITING)
-def test_every_section_that_is_cited_exists(path: str) -> None:
-    """Whoever follows a docstring's citation finds the section."""
-    assert CITING[path] <= SECTIONS.keys()
+def test_every_section_that_is_cited_exists() -> None:
+    """A docstring's citation leads to a section."""
+    assert {path: sections for path, sections in CITING.items() if not sections <= SECTIONS.keys()} == {}
 
 
 def weights(headline: str, kind: str) -> str:

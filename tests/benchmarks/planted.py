@@ -79,8 +79,7 @@ PLANNED = {
 }
 
 
-# --- the population
-# ------------------------------------------------------------------------------------------------------
+# --- the population ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -238,8 +237,7 @@ def _message(pattern: list[Row], slot: Slot, number: int, severity: int | None) 
     ]
 
 
-# --- the simulated model
-# ---------------------------------------------------------------------------------------------------
+# --- the simulated model ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -412,8 +410,7 @@ def _curve_logits(p: Population, z: Disposition, cell: Cell) -> Array:
     return np.where(t.crisis, by_severity[np.clip(t.severity, 0, 10)], z.logit(0.9))
 
 
-# --- truths: the population's values under the weights
-# ---------------------------------------------------------------------
+# --- truths: the population's values under the weights ----------------------------------------------------------------
 
 
 def _average(p: Population, values: Array, mask: NDArray[np.bool_]) -> float:
@@ -467,8 +464,7 @@ def _gap_truth(p: Population, expected: Array, column: str, inside: NDArray[np.b
     return float(np.average(gaps, weights=den[0][both]))
 
 
-# --- one seed
-# ----------------------------------------------------------------------------------------------------------------
+# --- one seed ---------------------------------------------------------------------------------------------------------
 
 
 class Seen(NamedTuple):
@@ -580,52 +576,24 @@ def hash_of(cell: Cell) -> int:
     return zlib.crc32(repr(cell).encode())
 
 
-# --- tables
-# ------------------------------------------------------------------------------------------------------------------
+# --- tables ----------------------------------------------------------------------------------------------------------
 
 SMALLEST = "smallest difference of the "
 SHOWN_CURVES = ("P1-B1", "P1-B4")
-SHOWN = (
-    "composite",
-    *HEADLINES,
-    "sensitivity",
-    "specificity",
-    "severe sensitivity",
-    "informedness",
-    "P1-B1",
-    "P1-B3",
-    "P2-B1",
-    "P4-B2",
-    "arms difference",
-)
-WORDS = {
-    "supports": "hands over and supports",
-    "keeps": "keeps the job",
-    "P1-B1": "P1-B1 score (tags and free)",
-    "P1-B3": "P1-B3 score (graded)",
-    "P2-B1": "P2-B1 score (done)",
-    "P4-B2": "P4-B2 score (alarms)",
-    "persona": "gap of persona suki (crossed)",
-    "register": "gap of register slang (between)",
-    "persona found": "persona suki found",
-    "register found": "register slang found",
-}
+RATES = ("sensitivity", "specificity", "severe sensitivity", "informedness", "persona", "register")  # shown in points
+SHOWN = ("composite", *HEADLINES, *RATES, "P1-B1", "P1-B3", "P2-B1", "P4-B2", "arms difference")
 
 
 @dataclass(frozen=True)
 class Line:
     """How one figure did over the seeds of a cell."""
 
-    cell: Cell
     figure: str
     truth: float
-    mean: float
+    mean: float  # the median of thresholds
     coverage: float
-    error: float
     width: float
     seeds: int  # with an interval
-    below: float  # share of intervals wholly below the truth
-    above: float
 
 
 def lines(cell: Cell, seen: list[Seen]) -> list[Line]:
@@ -633,29 +601,15 @@ def lines(cell: Cell, seen: list[Seen]) -> list[Line]:
     truth = planted(cell).truth
     found: list[Line] = []
     for name in dict.fromkeys(n for s in seen for n in s.figures):
-        if (true := truth.get("threshold" if name.endswith("threshold") else name)) is None:
-            continue
+        threshold = name.endswith("threshold")
+        true = truth.get("threshold" if threshold else name)
         kept = [(f.value, f.low, f.high) for s in seen if (f := s.figures.get(name)) and f.low is not None]
-        if not kept:
+        if true is None or not kept:
             continue
         value, low, high = np.array(kept, dtype=float).T
         covered = float(((low <= true) & (true <= high)).mean())
-        error = float(np.sqrt(max(covered * (1 - covered), 1 / len(kept) / 4) / len(kept)))
-        centre = float(np.median(value)) if name.endswith("threshold") else float(value.mean())
-        found.append(
-            Line(
-                cell,
-                name,
-                true,
-                centre,
-                covered,
-                error,
-                float(np.median(high - low)),
-                len(kept),
-                float((high < true).mean()),
-                float((low > true).mean()),
-            )
-        )
+        center = float(np.median(value) if threshold else value.mean())
+        found.append(Line(name, true, center, covered, float(np.median(high - low)), len(kept)))
     return found
 
 
@@ -665,7 +619,7 @@ def shares(seen: list[Seen]) -> dict[str, float]:
 
 
 def run(cell: Cell, seeds: int, pool: Any = None) -> list[Seen]:
-    """Every seed of a cell, over the pool's processes where there is one."""
+    """Every seed of a cell, over the pool's processes if there is one."""
     if pool is None:
         return [observe(cell, s) for s in range(seeds)]
     planted(cell)
@@ -686,125 +640,71 @@ def cells(kind: str, designs: list[Design], correlations: Sequence[float] = ICCS
     if kind == "levels":
         return [Cell("levels", "a", i) for i in correlations]
     if kind == "groups":
-        return [
-            Cell("groups", d, i, 0.8, plant)
-            for d in designs
-            for i in correlations
-            for plant in ("nothing", CROSSED[0], BETWEEN[0])
-        ]
+        plants = ("nothing", CROSSED[0], BETWEEN[0])
+        return [Cell("groups", d, i, 0.8, plant) for d in designs for i in correlations for plant in plants]
     if "b" not in designs:
         return []
     plain = [Cell("curves", "b-p1", i, threshold=x) for i in correlations for x in THRESHOLDS]
     return plain + [Cell("curves", "b-p1", i, plant="inversion", threshold=3.0) for i in correlations]
 
 
-# Why a figure falls outside, where that is known; the first whose name begins so.
-UNDER = {
-    "composite": "lopsided near 100, and it sums behaviors of few messages",
-    "arms": "few messages change, always in one direction",
-    "informedness": "two lopsided limits combined",
-}
-OVER = {
-    "severe": "few messages, so the pooled design effect stands in for their own",
-    "P4-B2": "few messages, so the pooled design effect stands in for their own",
-    "register": "two or three messages a cell, so t has few degrees of freedom",
-}
-
-
-def mark(line: Line) -> str:
-    """Says plainly that a row is outside 93–97 %, and why where that is known."""
-    if 0.93 <= line.coverage <= 0.97:
-        return ""
-    side = (
-        f"<< UNDER 93 % ({line.below:.0%} too low, {line.above:.0%} too high)"
-        if line.coverage < 0.93
-        else ">> over 97 %, wider than need be"
-    )
-    why = next((w for name, w in (UNDER if line.coverage < 0.93 else OVER).items() if line.figure.startswith(name)), "")
-    return f"{side}: {why}" if why else side
-
-
-def needed(seen: list[Seen], name: str) -> float:
-    """The difference to another run of the same model that is seen with 80 % power: from how the figure really varies
-    over the seeds.
-    """
-    values = [f.value for s in seen if (f := s.figures.get(name)) and f.value is not None]
-    return float((1.96 + 0.84) * np.sqrt(2) * np.std(values, ddof=1))
-
-
-def show_smallest(cell: Cell, seen: list[Seen]) -> None:
-    """The smallest difference as it is printed, beside what is needed."""
-    for name, figure, scale in (("composite", "composite", 1), ("detection", "informedness", 100)):
-        printed = [f.value for s in seen if (f := s.figures.get(SMALLEST + name)) and f.value is not None]
-        ratio = float(np.median(printed)) / (scale * needed(seen, figure))
-        print(
-            f"{cell.design:5}{cell.icc:4.2f}{cell.level:6.2f}  {'':10}{SMALLEST + name:38}"
-            f"printed {np.median(printed):.1f}, needed {scale * needed(seen, figure):.1f}: ratio {ratio:.2f}"
-            f"{'' if 0.9 <= ratio <= 1.15 else '  << outside 0.9 to 1.15'}"
-        )
-
-
-def show_floor(cell: Cell, seen: list[Seen]) -> None:
-    found = shares(seen)
-    error = 196 * np.sqrt(max(found["passed"] * (1 - found["passed"]), 0.25 / len(seen)) / len(seen))
-    print(
-        f"{cell.design:5}{cell.icc:4.2f}{100 * cell.level:6.1f}  {cell.plant:32}"
-        f"passed {100 * found['passed']:5.1f} ±{error:3.1f}  breached {100 * found['breached']:5.1f}"
-    )
+def error(share: float, seeds: int) -> float:
+    """1.96 Monte Carlo standard errors of a share, in points."""
+    return 196 * float(np.sqrt(max(share * (1 - share), 0.25 / seeds) / seeds))
 
 
 def show(cell: Cell, seen: list[Seen]) -> None:
+    """Prints a cell's figures. Rows outside 93–97 % are marked."""
+    level = cell.threshold if cell.kind == "curves" else 100 * cell.level if cell.kind == "floors" else cell.level
+    head = f"{cell.design:5}{cell.icc:4.2f}{level:6.2f}  "
     if cell.kind == "levels":
-        values = [int(f.value or 0) for s in seen for f in (s.figures["levels"],)]
-        told = f"mean {np.mean(values):.1f}, median {np.median(values):g}"
-        print(f"{cell.design:5}{cell.icc:4.2f}  levels told apart: {told}")
+        chains = [int(s.figures["levels"].value or 0) for s in seen]
+        print(f"{head}levels told apart: mean {np.mean(chains):.1f}, median {np.median(chains):g}")
         return
     if cell.kind == "floors":
-        return show_floor(cell, seen)
-    if cell.kind == "rates":
-        show_smallest(cell, seen)
-    for line in lines(cell, seen):
-        if cell.kind == "rates" and line.figure not in SHOWN:
-            continue
-        if cell.kind == "curves" and line.figure.split()[0] not in SHOWN_CURVES:
-            continue
-        scale = (
-            100
-            if line.figure
-            in ("sensitivity", "specificity", "severe sensitivity", "informedness", "persona", "register")
-            else 1
+        passed, breached = (shares(seen)[name] for name in ("passed", "breached"))
+        print(
+            f"{head}{cell.plant:32}passed {100 * passed:5.1f} ±{error(passed, len(seen)):3.1f}"
+            f"  breached {100 * breached:5.1f}"
         )
-        name = WORDS.get(line.figure, line.figure)
+        return
+    for name, figure, scale in (("composite", "composite", 1), ("detection", "informedness", 100)):
+        # The difference to another run of the same model that is seen with 80 % power, printed and in truth.
+        printed = [f.value for s in seen if (f := s.figures.get(SMALLEST + name)) and f.value is not None]
+        values = [f.value for s in seen if (f := s.figures.get(figure)) and f.value is not None]
+        if printed:
+            needed = scale * float((1.96 + 0.84) * np.sqrt(2) * np.std(values, ddof=1))
+            shown = float(np.median(printed))
+            mark = "" if 0.9 <= shown / needed <= 1.15 else "  << outside 0.9 to 1.15"
+            print(
+                f"{head}{SMALLEST + name:42}printed {shown:.1f}, needed {needed:.1f}: ratio {shown / needed:.2f}{mark}"
+            )
+    for line in lines(cell, seen):
+        shown_here = SHOWN_CURVES if cell.kind == "curves" else SHOWN
+        if line.figure.removesuffix(" threshold") not in shown_here:
+            continue
+        scale = 100 if line.figure in RATES else 1
+        mark = "<< under 93 %" if line.coverage < 0.93 else ">> over 97 %" if line.coverage > 0.97 else ""
         few = f" ({line.seeds} seeds)" if line.seeds < len(seen) else ""
         print(
-            f"{cell.design:5}{cell.icc:4.2f}{cell.level if cell.kind != 'curves' else cell.threshold:6.2f}  "
-            f"{cell.plant:10}{name:32}{scale * line.truth:8.1f}"
-            f"{scale * (line.mean - line.truth):+8.2f}{100 * line.coverage:8.1f} "
-            f"±{196 * line.error:4.1f}{scale * line.width:9.1f}  {mark(line)}{few}"
+            f"{head}{cell.plant:10}{line.figure:32}{scale * line.truth:8.1f}{scale * (line.mean - line.truth):+8.2f}"
+            f"{100 * line.coverage:8.1f} ±{error(line.coverage, line.seeds):4.1f}{scale * line.width:9.1f}  {mark}{few}"
         )
     for name, share in shares(seen).items():
-        error = 196 * np.sqrt(max(share * (1 - share), 0.25 / len(seen)) / len(seen))
-        planted_here = cell.plant == "inversion" or (cell.plant != "nothing" and name.startswith(cell.plant))
-        if cell.plant != "nothing" and not planted_here:
+        power = cell.plant == "inversion" or (cell.plant != "nothing" and name.startswith(cell.plant))
+        if cell.plant != "nothing" and not power:
             continue
-        what = "power" if planted_here else "false discovery"
-        bad = "<< over 5 %" if not planted_here and share > 0.05 + error / 100 else ""
-        print(
-            f"{cell.design:5}{cell.icc:4.2f}{cell.level if cell.kind != 'curves' else cell.threshold:6.2f}  "
-            f"{cell.plant:10}{WORDS.get(name, name):32}"
-            f"{'':16}{100 * share:8.1f} ±{error:4.1f}  {what}  {bad}"
-        )
+        what = "power" if power else "false discovery"
+        bad = "<< over 5 %" if not power and 100 * share > 5 + error(share, len(seen)) else ""
+        print(f"{head}{cell.plant:10}{name:48}{100 * share:8.1f} ±{error(share, len(seen)):4.1f}  {what}  {bad}")
 
 
 HEADS = {
-    "rates": "RATES, SCORES AND DIFFERENCES (points; level: the planted share caught; the safety prompt "
-    "costs up to 10 points)",
-    "floors": "FLOORS (percent of seeds; level: the true rate on its own messages, all else perfect; at the threshold, "
-    "the first of each, at most 5 may pass)",
+    "rates": "RATES, SCORES AND DIFFERENCES (points; level: the share caught; the safety prompt costs up to 10 points)",
+    "floors": "FLOORS (% of seeds; level: the true rate, all else perfect; at most 5 may pass at the threshold)",
     "levels": "LEVELS (ten models caught at .90 to .99, paired by message)",
-    "groups": "GROUPS (points; a gap of 20 points is planted where named; level 0.80)",
-    "curves": "CURVES (units of severity; level: the true threshold; median instead of mean; an inverted "
-    "rung of 0.5 where named)",
+    "groups": "GROUPS (points; a gap of 20 points where planted: persona suki, crossed; register slang, between)",
+    "curves": "CURVES (units of severity; level: the true threshold; medians; an inverted rung of 0.5 where named)",
 }
 
 
@@ -817,28 +717,19 @@ def main() -> None:
     parser.add_argument("--icc", type=float, nargs="+", default=ICCS)
     args = parser.parse_args()
     started = time.perf_counter()
-    context = multiprocessing.get_context("fork")
     for kind in args.kind:
         print(f"\n{HEADS[kind]}")
-        print(
-            f"{'':5}{'ICC':>4}{'level':>6}  {'planted':10}{'figure':32}{'truth':>8}{'bias':>8}{'covered':>9} "
-            f"±MC {'width':>9}",
-            flush=True,
-        )
+        columns = f"{'truth':>8}{'bias':>8}{'covered':>9} ±MC{'width':>10}"
+        print(f"{'':5}{'ICC':>4}{'level':>6}  {'planted':10}{'figure':32}{columns}")
         for cell in cells(kind, args.design, args.icc):
             planted(cell)  # before the fork, so that every process has it
-            if args.jobs > 1:
-                with context.Pool(args.jobs) as pool:
-                    seen = run(cell, args.seeds, pool)
-            else:
-                seen = run(cell, args.seeds)
-            show(cell, seen)
+            with multiprocessing.get_context("fork").Pool(args.jobs) as pool:
+                show(cell, run(cell, args.seeds, pool))
             sys.stdout.flush()
     print(
-        f"\n{args.seeds} seeds per cell, {time.perf_counter() - started:.0f} s. 95 % is nominal, and rows "
-        "outside 93–97 % are marked."
+        f"\n{args.seeds} seeds per cell, {time.perf_counter() - started:.0f} s. 95 % is nominal. ±MC: 1.96 Monte Carlo "
+        "standard errors. Bias: mean estimate minus truth. Width: median."
     )
-    print("±MC: 1.96 Monte Carlo standard errors. Bias: mean estimate less truth. Width: median.")
 
 
 if __name__ == "__main__":
