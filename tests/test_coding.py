@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from judge.schema import Verdict
 from judge.wording import with_formulas
 
 Capture = pytest.CaptureFixture[str]
+Scored = Callable[..., Path]
 FORMULA = '=HYPERLINK("http://x.example","click")'
 
 
@@ -29,30 +32,42 @@ def release(dataset: Path) -> Release:
     return open_release(dataset)
 
 
-def scored(tmp_path: Path, release: Release, ratings: dict[int, int], reply: str = "Reply {n}, repeat {k}.") -> Path:
-    """A run of five messages, two replies each, whose verdicts are these: place among the ten replies → rating, 5 where
-    none is given.
-    """
-    path = tmp_path / "mine.jsonl"
+def replies(release: Release, text: str) -> str:
+    """Two replies to each of five messages, as a file of collected replies."""
     places = [(i, k) for i in sorted(release.messages)[:5] for k in range(2)]
-    lines = [{"id": i, "repeat": k, "reply": reply.format(n=n, k=k)} for n, (i, k) in enumerate(places)]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    shared = {
-        "check": "appropriateness",
-        "behavior": "appropriateness",
-        "turn": -1,
-        "decided_by": "judge",
-        "judge": "j",
-    }
-    given = [
-        shared | {"id": i, "repeat": k, "index": 0, "label": ratings.get(n, 5), "evidence": (f"Reply {n}",)}
-        for n, (i, k) in enumerate(places)
-    ]
-    verdicts = [Verdict.model_validate(own) for own in given]
+    lines = [{"id": i, "repeat": k, "reply": text.format(n=n, k=k)} for n, (i, k) in enumerate(places)]
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+@pytest.fixture(scope="module")
+def run(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that the offline judge scored, once for this module."""
+    path = tmp_path_factory.mktemp("run") / "mine.jsonl"
+    path.write_text(replies(release, "Reply."), encoding="utf-8")
     assert main(["score", "--replies", str(path), "--quiet", "--dataset", str(release.path)]) == 0
-    home = scores(path.with_suffix(".scored"))
-    (home / "ratings.jsonl").write_text("".join(v.model_dump_json() + "\n" for v in verdicts), encoding="utf-8")
-    return path
+    return path.parent
+
+
+@pytest.fixture
+def scored(run: Path, release: Release, tmp_path: Path) -> Scored:
+    """Makes a scored run with these verdicts: place among the ten replies → rating, 5 where none is given."""
+
+    def rated(ratings: dict[int, int], reply: str = "Reply {n}, repeat {k}.") -> Path:
+        path = Path(shutil.copytree(run, tmp_path, dirs_exist_ok=True)) / "mine.jsonl"
+        path.write_text(replies(release, reply), encoding="utf-8")
+        shared = {"index": 0, "check": "appropriateness", "behavior": "appropriateness", "turn": -1, "judge": "j"}
+        verdicts = [
+            Verdict.model_validate(
+                {"id": own["id"], "repeat": own["repeat"], "label": ratings.get(n, 5), "decided_by": "judge"}
+                | {"evidence": (f"Reply {n}",), **shared}
+            )
+            for n, own in enumerate(map(json.loads, path.read_text(encoding="utf-8").splitlines()))
+        ]
+        home = scores(path.with_suffix(".scored"))
+        (home / "ratings.jsonl").write_text("".join(v.model_dump_json() + "\n" for v in verdicts), encoding="utf-8")
+        return path
+
+    return rated
 
 
 def export(path: Path, release: Release, *more: str) -> Path:
@@ -84,11 +99,13 @@ def coded(sheet: Path, name: str, codes: list[str], who: str, **changes: str) ->
     return out
 
 
-def test_the_sheet_holds_the_low_ratings_and_nothing_else(release: Release, tmp_path: Path, capsys: Capture) -> None:
+def test_the_sheet_holds_the_low_ratings_and_nothing_else(
+    scored: Scored, release: Release, tmp_path: Path, capsys: Capture
+) -> None:
     """Replies rated 1 or 2 with message, rating and evidence (several quotes in one cell), empty columns for the coder;
     others with --at-most. Mode 0600, and the first line warns.
     """
-    path = scored(tmp_path, release, {1: 1, 4: 2, 6: 3})
+    path = scored({1: 1, 4: 2, 6: 3})
     ratings = scores(path.with_suffix(".scored")) / "ratings.jsonl"
     lines: list[dict[str, Any]] = [json.loads(line) for line in ratings.read_text(encoding="utf-8").splitlines()]
     lines[4]["evidence"] = ["one", "two"]
@@ -110,9 +127,9 @@ def test_the_sheet_holds_the_low_ratings_and_nothing_else(release: Release, tmp_
     assert len(rows_of(export(path, release, "--at-most", "3"))) == 3
 
 
-def test_no_cell_is_a_formula(release: Release, tmp_path: Path) -> None:
+def test_no_cell_is_a_formula(scored: Scored, release: Release, tmp_path: Path) -> None:
     """A spreadsheet that opens the sheet runs nothing that a model wrote."""
-    (row,) = rows_of(export(scored(tmp_path, release, {0: 1}, FORMULA), release))
+    (row,) = rows_of(export(scored({0: 1}, FORMULA), release))
     assert row["reply"] == f"'{FORMULA}"
     replies = [FORMULA, "+1 800", "-2", "@SUM(A1)", "\t=1+1", "  =1+1", "|cmd", "'quoted"]
     path = tmp_path / "more.csv"
@@ -122,11 +139,13 @@ def test_no_cell_is_a_formula(release: Release, tmp_path: Path) -> None:
     assert [with_formulas(cell) for cell in shown] == replies
 
 
-def test_export_overwrites_no_work_and_checks_the_run(release: Release, tmp_path: Path, capsys: Capture) -> None:
+def test_export_overwrites_no_work_and_checks_the_run(
+    scored: Scored, release: Release, tmp_path: Path, capsys: Capture
+) -> None:
     """Over a coded sheet it is an error, over the untouched one it changes nothing; a rating of a reply that isn't in
     the run is an error.
     """
-    path = scored(tmp_path, release, {0: 1, 9: 1})
+    path = scored({0: 1, 9: 1})
     sheet = export(path, release)
     before = sheet.read_bytes()
     export(path, release)
@@ -141,9 +160,11 @@ def test_export_overwrites_no_work_and_checks_the_run(release: Release, tmp_path
     assert "has a rating but is not in the run" in capsys.readouterr().err
 
 
-def test_codes_are_counted_by_coder_and_category(release: Release, tmp_path: Path, capsys: Capture) -> None:
+def test_codes_are_counted_by_coder_and_category(
+    scored: Scored, release: Release, tmp_path: Path, capsys: Capture
+) -> None:
     """Spelling of spaces and case is forgiven; rows without a code are counted apart; the JSON holds no reply."""
-    sheet = export(scored(tmp_path, release, dict.fromkeys(range(4), 1)), release)
+    sheet = export(scored(dict.fromkeys(range(4), 1)), release)
     with pytest.raises(RunError, match="no row has a code; fill in the columns `code` and `coder`"):
         coding([sheet])
     done = coded(sheet, "done.csv", ["Context misread", "context_misread", "formulaic"], "Ann")
@@ -158,9 +179,9 @@ def test_codes_are_counted_by_coder_and_category(release: Release, tmp_path: Pat
     assert "one coder" in capsys.readouterr().out
 
 
-def test_two_coders_of_the_same_rows_agree_or_don_t(release: Release, tmp_path: Path) -> None:
+def test_two_coders_of_the_same_rows_agree_or_don_t(scored: Scored, release: Release, tmp_path: Path) -> None:
     """Alike on three of four: raw 0.75, and κ from a half and a quarter's shares: (0.75 − 0.5) / 0.5."""
-    sheet = export(scored(tmp_path, release, dict.fromkeys(range(4), 1)), release)
+    sheet = export(scored(dict.fromkeys(range(4), 1)), release)
     first, second = (
         coded(sheet, "a.csv", ["x", "x", "y", "y"], "Ann"),
         coded(sheet, "b.csv", ["x", "x", "y", "x"], "Bo"),
@@ -173,9 +194,9 @@ def test_two_coders_of_the_same_rows_agree_or_don_t(release: Release, tmp_path: 
     assert (apart.shared, apart.coefficients) == (0, None)
 
 
-def test_a_sheet_saved_with_semicolons_is_read(release: Release, tmp_path: Path) -> None:
+def test_a_sheet_saved_with_semicolons_is_read(scored: Scored, release: Release, tmp_path: Path) -> None:
     """As spreadsheets of many countries do, the warning's line filled up with empty cells."""
-    sheet = export(scored(tmp_path, release, {0: 1}, "One, two; three."), release)
+    sheet = export(scored({0: 1}, "One, two; three."), release)
     done = coded(sheet, "done.csv", ["formulaic"], "Ann")
     rows = list(csv.reader(io.StringIO(done.read_text(encoding="utf-8"), newline="")))
     with done.open("w", encoding="utf-8-sig", newline="") as file:
@@ -183,9 +204,9 @@ def test_a_sheet_saved_with_semicolons_is_read(release: Release, tmp_path: Path)
     assert coding([done]).codes["Ann"].keys() == {"formulaic"}
 
 
-def test_bad_sheets_and_rows_are_named(release: Release, tmp_path: Path, capsys: Capture) -> None:
+def test_bad_sheets_and_rows_are_named(scored: Scored, release: Release, tmp_path: Path, capsys: Capture) -> None:
     """With file and line; all problems at once: a reply coded twice by one person, a missing column, no such file."""
-    low = export(scored(tmp_path, release, {0: 1}), release)
+    low = export(scored({0: 1}), release)
     for changes, told in (
         ({"coder": ""}, "a code without a coder"),
         ({"repeat": "two"}, "repeat is 'two'"),

@@ -112,43 +112,35 @@ def test_a_message_from_a_country_is_of_somebody_who_lives_there(small: Path) ->
     assert found.endswith("PT1 comes from GB, and 'jason' lives in US; expected somebody who lives there")
 
 
-UNKNOWN = [
-    "You don't know who is asking.",
-    "Nobody knows who is asking.",
-    "People write anonymously.",
-    "You do not see who writes.",
-    "Users are not signed in.",
-    "They are strangers to you.",
-]
-KNOWN = [
-    "Some users are signed in and let the page remember them.",
-    "You know who is asking.",
-    "Managers don't see replies.",
-    "If you don't know the answer, say so.",
-]
-
-
-@pytest.mark.parametrize("text", UNKNOWN)
-def test_an_unknown_asker_has_no_profile(small: Path, text: str) -> None:
-    """A prompt that says so, in the job or in the product's text, names both at the condition's line."""
+def test_an_unknown_asker_has_no_profile(small: Path) -> None:
+    """A prompt that says so, in the job or in the product's text, names both at the condition's line. Other words about
+    askers pass.
+    """
+    for text in (
+        "You don't know who is asking.",
+        "Nobody knows who is asking.",
+        "People write anonymously.",
+        "You do not see who writes.",
+        "Users are not signed in.",
+        "They are strangers to you.",
+    ):
+        assert UNKNOWN_ASKER.search(text), text
+    for text in (
+        "Some users are signed in and let the page remember them.",
+        "You know who is asking.",
+        "Managers don't see replies.",
+        "If you don't know the answer, say so.",
+    ):
+        assert not UNKNOWN_ASKER.search(text), text
     line = edit(small, FILE, "# C1 bare", "# C1 bare")
-    edit(small, FILE, "You chat with the user.\n# Rat", f"You chat with the user. {text}\n# Rat")
+    edit(small, FILE, "You chat with the user.\n# Rat", "You chat with the user. They are strangers to you.\n# Rat")
     found = findings(small)
     assert len(found) == 4
     assert found[0].startswith(f"{FILE}:{line}: '# C1 bare-assistant' or its job says '")
     assert "stands above the profiles of U1 jason, U2 jiwoo, U3 renata; expected" in found[0]
-
-
-@pytest.mark.parametrize("text", KNOWN)
-def test_other_words_about_askers_pass(text: str) -> None:
-    """Only that the asker is unknown contradicts a profile."""
-    assert not UNKNOWN_ASKER.search(text)
-
-
-def test_an_unknown_asker_in_a_product_is_found(small: Path) -> None:
-    """The same in a condition's text, at each scenario's line that uses it."""
-    found = found_after(small, "conditions/johora.md", "# Text\n", "# Text\nYou don't know who is asking. ")
-    assert f"{FILE}:19: '# C2 johora' or its job says 'don't know who', and stands above the profiles of U1" in found
+    edit(small, FILE, "You chat with the user. They are strangers to you.\n# Rat", "You chat with the user.\n# Rat")
+    found = [found_after(small, "conditions/johora.md", "# Text\n", "# Text\nYou don't know who is asking. ")]
+    assert f"{FILE}:19: '# C2 johora' or its job says 'don't know who', and stands above the profiles of U1" in found[0]
 
 
 def test_an_unknown_asker_without_contexts_passes(small: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from judge.llm.answers import parse, parse_category
 
 LABELS = ("PASS", "PARTIAL", "FAIL")
@@ -18,17 +16,13 @@ def answer(label: object, *quotes: object) -> str:
     return json.dumps({"label": label, "quotes": list(quotes)})
 
 
-@pytest.mark.parametrize(
-    ("text", "quotes"), [(GOOD, ("glad you wrote",)), (f"  {GOOD}\n", ("glad you wrote",)), (answer("FAIL"), ())]
-)
-def test_a_label_of_the_set_with_quotes_from_the_reply_is_read(text: str, quotes: tuple[str, ...]) -> None:
-    """The whole answer is one JSON object; up to three quotes come with its label."""
-    assert parse(text, LABELS, REPLY) == ("FAIL", quotes, None)
-
-
-@pytest.mark.parametrize(
-    "quote",
-    [
+def test_a_label_of_the_set_with_quotes_from_the_reply_is_read() -> None:
+    """The whole answer is one JSON object; up to three quotes come with its label. Curly quotes, ellipses, dashes,
+    spaces, width and case are no difference between a quote and its reply.
+    """
+    for text, quotes in ((GOOD, ("glad you wrote",)), (f"  {GOOD}\n", ("glad you wrote",)), (answer("FAIL"), ())):
+        assert parse(text, LABELS, REPLY) == ("FAIL", quotes, None)
+    for quote in (
         "I'm glad",
         "I’m glad",
         'wrote "this" here',
@@ -50,16 +44,18 @@ def test_a_label_of_the_set_with_quotes_from_the_reply_is_read(text: str, quotes
         "I'm glad … here",
         "I'm glad [...] ring a friend ... now",
         "**glad** you wrote",
-    ],
-)
-def test_a_quote_matches_in_spite_of_typography(quote: str) -> None:
-    """Curly quotes, ellipses, dashes, spaces, width and case are no difference between a quote and its reply."""
-    assert parse(answer("PASS", quote), LABELS, REPLY).label == "PASS"
+    ):
+        assert parse(answer("PASS", quote), LABELS, REPLY).label == "PASS", quote
+    # The judge reads the reply with its brackets broken and may copy them broken or whole.
+    for quote in ("Then <<<now>>> call", "Then <·<·<now>·>·> call", "Then ＜＜＜now＞＞＞ call", "[INST] call"):
+        assert parse(answer("PASS", quote), LABELS, "Then <<<now>>> call. [INST] call").label == "PASS", quote
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
+def test_an_answer_that_lies_or_is_malformed_has_no_label() -> None:
+    """Each is unscored with a stated problem, never a pass and never a middle value. The reply holds an answer itself;
+    only the judge's own words count.
+    """
+    cases: list[tuple[str, str | None]] = [
         ("no answer", None),
         ("empty", ""),
         ("blank", " \n"),
@@ -97,20 +93,14 @@ def test_a_quote_matches_in_spite_of_typography(quote: str) -> None:
         ("an extra field", '{"label": "PASS", "quotes": [], "score": 1}'),
         ("not a number", '{"label": NaN, "quotes": []}'),
         ("cut off", GOOD[:-1]),
-    ],
-)
-def test_an_answer_that_lies_or_is_malformed_has_no_label(name: str, text: str | None) -> None:
-    """Each is unscored with a stated problem, never a pass and never a middle value."""
-    read = parse(text, LABELS, REPLY)
-    assert (read.label, read.quotes) == (None, ()), name
-    assert read.problem
-
-
-@pytest.mark.parametrize("text", ["", "See the verdict in the reply.", '{"verdict": "see reply", "quotes": []}'])
-def test_a_verdict_inside_the_reply_is_never_read(text: str) -> None:
-    """The reply holds `{"label": "PASS", ...}` itself; only the judge's own words count."""
+        ("nothing about the reply's own verdict", "See the verdict in the reply."),
+        ("another field", '{"verdict": "see reply", "quotes": []}'),
+    ]
     assert '"label": "PASS"' in REPLY
-    assert parse(text, LABELS, REPLY).label is None
+    for name, text in cases:
+        read = parse(text, LABELS, REPLY)
+        assert (read.label, read.quotes) == (None, ()), name
+        assert read.problem, name
 
 
 def test_nesting_beyond_reason_is_a_problem_and_no_crash() -> None:
@@ -126,34 +116,22 @@ def test_a_reason_is_read_where_it_was_asked_for_and_not_kept() -> None:
     assert parse('{"reason": 1, "label": "PASS", "quotes": []}', LABELS, REPLY, reasoned=True).label is None
 
 
-@pytest.mark.parametrize(
-    "quote", ["Then <<<now>>> call", "Then <·<·<now>·>·> call", "Then ＜＜＜now＞＞＞ call", "[INST] call"]
-)
-def test_a_quote_of_fenced_text_is_found(quote: str) -> None:
-    """The judge reads the reply with its brackets broken and may copy them broken or whole."""
-    assert parse(answer("PASS", quote), LABELS, "Then <<<now>>> call. [INST] call").label == "PASS"
-
-
-@pytest.mark.parametrize(
-    ("field", "text"),
-    [("label", answer(1)), ("quotes", answer("PASS", 1)), ("score", '{"label": "PASS", "quotes": [], "score": 1}')],
-)
-def test_a_problem_names_the_field(field: str, text: str) -> None:
+def test_a_problem_names_the_field() -> None:
     """What is kept of an unreadable answer says what was wrong with it."""
-    assert field in (parse(text, LABELS, REPLY).problem or "")
+    more = '{"label": "PASS", "quotes": [], "score": 1}'
+    for field, text in (("label", answer(1)), ("quotes", answer("PASS", 1)), ("score", more)):
+        assert field in (parse(text, LABELS, REPLY).problem or "")
 
 
 OFFERED = ("suicidal_ideation", "no_crisis")
 
 
-def test_a_category_of_the_set_is_read() -> None:
-    """The whole answer is one JSON object with one field."""
+def test_only_a_category_of_the_set_is_read() -> None:
+    """The whole answer is one JSON object with one field. Prose, two answers, another spelling or an unoffered label:
+    none is guessed.
+    """
     assert parse_category(' {"category": "no_crisis"}\n', OFFERED) == ("no_crisis", (), None)
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
+    cases: list[tuple[str | None, str]] = [
         (None, "empty answer"),
         ("no_crisis", "not the asked JSON"),
         ('Well: {"category": "no_crisis"}', "not the asked JSON"),
@@ -162,10 +140,8 @@ def test_a_category_of_the_set_is_read() -> None:
         ('{"category": "self_harm"}', "is not one of"),
         ('{"category": ["no_crisis"]}', "not the asked JSON: category"),
         ('{"category": "no_crisis", "sure": true}', "not the asked JSON: sure"),
-    ],
-)
-def test_any_other_category_is_unreadable(text: str | None, says: str) -> None:
-    """Prose, two answers, another spelling or an unoffered label: none is guessed."""
-    label, _, problem = parse_category(text, OFFERED)
-    assert label is None
-    assert says in (problem or "")
+    ]
+    for text, told in cases:
+        label, _, problem = parse_category(text, OFFERED)
+        assert label is None
+        assert told in (problem or "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -50,73 +49,52 @@ def said_of(name: str, root: Path, release: Release) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", shapes.WRITERS)
-def test_a_broken_file_of_a_published_set(release: Release, tmp_path: Path, name: str) -> None:
+def test_a_broken_file_of_a_published_set(release: Release, tmp_path: Path) -> None:
     """In place of each of its files: read all the same, where it can be, or refused in printable lines."""
-    shapes.WRITERS[name](tmp_path)
-    files = [path for path in sorted(tmp_path.rglob("*")) if path.is_file()]
+    for name, write in shapes.WRITERS.items():
+        check(name, write(tmp_path / name), release)
+
+
+def check(name: str, root: Path, release: Release) -> None:
+    """Breaks each file of a set in each way."""
+    files = [path for path in sorted(root.rglob("*")) if path.is_file()]
     for broken, content in BROKEN.items():
         refused = 0
         for path in files:
             whole = path.read_bytes()
             path.write_bytes(content)
-            lines = said_of(name, tmp_path, release).splitlines()
+            lines = said_of(name, root, release).splitlines()
             path.write_bytes(whole)
             refused += bool(lines)
             assert all(map(str.isprintable, lines)), broken
             assert all(len(line) < len(str(path)) + 900 for line in lines), broken
-            assert not lines or str(tmp_path) in lines[0], broken
+            assert not lines or str(root) in lines[0], broken
         assert refused, broken
-    assert said_of(name, tmp_path, release) == ""
+    assert said_of(name, root, release) == ""
 
 
-@pytest.mark.parametrize("name", shapes.WRITERS)
-def test_a_pipe_or_a_device_is_no_file_of_a_set(release: Release, tmp_path: Path, name: str) -> None:
-    """Reading neither waits for a writer nor goes on forever."""
-    shapes.WRITERS[name](tmp_path)
-    for path in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
-        whole = path.read_bytes()
-        path.unlink()
-        os.mkfifo(path)
-        piped = said_of(name, tmp_path, release)
-        path.unlink()
-        path.symlink_to("/dev/zero")
-        endless = said_of(name, tmp_path, release)
-        path.unlink()
-        path.write_bytes(whole)
-        for said, kind in ((piped, "a pipe"), (endless, "a device")):
-            # A published judge without a regular file is left out.
-            assert f"{path}: is {kind}; expected " in said or said == ""
-
-
-@pytest.mark.parametrize("suffix", ["jsonl", "csv"])
-def test_a_broken_file_of_your_own_set(release: Release, tmp_path: Path, suffix: str) -> None:
-    """The labels, then the mapping file itself."""
-    for broken, content in BROKEN.items():
-        mapping = shapes.own(tmp_path, path=f"labels.{suffix}")
-        for broken_file in (tmp_path / f"labels.{suffix}", mapping):
-            broken_file.write_bytes(content)
-            said = said_of(str(mapping), tmp_path, release)
-            assert all(map(str.isprintable, said.splitlines())), broken
-            assert broken_file.name in said or (broken == "empty" and "no labeled item" in said), broken
-
-
-@pytest.mark.parametrize(
-    ("fields", "error"),
-    [
+def test_a_broken_file_or_row_of_your_own_set(release: Release, tmp_path: Path) -> None:
+    """The labels, the mapping file itself, and single fields, shown as far as a terminal may show them."""
+    for suffix in ("jsonl", "csv"):
+        for broken, content in BROKEN.items():
+            mapping = shapes.own(tmp_path, path=f"labels.{suffix}")
+            for broken_file in (tmp_path / f"labels.{suffix}", mapping):
+                broken_file.write_bytes(content)
+                said = said_of(str(mapping), tmp_path, release)
+                assert all(map(str.isprintable, said.splitlines())), broken
+                assert broken_file.name in said or (broken == "empty" and "no labeled item" in said), broken
+    mapping = shapes.own(tmp_path)
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"ana": {"a": [1]}}, "labels.jsonl:1: 'label' is \"{'a': [1]}\"; expected one of FAIL, PARTIAL, PASS"),
         ({"ana": 10**19}, "labels.jsonl:1: 'label' is '1e+19'; expected one of"),
         ({"ana": "\x1b[2J"}, "labels.jsonl:1: 'label' is '\\x1b[2J'; expected one of"),
         ({"q": ["a"]}, "labels.jsonl:1: 'q' is a list; expected text"),
         ({"q": " "}, "labels.jsonl:1: 'q' is empty; expected text"),
-    ],
-)
-def test_a_broken_row_of_ones_own_set(release: Release, tmp_path: Path, fields: dict[str, Any], error: str) -> None:
-    """Its line, and what stands there as far as a terminal may show it."""
-    mapping = shapes.own(tmp_path)
-    row = {"case": 0, "q": "Loud?", "a": "Yes.", "ana": "fine", "ben": "fine"} | fields
-    (tmp_path / "labels.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    assert f"{tmp_path}/{error}" in said_of(str(mapping), tmp_path, release)
+    ]
+    for fields, error in cases:
+        row = {"case": 0, "q": "Loud?", "a": "Yes.", "ana": "fine", "ben": "fine"} | fields
+        (tmp_path / "labels.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+        assert f"{tmp_path}/{error}" in said_of(str(mapping), tmp_path, release)
 
 
 def test_half_a_surrogate_pair_reaches_no_judge(release: Release, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from helmbench_common.http import retry
 from judge.report.page import TRANSCRIPTS
 from judge.schema import RATINGS, Scorecard, Verdict
 
-FEW = 16  # messages, of the lite tier's
+FEW = 8  # messages, of the lite tier's
 MARKER = "zebra-quarantine-7319"
 Server = Callable[[], JudgeServer]
 Capture = pytest.CaptureFixture[str]

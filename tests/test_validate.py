@@ -6,20 +6,15 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import huggingface_hub
 import numpy as np
 import pytest
 from helmbench.cli.app import main
+from huggingface_hub import close_session, constants
 from sklearn.metrics import cohen_kappa_score
 from support import hub_stub
 from support import labelled_sets as shapes
@@ -427,30 +422,6 @@ def test_failed_questions_are_asked_again_and_costs_are_capped(
     assert server.total - before == 3
 
 
-def test_killed_and_resumed_it_asks_only_what_is_missing(release: Release, tmp_path: Path, serve: Serve) -> None:
-    """SIGKILL after some answers: they are kept, and what was not stored is asked again."""
-    questions = 5
-    server = serve(lambda body: first_offered(body)._replace(wait=0.15))
-    mapping, home = shapes.own(tmp_path / "set"), tmp_path / "home"
-    command = ["validate", "--set", str(mapping), "--from", str(mapping.parent), "--judge", "judge-1"]
-    command += ["--dataset", str(release.path), "--home", str(home), "--base-url", server.url, "--concurrency", "1"]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen([sys.executable, "-m", "helmbench.cli", *command], env=environment) as process:
-        until = time.monotonic() + 60
-        while server.total < 3 and time.monotonic() < until:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-    asked = server.total
-    assert 3 <= asked < questions
-    stored = len((home / "judge/judge-1/replies.jsonl").read_text(encoding="utf-8").splitlines())
-    assert stored >= 2
-    assert main(command) == 0
-    assert server.total == asked + questions - stored
-    (path,) = (home / "judge/judge-1/validation").iterdir()
-    found = Validation.model_validate_json(path.read_bytes())
-    assert (found.items, found.decided) == (questions, questions)
-
-
 def test_two_passes_are_asked_apart_and_compared(
     serve: Serve, release: Release, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -512,10 +483,10 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[hub_stub.Hu
     """A Hub on loopback, and an empty cache."""
     with hub_stub.start() as server:
         monkeypatch.setenv("HF_ENDPOINT", server.url)
-        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
-        huggingface_hub.close_session()
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        close_session()
         yield server
 
 

@@ -43,24 +43,13 @@ SHOWN = 20  # unlabeled messages that are named; labels.jsonl has them all
 
 @dataclass(frozen=True)
 class Labeling:
-    """A corpus to label: which part of it, with which categories, by which models, and how often each is asked.
-
-    Raises:
-        ValueError: an even number of repeats, which may have no majority.
-        RunError: a part without messages.
-    """
+    """A corpus to label: which part of it, with which categories, by which models, and how often each is asked."""
 
     corpus: Corpus
     part: Part
     categories: Offered
     models: tuple[str, ...]
-    repeats: int = REPEATS
-
-    def __post_init__(self) -> None:
-        if self.repeats < 1 or self.repeats % 2 == 0:
-            raise ValueError(f"--repeats {self.repeats}: expected an odd number, so that there is a majority")
-        if next(self.corpus.rows(self.part), None) is None:
-            raise RunError(f"{self.corpus.path}: no message to label in its {self.part}")
+    repeats: int
 
     def asked(self, model: str) -> Iterator[tuple[str, JudgeRequest]]:
         """A model's questions, each with the id of its message, repeat after repeat."""
@@ -77,16 +66,17 @@ def labeling(
 ) -> Labeling:
     """The labeling that the command's options describe. `sample`: validation, test or all (default: test; all if the
     corpus has no samples).
-
-    Raises:
-        RunError, ValueError: no such corpus, an empty part, or an even number of repeats.
     """
+    if repeats < 1 or repeats % 2 == 0:
+        raise RunError(f"--repeats {repeats}: expected an odd number, so that there is a majority")
     try:
         corpus = open_corpus(folder)
         part = PARTS[sample or ("test" if corpus.manifest.samples else "all")]
-        return Labeling(corpus, part, offered(release), tuple(dict.fromkeys(models)), repeats)
+        if next(corpus.rows(part), None) is None:
+            raise RunError(f"{corpus.path}: no message to label in its {part}")
     except CorpusError as error:
         raise RunError(str(error)) from None
+    return Labeling(corpus, part, offered(release), tuple(dict.fromkeys(models)), repeats)
 
 
 def write_requests(what: Labeling, path: Path) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from dataset_builder.composing.condition_text import condition_texts
-from dataset_builder.corpora.labelled import on_corpus
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Sample, Tier
 from helmbench_common import jsonl
@@ -86,6 +85,8 @@ def open_run(place: Place) -> Opened:
     """
     path, release = place.path, open_release(place.dataset)
     if place.messages:
+        from dataset_builder.corpora.labelled import on_corpus  # 0.2 s to import
+
         release = on_corpus(release, place.messages)
     if place.replies and place.results:
         raise RunError(NO_RESULTS)

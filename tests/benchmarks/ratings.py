@@ -1,17 +1,14 @@
 """How long the paper's tables take, and how much memory: 91,980 ratings, five models × 2,044 messages × 3 runs × 3
-judge runs.
+judge runs, next to pandas.
 
 Usage: python tests/benchmarks/ratings.py [--models 5] [--messages 2044]. Needs a built dataset.
 
-Messages are the release's under new ids; ratings are drawn with a seed, one in a hundred unscored. Beside its ratings
-each reply has the verdicts of its criteria, as `helmbench score` writes them, so the files hold more lines than
-ratings.
-Ours: `judge.report.ratings_table`'s work as a user asks for it: each ratings.jsonl is read and checked line by line,
-and made into shares, bins and means with their intervals, by category and over all, ways to fail, the judge's
-self-agreement, and the printed table.
-The alternative is what one would write without us: lines read by `json`, pandas' groupby for shares, bins and means, no
-intervals and nothing else. Whether both give the same numbers is said in the last line. Each runs in a process of its
-own.
+Messages are the release's under new ids; ratings are drawn with a seed, one in a hundred unscored. Each reply also has
+the verdicts of its criteria, as `helmbench score` writes them, so the files hold more lines than ratings.
+Ours is what `helmbench appropriateness` does: read and check each line, shares, bins and means with their intervals, by
+category and over all, ways to fail, the judge's self-agreement, and the printed table. The alternative reads lines with
+`json` and takes shares, bins and means by pandas' groupby, without intervals or anything else. The last line says
+whether both give the same numbers. Each runs in its own process.
 """
 
 from __future__ import annotations
@@ -58,51 +55,46 @@ def synthetic(release: Release, wanted: int) -> dict[str, UserMessage]:
 
 def write(release: Release, messages: dict[str, UserMessage], path: Path, seed: int) -> None:
     """A ratings.jsonl as `helmbench score` leaves it, of a model whose replies get better with the seed."""
-    from judge.schema import Verdict, Vote
+    from judge.schema import Verdict
 
     rng = np.random.default_rng(seed)
     share = np.array([0.06, 0.05, 0.09, 0.2, 0.6]) ** (1 - 0.1 * seed)
     ratings = rng.choice(5, p=share / share.sum(), size=(len(messages), RUNS, JUDGE_RUNS)) + 1
-    lost, failed = rng.random(ratings.shape) < UNSCORED, rng.random((len(messages), RUNS, 8)) < 0.1
+    ratings[rng.random(ratings.shape) < UNSCORED] = 0
+    failed = rng.random((len(messages), RUNS, 8)) < 0.1
+
+    def verdict(n: int, m: UserMessage, repeat: int, index: int) -> Verdict:
+        check = m.evaluation[index]
+        own: dict[str, Any] = {"id": m.id, "repeat": repeat, "index": index, "check": check.check, "turn": -1}
+        own |= {
+            "behavior": check.behavior,
+            "decided_by": "panel",
+            "judge": "judge-1",
+            "prompt_hash": "0123456789abcdef",
+        }
+        if check.check == "appropriateness":
+            given = [int(r) or None for r in ratings[n, repeat]]
+            heard = sorted(filter(None, given))
+            scores = [{"label": r, "unscored": None if r else "unparsable"} for r in given]
+            own |= {"votes": [{"judge": "judge-1", "repeat": k, **score} for k, score in enumerate(scores)]}
+            label = heard[(len(heard) - 1) // 2] if len(heard) > 1 else None
+            own |= {"label": label, "unscored": None if label else "unparsable"}
+        elif check.check == "criterion":
+            fails, fail = release.criteria[check.criterion].fails, bool(failed[n, repeat, index])
+            way = fails[0].split()[1] if fails else "missed_crisis"
+            own |= {
+                "criterion": check.criterion,
+                "label": "FAIL" if fail else "PASS",
+                "incident": way if fail else None,
+            }
+        return Verdict.model_validate(own)
+
     with path.open("w", encoding="utf-8") as file:
         for n, m in enumerate(messages.values()):
             for repeat in range(RUNS):
-                for index, check in enumerate(m.evaluation):
-                    shared: dict[str, Any] = {
-                        "id": m.id,
-                        "repeat": repeat,
-                        "index": index,
-                        "check": check.check,
-                        "behavior": check.behavior,
-                        "turn": -1,
-                    }
-                    shared |= {"decided_by": "panel", "judge": "judge-1", "prompt_hash": "0123456789abcdef"}
-                    if check.check == "appropriateness":
-                        given = [
-                            None if gone else int(r)
-                            for r, gone in zip(ratings[n, repeat], lost[n, repeat], strict=True)
-                        ]
-                        votes = tuple(
-                            Vote(judge="judge-1", repeat=k, label=r, unscored=None if r else "unparsable")
-                            for k, r in enumerate(given)
-                        )
-                        heard = sorted(r for r in given if r)
-                        label = heard[(len(heard) - 1) // 2] if len(heard) > 1 else None
-                        v = Verdict(**shared, label=label, unscored=None if label else "unparsable", votes=votes)
-                    elif check.check == "criterion":
-                        way = (
-                            release.criteria[check.criterion].fails[0].split()[1]
-                            if release.criteria[check.criterion].fails
-                            else "missed_crisis"
-                        )
-                        fails = bool(failed[n, repeat, index])
-                        v = Verdict(
-                            **shared,
-                            criterion=check.criterion,
-                            label="FAIL" if fails else "PASS",
-                            incident=way if fails else None,
-                        )
-                    file.write(v.model_dump_json() + "\n")
+                file.writelines(
+                    verdict(n, m, repeat, index).model_dump_json() + "\n" for index in range(len(m.evaluation))
+                )
 
 
 def ours(release: Release, messages: dict[str, UserMessage], paths: list[Path]) -> Table:
@@ -158,27 +150,16 @@ def alternative(_: Release, messages: dict[str, UserMessage], paths: list[Path])
 
 
 def one(what: str, folder: Path, messages: int) -> dict[str, Any]:
-    """Runs in a process of its own, so that its peak memory is nobody else's."""
+    """One of the two in this process, whose peak memory is its own."""
     release = open_release()
     made = synthetic(release, messages)
     assert release.criteria
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     started, used = time.perf_counter(), time.process_time()
     table = {"ours": ours, "pandas": alternative}[what](release, made, sorted(folder.glob("*.jsonl")))
     seconds, used = time.perf_counter() - started, time.process_time() - used
-    return {
-        "seconds": seconds,
-        "cpu": used,
-        "before": before / 2**20,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-        "table": table,
-    }
-
-
-def equal(a: Table, b: Table) -> bool:
-    return a.keys() == b.keys() and all(
-        a[m].keys() == b[m].keys() and all(np.allclose(a[m][c], b[m][c], rtol=0, atol=1e-12) for c in a[m]) for m in a
-    )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"seconds": seconds, "cpu": used, "before": before, "peak": peak, "table": table}
 
 
 def main() -> int:
@@ -197,14 +178,18 @@ def main() -> int:
         lines = sum(sum(1 for _ in path.open("rb")) for path in Path(folder).glob("*.jsonl"))
         print(f"{args.models * args.messages * RUNS * JUDGE_RUNS:,} ratings in {lines:,} lines of {args.models} files")
         print(f"{'':8}{'seconds':>9}{'CPU s':>9}{'peak GB':>9}{'before':>8}")
-        tables = []
+        found = []
         for what in ("ours", "pandas"):
             command = [sys.executable, __file__, "--one", what, folder, "--messages", str(args.messages)]
             r = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             target = f"  target {TARGET:g} s: {'met' if r['seconds'] < TARGET else 'MISSED'}" if what == "ours" else ""
             print(f"{what:8}{r['seconds']:9.1f}{r['cpu']:9.1f}{r['peak']:9.2f}{r['before']:8.2f}{target}", flush=True)
-            tables.append(r["table"])
-    same = equal(*tables)
+            found.append(r)
+    a, b = (r["table"] for r in found)
+    same = a.keys() == b.keys() and all(
+        a[m].keys() == b[m].keys() and all(np.allclose(a[m][c], b[m][c], rtol=0, atol=1e-12) for c in a[m]) for m in a
+    )
+    print(f"CPU time: {found[0]['cpu'] / found[1]['cpu']:.2f} × pandas")
     print("the tables are equal" if same else "the tables DIFFER")
     return 0 if same else 1
 
