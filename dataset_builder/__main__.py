@@ -1,5 +1,5 @@
-"""`python -m dataset_builder`, as an old README had it: says which command replaced it."""
+"""`python -m dataset_builder COMMAND`, as an old README had it: prints the command that replaced it."""
 
 import sys
 
-sys.exit(sys.stderr.write("python -m dataset_builder is now: helmbench build (see helmbench --help)\n") and 2)
+sys.exit(sys.stderr.write(f"python -m dataset_builder is now: helmbench {' '.join(sys.argv[1:2]) or '--help'}\n") and 2)

@@ -39,7 +39,10 @@ def gather(
     path: Path | None, given: Mapping[str, str | None], submitted: str, commit: str | None
 ) -> tuple[About | None, list[str]]:
     """What is declared, and everything that is missing or wrong. `given`: flags by field; they override the file."""
-    values, problems = _file(path) if path else ({}, list[str]())
+    try:
+        values, problems = _file(path) if path else ({}, list[str]())
+    except FormatError as error:  # a list of missing fields would hide the cause
+        return None, [str(error)]
     values |= {field: value for field, value in given.items() if value is not None}
     required = [f for f in FIELDS if not f.endswith("?")]
     problems += [f"{f} is missing ({flag(f)}): {FIELDS[f]}" for f in required if values.get(f) is None]
@@ -61,11 +64,8 @@ def gather(
 
 
 def _file(path: Path) -> tuple[dict[str, Any], list[str]]:
-    try:
-        # As text: `no` isn't False.
-        read = yaml_file.load(path, f"the parts {', '.join(PARTS)}", texts=True)
-    except FormatError as error:
-        return {}, [str(error)]
+    # As text: `no` isn't False.
+    read = yaml_file.load(path, f"the parts {', '.join(PARTS)}", texts=True)
     values: dict[str, Any] = {}
     problems: list[str] = []
     for part, fields in read.value.items():

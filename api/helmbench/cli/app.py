@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         returned = app(args=words, prog_name="helmbench", standalone_mode=False)
     except WRONG_CALL as error:
+        error.message = error.message.removeprefix("Value error, ")  # pydantic's words, through typer
         error.show()
         return BAD_INPUT
     except typer.Abort:
