@@ -239,7 +239,7 @@ def only_a_report(run: Path) -> list[str]:
         (other_run, ", whose replies have changed. Nothing was written: write elsewhere"),
         (other_judge, f", by {NAME}; the new ones are of results_{STAMP}.json"),
         (asked_thrice, "asked 3 times. Nothing was written"),
-        (other_dataset, "on dataset 0.0.9 (000000000000); these are of"),
+        (other_dataset, "on dataset 0.0.9 (000000000000); the new ones are of"),
         (unreadable, "score the run again. Nothing was written"),
         (only_a_report, "out: contains another report, without its scores"),
     ],

@@ -1,0 +1,5 @@
+"""`python -m judge COMMAND`, as an old README had it: prints the command that replaced it."""
+
+import sys
+
+sys.exit(sys.stderr.write(f"python -m judge is now: helmbench {' '.join(sys.argv[1:2]) or '--help'}\n") and 2)
