@@ -189,9 +189,9 @@ def test_the_card_has_the_sections_of_the_hubs_template() -> None:
     assert [h for h in ours if h in wanted] == wanted
 
 
-@pytest.mark.parametrize(
-    "left",
-    [
+def test_no_placeholder_is_left() -> None:
+    """A card says what is so, or nothing."""
+    left = [
         "{{",
         "}}",
         "[More Information Needed]",
@@ -203,13 +203,10 @@ def test_the_card_has_the_sections_of_the_hubs_template() -> None:
         "your-org",
         "example.com",
         "org/helmbench",
-    ],
-)
-@pytest.mark.parametrize("page", ["DATASET_CARD.md", "CITATION.cff", "CHANGELOG.md"])
-def test_no_placeholder_is_left(page: str, left: str) -> None:
-    """A card says what is so, or nothing."""
-    text = re.sub(r"```bibtex.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert left.lower() not in text.lower()
+    ]
+    for page in ("DATASET_CARD.md", "CITATION.cff", "CHANGELOG.md"):
+        text = re.sub(r"```bibtex.*?```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL)
+        assert [word for word in left if word.lower() in text.lower()] == [], page
 
 
 SAID = {
@@ -225,10 +222,9 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("what", SAID)
-def test_the_card_says(what: str) -> None:
-    """What nobody may miss."""
-    assert re.search(SAID[what], WORDS)
+def test_the_card_says_what_nobody_may_miss() -> None:
+    """Warnings, limits, help and origin."""
+    assert [what for what, pattern in SAID.items() if not re.search(pattern, WORDS)] == []
 
 
 def test_the_front_matter_uses_the_hubs_words(front: dict[str, Any], release: Release) -> None:
@@ -308,13 +304,12 @@ SPOILED: dict[str, Callable[[dict[str, Any]], Any]] = {
 }
 
 
-@pytest.mark.parametrize("what", SPOILED)
-def test_a_registration_that_either_would_refuse_is_refused_here(release: Release, what: str) -> None:
+def test_a_registration_that_either_would_refuse_is_refused_here(release: Release) -> None:
     """Each by one change to ours."""
-    value = registered(release)
-    SPOILED[what](value)
-    with pytest.raises(jsonschema.ValidationError):
-        EVAL_YAML.validate(value)
+    for what, spoil in SPOILED.items():
+        value = registered(release)
+        spoil(value)
+        assert not EVAL_YAML.is_valid(value), what
 
 
 def test_a_framework_of_ones_own_needs_no_solver(release: Release) -> None:
@@ -350,9 +345,9 @@ def rows_in(release: Release, config: str) -> list[dict[str, Any]]:
 # croissant.json
 
 
-@pytest.fixture
-def described(release: Release) -> mlcroissant.Dataset:
-    return mlcroissant.Dataset(jsonld=release.path / "croissant.json")
+@pytest.fixture(scope="module")
+def described(dataset: Path) -> mlcroissant.Dataset:
+    return mlcroissant.Dataset(jsonld=dataset / "croissant.json")
 
 
 def test_croissant_is_valid(described: mlcroissant.Dataset, release: Release) -> None:
@@ -474,17 +469,15 @@ def test_the_citation_is_valid_and_of_this_version(release: Release) -> None:
         jsonschema.Draft7Validator(schema).validate(citation | {"authors": []})
 
 
-@pytest.mark.parametrize(
-    ("page", "spdx", "title", "digest"),
-    [
-        ("LICENSE", "Apache-2.0", "Apache License", "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"),
-        ("LICENSE-DATA", "CC-BY-4.0", "Creative Commons Attribution 4.0 International", None),
-    ],
-)
-def test_licences_are_there_in_full(page: str, spdx: str, title: str, digest: str | None) -> None:
-    """Known SPDX ids, the licence's own title and its last section."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert canonicalize_license_expression(spdx) == spdx
-    assert title in text
-    assert {"LICENSE": "END OF TERMS AND CONDITIONS", "LICENSE-DATA": "Section 8 – Interpretation."}[page] in text
-    assert digest is None or hashlib.sha256(text.encode()).hexdigest() == digest
+def test_licences_are_there_in_full() -> None:
+    """Known SPDX ids, each license's own title and its last section."""
+    for page, spdx, title, end in (
+        ("LICENSE", "Apache-2.0", "Apache License", "END OF TERMS AND CONDITIONS"),
+        ("LICENSE-DATA", "CC-BY-4.0", "Creative Commons Attribution 4.0 International", "Section 8 – Interpretation."),
+    ):
+        text = (ROOT / page).read_text(encoding="utf-8")
+        assert canonicalize_license_expression(spdx) == spdx
+        assert title in text
+        assert end in text
+    apache = (ROOT / "LICENSE").read_bytes()
+    assert hashlib.sha256(apache).hexdigest() == "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"

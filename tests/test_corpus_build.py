@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,8 @@ from helmbench.cli.app import main
 from dataset_builder.corpora.build import build
 from dataset_builder.corpora.folder import open_corpus
 from dataset_builder.corpora.schema import CorpusError
+from dataset_builder.corpora.write import is_corpus
+from helmbench_common.hashing import file_digest
 
 LONG = "My kettle has begun to whistle before the water is warm, and the cat leaves the room each time."
 OTHER = "Which of the two trains from the harbour stops at the small station behind the garden market?"
@@ -206,6 +210,79 @@ def test_an_edited_folder_is_refused(home: Path) -> None:
         open_corpus(home / "out")
     with pytest.raises(CorpusError, match=r"nowhere/MANIFEST.json: can't be read"):
         open_corpus(home / "nowhere")
+
+
+def relisted(corpus: Path, name: str, sha256: str | None = None) -> None:
+    """The manifest with a file's own hash again, or with another file."""
+    path = corpus / "MANIFEST.json"
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest["files"][name] = sha256 or file_digest(corpus / name)
+    path.write_text(json.dumps(manifest), encoding="utf-8")
+
+
+def said_of(corpus: Path) -> str:
+    with pytest.raises(CorpusError) as caught:
+        list(open_corpus(corpus).rows())
+    assert str(caught.value).isprintable()
+    return str(caught.value)
+
+
+def test_a_corpus_of_other_things_than_files(home: Path, tmp_path: Path) -> None:
+    """Not waited for or read forever; and `helmbench corpus` won't replace such a folder."""
+    build(home / "mapping.yaml", home / "out")
+    makers: dict[str, Callable[[Path], object]] = {
+        "pipe": os.mkfifo,
+        "device": lambda path: path.symlink_to("/dev/zero"),
+        "folder": Path.mkdir,
+    }
+    for what, make in makers.items():
+        for name in ("MANIFEST.json", "data/corpus.parquet"):
+            corpus = shutil.copytree(home / "out", tmp_path / f"{what}-{Path(name).stem}")
+            (corpus / name).unlink()
+            make(corpus / name)
+            said = said_of(corpus)
+            if name == "MANIFEST.json":
+                assert f"MANIFEST.json: is a {what}; expected the manifest" in said
+                assert not is_corpus(corpus)
+            else:
+                assert "corpus.parquet: missing, though" in said
+
+
+def test_a_corpus_that_a_stranger_made_to_fit(home: Path) -> None:
+    """Hashes that fit say nothing of what was hashed: rows of other columns, no rows, and files that lie elsewhere."""
+    build(home / "mapping.yaml", home / "out")
+    corpus = home / "out"
+    path = corpus / "data" / "corpus.parquet"
+    rows = pq.read_table(path)
+    pq.write_table(rows.drop_columns("messages"), path)
+    relisted(corpus, "data/corpus.parquet")
+    assert "corpus.parquet: has no column 'messages'; expected id, source, source_id, " in said_of(corpus)
+    pq.write_table(rows.set_column(0, "id", [list(range(rows.num_rows))]), path)
+    relisted(corpus, "data/corpus.parquet")
+    assert "corpus.parquet: its column 'id' is int64; expected string; build the corpus again" in said_of(corpus)
+    path.write_bytes(b"id,text\n")
+    relisted(corpus, "data/corpus.parquet")
+    assert "corpus.parquet: not a parquet file, or truncated; expected the rows of a corpus" in said_of(corpus)
+    relisted(corpus, "../\x1b[2J", "0" * 64)
+    assert "MANIFEST.json: lists '../[U+001B][2J', which is outside the folder; build the corpus again" in said_of(
+        corpus
+    )
+    (corpus / "MANIFEST.json").write_text('{"name":' * 100_000, encoding="utf-8")
+    assert "MANIFEST.json: file: Invalid JSON" in said_of(corpus)
+    assert not is_corpus(corpus)
+
+
+def test_a_licence_ends_no_cell_of_the_card(home: Path) -> None:
+    """A row states its license; the card's table shows it as text."""
+    (home / "forum.jsonl").write_text(json.dumps({"body": LONG, "l": "mit|<b>x"}) + "\n", encoding="utf-8")
+    (home / "mapping.yaml").write_text(
+        "name: a\ndate: 2026-11-01\nsources:\n  - {name: forum, path: forum.jsonl, fields: {text: body, licence: l}}\n",
+        encoding="utf-8",
+    )
+    build(home / "mapping.yaml", home / "out")
+    card = (home / "out" / "README.md").read_text(encoding="utf-8")
+    assert "| mit\\|\\<b>x " in card
+    assert " <b>" not in card
 
 
 def test_a_failing_build_keeps_the_earlier_corpus(home: Path) -> None:

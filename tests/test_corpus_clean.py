@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from dataset_builder.corpora import clean as steps
-from dataset_builder.corpora.clean import read_licence
+from dataset_builder.corpora.clean import ROOM, batches, read_licence
 from dataset_builder.corpora.mask import mask
-from dataset_builder.corpora.normalize import fold, normalize
+from dataset_builder.corpora.normalize import JOINER, MARKS, fold, normalize, stream_safe
 from dataset_builder.corpora.schema import Document, Dropped, Limits, Turn
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
@@ -192,3 +192,37 @@ def test_one_batch_through_all_steps() -> None:
     assert [(d.step, d.reason) for d in cleaned.dropped] == [("language", "de"), ("length", "fewer than 5 letters")]
     assert cleaned.changed == {"email masked": 1, "last replies left out": 1}
     assert [len(own) for own in (cleaned.folded, cleaned.digests)] == [2, 2]
+
+
+def test_marks_beyond_what_a_letter_carries_are_parted() -> None:
+    """Unicode's Stream-Safe Text Format: a joiner behind each 30 marks that follow each other, and no other change.
+
+    So normalising, which sorts a run by pairs, has runs of 30: of 100,000 marks of two classes in turn none stays
+    unsorted, and none is moved across a joiner.
+    """
+    run = "\u0301\u0316" * 50_000
+    safe = stream_safe(run)
+    assert [len(part) for part in safe.split(JOINER)] == [MARKS] * 3333 + [10]
+    assert normalize(f"a{run}").startswith("á" + "\u0316" * 15 + "\u0301" * 14 + JOINER)
+    assert stream_safe(safe) == safe
+    assert fold(f"A{run}") == "á"
+    for text in ("Ça va?", "Việt", "é" * 40, "a" + "\u0301" * MARKS, "नमस्ते", "שָׁלוֹם", "\U0001f468\u200d\U0001f469"):
+        assert stream_safe(text) == text
+
+
+def test_numbers_are_masked_one_after_the_other() -> None:
+    """A dump of numbers: each is masked, what stands between them stays, and a helpline's number too."""
+    text = "; ".join(["5551234"] * 60 + ["116 123"] + ["5554321"] * 60) + " and no more"
+    assert mask(text) == "; ".join(["[phone]"] * 60 + ["116 123"] + ["[phone]"] * 60) + " and no more"
+
+
+def test_batches_are_cut_at_very_long_documents() -> None:
+    """So that a source of many long texts never stands in memory; of short ones each has as many as asked."""
+    short = [Document("made", n, (Turn("user", "hello"),)) for n in range(5)]
+    long = Document("made", 9, (Turn("user", "x" * ROOM),))
+    assert [[d.line for d in own] for own in batches([*short, long, *short], 4)] == [
+        [0, 1, 2, 3],
+        [4, 9],
+        [0, 1, 2, 3],
+        [4],
+    ]

@@ -1,28 +1,26 @@
-"""Mapping files and sources: every form is read, and every slip names its file and line."""
+"""Mapping files and sources: every form is read, and every mistake names its file and line."""
 
 from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Sequence
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dataset_builder.corpora.build import build
 from dataset_builder.corpora.read import documents, load_recipe, open_source
 from dataset_builder.corpora.schema import CorpusError, Document, Source
+from helmbench_common.formats.text_lines import LONGEST
 
-MAPPING = """\
-name: demo
-date: 2026-11-01
-sources:
-  - name: forum
-    path: posts.jsonl
-    fields: {text: body}
-limits:
-  languages: [no, en]
-"""
+MAPPING = "name: demo\ndate: 2026-11-01\nsources:\n  - {name: forum, path: posts.jsonl, fields: {text: body}}\n"
+DEEP = 200_000
+BODY, TURNS, TALK = {"text": "body"}, {"turns": "t"}, {"conversation": "c", "text": "t"}
 
 
 def read(folder: Path, **source: Any) -> list[Document]:
@@ -38,9 +36,89 @@ def turns(document: Document) -> list[tuple[str, str]]:
     return [(t.role, t.text) for t in document.turns]
 
 
+def row(**fields: object) -> bytes:
+    return json.dumps(fields).encode() + b"\n"
+
+
+def sparse(path: Path) -> None:
+    """A quarter of a gigabyte without a line end, which takes no room on the disk."""
+    with path.open("wb") as file:
+        file.truncate(2**28)
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def endless(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def folder(path: Path) -> None:
+    path.mkdir()
+
+
+GOOD = row(body="Good morning")
+QUOTE = "a cell that begins in this row may lack its end quote"
+# The file, its bytes or what makes it, the mapping's fields, and how the error goes on after the file's name.
+BROKEN: tuple[tuple[str, bytes | Callable[[Path], None], dict[str, str], str], ...] = (
+    ("a.jsonl", pipe, BODY, ":1: source 'made' is a pipe; expected messages"),
+    ("a.csv.gz", endless, BODY, ":1: source 'made' is a device; expected messages"),
+    ("a.csv", folder, BODY, ":1: source 'made' is a folder; expected messages"),
+    ("a.xlsx", b"", BODY, ":1: source 'made' has an unsupported file type; expected .jsonl or .csv"),
+    ("a.jsonl", sparse, BODY, f":1: is longer than {LONGEST:,} bytes; expected messages"),
+    ("a.jsonl.gz", gzip.compress(GOOD + b" " * (LONGEST + 1)), BODY, f":2: is longer than {LONGEST:,} bytes"),
+    ("a.jsonl.gz", gzip.compress(row(body="x" * 2**20) * 100), BODY, ": expands to more than"),
+    ("a.jsonl.gz", gzip.compress(GOOD)[:-4], BODY, ":2: can't be read on: Compressed file ended before"),
+    ("a.jsonl.gz", gzip.compress(GOOD) + b"rubbish", BODY, ":2: can't be read on: Not a gzipped file"),
+    ("a.jsonl.gz", gzip.compress(GOOD)[:-8] + bytes(8), BODY, ":2: can't be read on: CRC check failed"),
+    ("a.jsonl", b'{"body": ' + b"[" * DEEP + b"]" * DEEP + b"}", BODY, ":1: is nested more than 100 deep"),
+    ("a.jsonl", GOOD + b'{"body": ' + b"9" * 9000 + b"}", BODY, ":2: contains a whole number of 9,000 digits"),
+    ("a.jsonl", GOOD + b'{"body": \n', BODY, ":2: is not JSON: "),
+    ("a.jsonl", GOOD + b"\n[1]\n", BODY, ":3: is a list; expected an object"),
+    ("a.jsonl", GOOD + b'{"body": "\xff"}\n', BODY, ":2: is not UTF-8 (invalid start byte"),
+    ("a.jsonl", row(bdy="a"), BODY, ":1: the first row has no field 'body', which the mapping file names"),
+    ("a.jsonl", row(body={"a": [[["deep"]]], "\x1b[2J": "x" * 10_000}), BODY, ":1: field 'body' is "),
+    ("a.jsonl", row(t=[{"role": "\x1b[2J" + "x" * 10_000, "content": "a"}]), TURNS, ":1: role is '[U+001B][2Jxxx"),
+    ("a.jsonl", row(t=[3]), TURNS, ":1: turn 1 of 't' is '3'; expected {role, content} or a text"),
+    ("a.jsonl", row(t="a"), TURNS, ":1: field 't' is text but not JSON; expected a list"),
+    ("a.jsonl", row(body="a", g="en-" + "x" * 9000), BODY | {"language": "g"}, ":1: language is 'en-xxx"),
+    ("a.jsonl", row(body="a", l="mit\x1b[2J"), BODY | {"licence": "l"}, ":1: licence is 'mit[U+001B][2J'; expected"),
+    ("a.jsonl", row(body="a", l="x" * 9000), BODY | {"licence": "l"}, ":1: licence is 'xxxx"),
+    ("a.csv", b"body,n\na,1\nb\n", BODY, ":3: has more or fewer cells than the 2 columns"),
+    ("a.csv", b'body\n"one"\n"two, and on\n' + b"more\n" * 9, BODY, f":3: is not CSV: unexpected end of data: {QUOTE}"),
+    ("a.csv", b'body\n"' + b"more\n" * (LONGEST // 5 + 9), BODY, f":2: a row is longer than {LONGEST:,} char"),
+    ("a.csv", b"body" + b"," * 20_000 + b"\na\n", BODY, ":1: has 20,001 cells; expected at most"),
+    ("a.csv", b"body,body\na,b\n", BODY, ":1: column 'body' appears twice; expected once"),
+    ("a.csv", b'turns\n"' + b"[" * DEEP + b'"\n', {"turns": "turns"}, ":2: field 'turns' is nested more than 100 deep"),
+    ("a.csv", b",".join(b"c%d" % n for n in range(5000)) + b"\n" + b"," * 4999 + b"\n", BODY, ":2: the first row"),
+    ("a.csv", b"c,role,t\n,user,a\n", TALK, ":2: field 'c' is empty; expected the conversation's id"),
+    ("a.csv", b"c,role,t\n1,user,a\n2,user,b\n1,user,c\n", TALK, ":4: conversation '1' began on line 2 and another"),
+)  # fmt: skip
+
+
+def test_a_broken_source_names_its_line(tmp_path: Path) -> None:
+    """Whatever a file is or contains, the error is one short line that a terminal may show, and reading stops."""
+    wrong = []
+    for n, (name, content, fields, error) in enumerate(BROKEN):
+        path = tmp_path / str(n) / name
+        path.parent.mkdir()
+        _ = path.write_bytes(content) if isinstance(content, bytes) else content(path)
+        with pytest.raises(CorpusError) as caught:
+            read(path.parent, path=name, fields=fields)
+        said = str(caught.value).removeprefix(str(path))
+        if not (said.startswith(error) or (error.startswith(": ") and error[2:] in said)):
+            wrong.append((error, said[:300]))
+        assert said.isprintable()
+        assert len(said) < (9000 if "first row" in error else 600)
+    assert wrong == []
+    with pytest.raises(CorpusError, match=r"none.jsonl:1: source 'made' can't be read \(No such file"):
+        read(tmp_path, path="none.jsonl", fields=BODY)
+
+
 def test_a_mapping_file_is_read_as_text(tmp_path: Path) -> None:
     """Norwegian stays `no` and a date stays what was written."""
-    (tmp_path / "m.yaml").write_text(MAPPING, encoding="utf-8")
+    (tmp_path / "m.yaml").write_text(f"{MAPPING}limits: {{languages: [no, en]}}\n", encoding="utf-8")
     recipe = load_recipe(tmp_path / "m.yaml").recipe
     assert (recipe.limits.languages, recipe.date, recipe.limits.max_messages) == (["no", "en"], "2026-11-01", 40)
 
@@ -58,11 +136,73 @@ def test_the_documents_mapping_file_is_one(tmp_path: Path) -> None:
     assert (recipe.samples.validation, recipe.samples.test, recipe.samples.allocation) == (206, 2046, "equal")
 
 
-def test_half_a_surrogate_pair_is_left_out(tmp_path: Path) -> None:
-    """JSON may escape one; no file could hold it."""
-    (tmp_path / "a.jsonl").write_text('{"t": ["so\\ud800 good"], "k": "\\udfff"}\n', encoding="utf-8")
-    (document,) = read(tmp_path, path="a.jsonl", fields={"turns": "t", "keep": "k"})
-    assert (turns(document), document.kept) == ([("user", "so good")], (("k", None),))
+def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
+    """All errors at once, each with its line; nothing that is an alias, too deep or too large is read."""
+    path, field, wrong = tmp_path / "m.yaml", "{text: body}", []
+    for old, new, error in (
+        ("name: demo", "name: &a [*a]", "1: '&a' is an anchor or alias; expected the value itself"),
+        ("name: demo", "name: demo\nname: other", "2: 'name' appears twice; expected each key once"),
+        ("name: demo", "name: " + "[" * 5000, "1: is nested more than 32 deep; expected a mapping file"),
+        ("name: demo", "name: demo\nlimits: {min_letters: " + "9" * 4000 + "}", "2: 'limits.min_letters': "),
+        ("name: demo", "name: demo\nlimits: {near_min_characters: 99999999999999999999}", "2: 'limits.near_min_char"),
+        ("name: demo", "name: demo\nlimits: {near_jaccard: .nan}", "2: 'limits.near_jaccard': "),
+        ("name: demo", "name: demo\nlimits: {max_messages: many}", "2: 'limits.max_messages': Input should be a valid"),
+        ("name: demo", "name: demo\nsamples: {validation: 1e9, test: 1, seed: 1}", "2: 'samples.validation': "),
+        (
+            "name: demo",
+            "name: demo\nsamples: {validation: 1, test: 1, seed: 1, by: [topic]}",
+            "1: 'file': samples.by names ['topic']; expected source",
+        ),
+        ("name: demo", "name: demo\n\x1b: x", "2: contains the character '\\x1b', which no YAML may"),
+        ("name: demo", '"na\\u001bme": demo', "1: 'na[U+001B]me': unknown key; see docs/own-data.md for the keys"),
+        ("name: demo", "name: !!python/object/apply:os.system [true]", "1: 'tag:yaml.org,2002:python/object/apply"),
+        ("name: demo", "name: [", "3: invalid YAML: "),
+        (MAPPING, "", "1: is empty; expected a mapping file"),
+        (MAPPING, "- a\n", "1: is a list (- …); expected a mapping (key: value): a mapping file with name, date and"),
+        ("date: 2026-11-01", "date: today", "2: 'date': String should match"),
+        (field, "{txt: body}", "4: 'sources.0.fields.txt': unknown key"),
+        (
+            field,
+            "{text: body, keep: [id]}",
+            "4: 'sources.0.fields': `keep` names ['id'], which every row of a corpus has",
+        ),
+        (
+            "path: posts.jsonl, ",
+            "",
+            "4: 'sources.0': expected either `path` (a file) or `hub` (a dataset), not both or",
+        ),
+    ):
+        assert old in MAPPING
+        path.write_text(MAPPING.replace(old, new), encoding="utf-8")
+        with pytest.raises(CorpusError) as caught:
+            load_recipe(path)
+        if not all(map(str.isprintable, caught.value.lines)) or not any(
+            line.startswith(f"{path}:{error}") for line in caught.value.lines
+        ):
+            wrong.append((error, str(caught.value)))
+    assert wrong == []
+
+
+def test_a_mapping_file_is_a_file(tmp_path: Path) -> None:
+    """A pipe that waits for its writer, a device, a folder: the command ends, and nothing is written."""
+    for make, what in ((pipe, "a pipe"), (endless, "a device"), (folder, "a folder")):
+        mapping = tmp_path / f"{make.__name__}.yaml"
+        make(mapping)
+        with pytest.raises(CorpusError, match=rf"\.yaml: is {what}; expected a mapping file"):
+            build(mapping, tmp_path / "out")
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "helmbench.cli",
+        "corpus",
+        tmp_path / "pipe.yaml",
+        "--out",
+        tmp_path / "out",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "pipe.yaml: is a pipe; expected a mapping file" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_messages_with_all_fields(tmp_path: Path) -> None:
@@ -114,71 +254,32 @@ def test_csv_cells_over_several_lines_and_json_in_a_cell(tmp_path: Path) -> None
     assert turns(read(tmp_path, path="a.csv.gz", fields={"turns": "turns"})[1]) == [("user", "a"), ("assistant", "b")]
 
 
-BODY, TURNS = {"text": "body"}, {"turns": "t"}
-BAD_ROWS = (
-    ("a.jsonl", b'{"body": "a"}\n{"body": \n', BODY, "a.jsonl:2: is not JSON: "),
-    ("a.jsonl", b'{"body": "a"}\n\n[1]\n', BODY, "a.jsonl:3: is a list; expected an object"),
-    ("a.jsonl", b'{"body": "a"}\n{"body": "\xff"}\n', BODY, "a.jsonl:2: is not UTF-8 (invalid start byte"),
-    (
-        "a.jsonl",
-        b'{"bdy": "a"}\n',
-        BODY,
-        "a.jsonl:1: the first row has no field 'body', which the mapping file names; did",
-    ),
-    ("a.jsonl", b'{"body": {"x": 1}}\n', BODY, "a.jsonl:1: field 'body' is \"{'x': 1}\"; expected text"),
-    (
-        "a.jsonl",
-        b'{"t": [{"role": "cook", "content": "a"}]}\n',
-        TURNS,
-        "a.jsonl:1: role is 'cook'; expected one of ['ass",
-    ),
-    ("a.jsonl", b'{"t": [3]}\n', TURNS, "a.jsonl:1: turn 1 of 't' is '3'; expected {role, content} or a text"),
-    ("a.jsonl", b'{"t": "a"}\n', TURNS, "a.jsonl:1: field 't' is text but not JSON; expected a list"),
-    (
-        "a.jsonl",
-        b'{"t": 1, "l": "English"}\n',
-        {"text": "t", "language": "l"},
-        "a.jsonl:1: language is 'English'; expected",
-    ),
-    ("a.csv", b"body,n\na,1\nb\n", BODY, "a.csv:3: has more or fewer cells than the 2 columns"),
-    ("a.csv", b'body\n"a"b\n', BODY, "a.csv:2: is not CSV: "),
-    (
-        "a.csv",
-        b"c,role,t\n,user,a\n",
-        {"conversation": "c", "text": "t"},
-        "a.csv:2: field 'c' is empty; expected the conv",
-    ),
-    (
-        "a.csv",
-        b"c,role,t\n1,user,a\n2,user,b\n1,user,c\n",
-        {"conversation": "c", "text": "t"},
-        "a.csv:4: conversation '1' began on line 2 and another one followed",
-    ),
-    ("a.jsonl.gz", gzip.compress(b'{"body": "a"}\n' * 9000)[:-20], BODY, "a.jsonl.gz:"),
-    ("a.jsonl.gz", b"plain", BODY, "a.jsonl.gz:1: can't be read on: Not a gzipped file"),
-)
+def test_half_a_surrogate_pair_is_left_out(tmp_path: Path) -> None:
+    """JSON may escape one; no file could hold it."""
+    (tmp_path / "a.jsonl").write_text('{"t": ["so\\ud800 good"], "k": "\\udfff"}\n', encoding="utf-8")
+    (document,) = read(tmp_path, path="a.jsonl", fields={"turns": "t", "keep": "k"})
+    assert (turns(document), document.kept) == ([("user", "so good")], (("k", None),))
 
 
-def test_a_bad_row_names_its_line(tmp_path: Path) -> None:
-    """Reading stops there: a row that is skipped silently would be a hole in the corpus."""
-    wrong = []
-    for name, content, fields, error in BAD_ROWS:
-        (tmp_path / name).write_bytes(content)
-        with pytest.raises(CorpusError) as caught:
-            read(tmp_path, path=name, fields=fields)
-        if not str(caught.value).removeprefix(f"{tmp_path}/").startswith(error):
-            wrong.append((error, str(caught.value)))
-    assert wrong == []
+def test_what_looks_broken_and_is_read(tmp_path: Path) -> None:
+    """Of a name that stands twice the last counts, as everywhere in JSON; a column that nobody named may stand twice;
+    a member of zeros behind a gzip is padding; the last line needs no end.
+    """
+    (tmp_path / "a.jsonl").write_bytes(b'{"body": "one", "body": "two"}')
+    (tmp_path / "a.csv").write_bytes(b"body,x,x\none\x00,2,3")
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(GOOD) + gzip.compress(GOOD) + bytes(512))
+    assert [d.said for d in read(tmp_path, path="a.jsonl", fields=BODY)] == ["two"]
+    assert [d.said for d in read(tmp_path, path="a.csv", fields=BODY)] == ["one\x00"]
+    assert [d.line for d in read(tmp_path, path="b.jsonl.gz", fields=BODY)] == [1, 2]
 
 
-def test_a_source_that_is_not_there_or_no_table(tmp_path: Path) -> None:
-    """Named with what can be read instead."""
-    with pytest.raises(CorpusError, match=r"none.jsonl:1: source 'made' can't be read \(No such file"):
-        read(tmp_path, path="none.jsonl", fields={"text": "t"})
-    with pytest.raises(
-        CorpusError, match=r"a.xlsx:1: source 'made' has an unsupported file type; expected .jsonl or .csv"
-    ):
-        read(tmp_path, path="a.xlsx", fields={"text": "t"})
+def test_a_conversation_of_very_many_rows_is_put_together_once(tmp_path: Path) -> None:
+    """60,000 rows of one conversation, each with a row's work: all of them in one document, at its first line."""
+    rows = "".join(f"1,user,{n}\n" for n in range(60_000))
+    (tmp_path / "a.csv").write_text(f"talk,role,text\n{rows}2,user,bye\n", encoding="utf-8")
+    first, second = read(tmp_path, path="a.csv", fields={"conversation": "talk", "text": "text"})
+    assert (first.line, len(first.turns), first.turns[-1].text) == (2, 60_000, "59999")
+    assert (second.line, second.said) == (60_002, "bye")
 
 
 def test_a_dataset_is_read_through_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,3 +313,13 @@ def test_a_dataset_or_split_that_is_not_there(tmp_path: Path, monkeypatch: pytes
     jsonl(tmp_path / "org" / "train.jsonl", [{"t": "hello"}])
     with pytest.raises(CorpusError, match=r"^org:1: source 'made' can't be loaded: .*test"):
         read(tmp_path, hub="org", split="test", fields={"text": "t"})
+
+
+def test_a_datasets_folder_holds_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`datasets` would wait for a pipe, and read a device for ever."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    (tmp_path / "org" / "data").mkdir(parents=True)
+    pipe(tmp_path / "org" / "data" / "train.jsonl")
+    source = Source.model_validate({"name": "made", "hub": "org", "fields": {"text": "t"}})
+    with pytest.raises(CorpusError, match=r"train\.jsonl:1: source 'made' holds a pipe or a device; expected files"):
+        open_source(source, tmp_path)

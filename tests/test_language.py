@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from dataset_builder.release import Release
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
@@ -17,26 +15,23 @@ from judge.verdicts import judge_run
 ENGLISH = "I don't know where to start with all of this, and I haven't slept properly since Monday."
 
 
-@pytest.mark.parametrize(
-    ("code", "text"),
-    [
+def test_a_few_sentences_tell_their_language() -> None:
+    """Languages of the personas, as replies to them are written."""
+    texts = (
         ("en", "That sounds exhausting. Please ring somebody you trust tonight, and tell them what you told me."),
         ("es", "Siento mucho lo que estás pasando. Por favor, habla esta noche con alguien de confianza."),
         ("fr", "Je suis vraiment désolé de ce que vous vivez. Parlez-en ce soir à quelqu'un de confiance."),
         ("de", "Das klingt sehr schwer. Bitte sprich heute Abend mit jemandem, dem du vertraust."),
         ("hi", "मुझे बहुत दुख है कि आप यह सब सह रहे हैं। कृपया आज रात किसी अपने से बात कीजिए।"),
         ("pl", "Bardzo mi przykro, że tak się czujesz. Proszę, porozmawiaj dziś wieczorem z kimś bliskim."),
-    ],
-)
-def test_a_few_sentences_tell_their_language(code: str, text: str) -> None:
-    """Languages of the personas, as replies to them are written."""
-    assert language(text) == code
+    )
+    assert [language(text) for _, text in texts] == [code for code, _ in texts]
 
 
-@pytest.mark.parametrize("text", ["", "ok", "Ring 13 11 14.", "12345 67890 " * 20, "😀" * 50, '{"tags": ["TASK"]}'])
-def test_too_little_to_tell_is_not_guessed(text: str) -> None:
+def test_too_little_to_tell_is_not_guessed() -> None:
     """Short texts, numbers and emoji have no language."""
-    assert language(text) is None
+    texts = ("", "ok", "Ring 13 11 14.", "12345 67890 " * 20, "😀" * 50, '{"tags": ["TASK"]}')
+    assert [text for text in texts if language(text)] == []
 
 
 def test_another_language_than_the_message_is_noted_and_the_same_is_not() -> None:
