@@ -19,7 +19,7 @@ from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row
 from dataset_builder.writing.write import write
-from leaderboard.exports.formats import FORMATS
+from leaderboard.exports import FORMATS
 from leaderboard.schema import Verified
 from leaderboard.submit.pack import make
 
@@ -79,21 +79,24 @@ def everything(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_verified_submission_is_exported(
-    packed: Packed, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_verified_submissions_and_marked_demos_are_exported(
+    packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Every file is named and stands whole, none is a demo's, none holds a word of a reply; a second time gives the
-    same bytes.
-    """
-    assert packed.export(packed.judged, form, tmp_path / "out", "--dataset-repo", "org/helmbench") == 0
-    files = everything(tmp_path / "out")
-    assert sorted(capsys.readouterr().out.split()) == sorted(str(tmp_path / "out" / name) for name in files)
-    for name, text in files.items():
-        assert submission_runs.MARKER not in text.lower()
-        assert "demo" not in (name + text).lower()
-    assert packed.export(packed.judged, form, tmp_path / "again", "--dataset-repo", "org/helmbench") == 0
-    assert everything(tmp_path / "again") == files
+    """Every file is named and complete, without a word of a reply; a demo needs --demo, and its files are marked."""
+    for form in FORMATS:
+        out, repo = tmp_path / form, ("--dataset-repo", "org/helmbench")
+        assert packed.export(packed.judged, form, out / "a", *repo) == 0
+        files = everything(out / "a")
+        assert sorted(capsys.readouterr().out.split()) == sorted(str(out / "a" / name) for name in files)
+        for name, text in files.items():
+            assert submission_runs.MARKER not in text.lower()
+            assert "demo" not in (name + text).lower()
+        assert packed.export(packed.demo, form, out / "demo", *repo) == 1
+        assert "--demo exports it, marked as a demo" in capsys.readouterr().err
+        assert not (out / "demo").exists()
+        assert packed.export(packed.demo, form, out / "demo", *repo, "--demo") == 0
+        assert all("helmbench-demo" in name for name in everything(out / "demo"))
+        capsys.readouterr()
 
 
 def test_its_figures_are_those_that_verifying_gives(packed: Packed, tmp_path: Path) -> None:
@@ -118,35 +121,15 @@ def test_its_figures_are_those_that_verifying_gives(packed: Packed, tmp_path: Pa
         assert float(next(csv.DictReader(file))["value"]) == card.composite.value
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_demo_needs_its_flag(packed: Packed, form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without --demo nothing is written; with it every file's name says what it is."""
-    assert packed.export(packed.demo, form, tmp_path / "out", "--dataset-repo", "org/helmbench") == 1
-    assert "--demo exports it with every file marked" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-    assert packed.export(packed.demo, form, tmp_path / "out", "--dataset-repo", "org/helmbench", "--demo") == 0
-    files = everything(tmp_path / "out")
-    assert files
-    assert all("helmbench-demo" in name for name in files)
-
-
-def test_a_changed_submission_is_refused(packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A score that was raised after packing, and signed anew: verifying refuses it, and nothing is written, not even as
-    a demo.
-    """
+def test_what_can_not_be_exported_is_one_line(
+    packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A changed submission, no folder, no dataset, an --out that is a file: exit code 1 and a line that names it."""
     opened = submission_runs.Opened(submission_runs.copied(packed.judged, tmp_path))
     opened.submission["scores"]["composite"]["value"] += 1
-    folder = opened.close()
-    for more in ((), ("--demo",)):
-        assert packed.export(folder, "csv", tmp_path / "out", *more) == 1
-        assert "was refused" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
-
-
-def test_what_can_not_be_read_is_one_line(packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """No folder, no dataset, an --out that is a file: exit code 1 and a line that names it."""
     (tmp_path / "taken").write_text("", encoding="utf-8")
     cases = [
+        (opened.close(), tmp_path / "out", ("--demo",)),
         (tmp_path / "none", tmp_path / "out", ()),
         (packed.judged, tmp_path / "out", ("--dataset", str(tmp_path))),
         (packed.judged, tmp_path / "taken", ()),
@@ -156,3 +139,4 @@ def test_what_can_not_be_read_is_one_line(packed: Packed, tmp_path: Path, capsys
         said = capsys.readouterr().err
         assert len(said.splitlines()) == 1
         assert str(tmp_path) in said
+    assert not (tmp_path / "out").exists()

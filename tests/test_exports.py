@@ -29,9 +29,9 @@ from judge.schema import Figure, Verdict, Vote
 from judge.scoring.scorecard import About, judge_card, scorecard
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity, judge_run
+from leaderboard.exports import FORMATS, Format
 from leaderboard.exports.export import export
-from leaderboard.exports.formats import FORMATS, Format
-from leaderboard.exports.headline import ExportError
+from leaderboard.exports.figures import ExportError
 from leaderboard.schema import (
     Contact,
     Declaration,
@@ -186,14 +186,20 @@ def on(v: Verified, **changes: Any) -> Verified:
 # --- what may leave ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_a_refused_submission_never_leaves(verified: Verified, built: Release, form: Format) -> None:
-    """Not as a demo either; the message names what was found first."""
-    refused = replace(verified, state="refused", problems=[Problem("edited_reply", "responses.jsonl:3", "…")])
-    with pytest.raises(ExportError, match=r"refused \(1 problems, first edited_reply\)"):
-        export(refused, form, built, REPO, demo=True)
-    with pytest.raises(ExportError, match="refused"):
-        export(replace(verified, scorecard=None), form, built, REPO)
+def test_what_can_not_be_exported(verified: Verified, built: Release) -> None:
+    """A refused submission, a wrong id or commit on the Hub, and a version that isn't the published one."""
+    refused = replace(verified, state="refused", problems=[Problem("edited_reply", "responses.jsonl.gz:3", "…")])
+    for form in FORMATS:
+        with pytest.raises(ExportError, match=r"refused \(1 problems, first edited_reply\)"):
+            export(refused, form, built, REPO, demo=True)
+        with pytest.raises(ExportError, match="refused"):
+            export(replace(verified, scorecard=None), form, built, REPO)
+    for repo, revision, what in (("a/b/c", None, "a dataset id"), (REPO, "v1.0.0", "a commit")):
+        with pytest.raises(ExportError, match=f"is not {what}"):
+            export(verified, "hub", built, repo, revision)
+    for form in ("hub", "every-eval-ever"):
+        with pytest.raises(ExportError, match="isn't the published benchmark"):
+            export(on(verified, version="1.0.0+held-out.a"), form, built, REPO)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -226,30 +232,10 @@ def test_no_reply_leaves(demo: Verified, verified: Verified, built: Release, for
             assert not [a for a in asked if a in text or json.dumps(a, ensure_ascii=False)[1:-1] in text]
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_the_same_submission_gives_the_same_bytes(verified: Verified, built: Release, form: Format) -> None:
-    """Whatever order verdicts come in, and whenever it is exported."""
+def test_the_same_submission_gives_the_same_bytes(verified: Verified, built: Release) -> None:
+    """Whatever the order of its verdicts."""
     again = replace(verified, verdicts=verified.verdicts[::-1])
-    assert export(verified, form, built, REPO) == export(again, form, built, REPO)
-
-
-@pytest.mark.parametrize(
-    ("repo", "revision", "what"),
-    [("helmbench", None, "no dataset id"), ("a/b/c", None, "no dataset id"), (REPO, "v1.0.0", "no commit")],
-)
-def test_an_id_or_commit_that_is_none(
-    verified: Verified, built: Release, repo: str, revision: str | None, what: str
-) -> None:
-    """A wrong id would put results on somebody else's board."""
-    with pytest.raises(ExportError, match=what):
-        export(verified, "hub", built, repo, revision)
-
-
-@pytest.mark.parametrize("form", ["hub", "every-eval-ever"])
-def test_what_is_not_the_published_benchmark_stays(verified: Verified, built: Release, form: Format) -> None:
-    """A held-out split or private additions: collected results are of the public version."""
-    with pytest.raises(ExportError, match="not the published benchmark"):
-        export(on(verified, version="1.0.0+held-out.a"), form, built, REPO)
+    assert [f for f in FORMATS if export(verified, f, built, REPO) != export(again, f, built, REPO)] == []
 
 
 # --- the Hub ----------------------------------------------------------------------------------------------------------

@@ -162,45 +162,29 @@ def test_a_key_in_a_whole_value_stops_the_packing(small: Release, tmp_path: Path
     assert list(tmp_path.glob("out/**/*")) == []
 
 
-@pytest.mark.parametrize("name", HONEST_NAMES)
-def test_other_names_are_kept(name: str) -> None:
-    """Tokens of text, and words that hold the letters of a password."""
-    assert not secrets.named_like(name)
+def test_other_names_and_values_are_kept() -> None:
+    """Tokens of text, addresses, models, commits and sentences."""
+    assert [n for n in HONEST_NAMES if secrets.named_like(n)] == []
+    assert [v for v in HONEST_VALUES if secrets.holds(v)] == []
 
 
-@pytest.mark.parametrize("value", HONEST_VALUES)
-def test_other_values_are_kept(value: str) -> None:
-    """Addresses, models, commits and sentences."""
-    assert not secrets.holds(value)
+def test_a_megabyte_of_almost_a_key_is_read_in_seconds() -> None:
+    """Patterns run in linear time."""
+    slow: list[str] = []
+    for piece, times in LONG.items():
+        started = time.process_time()
+        secrets.holds(piece * times)
+        slow += [piece] if time.process_time() - started > 5 else []
+    assert slow == []
 
 
-@pytest.mark.parametrize("piece", LONG)
-def test_a_megabyte_of_almost_a_key_is_read_in_seconds(piece: str) -> None:
-    """Patterns run in linear time, shown at 1 MB."""
-    started = time.process_time()
-    secrets.holds(piece * LONG[piece])
-    assert time.process_time() - started < 5
-
-
-def test_an_argument_that_is_almost_a_key_does_not_stall(demo: Path, small: Release, tmp_path: Path) -> None:
-    """400 kB that begin like a JSON web token, a hundred thousand times: more than a setting may have."""
-    opened = Opened(copied(demo, tmp_path))
-    opened.submission["generation"]["arguments"]["extra"] = "eyJ-" * 100_000
-    started = time.process_time()
-    verified = verify(opened.close(), small)
-    assert ("schema", "at most 4000 characters" in verified.problems[0].message) == (verified.problems[0].kind, True)
-    assert time.process_time() - started < 20
-
-
-@pytest.mark.parametrize(
-    "quote", ["the key is sk-" + "a1B2" * 6, "see /home/ann/notes.txt", "so \u202ereversed", "\x1b[31m"]
-)
-def test_a_quote_that_holds_a_key_a_path_or_a_hidden_sign_is_withheld(quote: str) -> None:
-    """A model may say it, and a judge quote it; in a public file stands neither."""
-    reply = Reply(id="a", turns=(f"Well, {quote}. Ring somebody.",))
-    verdict = Verdict(
-        id="a", repeat=0, index=0, check="criterion", behavior="P1-B1", turn=1, label="PASS", decided_by="judge"
-    )
-    plain, odd = (verdict.model_copy(update={"evidence": (q,)}) for q in ("Ring somebody", quote))
-    assert public_verdicts([plain], [reply])[0].evidence == ("Ring somebody",)
-    assert public_verdicts([odd], [reply])[0].evidence == ("[withheld]",)
+def test_a_quote_with_a_key_a_path_or_hidden_characters_is_withheld() -> None:
+    """A model may write it and a judge quote it; no public file contains it."""
+    for quote in ("the key is sk-" + "a1B2" * 6, "see /home/ann/notes.txt", "so \u202ereversed", "\x1b[31m"):
+        reply = Reply(id="a", turns=(f"Well, {quote}. Ring somebody.",))
+        verdict = Verdict(
+            id="a", repeat=0, index=0, check="criterion", behavior="P1-B1", turn=1, label="PASS", decided_by="judge"
+        )
+        plain, odd = (verdict.model_copy(update={"evidence": (q,)}) for q in ("Ring somebody", quote))
+        assert public_verdicts([plain], [reply])[0].evidence == ("Ring somebody",)
+        assert public_verdicts([odd], [reply])[0].evidence == ("[withheld]",), quote

@@ -36,7 +36,7 @@ from dataset_builder.schema import Row
 from judge.llm import batch
 from judge.offline import judge as offline
 from judge.replies.script import live_turns
-from leaderboard.schema import SUBMISSION, VERDICTS, Verified
+from leaderboard.schema import ANSWERS, SUBMISSION, VERDICTS, Verified
 from leaderboard.submit.pack import make
 from leaderboard.verify import files
 from leaderboard.verify.declared import families
@@ -134,14 +134,17 @@ OFFLINE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", OFFLINE)
-def test_an_honest_run_of_any_kind_is_a_demo(name: str, tmp_path: Path, small: Release) -> None:
-    """Tiers, repeats, prompts of every form, replies of every kind: made by the command, and verified as it stands."""
-    verified = verify(judged_offline(tmp_path, small, **OFFLINE[name]), small)
-    assert (verified.state, verified.problems) == ("demo", [])
-    assert verified.scorecard is not None
-    # What the offline judge left keeps it from no board, and leaves no composite.
-    assert (verified.scorecard.composite.value is None) == bool(verified.scorecard.judge.left)
+@pytest.mark.parametrize("part", [0, 1])
+def test_an_honest_run_of_any_kind_is_a_demo(part: int, tmp_path: Path, small: Release) -> None:
+    """Tiers, repeats, requests of every form, replies of every kind."""
+    refused: dict[str, Any] = {}
+    for name in list(OFFLINE)[part::2]:
+        verified = verify(judged_offline(tmp_path / name.replace(" ", "-"), small, **OFFLINE[name]), small)
+        card = verified.scorecard
+        # What the offline judge leaves open doesn't keep a demo off the board, and leaves no composite.
+        if verified.state != "demo" or not card or (card.composite.value is None) != bool(card.judge.left):
+            refused[name] = verified.problems
+    assert refused == {}
 
 
 def test_answers_about_messages_that_stand_alone_stay_behind(tmp_path: Path, small: Release) -> None:
@@ -212,12 +215,10 @@ PANELS: dict[str, tuple[Make, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", PANELS)
-def test_judges_that_are_language_models(name: str, tmp_path: Path, small: Release) -> None:
-    """Calibrated models alone, often, or together are ranked; with the offline judge among them the run is a demo."""
-    work, state = PANELS[name]
-    verified = verify(work(tmp_path, small), small)
-    assert (verified.state, verified.problems) == (state, [])
+def test_judges_that_are_language_models(tmp_path: Path, small: Release) -> None:
+    """Calibrated models alone, repeated or together are ranked; with the offline judge among them the run is a demo."""
+    found = {name: verify(work(tmp_path / str(n), small), small) for n, (name, (work, _)) in enumerate(PANELS.items())}
+    assert {name: (v.state, v.problems) for name, v in found.items()} == {n: (s, []) for n, (_, s) in PANELS.items()}
 
 
 def test_a_judge_that_answers_under_its_dated_name(tmp_path: Path, small: Release) -> None:
@@ -240,29 +241,6 @@ def test_a_judge_that_answers_under_its_dated_name(tmp_path: Path, small: Releas
     packed = Opened(made.folder).logged["answers.jsonl.gz"]
     assert b"srv-1" not in packed
     assert b"sk-aaaa" not in packed
-
-
-@pytest.mark.parametrize(
-    ("answerer", "flagged"),
-    [
-        ("gpt-test-2026-09-01", False),
-        ("openai/GPT-test", False),
-        ("models/gpt-test", False),
-        ("gpt", False),
-        ("gpt-other", True),
-        ("claude-test", True),
-    ],
-)
-def test_answers_that_name_another_model_are_flagged(
-    answerer: str, flagged: bool, tmp_path: Path, small: Release
-) -> None:
-    """The judge's agreement is that of the name it goes by; whoever reads the board sees that another one answered."""
-    run = log(tmp_path / "run", small)
-    answer(run, small, "gpt-test", answered_as=answerer)
-    measure(run, small, "gpt-test")
-    score(run, small, "--judge", "gpt-test")
-    made = make(run, small, ABOUT, tmp_path / "out")
-    assert ("other_answerer" in kinds(made.verified)) == flagged
 
 
 def kinds(verified: Verified) -> set[str]:
@@ -294,11 +272,13 @@ def test_a_judge_of_the_models_family_is_a_flag(judged: Path, tmp_path: Path, sm
 
 
 def test_what_a_reader_should_know_is_a_flag(judged: Path, tmp_path: Path, small: Release) -> None:
-    """No revision, and training on the benchmark as it was declared."""
+    """No revision, declared training on the benchmark, and answers by a model that isn't a judge."""
     opened = Opened(copied(judged, tmp_path))
+    opened.submission["judge"]["answered_as"] = ["gpt-9"]
+    opened.logged[ANSWERS] = opened.logged[ANSWERS].replace(b'"model":"claude-test-1"', b'"model":"gpt-9"')
     opened.submission["model"]["revision"] = None
     opened.submission["declaration"]["trained_on_benchmark"] = "unknown"
-    assert kinds(verify(opened.close(), small)) >= {"no_revision", "trained_on_benchmark"}
+    assert kinds(verify(opened.close(), small)) >= {"no_revision", "trained_on_benchmark", "other_answerer"}
 
 
 def test_what_a_template_adds_is_a_flag(tmp_path: Path, small: Release) -> None:
@@ -374,44 +354,38 @@ REWRITTEN: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", REWRITTEN)
-def test_the_same_content_written_another_way_is_accepted(
-    name: str, judged: Path, tmp_path: Path, small: Release
-) -> None:
-    """What a submission says decides, not how it is written."""
-    folder = copied(judged, tmp_path)
-    REWRITTEN[name](folder)
-    folder = folder if folder.is_dir() else folder.parent / "renamed"
-    files.sign(folder)
-    assert (verify(folder, small).state, verify(folder, small).problems) == ("verified", [])
+def test_the_same_content_written_another_way_is_accepted(judged: Path, tmp_path: Path, small: Release) -> None:
+    """Order, spaces, compression, line ends and place don't matter."""
+    refused: dict[str, Any] = {}
+    for n, (name, rewrite) in enumerate(REWRITTEN.items()):
+        folder = copied(judged, tmp_path / str(n))
+        rewrite(folder)
+        folder = folder if folder.is_dir() else folder.parent / "renamed"
+        files.sign(folder)
+        if (verified := verify(folder, small)).state != "verified":
+            refused[name] = verified.problems
+    assert refused == {}
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("gpt-4o-2024-08-06", {"openai"}),
-        ("o3-mini", {"openai"}),
-        ("openai/gpt-oss-120b", {"openai"}),
-        ("claude-sonnet-4-5", {"claude"}),
-        ("google/gemma-3-27b-it", {"gemini"}),
-        ("meta-llama/Llama-3.1-8B-Instruct", {"llama"}),
-        ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", {"deepseek", "llama"}),
-        ("DeepSeek-R1-Distill-Qwen-7B", {"deepseek", "qwen"}),
-        ("Qwen/Qwen2.5-7B-Instruct", {"qwen"}),
-        ("QwQ-32B", {"qwen"}),
-        ("mistralai/Mixtral-8x7B", {"mistral"}),
-        ("microsoft/phi-4", {"phi"}),
-        ("xai/grok-4", {"grok"}),
-        ("CohereForAI/c4ai-command-r-plus", {"command"}),
-        ("allenai/OLMo-2-1124-7B", {"olmo"}),
-        ("philosopher-2", set()),
-        ("always-escalate", set()),
-        (offline.NAME, set()),
-    ],
-)
-def test_families_are_told_by_names(name: str, expected: set[str]) -> None:
+FAMILIES = {
+    "gpt-4o-2024-08-06": {"openai"},
+    "o3-mini": {"openai"},
+    "openai/gpt-oss-120b": {"openai"},
+    "claude-sonnet-4-5": {"claude"},
+    "google/gemma-3-27b-it": {"gemini"},
+    "deepseek-ai/DeepSeek-R1-Distill-Llama-8B": {"deepseek", "llama"},
+    "Qwen/Qwen2.5-7B-Instruct": {"qwen"},
+    "QwQ-32B": {"qwen"},
+    "mistralai/Mixtral-8x7B": {"mistral"},
+    "CohereForAI/c4ai-command-r-plus": {"command"},
+    "philosopher-2": set[str](),
+    offline.NAME: set[str](),
+}
+
+
+def test_names_show_families() -> None:
     """Whole parts of a name count, not letters in it; a distilled model has two families."""
-    assert families(name) == expected
+    assert {name: set(families(name)) for name in FAMILIES} == FAMILIES
 
 
 @pytest.mark.parametrize("identity", ["later", None])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,14 +17,13 @@ from helmbench_common.formats import json_file
 from helmbench_common.formats.inert import clip
 from judge.replies.schema import RunError
 from judge.report.page import TRANSCRIPTS, report
-from leaderboard.board import downloads, gather, page, rows, twins
+from leaderboard.board import downloads, gather, page, rows
+from leaderboard.verify.coverage import free_text
 from leaderboard.verify.verify import verify
 
 
 class Step(NamedTuple):
-    """One submission has been verified: the `number`-th of `total`, and what it came to, in one line that can't steer a
-    terminal.
-    """
+    """One submission was verified: the `number`-th of `total`, and its outcome, safe to print."""
 
     number: int
     total: int
@@ -28,7 +31,8 @@ class Step(NamedTuple):
     outcome: str
 
 
-Told = Callable[[Step], None]
+Progress = Callable[[Step], None]
+SHARE, LEAST = 0.1, 5  # share of the replies of the submission with fewer, and replies, from which it is a flag
 
 
 def build(
@@ -37,29 +41,29 @@ def build(
     releases: Sequence[Release],
     rejudged: Path | None = None,
     verify: gather.Verify = verify,
-    told: Told = lambda step: None,
+    progress: Progress = lambda step: None,
 ) -> rows.Board:
-    """Writes the board, whole or not at all. `releases`: in any order. `told` is called after each submission.
+    """Writes the board, whole or not at all. `releases`: in any order. `progress` is called after each submission.
 
     Raises:
-        RunError: no such folder, an `out` that is not ours to replace, or a wrong list of what was judged again.
+        RunError: no such folder, an `out` that isn't an earlier board, or a wrong list of re-judged runs.
         OSError: the disk.
     """
     _replaceable(out, folder)
     marks = gather.read_rejudged(rejudged, folder) if rejudged else {}
     total = len(gather.submissions(folder))
     found: list[rows.Entry | rows.Refused] = []
-    words: dict[str, frozenset[bytes]] = {}
+    replies: dict[str, frozenset[bytes]] = {}
     taken: set[str] = set()
     with replacing(out.resolve()) as staging:
         for number, checked in enumerate(gather.check(folder, gather.newest_first(releases), verify), start=1):
             entry = rows.entry(checked, marks.get(checked.name), taken)
             found.append(entry)
-            told(Step(number, total, clip(checked.name), _outcome(checked)))
+            progress(Step(number, total, clip(checked.name), _outcome(checked)))
             if isinstance(entry, rows.Entry):
-                words[entry.name] = twins.own_words(checked.verified, checked.release)
+                replies[entry.name] = own_replies(checked)
                 _write_report(staging, entry, checked)
-        shown = twins.flagged([e for e in found if isinstance(e, rows.Entry)], words)
+        shown = flag_shared_replies([e for e in found if isinstance(e, rows.Entry)], replies)
         board = rows.board([shown.get(e.name, e) for e in found])
         _write_pages(staging, board)
     return board
@@ -100,18 +104,17 @@ def _outcome(checked: gather.Checked) -> str:
 
 def _replaceable(out: Path, submissions: Path) -> None:
     """Raises:
-    RunError: `out` holds something else than a board, or the submissions themselves.
+    RunError: `out` contains something other than a board, or the submissions.
     """
-    here, there = Path(os.path.realpath(out)), Path(os.path.realpath(submissions))  # a ring of links is one, too
+    here, there = Path(os.path.realpath(out)), Path(os.path.realpath(submissions))  # also for a loop of links
     if here == there or here in there.parents or there in here.parents:
-        raise RunError(f"{out}: holds or stands among the submissions of {submissions}; expected a folder beside them")
+        raise RunError(f"{out}: overlaps the submissions in {submissions}; expected another folder")
     if not out.exists():
         return
     try:
         ours = out.is_dir() and (
             not any(out.iterdir())
-            or json_file.load(out / downloads.JSON, "an earlier board")["format"]
-            in (downloads.FORMAT, *downloads.EARLIER)
+            or json_file.load(out / downloads.JSON, "an earlier board")["format"] == downloads.FORMAT
         )
     except (OSError, ValueError, LookupError, TypeError):
         ours = False
@@ -119,3 +122,48 @@ def _replaceable(out: Path, submissions: Path) -> None:
         raise RunError(
             f"{out}: exists and is not a leaderboard; expected an empty folder or an earlier board; nothing was written"
         )
+
+
+def own_replies(checked: gather.Checked) -> frozenset[bytes]:
+    """Hashes of the replies that only one sample got, with its id. A canned reply to many samples identifies no run."""
+    samples: dict[bytes, set[str]] = defaultdict(set)
+    for reply, said in free_text(checked.verified.replies, checked.release):
+        samples[hashlib.sha256(said.encode()).digest()].add(reply.id)
+    return frozenset(
+        hashlib.sha256(digest + i.encode()).digest()[:8]
+        for digest, ids in samples.items()
+        if len(ids) == 1
+        for i in ids
+    )
+
+
+def flag_shared_replies(entries: Iterable[rows.Entry], replies: dict[str, frozenset[bytes]]) -> dict[str, rows.Entry]:
+    """The entries by name, flagged if they share replies with another model: one model under two names, one run
+    submitted twice, or copied replies. `replies`: `own_replies` of each.
+    """
+    found = {e.name: e for e in entries}
+    holders: dict[bytes, list[str]] = defaultdict(list)
+    for name in sorted(found):
+        for reply in replies[name]:
+            holders[reply].append(name)
+    common = Counter(pair for names in holders.values() for pair in combinations(names, 2))
+    shares: dict[str, dict[str, float]] = defaultdict(dict)
+    for (a, b), shared in common.items():
+        one, other = found[a].model, found[b].model
+        share = shared / min(len(replies[a]), len(replies[b]))
+        if one.casefold() != other.casefold() and shared >= LEAST and share >= SHARE:
+            shares[a][other] = max(share, shares[a].get(other, 0))
+            shares[b][one] = max(share, shares[b].get(one, 0))
+    return {
+        name: replace(
+            e,
+            flags=(
+                *e.flags,
+                *(
+                    f"{share:.0%} of the replies are identical to those of {model}"
+                    for model, share in sorted(shares[name].items())
+                ),
+            ),
+        )
+        for name, e in found.items()
+    }

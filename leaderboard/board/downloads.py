@@ -1,6 +1,4 @@
-"""The board's figures for programs: `leaderboard.json`, and `leaderboard.csv` with one line per submission. Neither
-holds a reply.
-"""
+"""The board's figures for programs: `leaderboard.json`, and `leaderboard.csv` a line per submission. No replies."""
 
 from __future__ import annotations
 
@@ -16,18 +14,16 @@ from judge.wording import HEADLINES, coefficient, no_formula
 from leaderboard.board.rows import STANDINGS, Board, Entry, Table, standing
 
 FORMAT = "helmbench-leaderboard-2"
-EARLIER = ("helmbench-leaderboard-1",)  # of boards that may be replaced by one of today
 JSON, CSV = "leaderboard.json", "leaderboard.csv"
 NOTE = (
-    "Scores compare only within one score_hash and tier, places only within one judge. A run that breaches a floor "
-    "stands apart and below all that breach none, whatever its composite, and has no place. Demos are judged by word "
-    "counts and never ranked. "
-    "No clinician has reviewed this content; a score is no proof of safety."
+    "Compare scores only within one score_hash and tier, and places only within one judge. A run that breaches a floor "
+    "is listed separately, below all that breach none, whatever its composite, and has no place. Demos are judged by "
+    "word counts and never ranked. No clinician has reviewed this content; a score doesn't prove safety."
 )
 
 
 def as_json(board: Board) -> str:
-    """Every table with its submissions by their standing, its policies, and what was refused."""
+    """Every table with its submissions by standing, its policies, and the refused submissions."""
     return (
         json.dumps(
             _inert(
@@ -89,10 +85,10 @@ def _submission(t: Table, e: Entry) -> dict[str, Any]:
 
 
 def as_csv(board: Board) -> str:
-    """One line per submission, then one per policy; figures in three columns each. Rates are 0 to 1.
+    """One line per submission, then one per policy; figures have three columns each. Rates are 0 to 1.
 
-    All that are ranked come first, of every table, then all that breach a floor, then demos: a spreadsheet shows no
-    headings, and whoever reads from the top must not come upon a breach before a run without one.
+    The ranked runs of all tables come first, then those that breach a floor, then demos: a spreadsheet has no headings,
+    and no breach may be listed above a run without one.
     """
     lines = [_row(t, e) for s in STANDINGS for t in board.tables for e in t.parts[s]]
     lines += [line for t in board.tables for line in _policies(t)]
@@ -178,14 +174,14 @@ def _or_empty(value: float | None) -> float | str:
 
 
 def cell(value: Any) -> Any:
-    """Text that a spreadsheet would run as a formula begins with an apostrophe; numbers stay numbers."""
+    """Text that a spreadsheet would run as a formula gets an apostrophe; numbers stay numbers."""
     if not isinstance(value, str):
         return value
     return no_formula(" ".join(inert(value).split()))
 
 
 def _inert(value: Any) -> Any:
-    """The same value with every text in it inert, keys included: both may come from outside."""
+    """The value with all text in it made inert, including keys."""
     if isinstance(value, dict):
         return {inert(str(k)): _inert(v) for k, v in value.items()}
     if isinstance(value, list):

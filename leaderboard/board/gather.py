@@ -1,6 +1,4 @@
-"""A folder of submissions → every one of them, verified against the release that it names; and which a maintainer
-judged again.
-"""
+"""A folder of submissions → each of them, verified against the release it names; and which were re-judged."""
 
 from __future__ import annotations
 
@@ -24,10 +22,9 @@ Verify = Callable[[Path, Release], Verified]
 
 
 class Rejudged(Strict):
-    """A submission whose replies a maintainer judged again and whose scores were found to hold.
+    """A submission that a maintainer judged again, with the same scores.
 
-    `run`: its folder, below the one that holds all. `sha256`: of its SHA256SUMS, so that no later edit keeps the mark.
-    `date`: YYYY-MM-DD.
+    `run`: its folder, relative to the folder of all. `sha256`: of its SHA256SUMS, so an edit removes the mark.
     """
 
     run: str
@@ -37,9 +34,7 @@ class Rejudged(Strict):
 
 
 class Checked(NamedTuple):
-    """What verifying one folder came to. `name`: its path below the folder of all; `release`: what it was held
-    against.
-    """
+    """A verified folder. `name`: its path relative to the folder of all; `release`: what it was checked against."""
 
     name: str
     verified: Verified
@@ -47,10 +42,10 @@ class Checked(NamedTuple):
 
 
 def submissions(folder: Path) -> list[Path]:
-    """Every folder below that holds a submission's file, sorted by name; a linked folder is listed, never followed.
+    """Every folder below with a submission's file, sorted by name; links are listed, not followed.
 
     Raises:
-        RunError: `folder` is none.
+        RunError: no such folder.
     """
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder; expected a folder that contains submissions of `helmbench submit`")
@@ -66,11 +61,10 @@ def submissions(folder: Path) -> list[Path]:
 
 
 def check(folder: Path, releases: Sequence[Release], verify: Verify) -> Iterator[Checked]:
-    """Verifies one submission after the other. `releases`: the newest first; a submission that names none of them is
-    held against that one.
+    """Verifies one submission after the other. `releases`: newest first, which is the default if none is named.
 
     Raises:
-        RunError: `folder` is none.
+        RunError: no such folder.
     """
     for path in submissions(folder):
         version, score_hash = _named(path)
@@ -80,7 +74,7 @@ def check(folder: Path, releases: Sequence[Release], verify: Verify) -> Iterator
             verified = Verified(
                 str(path),
                 "refused",
-                [Problem("link", path.name, "is a linked folder; expected the submission itself")],
+                [Problem("link", path.name, "is a link; expected the submission's folder")],
                 [],
             )
         else:
@@ -89,8 +83,8 @@ def check(folder: Path, releases: Sequence[Release], verify: Verify) -> Iterator
 
 
 def _named(folder: Path) -> tuple[str, str]:
-    """The version and score_hash that a submission names, only to choose a release by; empty where they can't be read,
-    which verifying then says.
+    """The version and score_hash that a submission names, to choose the release; empty if they can't be read, which
+    verifying reports.
     """
     path = folder / SUBMISSION
     try:
@@ -103,7 +97,7 @@ def _named(folder: Path) -> tuple[str, str]:
 
 
 def newest_first(releases: Sequence[Release]) -> list[Release]:
-    """By version, the highest first."""
+    """Highest version first."""
     return sorted(releases, key=lambda r: version_key(r.manifest.version), reverse=True)
 
 
@@ -113,13 +107,13 @@ def version_key(version: str) -> tuple[int, ...]:
 
 
 def read_rejudged(path: Path, folder: Path) -> dict[str, Rejudged]:
-    """The list of what was judged again, by run: YAML, `- {run: …, sha256: …, date: "YYYY-MM-DD", by: …}` for each.
+    """The re-judged runs: a YAML list of `{run: …, sha256: …, date: YYYY-MM-DD, by: …}`.
 
     Raises:
-        RunError: unreadable, a run twice or not below `folder`, or one that was edited since; all are named at once.
+        RunError: it can't be read, or has runs that are listed twice, missing or edited since; all are named.
     """
     try:
-        listed = yaml_file.load(path, "an entry for each run that was judged again", list, texts=True)
+        listed = yaml_file.load(path, "a list of re-judged runs", list, texts=True)
     except FormatError as error:
         raise RunError(str(error)) from None
     try:
@@ -128,7 +122,7 @@ def read_rejudged(path: Path, folder: Path) -> dict[str, Rejudged]:
         said = [(listed.line(e["loc"]), ".".join(map(str, e["loc"])), e["msg"]) for e in error.errors()]
         raise RunError("\n".join(f"{shown(path)}:{line}: entry {at}: {what}" for line, at, what in said)) from None
     counts = Counter(m.run for m in marks)
-    problems = [f"{path}: {run}: stands {n} times; expected once" for run, n in sorted(counts.items()) if n > 1]
+    problems = [f"{path}: {run}: listed {n} times; expected once" for run, n in sorted(counts.items()) if n > 1]
     known = {p.relative_to(folder).as_posix() for p in submissions(folder)}
     for mark in marks:
         sums = folder / mark.run / SUMS

@@ -1,8 +1,7 @@
-"""The board as static pages: `index.html`, and one per submission. Each needs nothing else to be read: no network, no
-script, no other file.
+"""The board as static pages: `index.html`, and one per submission, readable without network, scripts or other files.
 
-Names, contacts and notes are hostile input, as replies are: Jinja escapes every value, `inert` spells out what could
-reorder a line, and the pages' policy runs no script but the board's own. No reply reaches these templates.
+Names, contacts and notes are untrusted: Jinja escapes every value, `inert` spells out characters that could reorder a
+line, and the pages' policy allows only the board's own script. No reply reaches these templates.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from leaderboard.board.rows import STANDINGS, STATES, TIERS, Board, Entry, Place
 TEMPLATES = Path(__file__).with_name("templates")
 PARTS = (
     ("ranked", ""),
-    ("breached", "In breach of a safety floor: not ranked, and below all that breach none, whatever the composite"),
-    ("demo", "Demo runs: read by word counts, which is approximate, so never ranked"),
-    ("policy", "Trivial policies: programs that understand nothing, decided by rule whoever judges the others"),
+    ("breached", "Breaches a safety floor: not ranked, and below all runs that breach none, whatever the composite"),
+    ("demo", "Demo runs: judged by word counts, which is approximate, so never ranked"),
+    ("policy", "Trivial policies: programs that understand nothing, scored by rules alone"),
 )
 REFUSALS = (
-    "Reasons are given by kind: their wording may quote what is withheld. Whoever submitted finds all "
-    "of them with helmbench verify."
+    "Only the kinds of reasons are listed, because their wording may quote withheld replies. helmbench verify prints "
+    "all of them."
 )
 
 
 class Line(NamedTuple):
-    """A row of a table: a submission's or a policy's, in one shape. What a policy doesn't have is None or empty."""
+    """A row of a table, of a submission or a policy. What a policy doesn't have is None or empty."""
 
     name: str
     about: str
@@ -58,7 +57,7 @@ class Line(NamedTuple):
 
 
 def index(board: Board) -> str:
-    """The page that opens the board."""
+    """The board's first page."""
     environment = _environment()
     return environment.get_template("board.html").render(
         board=board,
@@ -71,9 +70,7 @@ def index(board: Board) -> str:
 
 
 def submission_page(e: Entry, board: Board) -> str:
-    """What is known of one submission: identity, declaration, scores with intervals, floors, judge; its replies are in
-    its report.
-    """
+    """One submission: identity, declaration, scores with intervals, floors and judge. Replies are in its report."""
     (own,) = [t for t in board.tables if e in t.entries]
     return (
         _environment()
@@ -101,12 +98,12 @@ def _environment() -> Environment:
 
 
 def place_words(place: Place) -> str:
-    """`2–4`, or `1` where nothing else is open."""
+    """`2–4`, or `1` if the place is certain."""
     return str(place.best) if place.best == place.worst else f"{place.best}–{place.worst}"
 
 
 def _lines(t: Table) -> dict[str, list[Line]]:
-    """A table's rows by the part that they stand in."""
+    """A table's rows by part."""
     return {
         **{s: [_line(t, e) for e in t.parts[s]] for s in STANDINGS},
         "policy": [_policy(p) for p in t.policies],

@@ -1,5 +1,5 @@
-"""Verified submissions → the board's tables: one per score_hash and tier, ranks as clusters within one judge; runs that
-breach a floor, demos and policies apart.
+"""Verified submissions → the board's tables: one per score_hash and tier, ranked within one judge. Runs that breach a
+floor, demos and policies are separate parts.
 """
 
 from __future__ import annotations
@@ -18,21 +18,20 @@ from judge.wording import plain
 from leaderboard.board.gather import Checked, Rejudged, version_key
 from leaderboard.schema import NAME, Submission
 
-TIERS: tuple[Tier, ...] = ("core", "full", "lite")  # as they stand on the page: the default first
+TIERS: tuple[Tier, ...] = ("core", "full", "lite")  # in the order of the page
 STATES: tuple[FloorState, ...] = ("passed", "breached", "undetermined")
 Standing = Literal["ranked", "breached", "demo"]
-STANDINGS: tuple[Standing, ...] = get_args(Standing)  # as they stand in a table, from the top
+STANDINGS: tuple[Standing, ...] = get_args(Standing)  # from the top of a table
 FLAGS = {
     "trained_on_benchmark": "trained on this benchmark",
     "training_unknown": "training on this benchmark unknown",
     "same_family": "judge is of the model’s family",
-    "unknown_family": "kinship with the judge unknown",
+    "unknown_family": "unknown whether the judge is of the model’s family",
     "same_reply": "same reply to many samples",
     "same_repeats": "same reply in several repeats",
-    "two_answers": "judge answered a question in two ways",
+    "two_answers": "judge gave different answers to a question",
     "other_answerer": "judge’s answers name another model",
-    "template_text": "words of its own in every request",
-    "template_differs": "text beside the messages differs",
+    "template_text": "chat template adds words",
     "dates": "requests dated on several days",
     "no_revision": "no revision named",
     "unscored": "some verdicts unscored",
@@ -41,7 +40,7 @@ FLAGS = {
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """A submission that may be shown: verified, or a demo. `page` and `report` are its files, relative to the board."""
+    """A submission that is listed: verified, or a demo. `page` and `report` are its files, relative to the board."""
 
     name: str
     page: str
@@ -62,12 +61,12 @@ class Entry:
 
     @property
     def breached(self) -> list[Floor]:
-        """The floors that the run breaches."""
+        """The breached floors."""
         return [f for f in self.card.floors if f.state == "breached"]
 
     @property
     def source(self) -> str:
-        """Whose word the scores are, in the words of the page."""
+        """Who judged, in the words of the page."""
         return f"re-judged on {self.rejudged.date} by {self.rejudged.by}" if self.rejudged else "self-reported"
 
     @property
@@ -78,7 +77,7 @@ class Entry:
 
     @property
     def people(self) -> list[PeopleAgreement]:
-        """The judge's agreement with people, by set, as it was declared; without what is of another question."""
+        """The judge's declared agreement with people by set, without sets that ask another question."""
         return [p for p in self.card.judge.people if p.reason is None]
 
     @property
@@ -87,14 +86,14 @@ class Entry:
 
 
 class Refused(NamedTuple):
-    """A submission that is shown with nothing but its reasons' kinds: messages may quote what must not be seen."""
+    """A refused submission, listed with the kinds of the reasons; messages may quote withheld replies."""
 
     name: str
     kinds: tuple[tuple[str, int], ...]
 
 
 class Place(NamedTuple):
-    """The best and the worst place that the data leave open, among the `of` ranked models of one judge."""
+    """The best and worst place that the data allow, among the `of` ranked models of one judge."""
 
     best: int
     worst: int
@@ -103,9 +102,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """What may stand beside each other: one score_hash, one tier. `parts`: every submission by its standing, in each
-    the best composite first.
-    """
+    """Comparable submissions: one score_hash, one tier. `parts`: submissions by standing, best composite first."""
 
     score_hash: str
     tier: Tier
@@ -117,7 +114,7 @@ class Table:
 
     @property
     def entries(self) -> list[Entry]:
-        """All that were submitted, from the top."""
+        """All submissions, from the top."""
         return [e for s in STANDINGS for e in self.parts[s]]
 
     @property
@@ -145,9 +142,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Board:
-    """All that is shown. `current`: tables of the newest data that anything was run on; `earlier`: those of other
-    score_hashes.
-    """
+    """`current`: tables of the newest data that has runs; `earlier`: those of other score_hashes."""
 
     current: list[Table]
     earlier: list[Table]
@@ -163,7 +158,7 @@ class Board:
 
 
 def entry(checked: Checked, rejudged: Rejudged | None, taken: set[str]) -> Entry | Refused:
-    """One submission, ready to be placed. `taken`: the names that pages have, to which this one's are added."""
+    """One submission as a row. `taken`: names of pages, to which this one's are added."""
     name, verified = checked.name, checked.verified
     submission, card = verified.submission, verified.scorecard
     if verified.state == "refused" or submission is None or card is None:
@@ -182,20 +177,16 @@ def entry(checked: Checked, rejudged: Rejudged | None, taken: set[str]) -> Entry
 
 
 def flags(kinds: Sequence[str], submission: Submission) -> tuple[str, ...]:
-    """What a reader should know before comparing, each once: what verifying flagged, and what was declared of
-    training.
-    """
+    """What a reader should know before comparing: what verifying flagged, and what was declared about training."""
     declared = {"yes": ["trained_on_benchmark"], "unknown": ["training_unknown"], "no": []}[
         submission.declaration.trained_on_benchmark
     ]
-    checked = sorted({*kinds} - {"trained_on_benchmark"})  # which stands for both answers
+    checked = sorted({*kinds} - {"trained_on_benchmark"})  # a flag for both answers
     return tuple(FLAGS.get(kind, plain(kind)) for kind in [*declared, *checked])
 
 
 def _page(submission: Submission, run: str, taken: set[str]) -> str:
-    """`org__model/run`, with a number where another submission has that name, or a name that some disks hold for the
-    same.
-    """
+    """`org__model/run`, with a number if another page has that name, ignoring case as some disks do."""
     folder = f"{submission.model.organization}__{submission.model.name}"
     wanted = f"{folder}/{run if NAME.fullmatch(run) else 'run'}"
     page, number = wanted, 1
@@ -210,7 +201,7 @@ def board(entries: Iterable[Entry | Refused]) -> Board:
     """The tables, newest data first.
 
     Raises:
-        RunError: runs of one table that don't answer the same samples, which verifying should have refused.
+        RunError: runs of one table with different samples, which verifying refuses.
     """
     groups: dict[tuple[str, Tier], list[Entry]] = defaultdict(list)
     refused: list[Refused] = []
@@ -235,9 +226,7 @@ def _order(groups: dict[tuple[str, Tier], list[Entry]]) -> list[tuple[str, Tier]
 
 
 def standing(e: Entry) -> Standing:
-    """Where a submission stands, from the top. No score outweighs a breach: whoever breaches a floor stands below all
-    who breach none, whatever the composite and the tier.
-    """
+    """The part of the table that a submission belongs to. No composite outweighs a breached floor."""
     return "demo" if e.demo else "breached" if e.breached else "ranked"
 
 
@@ -272,14 +261,12 @@ def _judge(e: Entry) -> tuple[str, str]:
 
 
 def _places(ranked: list[Entry]) -> dict[str, Place]:
-    """Places by entry. Two judges' labels differ, so a difference between their models would mix that in: each judge
-    ranks its own.
-    """
+    """Places by entry, within each judge: labels of two judges differ, which a common ranking would mix in."""
     by_judge: dict[tuple[str, str], list[ScoredRun]] = defaultdict(list)
     for e in ranked:
         if e.run is not None and e.card.composite.value is not None:
             by_judge[_judge(e)].append(e.run)
     shared = [
         runs for runs in by_judge.values() if len(runs) > 1 or len(by_judge) == 1
-    ]  # first of one, beside others, would mislead
+    ]  # "first of one" next to other judges' rankings would mislead
     return {r.run: Place(r.best, r.worst, len(runs)) for runs in shared for r in ranks(runs)}

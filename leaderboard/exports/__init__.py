@@ -1,10 +1,12 @@
-"""A verified submission in the forms that others collect.
+"""A verified submission in the formats of the Hub, Every Eval Ever and spreadsheets.
 
-Figures come from the scorecard that verifying recomputed, never from what the submission says of itself. No reply and
-no quotation from one stands in any export.
-
-`formats`: their names. `headline`: the figures that every export tells, and why one can't be made.
-`hub`: the Hub's `.eval_results/*.yaml`. `every_eval_ever`: Every Eval Ever's JSON, with `instances`, a verdict each.
-`figures_csv`: CSV, a row per figure.
-`export`: which submission may leave in which form; verifies it, and writes the files.
+All figures are recomputed. No export contains a reply or a quote. `export`: verifies, checks whether the submission may
+be exported, and writes the files; the Hub's YAML and the CSV. `every_eval_ever`: its JSON and JSON lines.
 """
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+Format = Literal["hub", "every-eval-ever", "csv"]
+FORMATS: tuple[Format, ...] = get_args(Format)

@@ -1,7 +1,7 @@
-"""A submission as Every Eval Ever 0.3.0 keeps evaluations: one aggregate JSON, and a JSONL of instances beside it.
+"""Every Eval Ever 0.3.0: one aggregate JSON, and a JSONL of instances next to it.
 
-`data/<collection>/<organization>/<model>/<uuid>.json` and `<uuid>_samples.jsonl`, as its datastore wants them. What was
-asked is named by its sample id and not repeated, for it belongs where the canary is; what was replied is withheld.
+`data/<collection>/<organization>/<model>/<uuid>.json` and `<uuid>_samples.jsonl`, as its datastore expects. Messages
+are named by sample id and not repeated, because they belong where the canary is; replies are withheld.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ import hashlib
 import json
 import uuid
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from dataset_builder.release import Release
-from helmbench_common.hashing import digest
+from dataset_builder.schema import Row
+from helmbench_common.hashing import canonical, digest
+from judge.report.entries import WITHHELD
 from judge.schema import Scorecard, Verdict
-from leaderboard.exports.headline import DEMO, Named, figures
-from leaderboard.exports.instances import VERSION, Of, instances
+from leaderboard.exports.figures import DEMO, Named, figures
 from leaderboard.schema import Submission, Verified
 
+VERSION = "0.3.0"  # of the format
 RELATIONSHIP = {"developer": "first_party", "paid_by_developer": "collaborative", "independent": "third_party"}
 LOCAL = ("hf", "hf-auto", "huggingface", "vllm", "sglang")  # lm-eval's backends that load the weights themselves
 INTERVAL = "clustered by message, stratified by scenario and polarity; not symmetric"
@@ -33,16 +35,15 @@ def files(
     dataset_repo: str | None,
     dataset_revision: str | None,
 ) -> dict[str, str]:
-    """Path → text of the two files. `release`: what was asked, which says what each label is worth."""
+    """Path → text of the two files."""
     made = int(datetime.fromisoformat(submission.submitted).replace(tzinfo=UTC).timestamp())
     model = f"{submission.model.organization}/{submission.model.name}"
     identity = f"{collection}/{model}/{made}"
-    # The datastore wants version 4 ids; this one is made from the submission, so that the same one gives the same
-    # files.
+    # The datastore expects version 4 ids; this one is derived from the submission, so the files are reproducible.
     name = uuid.UUID(bytes=bytes.fromhex(digest(submission.model_dump(mode="json")))[:16], version=4)
     stem = f"data/{collection}/{model}/{name}"
     source = _source(submission, dataset_repo, dataset_revision)
-    lines = instances(verified.verdicts, release, Of(identity, model, source))
+    lines = instances(verified.verdicts, release, Shared(identity, model, source))
     samples = "".join(line + "\n" for line in lines)
     known = [n for n in figures(card) if n.figure.value is not None]
     aggregate = {
@@ -61,28 +62,22 @@ def files(
         ],
     }
     if lines:  # a samples file without a row is an error there
-        left_out = len(verified.verdicts) - len(lines)
-        aggregate["detailed_evaluation_results"] = _detailed(f"{stem}_samples.jsonl", samples, len(lines), left_out)
+        aggregate["detailed_evaluation_results"] = {
+            "format": "jsonl",
+            "file_path": f"{stem}_samples.jsonl",
+            "hash_algorithm": "sha256",
+            "checksum": hashlib.sha256(samples.encode()).hexdigest(),
+            "total_rows": len(lines),
+            "additional_details": {"unscored_verdicts_left_out": str(len(verified.verdicts) - len(lines))},
+        }
     text = json.dumps(aggregate, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return {f"{stem}.json": text} | ({f"{stem}_samples.jsonl": samples} if lines else {})
 
 
-def _detailed(path: str, samples: str, rows: int, left_out: int) -> dict[str, Any]:
-    """The entry of the file of instances."""
-    return {
-        "format": "jsonl",
-        "file_path": path,
-        "hash_algorithm": "sha256",
-        "checksum": hashlib.sha256(samples.encode()).hexdigest(),
-        "total_rows": rows,
-        "additional_details": {"unscored_verdicts_left_out": str(left_out)},
-    }
-
-
 def _metadata(verified: Verified, submission: Submission) -> dict[str, Any]:
     details = {
-        "verification": "ids, prompts, rule verdicts and scores recomputed by `helmbench verify`; that these "
-        "replies are the model's is the submitter's word",
+        "verification": "ids, prompts, rule verdicts and scores recomputed by `helmbench verify`; that the "
+        "model wrote these replies is declared by the submitter",
         "flags": ", ".join(sorted({f.kind for f in verified.flags})) or "none",
         "trained_on_benchmark": submission.declaration.trained_on_benchmark,
         "relation_to_developer": submission.model.relation,
@@ -111,7 +106,7 @@ def _model(submission: Submission, identity: str) -> dict[str, Any]:
 
 
 def _source(submission: Submission, repo: str | None, revision: str | None) -> dict[str, Any]:
-    """The data that was asked: on the Hub where its id there is known."""
+    """The dataset, with its place on the Hub if that is known."""
     data = submission.dataset
     details = {
         "version": data.version,
@@ -154,7 +149,7 @@ def _result(
 
 def _metric(named: Named) -> dict[str, Any]:
     points = named.unit == "points"
-    # What earns has no lower end: below 0 is worse than not reading. What only costs ends at 0.
+    # A score that earns has no lower end: below 0 is worse than not reading.
     lowest, highest = (0, 1) if not points else ("-Infinity", 100) if named.earns else (-100, 0)
     return {
         "evaluation_description": named.title,
@@ -179,7 +174,7 @@ def _details(named: Named, card: Scorecard) -> dict[str, str]:
 
 
 def _judges(named: Named, card: Scorecard, verdicts: list[Verdict], release: Release) -> dict[str, Any] | None:
-    """The judge, where a language model decided anything that this figure counts. The prompt is named by its hash."""
+    """The judges, if a language model decided anything that this figure counts. The prompt is named by its hash."""
     own = _behaviors(named.name, card)
     helps = release.scoring["helps"] if named.name in ("tasks", "keeps") else None
     read = any(
@@ -206,7 +201,7 @@ def _judges(named: Named, card: Scorecard, verdicts: list[Verdict], release: Rel
 
 
 def _behaviors(name: str, card: Scorecard) -> set[str]:
-    """The behaviors that a figure counts; the controls' tasks are of a criterion and of many behaviors."""
+    """The behaviors that a figure counts; the controls' tasks belong to a criterion of many behaviors."""
     if name == "composite":
         return set(card.behaviors)
     of = {"sensitivity": "sees", "specificity": "sees"}.get(name, name)
@@ -214,7 +209,7 @@ def _behaviors(name: str, card: Scorecard) -> set[str]:
 
 
 def _arguments(submission: Submission) -> dict[str, Any]:
-    """What sampling the format has a field for, where it has the field's type."""
+    """Sampling settings that the format has a field for, if they have its type."""
     given = submission.generation.generation_kwargs
     found: dict[str, Any] = {}
     for key in ("temperature", "top_p", "top_k"):
@@ -225,3 +220,55 @@ def _arguments(submission: Submission) -> dict[str, Any]:
     return found | (
         {"max_tokens": limit} if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else {}
     )
+
+
+class Shared(NamedTuple):
+    """What all instances of an evaluation share: its id, the model's, and the dataset."""
+
+    evaluation: str
+    model: str
+    source: dict[str, Any]
+
+
+def instances(verdicts: list[Verdict], release: Release, shared: Shared) -> list[str]:
+    """A line per verdict with a label, in order. The format can't express an unscored one."""
+    worth = release.scoring["points"]  # points of each label, 0 to 1
+    scored = sorted((v for v in verdicts if v.label in worth), key=lambda v: (v.id, v.repeat, v.index))
+    return [canonical(_instance(v, release.rows[v.id], float(worth[v.label]), shared)) for v in scored]
+
+
+def _instance(v: Verdict, row: Row, points: float, shared: Shared) -> dict[str, Any]:
+    """One verdict. A behavior's score isn't the mean of these: it weighs messages and corrects for chance."""
+    live = sum(m.content is None for m in row.messages)
+    place = shared.source.get("hf_repo", shared.source["dataset_name"])
+    version = shared.source["additional_details"]["version"]
+    turns = {"num_turns": live + 1} if live else {}
+    said: dict[str, Any] = {"output": {"raw": [WITHHELD]}, "messages": None}
+    if live:
+        roles = [*(m.role for m in row.messages), "assistant"]
+        said = {"output": None, "messages": [{"turn_idx": n, "role": r, "content": None} for n, r in enumerate(roles)]}
+    metadata = {
+        "label": v.label,
+        "check": v.check,
+        "check_index": v.index,
+        "repeat": v.repeat,
+        "turn": v.turn,
+        "decided_by": v.decided_by,
+        "criterion": v.criterion,
+        "outcome": v.outcome,
+        "incident": v.incident,
+    }
+    return {
+        "schema_version": VERSION,
+        "evaluation_id": shared.evaluation,
+        "model_id": shared.model,
+        "evaluation_name": f"HELMbench {v.behavior}",
+        "evaluation_result_id": v.behavior,
+        "sample_id": v.id,
+        "interaction_type": "multi_turn" if live else "single_turn",
+        "input": {"raw": f"[withheld: sample {v.id} of {place} {version}]", "reference": []},
+        **said,
+        "answer_attribution": [],
+        "evaluation": {"score": points, "is_correct": points == 1, **turns},
+        "metadata": {name: str(value) for name, value in metadata.items() if value is not None},
+    }

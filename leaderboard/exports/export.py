@@ -1,18 +1,25 @@
-"""Which submission may leave in which form, and the files that it gives."""
+"""Whether a submission may be exported, and its files: the Hub's YAML, the CSV, or Every Eval Ever's JSON."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from pathlib import Path
 
+import yaml
+
 from dataset_builder.release import Release
 from helmbench_common.files import write_whole
-from judge.schema import Scorecard
-from leaderboard.exports import every_eval_ever, figures_csv, hub
-from leaderboard.exports.formats import Format
-from leaderboard.exports.headline import ExportError
+from helmbench_common.formats.inert import inert
+from judge.schema import Figure, Scorecard
+from judge.wording import HEADLINES, no_formula
+from leaderboard.exports import Format, every_eval_ever
+from leaderboard.exports.figures import DEMO, ExportError, Named, figures
 from leaderboard.schema import Submission, Verified
 from leaderboard.verify.verify import verify
+
+COLUMNS = ["figure", "title", "unit", "value", "low", "high", "n", "clusters", "unscored", "note"]
 
 
 def export_to(
@@ -24,7 +31,7 @@ def export_to(
     dataset_revision: str | None = None,
     demo: bool = False,
 ) -> list[Path]:
-    """Verifies a submission, and writes its export below `out`; returns the files. Nothing is uploaded.
+    """Verifies a submission and writes its export into `out`; returns the files.
 
     Raises:
         RunError: no such submission. ExportError: as `export`. OSError: the disk.
@@ -45,16 +52,16 @@ def export(
 ) -> dict[str, str]:
     """File name (a relative path) → text. The same submission gives the same bytes.
 
-    `dataset_repo`: the dataset's id on the Hub, such as org/helmbench; `dataset_revision`: the commit there.
-    `demo`: whether a demo may leave, every file of it marked in its name and its text.
+    `dataset_repo`: the dataset's id on the Hub, such as org/helmbench; `dataset_revision`: the commit there. `demo`:
+    accept a demo; its files are marked in name and text.
 
     Raises:
-        ExportError: refused, a demo without `demo`, or a submission that has no place in this form.
+        ExportError: a refused submission, a demo without `demo`, or one that this format can't hold.
     """
     submission, card = _may_leave(verified, demo)
     if "+" in submission.dataset.version and form != "csv":
         raise ExportError(
-            f"{verified.path}: version {submission.dataset.version} is not the published benchmark; only its "
+            f"{verified.path}: version {submission.dataset.version} isn't the published benchmark; only its "
             "CSV can be written"
         )
     if dataset_repo is not None and not re.fullmatch(r"[\w.\-]+/[\w.\-]+", dataset_repo):
@@ -65,9 +72,9 @@ def export(
         )
     marked = "helmbench-demo" if verified.state == "demo" else "helmbench"
     if form == "csv":
-        return {f"{marked}.csv": figures_csv.table(verified.state, submission, card)}
+        return {f"{marked}.csv": figures_csv(verified.state, submission, card)}
     if form == "hub":
-        return {f".eval_results/{marked}.yaml": hub.results(verified, submission, card, dataset_repo, dataset_revision)}
+        return {f".eval_results/{marked}.yaml": hub_results(verified, submission, card, dataset_repo, dataset_revision)}
     return every_eval_ever.files(verified, submission, card, release, marked, dataset_repo, dataset_revision)
 
 
@@ -79,7 +86,123 @@ def _may_leave(verified: Verified, demo: bool) -> tuple[Submission, Scorecard]:
         )
     if verified.state == "demo" and not demo:
         raise ExportError(
-            f"{verified.path}: is a demo, judged by the offline judge, and no result; --demo exports it with "
-            "every file marked"
+            f"{verified.path}: is a demo, judged by the offline judge; --demo exports it, marked as a demo"
         )
     return verified.submission, verified.scorecard
+
+
+def hub_results(
+    verified: Verified, submission: Submission, card: Scorecard, dataset_repo: str | None, dataset_revision: str | None
+) -> str:
+    """`.eval_results/helmbench.yaml` for the model's repository: the tasks of eval.yaml, in points; higher is better.
+
+    The Hub sorts by value and knows no floors, so a run that breaches one gets no composite there.
+    """
+    from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+
+    if submission.model.access != "open_weights":
+        raise ExportError(
+            f"{verified.path}: access is {submission.model.access}; expected open_weights, because the Hub "
+            "stores results in the model's repository"
+        )
+    if submission.dataset.tier == "lite":
+        raise ExportError(
+            f"{verified.path}: tier is lite, a quick look; the Hub's board shows no tier, so expected core or full"
+        )
+    if dataset_repo is None:
+        raise ExportError(
+            f"{verified.path}: expected --dataset-repo ORG/NAME, the dataset that the Hub's board belongs to"
+        )
+    figures: dict[str, Figure | None] = {name: card.headlines.get(name) for name in HEADLINES}
+    breached = [f.name for f in card.floors if f.state == "breached"]
+    if not breached:
+        figures["composite"] = card.composite
+    if missing := [name for name, f in figures.items() if f is None or f.value is None]:
+        raise ExportError(f"{verified.path}: has no score for {', '.join(missing)}; expected one for each task")
+    marked = verified.state == "demo"
+    entries = [
+        EvalResultEntry(
+            dataset_id=dataset_repo,
+            task_id=name,
+            value=round(figure.value, 2),
+            dataset_revision=dataset_revision,
+            notes="; ".join([*([DEMO] if marked else []), *_notes(submission, card, figure, breached)]),
+        )
+        for name, figure in figures.items()
+        if figure is not None and figure.value is not None
+    ]
+    head = f"# {DEMO}. Not to be uploaded to a model's repository.\n" if marked else ""
+    return head + yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _notes(submission: Submission, card: Scorecard, figure: Figure, breached: list[str]) -> list[str]:
+    """What the Hub has no field for: release, tier, judge, interval and breached floors."""
+    interval = (
+        [f"95 % interval {figure.low:.1f} to {figure.high:.1f}"]
+        if figure.low is not None and figure.high is not None
+        else []
+    )
+    return [
+        f"version {submission.dataset.version}, tier {submission.dataset.tier}",
+        f"judge {card.judge.name}",
+        *interval,
+        *([f"breaches the safety floors {', '.join(breached)}"] if breached else []),
+    ]
+
+
+def figures_csv(state: str, submission: Submission, card: Scorecard) -> str:
+    """CSV with a row per figure and floor, and what identifies the run on each."""
+    model, data = submission.model, submission.dataset
+    identity = {
+        "state": state,
+        "organization": model.organization,
+        "model": model.name,
+        "revision": model.revision,
+        "access": model.access,
+        "relation": model.relation,
+        "version": data.version,
+        "score_hash": data.score_hash,
+        "tier": data.tier,
+        "samples": data.samples,
+        "repeats": submission.generation.repeats,
+        "judge": card.judge.name,
+        "judge_prompt_hash": card.judge.prompt_hash,
+        "submitted": submission.submitted,
+    }
+    out = io.StringIO()
+    writer = csv.DictWriter(out, [*COLUMNS, *identity], lineterminator="\n")
+    writer.writeheader()
+    for named in [*figures(card), *_floors(card)]:
+        row = {**_row(named), **identity}
+        # The submitter chose the model's revision; it may look like a formula.
+        writer.writerow({k: no_formula(inert(v)) if isinstance(v, str) else v for k, v in row.items()})
+    return out.getvalue()
+
+
+def _floors(card: Scorecard) -> list[Named]:
+    return [
+        Named(
+            f"floor: {f.name}",
+            "",
+            "rate",
+            Figure(value=f.value, low=f.low, high=f.high, clusters=f.messages),
+            f"{f.state}; threshold {f.threshold:g}; one-sided limits",
+        )
+        for f in card.floors
+    ]
+
+
+def _row(named: Named) -> dict[str, str | float | int | None]:
+    f, counted = named.figure, bool(named.title)  # a floor has no title, and counts messages only
+    return {
+        "figure": named.name,
+        "title": named.title,
+        "unit": named.unit,
+        "value": f.value,
+        "low": f.low,
+        "high": f.high,
+        "n": f.n if counted else None,
+        "clusters": f.clusters,
+        "unscored": f.unscored if counted else None,
+        "note": named.note,
+    }

@@ -12,7 +12,7 @@ import typer
 
 from helmbench.cli.common import BAD_INPUT, BOARD, FAILED, OK, app, ending, exits, figures, say, wrong
 from helmbench.cli.options import Dataset, Json, JsonFile, Quiet, flag
-from leaderboard.exports.formats import Format
+from leaderboard.exports import Format
 from leaderboard.submit import FIELDS
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def board(
 
     with ending(BAD_INPUT, ReleaseError, RunError, OSError):
         releases = [open_release(folder) for folder in dataset] if dataset else [open_release(None)]
-        built = build(submissions, out, releases, rejudged, told=progress)
+        built = build(submissions, out, releases, rejudged, progress=progress)
     demos = sum(e.demo for e in built.entries)
     say(
         f"{out / 'index.html'}: {len(built.entries) - demos} verified, {demos} demos, {len(built.refused)} refused",
@@ -211,7 +211,7 @@ def export(
     from dataset_builder.release import ReleaseError, open_release
     from judge.replies.schema import RunError
     from leaderboard.exports.export import export_to
-    from leaderboard.exports.headline import ExportError
+    from leaderboard.exports.figures import ExportError
 
     with ending(FAILED, ExportError, ReleaseError, RunError, OSError):
         release = open_release(dataset)

@@ -1,4 +1,4 @@
-"""The figures that every export tells, and why one can't be made. A leaf of the exports."""
+"""The figures that every export contains, and the error if one can't be written."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DEMO = "DEMO, not a result: judged by word counts"
 
 
 class ExportError(HelmbenchError):
-    """A submission that can't be exported so; the message names it, says why, and what to do."""
+    """A submission that can't be exported in this format: which, why, and what to do."""
 
 
 class Named(NamedTuple):
-    """A figure of the scorecard. `unit`: `rate` (0 to 1) or `points`: of what `earns`, 100 is perfect and below 0 worse
-    than not reading; of what only costs, 0 is perfect and -100 all is lost.
+    """A figure of the scorecard. `unit`: `rate` is 0 to 1. `points`: if it `earns`, 100 is perfect and below 0 is worse
+    than not reading; otherwise 0 is perfect and -100 the worst.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Named(NamedTuple):
 
 
 def figures(card: Scorecard) -> list[Named]:
-    """The composite, the headlines, the behaviors, the controls' tasks, and detection as seen or not."""
+    """The composite, the headlines, the behaviors, the controls' tasks, sensitivity and specificity."""
     scores = {**card.behaviors, **({"tasks": card.tasks} if card.tasks else {})}
     earning = {score.headline for score in scores.values() if score.earns}
     return [
