@@ -31,16 +31,14 @@ from leaderboard.board.downloads import cell
 from leaderboard.board.gather import newest_first, submissions, version_key
 from leaderboard.board.rows import Board
 from leaderboard.exports.export import export
-from leaderboard.schema import Contact, Declaration, Problem, Submission, Verified
+from leaderboard.schema import Problem, Submission, Verified
 from leaderboard.submit import pack
 
 MARKER = "zebra-quarantine-7319"
-HOSTILE = (
-    '</script><script>document.title="owned"</script><img src=x onerror="alert(1)"> '
-    "--></style></details></table>{{ 7*191 }} "
-    "\u202egnp.exe\u2066 \x00\x1b[31m \" onmouseover=alert(1) x=' javascript:alert(1)"
+FORMULA = (
+    '=HYPERLINK("https://x","</script><script>alert(1)</script><img src=x onerror=\'a\'>--></style></details></table>'
+    '{{ 7*191 }} onmouseover=alert(1) javascript:alert(1)")'
 )
-FORMULA = '=HYPERLINK("https://x","<script>alert(1)</script><img src=x onerror=\'a\'>{{ 7*191 }}")'
 EARLIER = {"version": "0.0.9", "score_hash": "e" * 64}
 
 
@@ -462,45 +460,6 @@ def test_harmful_reply_is_in_no_byte_of_the_board(release: Release, tmp_path: Pa
     assert b"[withheld]" in files["example__m/r1/report.html"]
 
 
-def test_hostile_words_stay_text(release: Release, tmp_path: Path) -> None:
-    """Markup, templates, control characters and overrides in every free field add no element, attribute, script or
-    address.
-    """
-    bad = verified(
-        release,
-        "m",
-        judge=JudgeIdentity(HOSTILE, HOSTILE),
-        contact=Contact.model_construct(name=HOSTILE, address=HOSTILE),
-        flags=[HOSTILE],
-    )
-    assert bad.submission
-    generation = bad.submission.generation.model_copy(
-        update={"backend": HOSTILE, "arguments": {HOSTILE: HOSTILE}, "generation_kwargs": {HOSTILE: [HOSTILE]}}
-    )
-    subject = bad.submission.model.model_copy(update={"revision": HOSTILE, "family": HOSTILE})
-    said = Declaration(trained_on_benchmark="yes", note=HOSTILE)
-    bad = replace(
-        bad,
-        path="x",
-        submission=bad.submission.model_copy(update={"generation": generation, "model": subject, "declaration": said}),
-    )
-    out, _ = built(tmp_path, release, {"example__m/r1": bad, "\u202eexample__<b>x/r1": refused("<img src=x>")})
-    for name in ("index.html", "example__m/r1.html"):
-        html = read(out, name)
-        page = Page(html)
-        counts = Counter(tag for tag, _ in page.tags)
-        assert counts["script"] == (name == "index.html")
-        assert not counts.keys() & {"img", "iframe", "object"}
-        assert [a for _, attributes in page.tags for a in attributes if a.startswith("on")] == []
-        assert not set(html) & {"\u202e", "\u2066", "\x00", "\x1b"}
-        assert "1337" not in page.text
-        links = {a["href"] for tag, a in page.tags if tag in ("a", "link") and not str(a.get("href")).startswith("#")}
-        assert not {link for link in links if ":" in str(link)} - {"https://findahelpline.com", "data:,"}
-        assert "default-src 'none'" in html
-    for name in ("leaderboard.json", "leaderboard.csv"):
-        assert not set(read(out, name)) & {"\u202e", "\u2066", "\x00", "\x1b"}
-
-
 def free_texts(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
     """Where texts stand in a plain value."""
     if isinstance(value, str):
@@ -549,8 +508,8 @@ def all_hostile(honest: Submission) -> tuple[Submission, list[str]]:
 
 
 def test_every_field_may_be_hostile_at_once(release: Release, tmp_path: Path) -> None:
-    """Formulas with markup in them, in all fields that take any text: pages and downloads show them as text, and no
-    cell of any CSV begins with one.
+    """Formulas with markup in all free fields, and control characters in names: pages and downloads show them as text,
+    and no CSV cell begins with one.
     """
     good = verified(release, "m", judge=JudgeIdentity(FORMULA, FORMULA))
     assert good.submission
@@ -565,13 +524,20 @@ def test_every_field_may_be_hostile_at_once(release: Release, tmp_path: Path) ->
     dataset = good.scorecard.dataset.model_copy(update={"version": FORMULA})
     card = good.scorecard.model_copy(update={"judge": judge, "dataset": dataset})
     bad = replace(good, submission=submission, scorecard=card, flags=[Problem(FORMULA, "", FORMULA)])
-    out, _ = built(tmp_path, release, {"example__m/r1": bad, f"{FORMULA.replace('/', '')}/r1": refused(FORMULA)})
+    folder = f"\u202e\x1b[31m{FORMULA.replace('/', '')}"
+    out, _ = built(tmp_path, release, {"example__m/r1": bad, f"{folder}/r1": refused(FORMULA)})
     for name in ("index.html", "example__m/r1.html"):
         page = Page(read(out, name))
         counts = Counter(tag for tag, _ in page.tags)
-        assert (counts["script"], counts["img"]) == (int(name == "index.html"), 0)
+        assert (counts["script"], counts["img"], counts["iframe"]) == (int(name == "index.html"), 0, 0)
         assert [a for _, attributes in page.tags for a in attributes if a.startswith("on")] == []
         assert FORMULA in page.text
+        assert "1337" not in page.text
+        links = {str(a["href"]) for tag, a in page.tags if tag in ("a", "link")}
+        assert {x for x in links if ":" in x} <= {"https://findahelpline.com", "data:,"}
+        assert "default-src 'none'" in read(out, name)
+    for name in ("index.html", "leaderboard.json", "leaderboard.csv"):
+        assert not set(read(out, name)) & {"\u202e", "\x1b"}
     texts = [read(out, "leaderboard.csv"), *export(bad, "csv", release).values()]
     cells = [c for text in texts for row in csv.reader(text.splitlines()) for c in row]
     assert sum(FORMULA in c for c in cells) > 5
@@ -613,24 +579,13 @@ def test_same_replies_under_two_names_are_flagged(release: Release, tmp_path: Pa
     }
 
 
-@pytest.mark.parametrize(
-    ("given", "written"),
-    [
-        ("\uff1d1+1", "'\uff1d1+1"),
-        ("\u00a0=1+1", "'=1+1"),
-        ("=1+1", "'=1+1"),
-        ("@sum", "'@sum"),
-        ("-cmd", "'-cmd"),
-        ("+x", "'+x"),
-        ("\t=1", "'=1"),
-        ("plain", "plain"),
-        (-3.5, -3.5),
-        ("a\nb", "a b"),
-    ],
-)
-def test_csv_cell_is_no_formula(given: str | float, written: str | float) -> None:
+def test_csv_cell_is_no_formula() -> None:
     """Text that a spreadsheet would run begins with an apostrophe; numbers stay numbers."""
-    assert cell(given) == written
+    cells: dict[str | float, str | float] = {
+        **{"\uff1d1+1": "'\uff1d1+1", "\u00a0=1+1": "'=1+1", "=1+1": "'=1+1", "@sum": "'@sum", "-cmd": "'-cmd"},
+        **{"+x": "'+x", "\t=1": "'=1", "plain": "plain", -3.5: -3.5, "a\nb": "a b"},
+    }
+    assert {given: cell(given) for given in cells} == cells
 
 
 def test_downloads_hold_the_figures(shown: Shown) -> None:
@@ -675,13 +630,6 @@ def test_no_submission_gives_a_page_that_says_so(release: Release, tmp_path: Pat
     assert "No submission has been verified so far" in Page(read(out)).text
     assert sorted(everything(out)) == ["index.html", "leaderboard.csv", "leaderboard.json"]
     assert json.loads(read(out, "leaderboard.json"))["tables"] == []
-
-
-def test_one_submission_is_first_of_one(release: Release, tmp_path: Path) -> None:
-    """A single run has a place, and its page."""
-    out, board = built(tmp_path, release, {"example__only/r1": verified(release, "only")})
-    assert Page(read(out)).part("ranked")[0][0] == "1 of 1"
-    assert board.entries[0].page == "example__only/r1.html"
 
 
 def test_names_that_meet_get_pages_of_their_own(release: Release, tmp_path: Path) -> None:
