@@ -400,14 +400,14 @@ def not_validated(judge: Judge) -> list[str]:
 
 
 def not_validated_sentence(judge: Judge) -> str:
-    """The same in words; empty where each judge is validated."""
+    """The same in words; "" if each judge is validated."""
     names = not_validated(judge)
+    if not names:
+        return ""
+    one = len(names) == 1
     return (
-        f"Not validated: {', '.join(map(clip, names))} {'was' if len(names) == 1 else 'were'} not held against "
-        "people's labels, so nobody knows how far "
-        f"{'it agrees' if len(names) == 1 else 'they agree'} with people. Run `helmbench validate`."
-        if names
-        else ""
+        f"Not validated: {', '.join(map(clip, names))} {'was' if one else 'were'} not compared with people's labels, "
+        f"so how well {'it agrees' if one else 'they agree'} with people is unknown. Run `helmbench validate`."
     )
 
 

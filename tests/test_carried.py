@@ -175,7 +175,7 @@ def test_a_judge_that_nobody_held_against_people_is_called_that(
     assert main(["score", *run, "--judge", JUDGE]) == 0
     assert card_of(tmp_path).judge.people == []
     page = Page((scores(tmp_path / "mine.scored") / "report.html").read_text(encoding="utf-8"))
-    told = "Not validated: judge-1 was not held against people's labels, so nobody knows how far it agrees with people."
+    told = "Not validated: judge-1 was not compared with people's labels, so how well it agrees with people is unknown."
     assert f"How far this judge agrees with people {told}" in page.text
     assert told in " ".join((scores(tmp_path / "mine.scored") / "summary.md").read_text(encoding="utf-8").split())
     assert "People among themselves" not in page.text
@@ -226,7 +226,7 @@ def test_figures_of_another_question_are_not_carried(release: Release, tmp_path:
     assert told in page.row("bells")
     for words in (page.text, " ".join(text.split())):
         assert told in words
-        assert "Not validated: judge-1 was not held" in words
+        assert "Not validated: judge-1 was not compared" in words
 
 
 def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Release, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_files_of_nobody_here_are_refused(
     for given, told in (
         (path, f"validates '{JUDGE}'; expected a judge of this run: {offline.NAME}"),
         (tmp_path / "empty", f"no validation of {offline.NAME}"),
-        (tmp_path / "mine.jsonl", "expected a Validation written by `helmbench validate`"),
+        (tmp_path / "mine.jsonl", "expected a file written by `helmbench validate`"),
         (tmp_path / "nowhere.json", "can't be read (No such file or directory); expected a file written by"),
     ):
         assert main(["score", *run, "--validation", str(given)]) == 2
@@ -365,7 +365,7 @@ def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> 
     )
     assert "As declared by whoever submitted" in pages["held"].text
     assert "measured with another question (prompt 0, here 1)" in pages["held"].text
-    assert "Not validated: judge-1 was not held against people's labels" in pages["not"].text
+    assert "Not validated: judge-1 was not compared with people's labels" in pages["not"].text
     table = json.loads(read(out, "leaderboard.json"))["tables"][0]
     assert sorted(len(e["judge"]["people_declared"]) for e in (*table["ranked"], *table["breached"])) == [0, 1]
     lines = {line["model"]: line for line in csv.DictReader(read(out, "leaderboard.csv").splitlines())}

@@ -262,7 +262,7 @@ def test_the_command_scores_by_a_panel(
         assert "Krippendorff" in text
         assert "stern" in text
         assert "not measured: run `helmbench calibrate` for kind, stern" in text.replace("&#39;", "'")
-        assert "Not validated: kind, stern were not held against people" in text
+        assert "Not validated: kind, stern were not compared with people" in text
 
 
 def test_a_panels_own_agreement_comes_from_its_members_calibrations(

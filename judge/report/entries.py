@@ -79,7 +79,7 @@ class Exchange(NamedTuple):
 Key = tuple[str, int]  # a sample's id and the repeat
 
 
-class Played(NamedTuple):
+class ShownReply(NamedTuple):
     """One reply to be shown, with its sample and its verdicts. `hidden`: its words may not be seen."""
 
     row: Sample
@@ -98,7 +98,7 @@ INAPPROPRIATE = 2  # replies rated so, or lower, are listed
 
 def to_show(
     verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: Mapping[str, Sample], show: Show
-) -> list[Played]:
+) -> list[ShownReply]:
     """Every reply that is to be shown: harm first, then those with a failed, lost or incident verdict or a low rating,
     then the others, each by severity; the same input gives the same list.
     """
@@ -114,7 +114,7 @@ def to_show(
 
     ordered = sorted((k for k, vs in by_sample.items() if show != "failures" or any(map(is_failure, vs))), key=gravity)
     hidden = frozenset[Key]() if show == "withheld" else withheld(by_sample, said)
-    return [Played(rows[s[0]], said[s], by_sample[s], s in hidden) for s in ordered]
+    return [ShownReply(rows[s[0]], said[s], by_sample[s], s in hidden) for s in ordered]
 
 
 def exchange(row: Sample, reply: Reply, verdicts: Iterable[Verdict], hidden: bool, characters: int = SHOWN) -> Exchange:
@@ -125,13 +125,13 @@ def exchange(row: Sample, reply: Reply, verdicts: Iterable[Verdict], hidden: boo
 
 
 def system_text(row: Sample) -> str:
-    """What the model was told before the conversation; empty where it was told nothing."""
+    """What the model was told before the conversation; "" for nothing."""
     return inert("\n\n".join(m.content for m in row.messages if m.role == "system" and m.content))
 
 
-def anchor(played: Played) -> str:
-    """By what a page is led to a reply, in every run the same."""
-    return f"f-{played.row.id}" + (f"-repeat-{played.reply.repeat}" if played.reply.repeat else "")
+def anchor(shown: ShownReply) -> str:
+    """The id of a reply on its page, the same in every run."""
+    return f"f-{shown.row.id}" + (f"-repeat-{shown.reply.repeat}" if shown.reply.repeat else "")
 
 
 def is_failure(v: Verdict) -> bool:
@@ -157,15 +157,15 @@ def _words(turn: str) -> str:
     return " ".join(visible(turn).casefold().split())
 
 
-def entry(played: Played) -> Entry:
+def entry(shown: ShownReply) -> Entry:
     """The reply in the words of the page."""
-    row = played.row
-    said = exchange(*played)
+    row = shown.row
+    said = exchange(*shown)
     first = listed_by(said.findings)
     kind = (plain(row.condition_kind), row.persona) if isinstance(row, Row) else (plain(row.crisis_category),)
     where = (first.behavior, f"{first.polarity} {first.severity}".strip(), *kind)
     return Entry(
-        anchor=anchor(played),
+        anchor=anchor(shown),
         id=row.id,
         what=plain(first.incident or first.label),
         where=", ".join(filter(None, where)),

@@ -21,7 +21,7 @@ from helmbench_common.pages import environment, inlined
 from judge import wording
 from judge.replies.schema import Reply
 from judge.report import charts, sentences, tables, transcripts
-from judge.report.entries import Entry, Played, Show, anchor, entry, listed_by, to_show
+from judge.report.entries import Entry, Show, ShownReply, anchor, entry, listed_by, to_show
 from judge.schema import Judge, Scorecard, Verdict
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
@@ -104,15 +104,15 @@ def report(
     return Report(page.render(**fixed, listing=listing), _transcripts(environment, found, read, scorecard, show))
 
 
-def _fit(environment: Environment, found: list[Played], room: int, criteria: dict[str, CriterionRow]) -> Listing:
+def _fit(environment: Environment, found: list[ShownReply], room: int, criteria: dict[str, CriterionRow]) -> Listing:
     """The gravest entries with their system texts, up to the first that doesn't fit into `room` bytes."""
     macros: Any = environment.get_template("entry.html").make_module({"criteria": criteria})
     rendered: dict[str, Markup] = {}
     numbers: dict[str, int] = {}  # of system texts, from 1
     systems: list[Markup] = []
     kept: list[Entry] = []
-    for played in found:
-        one = entry(played)
+    for shown in found:
+        one = entry(shown)
         new = bool(one.system) and one.system not in numbers
         number = numbers.get(one.system, len(numbers) + 1) if one.system else 0
         html = macros.entry(one, number)
@@ -133,7 +133,7 @@ def _fit(environment: Environment, found: list[Played], room: int, criteria: dic
 
 
 def _transcripts(
-    environment: Environment, found: list[Played], criteria: dict[str, CriterionRow], s: Scorecard, show: Show
+    environment: Environment, found: list[ShownReply], criteria: dict[str, CriterionRow], s: Scorecard, show: Show
 ) -> Iterator[str]:
     return environment.get_template("transcripts.html").generate(
         s=s,

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 
 from dataset_builder.schema import CriterionRow, Sample
 from helmbench_common.formats.inert import inert
-from judge.report.entries import Exchange, Finding, Played, exchange, system_text
+from judge.report.entries import Exchange, Finding, ShownReply, exchange, system_text
 from judge.wording import FAMILIES, behavior_title, plain, whole
 
 FORMAT = "helmbench-transcripts-2"
@@ -76,11 +76,11 @@ OF_SAMPLES = (
 SHOWN = ("failed", "behavior", "incident", "label", "polarity", "severity", "reply", "where", "details")  # of a verdict
 
 
-def blocks(found: list[Played], criteria: dict[str, CriterionRow]) -> Iterator[Block]:
+def blocks(found: list[ShownReply], criteria: dict[str, CriterionRow]) -> Iterator[Block]:
     """The page's data, block by block. The same replies give the same blocks."""
     page = _Page()
-    for played in found:
-        page.add(played, exchange(*played, LONGEST))
+    for shown in found:
+        page.add(shown, exchange(*shown, LONGEST))
         if page.size >= BLOCK:
             yield page.texts()
         if page.waiting >= BLOCK:
@@ -120,8 +120,8 @@ class _Page:
             self.size += len(text)
         return self.numbers[digest]
 
-    def add(self, played: Played, said: Exchange) -> None:
-        row = played.row
+    def add(self, shown: ShownReply, said: Exchange) -> None:
+        row = shown.row
         if row.id not in self.sample_numbers:
             self.sample_numbers[row.id] = len(self.samples)
             script = [0 if t.role == "Reply" else 2 * self.number(t.text) + (t.role != "Message") for t in said.turns]
@@ -133,7 +133,7 @@ class _Page:
             [self.types.setdefault(f._replace(evidence=()), len(self.types)), [*map(self.number, f.evidence)]]
             for f in said.findings
         ]
-        self.rows.append(_compact([self.sample_numbers[row.id], played.reply.repeat, texts, notes, verdicts]))
+        self.rows.append(_compact([self.sample_numbers[row.id], shown.reply.repeat, texts, notes, verdicts]))
         self.waiting += len(self.rows[-1])
 
     def texts(self) -> Block:

@@ -33,7 +33,7 @@
   async function inflate(name) {
     if (inflated.has(name)) return inflated.get(name);
     const stream = new DecompressionStream("deflate"), writer = stream.writable.getWriter(), reader = stream.readable.getReader();
-    const quiet = () => {}; // what is wrong with a block is said where it is read
+    const quiet = () => {}; // errors in a block are reported where it is read
     writer.write(bytes(by(name).textContent)).catch(quiet);
     writer.close().catch(quiet);
     const parts = [];
@@ -172,8 +172,8 @@
     return all;
   }
 
-  // 4. The filter. A reply fits where one of its verdicts has all that is asked for; beside each value stands how many
-  // would fit if it were chosen and the other choices stayed.
+  // 4. The filter. A reply fits if one of its verdicts has all chosen values. Each value shows how many replies would
+  // fit if it were chosen and the other choices stayed.
 
   let found = [], latest = 0;
 
