@@ -27,7 +27,8 @@ def shown(url: str) -> str:
     except ValueError:
         return "an address that can't be read"
     # A / in a password ends the host early, and what follows is the password's.
-    return "an address that can't be read" if "@" in path else printable(f"{parts.scheme}://{host}{path}")
+    scheme = f"{parts.scheme}:{'//' if host else ''}" if parts.scheme else ""
+    return "an address that can't be read" if "@" in path else printable(f"{scheme}{host}{path}")
 
 
 def usable(url: str) -> bool:

@@ -192,7 +192,7 @@ def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, An
         elif path.suffix.lower() == ".csv":
             yield from csv_file.records(text, path, lambda n, why: problems.append(f"{name}:{n}: {why}"))
         else:
-            damaged = "not a JSON object; the file is truncated or damaged"
+            damaged = "not a JSON object; expected JSON lines, or a file named .csv"
             yield from jsonl.objects_in(text.split("\n"), path, lambda n, _: problems.append(f"{name}:{n}: {damaged}"))
     except FormatError as error:
         problems.append(str(error))

@@ -184,13 +184,13 @@ def read_replies(path: Path, release: Release) -> Run:
         RunError: unreadable lines, unknown ids, repeated ids, or the wrong number of turns; all are named at once.
     """
     problems: list[str] = []
-    damaged = "not a JSON object; the file is truncated or damaged"
+    damaged = 'not a JSON object; expected one {"id", "reply"} per line'
     lines = jsonl.objects(path, lambda n, _: problems.append(f"{path}:{n}: {damaged}"))
     try:
         return collected(lines, path, path.stem, release, problems)
     except OSError as error:
         raise RunError(
-            f'{path}: {str(error.strerror).lower()}; expected JSONL with one {{"id", "reply"}} a line'
+            f'{path}: {str(error.strerror).lower()}; expected JSONL with one {{"id", "reply"}} per line'
         ) from None
 
 
@@ -207,14 +207,16 @@ def collected(
         try:
             reply = _reply(record, release)
             if (reply.id, reply.repeat) in replies:
-                raise ValueError(_repeat(reply.id, reply.repeat))
+                raise ValueError(
+                    f"{reply.id} repeat {reply.repeat} appears twice; expected each sample once per repeat"
+                )
             replies[reply.id, reply.repeat] = reply
         except ValueError as error:
             problems.append(f"{path}:{number}: {error}")
     if problems:
         raise run_error(problems)
     if not replies:
-        raise RunError(f'{path}: empty file; expected one {{"id", "reply"}} a line')
+        raise RunError(f'{path}: empty file; expected one {{"id", "reply"}} per line')
 
     def tier_of(own: list[Reply], samples: Mapping[str, Sample]) -> Tier | None:
         ids, tiers = {r.id for r in own}, get_args(Tier)
@@ -239,7 +241,7 @@ def _reply(record: dict[str, Any], release: Release) -> Reply:
     if len(turns) != live_turns(row):
         raise ValueError(f"{identity}: has {len(turns)} replies, expected {live_turns(row)}, one per live turn")
     if not isinstance(repeat, int) or not 0 <= repeat < MOST_REPEATS:
-        raise ValueError(_repeat(str(identity), repeat))
+        raise ValueError(f'{identity} repeat {repeat!r}: expected "repeat" to count from 0')
     finish = record.get("finish")
     words = [*[None] * (len(turns) - 1), finish] if isinstance(finish, str) else [] if finish is None else finish
     fits = isinstance(words, list) and all(isinstance(w, str | None) for w in words)
@@ -247,10 +249,6 @@ def _reply(record: dict[str, Any], release: Release) -> Reply:
         raise ValueError(f'{identity}: expected "finish": a word for the last reply, or a list with one per reply')
     ends = tuple(w and jsonl.plain(w) for w in words)
     return Reply(id=row.id, repeat=repeat, turns=tuple(map(jsonl.plain, turns)), finish=ends)
-
-
-def _repeat(identity: str, repeat: Any) -> str:
-    return f'{identity} repeat {repeat!r}: expected "repeat" to count from 0, and each sample once per repeat'
 
 
 # --- the text of a system prompt under test --------------------------------------------------------------------------

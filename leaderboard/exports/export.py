@@ -80,10 +80,8 @@ def export(
 
 def _may_leave(verified: Verified, demo: bool) -> tuple[Submission, Scorecard]:
     if verified.state == "refused" or verified.submission is None or verified.scorecard is None:
-        first = f", first {verified.problems[0].kind}" if verified.problems else ""
-        raise ExportError(
-            f"{verified.path}: was refused ({len(verified.problems)} problems{first}); `helmbench verify` says why"
-        )
+        kinds = ", ".join(dict.fromkeys(p.kind for p in verified.problems))
+        raise ExportError(f"{verified.path}: refused ({kinds}); run `helmbench verify` for details")
     if verified.state == "demo" and not demo:
         raise ExportError(
             f"{verified.path}: is a demo, judged by the offline judge; --demo exports it, marked as a demo"
