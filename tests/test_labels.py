@@ -189,7 +189,7 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
         ("id,label,label\na,PASS,FAIL\n", r"a\.csv:1: column 'label' appears twice"),
         ('id,label\na,"PASS\n', r"a\.csv:\d: is not CSV"),
         ("name,label\na,PASS\n", r"a\.csv:2: no `id`"),
-        ("", r"a\.csv:1: is empty"),
+        ("", r"a\.csv:1: empty file"),
     ):
         (tmp_path / "a.csv").write_text(text, encoding="utf-8")
         with pytest.raises(RunError, match=told):
