@@ -44,26 +44,24 @@ class Anchor(NamedTuple):
 
 
 def anchors(basis: Basis, tier: Tier | None, hard: bool = False) -> dict[str, Anchor]:
-    """The anchor of every score on the tier's rows, or on the whole dataset. `hard`: on the hard part alone.
+    """The anchor of every score on the tier's rows, or on the whole dataset. `hard`: on the hard part alone."""
+    return anchors_of(expected(basis, tier, hard), basis)
 
-    A program knows in which format it is asked, so detection takes the best baseline of each format.
-    """
-    rows = list(rows_of(basis, tier, hard).values())
+
+def expected(basis: Basis, tier: Tier | None, hard: bool = False) -> Entries:
+    """The entries of a complete run of a tier, or of the whole dataset without one. `hard`: of its hard part alone."""
+    rows = [r for r in basis.rows.values() if (tier is None or tier in r.tiers) and (r.family or not hard)]
     sizes = [len(r.evaluation) for r in rows]
     index = np.array([k for size in sizes for k in range(size)], dtype=np.int64)
-    table = entries(rows, np.repeat(np.arange(len(rows)), sizes), index, basis.scoring)
+    return entries(rows, np.repeat(np.arange(len(rows)), sizes), index, basis.scoring)
+
+
+def anchors_of(table: Entries, basis: Basis) -> dict[str, Anchor]:
+    """The anchors on these entries. A program knows in which format it is asked, so detection takes the best baseline
+    of each format.
+    """
     reads = _reads(table, basis)
     return {code: _best(code, table, reads, basis.scoring) for code in basis.scoring["scores"]}
-
-
-def rows_of(basis: Basis, tier: Tier | None, hard: bool = False) -> dict[str, Row]:
-    """The rows of a tier, or of the whole dataset without one. `hard`: of its hard part alone."""
-    return {r.id: r for r in basis.rows.values() if (tier is None or tier in r.tiers) and (r.family or not hard)}
-
-
-def behaviors_of(basis: Basis, tier: Tier | None, hard: bool = False) -> set[str]:
-    """The behaviors that a complete run of these rows covers."""
-    return {c.behavior for r in rows_of(basis, tier, hard).values() for c in r.evaluation}
 
 
 def _best(code: str, table: Entries, reads: Mapping[str, Read], scoring: Mapping[str, Any]) -> Anchor:

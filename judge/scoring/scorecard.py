@@ -15,7 +15,7 @@ from judge import schema
 from judge.replies.schema import Model
 from judge.schema import Figure, Scorecard, Verdict
 from judge.scoring import breakdown
-from judge.scoring.anchors import Basis, anchors, behaviors_of
+from judge.scoring.anchors import Basis, anchors_of, expected
 from judge.scoring.figures import HEADLINES, Score, Scorer
 from judge.scoring.parts import TASKS, helping
 from judge.scoring.table import INCIDENTS, Entries, Mask, build
@@ -48,10 +48,11 @@ def scorecard(
         ValueError: a verdict of an unknown sample, or a duplicate verdict.
     """
     dataset, scoring = about.dataset, basis.scoring
-    scorer = Scorer(build(basis.rows, verdicts, scoring), scoring, anchors(basis, dataset.tier))
+    whole = expected(basis, dataset.tier)
+    scorer = Scorer(build(basis.rows, verdicts, scoring), scoring, anchors_of(whole, basis))
     scores = scorer.scores()
     made = {c: s.made for c, s in scores.items()}
-    needed = behaviors_of(basis, dataset.tier)
+    needed = {*whole.behavior.names}
     composite, note = _composite(scorer, scores, dataset, needed)
     missing = {scoring["scores"][c]["headline"] for c in needed - made.keys()}
     headlines = {name: scorer.of_headline(name, made) for name in HEADLINES if name not in missing}
@@ -327,7 +328,8 @@ def hard(scorer: Scorer, basis: Basis, tier: Tier | None) -> schema.Hard | None:
     """
     if not scorer.table.hard.any():
         return None
-    scorer = Scorer(scorer.table.part(scorer.table.hard), basis.scoring, anchors(basis, tier, hard=True))
+    whole = expected(basis, tier, hard=True)
+    scorer = Scorer(scorer.table.part(scorer.table.hard), basis.scoring, anchors_of(whole, basis))
     t = scorer.table
     made = {code: scorer.made(code, t.read) for code in scorer.ran}
     headlines = {name: scorer.of_headline(name, made) for name in HEADLINES}
@@ -344,7 +346,7 @@ def hard(scorer: Scorer, basis: Basis, tier: Tier | None) -> schema.Hard | None:
             side: scorer.rate_figure(mask, values) if mask.any() else None for side, (mask, values) in sides.items()
         }
         families.append(schema.FamilyFigures(family=family, messages=t.messages_in(own), **figures))
-    complete = behaviors_of(basis, tier, hard=True) <= made.keys()
+    complete = {*whole.behavior.names} <= made.keys()
     return schema.Hard(
         composite=scorer.made_figure(scorer.total(made)) if complete else Figure(value=None),
         headlines={name: scorer.made_figure(scorer.total(own)) for name, own in headlines.items() if own},

@@ -166,7 +166,7 @@ class Entries:
 
     def messages_in(self, entries: Mask | Codes) -> int:
         """The number of different messages among these entries."""
-        return int(np.count_nonzero(np.bincount(self.message.codes[entries])))
+        return len(distinct(self.message.codes[entries])[0])
 
 
 @dataclass(frozen=True)
