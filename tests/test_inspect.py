@@ -425,7 +425,7 @@ def test_a_killed_run_goes_on_where_it_was(dataset: Path, tmp_path: Path, both: 
 
 def test_without_a_build_the_dataset_is_built(tmp_path: Path) -> None:
     """Whoever has only installed the package types one command."""
-    program = "from helmbench.inspect.asked import release; print(len(release().rows))"
+    program = "from helmbench.inspect.data import release; print(len(release().rows))"
     outside = {k: v for k, v in environment(None, tmp_path).items() if k != "HELMBENCH_DATASET"}
     # The code runs from a checkout here, whose own build would be taken: as installed there is none.
     hidden = "import dataset_builder.release as r, pathlib; r.REPOSITORY = pathlib.Path('/nowhere'); "

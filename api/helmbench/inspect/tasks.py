@@ -6,25 +6,29 @@ of each condition's; `-T instruction=TEXT`, before whatever the sample's own sys
 
 from __future__ import annotations
 
+import socket
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
+import anyio.to_thread
 from inspect_ai import Epochs, Task, task
 from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.hooks import Hooks, RunEnd, hooks
 from inspect_ai.log import HeadlineMetric
-from inspect_ai.model import GenerateConfig
+from inspect_ai.model import GenerateConfig, Model, get_model
 
 from dataset_builder import schema
-from dataset_builder.release import Release
+from dataset_builder.release import Release, ReleaseError
 from dataset_builder.schema import Tier
-from helmbench.inspect.after import Scorecard  # noqa: F401  (registered by being imported)
-from helmbench.inspect.asked import release, samples
-from helmbench.inspect.figures import HEADLINE, figures
-from helmbench.inspect.play import play
-from helmbench.inspect.reaching import reach
-from helmbench.inspect.verdicts import verdicts
-from judge.replies.inspect_log import RECORDED
+from helmbench.inspect.data import release, samples
+from helmbench.inspect.scorer import HEADLINE, figures, verdicts
+from helmbench.inspect.solver import play
+from judge.pipeline import score_log
+from judge.replies.inspect_log import RECORDED, SUFFIX
 from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, identity
 from judge.replies.schema import TRIAGE_PROMPTS, RunError, TriagePrompt
 from judge.replies.script import (
@@ -187,3 +191,56 @@ def _tested(condition: str | None, found: Release) -> PromptUnderTest | None:
         return read_prompt(Path(condition), found.rows.values()) if condition else None
     except RunError as error:
         raise PrerequisiteError(f"helmbench: {error}") from None
+
+
+CONNECT_SECONDS = 5.0
+
+
+def reach(model: Model | None = None) -> None:
+    """Opens a connection to the model's server and closes it again; nothing is sent. Models that name no address, and
+    those behind a proxy, are left to Inspect.
+
+    Raises:
+        PrerequisiteError: nobody listens there.
+    """
+    address = getattr((model or get_model()).api, "base_url", None)
+    parts = urlsplit(address if isinstance(address, str) else "")
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return
+    if parts.scheme in getproxies() and not proxy_bypass(parts.hostname):
+        return
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    try:
+        socket.create_connection((parts.hostname, port), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        raise PrerequisiteError(
+            f"helmbench: no answer at {parts.hostname}:{port} ({error}); start the server, or give its address "
+            "with --model-base-url"
+        ) from None
+
+
+@hooks(name="helmbench_scorecard", description="writes HELMbench's scorecard and report beside a log of its tasks")
+class Scorecard(Hooks):
+    """Scores every log of ours as soon as it is whole; what goes wrong there is said, and spoils no run."""
+
+    async def on_run_end(self, data: RunEnd) -> None:
+        for log in data.logs:
+            recorded = (log.eval.metadata or {}).get(RECORDED)
+            place = urlsplit(log.location)
+            path = Path(unquote(place.path))
+            if not recorded or place.scheme not in ("", "file") or path.suffix != SUFFIX:
+                continue
+            if log.status == "success":
+                said = await anyio.to_thread.run_sync(_said, path, str(recorded["dataset_path"]))
+            else:  # `inspect eval` itself ends with 0 then
+                said = (
+                    f"no scorecard: the run ended as '{log.status}'; `inspect eval-retry {path}` goes on where it was"
+                )
+            sys.stderr.write(f"helmbench: {said}\n")
+
+
+def _said(path: Path, dataset: str) -> str:
+    try:
+        return score_log(path, Path(dataset))
+    except (RunError, ReleaseError, OSError) as error:
+        return f"no scorecard: {error}"

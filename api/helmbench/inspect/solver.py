@@ -1,7 +1,7 @@
-"""A sample's conversation as its script has it: written turns, and live ones, which the model under test plays.
+"""Plays a sample's conversation: scripted turns, and live ones that the model under test answers.
 
-Inspect's own `generate` asks, so that its limits, cache, retries and viewer are the user's. What was said at each live
-turn, and how it ended, is kept in the sample's store, from which `judge.replies.inspect_log` reads the run back.
+Inspect's own `generate` sends the requests, so its limits, cache, retries and viewer apply. Each live turn's reply, and
+how it ended, is kept in the sample's store, from which `judge.replies.inspect_log` reads the run back.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The release that is asked, and its samples as Inspect has them."""
+"""The dataset that a run uses, and its samples in Inspect's form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dataset_builder.corpora.labelled import on_corpus
 from dataset_builder.prompts import CONTENT
 from dataset_builder.release import DATASET, Release, ReleaseError, open_release
 from dataset_builder.writing.write import build
-from helmbench.inspect.play import chat
+from helmbench.inspect.solver import chat
 from helmbench_common.errors import RefusedError
 from judge.replies.inspect_log import SCRIPT
 from judge.replies.script import ChatMessages, segments
@@ -32,7 +32,7 @@ SHOWN = (
 @lru_cache(maxsize=4)
 def release(dataset: str | None = None, messages: str | None = None) -> Release:
     """The built dataset, with the messages of a labelled corpus in the place of its own where one is named. Where none
-    was built and none is named, it is built first, into ./helmbench: whoever has only installed the package has none.
+    was built and none is named, it is built first, into ./helmbench, since an installed package has none.
 
     Raises:
         PrerequisiteError: it can't be read, or can't be built.
