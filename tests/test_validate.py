@@ -133,7 +133,7 @@ def test_a_bad_row_is_named_by_its_file_and_number(release: Release, tmp_path: P
 def test_missing_files_sets_and_cells_are_named(release: Release, tmp_path: Path) -> None:
     """A folder that isn't a checkout, an unknown set, no folder, and a row that is cut off."""
     for name in WRITERS:
-        with pytest.raises(RunError, match=r"expected [12] or more: a checkout of"):
+        with pytest.raises(RunError, match=r"expected at least [12], in a checkout of"):
             read_set(name, tmp_path, "all", release)
     with pytest.raises(RunError, match="--set nosuch: unknown set; expected one of bhh-ratings, "):
         read_set("nosuch", tmp_path, "all", release)
