@@ -1,8 +1,6 @@
-"""What a judge, or a model that labels messages, is asked: authored templates, hashed with the content and kept in the
-release.
+"""The prompts for judges and for models that label messages: authored templates, hashed and kept in the release.
 
-Whoever asks takes them from the release that is judged, never from the disk beside the code: a release and the words
-that its verdicts were asked for in can't drift apart.
+Prompts are always taken from the release that is judged, so that a release and its verdicts can't drift apart.
 """
 
 from __future__ import annotations
@@ -18,8 +16,7 @@ from string import Template
 from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError
 
-# Each template with the fields that the code fills in; another name or another field is an error where templates are
-# read.
+# Each template with the fields that the code fills in; other names and fields are errors.
 FIELDS: dict[str, frozenset[str]] = {
     "case": frozenset({"facts", "conversation", "reply"}),
     "about": frozenset({"about"}),
@@ -32,8 +29,7 @@ FIELDS: dict[str, frozenset[str]] = {
 }
 BYTES = 2**20  # of a template
 PLAIN = "judge"
-# The prompts that a judge may be asked with: `calibrate` measures what a wording, or a reason before the label,
-# changes.
+# A judge's prompts; `calibrate` measures what another wording, or a reason before the label, changes.
 WORDINGS = (PLAIN, "judge-b", "judge-reason")
 REASONED = ("judge-reason",)
 RATE = "rate"  # the prompt of ratings
@@ -48,18 +44,18 @@ class Prompts:
     texts: Mapping[str, str]
 
     def fill(self, name: str, **fields: str) -> str:
-        """A template with every field filled in one pass, so that a text can't contain the next field; surplus fields
-        are left out.
+        """A template with all fields filled in one pass, so that a text can't contain the next field. Extra fields are
+        ignored.
         """
         return Template(self.texts[name]).substitute(fields)
 
     def hash(self, *names: str) -> str:
-        """sha256 over these templates and their names, 16 digits: what a verdict records."""
+        """16 digits of the sha256 of these templates and their names, as recorded in verdicts."""
         return hashlib.sha256("".join(name + self.texts[name] for name in names).encode()).hexdigest()[:16]
 
 
 def read(folder: Path) -> tuple[Prompts, list[tuple[Path, int, str]]]:
-    """The templates of a folder, and every problem with them as (file, line, what is wrong)."""
+    """The templates of a folder, and their problems as (file, line, what is wrong)."""
     problems: list[tuple[Path, int, str]] = []
     texts: dict[str, str] = {}
     for path in sorted(folder.glob("*.md")):
@@ -103,4 +99,4 @@ def _misfits(text: str, fields: frozenset[str]) -> list[tuple[int, str]]:
             found.append((line, f"'${name}' is not a field of this prompt; expected {', '.join(sorted(fields))}"))
         elif name:
             used.add(name)
-    return found + [(1, f"'${name}' stands nowhere; the prompt would leave it out") for name in sorted(fields - used)]
+    return found + [(1, f"'${name}' is missing; the prompt would leave it out") for name in sorted(fields - used)]

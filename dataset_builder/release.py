@@ -1,7 +1,7 @@
 """A built dataset on disk: its identity, how it is hashed, and how it is read back with every hash checked.
 
-`judge` and the lm-eval task read releases through this module, so that one place decides whether a folder is whole and
-unedited. Parquet is read directly: the cache of `datasets` does not look at content (a stale one could serve old rows).
+All packages read releases through this module, so that one place decides whether a folder is complete and unedited.
+Parquet is read directly: the cache of `datasets` doesn't look at content and could serve old rows.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ CONFIGS = (
     *("conversations", "all", "scenarios", "criteria", "calibration", "helplines"),
     *("messages", "protocols", "taxonomy", "rating_calibration"),
 )
-AUTHORED = ("scoring.yaml", "baselines.yaml")  # kept as they were written
+AUTHORED = ("scoring.yaml", "baselines.yaml")  # copied as written
 HASHES = ("score_hash", "prose_hash", "messages_hash")  # of a manifest
-DATASET = "HELMBENCH_DATASET"  # the environment's name for the folder of the build
+DATASET = "HELMBENCH_DATASET"  # environment variable for the dataset folder
 SPEAKERS = {"user": "User", "assistant": "Assistant"}
-LIVE = "[the model under test replies]"  # a turn that has no words yet
+LIVE = "[the model under test replies]"  # a live turn
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -60,10 +60,8 @@ def prompt_path(name: str) -> str:
 
 
 def plain_text(messages: list[dict[str, Any]]) -> str:
-    """The column `text` of a sample: what its user says, for whoever reads rows in a table.
-
-    One message's words by themselves; of a conversation every turn, each after who speaks. What the system message
-    says is left out. It repeats `messages`, so none of a release's hashes covers it and no model reads it.
+    """The column `text` of a sample, for people who read rows in a table: the user's message, or each turn of a
+    conversation after its speaker, without the system message. It repeats `messages`, so no hash covers it.
     """
     turns = [m for m in messages if m["role"] in SPEAKERS]
     if len(turns) == 1:
@@ -72,14 +70,13 @@ def plain_text(messages: list[dict[str, Any]]) -> str:
 
 
 def find(explicit: str | Path | None = None) -> Path:
-    """The dataset folder: the one named, else $HELMBENCH_DATASET, else ./helmbench, else the build of the checkout that
-    this code runs from.
+    """The dataset folder: `explicit`, else $HELMBENCH_DATASET, else ./helmbench, else the build in this checkout.
 
     Raises:
-        ReleaseError: none of them holds a MANIFEST.json.
+        ReleaseError: there is no MANIFEST.json.
     """
     named = explicit or os.environ.get(DATASET)
-    # Beside an installed package lies whatever else is installed: no place to look for a dataset.
+    # An installed package isn't in a checkout.
     last = [REPOSITORY / "helmbench"] if (REPOSITORY / "pyproject.toml").is_file() else []
     candidates = [Path(named)] if named else [Path("helmbench"), *last]
     for folder in candidates:
@@ -93,9 +90,7 @@ def find(explicit: str | Path | None = None) -> Path:
 
 
 class OwnMessages(NamedTuple):
-    """Messages that stand in the place of a release's own, such as a corpus's (`dataset_builder.corpora.labelled`).
-    `source`: whose they are.
-    """
+    """Messages that replace a release's own, such as a corpus's (`dataset_builder.corpora.labelled`); their source."""
 
     source: str
     messages: dict[str, UserMessage]
@@ -104,9 +99,7 @@ class OwnMessages(NamedTuple):
 
 @dataclass(frozen=True)
 class Release:
-    """A verified build. Rows are read once, on first use. `own`: the messages to take in the place of its own, where
-    there are such.
-    """
+    """A verified build. Rows are read once, on first use. `own`: messages to use in place of the release's."""
 
     path: Path
     manifest: Manifest
@@ -132,21 +125,19 @@ class Release:
 
     @cached_property
     def messages(self) -> dict[str, UserMessage]:
-        """Every message that stands alone, by id."""
-        return (
-            self.own.messages
-            if self.own
-            else {record["id"]: UserMessage.model_validate(prune(record)) for record in self.records("messages")}
-        )
+        """Every stand-alone message by id."""
+        if self.own:
+            return self.own.messages
+        return {record["id"]: UserMessage.model_validate(prune(record)) for record in self.records("messages")}
 
     @property
     def messages_source(self) -> str:
-        """Whose messages these are: the release's, or a corpus's."""
+        """The source of `messages`: the release, or a corpus."""
         return self.own.source if self.own else "release"
 
     @property
     def messages_hash(self) -> str:
-        """What figures on these messages depend on."""
+        """The hash that figures on these messages depend on."""
         return self.own.messages_hash if self.own else self.manifest.messages_hash
 
     @cached_property
@@ -169,39 +160,37 @@ class Release:
 
     @cached_property
     def baselines(self) -> dict[str, Baseline]:
-        """What can be had without reading the message, by name."""
+        """Replies that need no reading of the message, by name."""
         values = self._authored("baselines.yaml")
         return {name: Baseline.model_validate(value) for name, value in values.items()}
 
     def _authored(self, name: str) -> dict[str, Any]:
         try:
-            values: dict[str, Any] = yaml_file.load(self.path / name, "what a build keeps as it was written").value
+            values: dict[str, Any] = yaml_file.load(self.path / name, "a file of a built dataset").value
         except FormatError as error:
             raise ReleaseError(f"{error}; build again") from None
         return values
 
     @cached_property
     def prompts(self) -> Prompts:
-        """What judges, and models that label, are asked about this release.
+        """The prompts for judges, and for models that label.
 
         Raises:
-            ReleaseError: this installation has other prompts, so its judge was made for another release.
+            ReleaseError: this installation has other prompts, so its judge is for another release.
         """
         own, _ = prompts.read(self.path / "prompts")
         installed = prompts.installed()
         if name := prompts.differing(own, installed):
-            raise ReleaseError(
-                f"{self.path / prompt_path(name)}: the prompt '{name}' differs from this installation's "
-                f"({own.hash(name)} and {installed.hash(name)}); judge with the helmbench that built this "
-                "dataset, or build again"
-            )
+            what = f"the prompt '{name}' differs from this installation's ({own.hash(name)} and {installed.hash(name)})"
+            expected = "judge with the helmbench that built this dataset, or build again"
+            raise ReleaseError(f"{self.path / prompt_path(name)}: {what}; {expected}")
         return own
 
     def table(self, config: str) -> pa.Table:
-        """The rows of a config as they are hashed: without `text`, after it was compared with `messages`.
+        """The rows of a config as they are hashed: without `text`.
 
         Raises:
-            ReleaseError: a row's `text` isn't what its messages say.
+            ReleaseError: a row's `text` differs from its messages.
         """
         return _table(self.path / parquet_path(config))
 
@@ -211,42 +200,34 @@ class Release:
 
 
 def open_release(folder: str | Path | None = None) -> Release:
-    """The release in `folder` (see `find`), after every file's hash has been compared with the manifest.
+    """The release in `folder` (see `find`), with every file's hash checked against the manifest.
 
     Raises:
-        ReleaseError: missing, half-written or edited files, or a manifest that can't be read.
+        ReleaseError: missing, incomplete or edited files, or an invalid manifest.
     """
     path = find(folder)
     try:
         manifest = Manifest.model_validate_json((path / "MANIFEST.json").read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
-        raise ReleaseError(
-            f"{path / 'MANIFEST.json'}: {'.'.join(map(str, first['loc'])) or 'file'}: {first['msg']}; build again"
-        ) from None
-    if unlisted := [
-        name
-        for name in [*map(parquet_path, CONFIGS), *map(prompt_path, FIELDS), *AUTHORED]
-        if name not in manifest.files
-    ]:
+        where = ".".join(map(str, first["loc"])) or "file"
+        raise ReleaseError(f"{path / 'MANIFEST.json'}: {where}: {first['msg']}; build again") from None
+    needed = [*map(parquet_path, CONFIGS), *map(prompt_path, FIELDS), *AUTHORED]
+    if unlisted := [name for name in needed if name not in manifest.files]:
         raise ReleaseError(f"{path / 'MANIFEST.json'}: does not list {unlisted[0]}; build again")
     for name, expected in manifest.files.items():
         file = path / name
         if not file.is_file():
             raise ReleaseError(f"{file}: missing, though MANIFEST.json lists it; run `helmbench build`")
         if (found := file_digest(file)) != expected:
-            raise ReleaseError(
-                f"{file}: sha256 is {found[:12]}…, but MANIFEST.json lists {expected[:12]}…; the file was edited or "
-                "is incomplete; build the dataset again"
-            )
+            what = f"sha256 is {found[:12]}…, but MANIFEST.json lists {expected[:12]}…"
+            raise ReleaseError(f"{file}: {what}; the file was edited or is incomplete; build the dataset again")
     return Release(path, manifest)
 
 
 @lru_cache(maxsize=2)
 def _rows(path: Path, _sha256: str) -> dict[str, Row]:
-    """Every row of a file by id. A process that opens one release again and again reads its rows once: they are known
-    by the file's hash, which was compared when it was opened.
-    """
+    """Every row of a file by id, cached by the file's hash for processes that open a release several times."""
     records: list[dict[str, Any]] = _table(path).to_pylist()
     return {record["id"]: Row.model_validate(prune(record)) for record in records}
 
@@ -256,18 +237,16 @@ def _table(path: Path) -> pa.Table:
         table = parquet_file.table(path, "the rows of a built dataset")
     except FormatError as error:
         raise ReleaseError(f"{error}; build again") from None
-    if not {"text", "messages"} <= {*table.column_names}:  # samples of builds from before it have no `text`
+    if not {"text", "messages"} <= {*table.column_names}:
         return table
     for identity, text, messages in zip(*(table[c].to_pylist() for c in ("id", "text", "messages")), strict=True):
         if text != plain_text(messages):
-            raise ReleaseError(f"{path}: {identity}: `text` isn't what `messages` says; build again")
+            raise ReleaseError(f"{path}: {identity}: `text` differs from `messages`; build again")
     return table.drop_columns("text")
 
 
 def prune(value: Any) -> Any:
-    """A sample as any reader of parquet gives it → what its model takes: without `text`, and every check without the
-    columns of other checks, which are null.
-    """
+    """A sample from parquet as its model takes it: without `text`, and checks without other checks' null columns."""
     checks = [{k: v for k, v in check.items() if v is not None} for check in value["evaluation"]]
     for check in checks:
         if not any((check.get("outcomes") or {}).values()):

@@ -56,16 +56,7 @@ Incident = Literal[
     "carried_out",
 ]
 # What makes a case of the hard part hard, while its truth stays plain to who has the whole of it before them.
-Family = Literal[
-    "long_talk",
-    "slow_slide",
-    "buried",
-    "acting",
-    "pressure",
-    "hard_to_reach",
-    "look_alike",
-    "relayed",
-]
+Family = Literal["long_talk", "slow_slide", "buried", "acting", "pressure", "hard_to_reach", "look_alike", "relayed"]
 
 BEHAVIORS = {
     "P1-B1": "Late-stage planning",

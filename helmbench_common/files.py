@@ -1,4 +1,4 @@
-"""Files and folders that are there whole or not at all: made beside their place, moved into it when they are done."""
+"""Atomic writes: files and folders are made under a temporary name and moved into place when complete."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
 
 
 def write_whole(path: Path, text: str | Iterable[str], private: bool = False, mode: int | None = None) -> None:
-    """Writes beside `path` and moves the finished file into place, so that an earlier one is never left half replaced.
+    """Writes a file so that an earlier one is replaced whole or not at all.
 
-    `text`: whole, or piece by piece where it is large. `private`: nobody but its owner may read it, from the first byte
-    on. `mode`: the finished file's permissions.
+    `text`: whole, or in pieces. `private`: readable only by its owner. `mode`: the finished file's permissions.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = fresh(path.with_name(f".{path.name}-{os.getpid()}"), 0o600 if private else 0o666)
@@ -35,9 +34,7 @@ def write_whole(path: Path, text: str | Iterable[str], private: bool = False, mo
 
 
 def fresh(path: Path, mode: int = 0o666) -> Path:
-    """An empty file, made anew. What had its name is gone: one that a killed process left, with its own mode, or a link
-    to somebody else's file.
-    """
+    """A new empty file. A file or link of that name, such as a killed process leaves, is deleted first."""
     path.unlink(missing_ok=True)
     path.touch(mode, exist_ok=False)
     return path
@@ -55,8 +52,9 @@ def holds(path: Path, text: str) -> bool:
 
 @contextmanager
 def replacing(out: Path) -> Iterator[Path]:
-    """A folder to fill beside `out`, moved into its place at the end, so that a killed or failing build leaves the old
-    one whole. Where the system can't swap two folders in one step, the old one has another name for a moment.
+    """A folder to fill, moved to `out` at the end; a killed or failing build leaves the old folder whole.
+
+    If the system can't swap two folders in one step, the old one has another name for a moment.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
@@ -74,6 +72,6 @@ def replacing(out: Path) -> Iterator[Path]:
 
 
 def _swapped(one: Path, other: Path) -> bool:
-    """Swaps two folders' places in one step; False where the system or the disk can't, and nothing is changed then."""
+    """Swaps two folders in one step; False, with nothing changed, if the system can't."""
     call = getattr(ctypes.CDLL(None), "renameat2", None)
     return call is not None and call(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_checks import findings
-from test_load import edit
+from support.contents import edit, findings
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.release import Release

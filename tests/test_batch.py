@@ -191,8 +191,8 @@ def test_a_response_of_another_shape_has_used_nothing(response: Any, tmp_path: P
     ("put", "said"),
     [
         (lambda path: path.mkdir(), "is a folder"),
-        (os.mkfifo, "is a pipe"),
-        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+        (os.mkfifo, "is not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
         (lambda path: path.symlink_to(path), "can't be read"),
     ],
     ids=["folder", "pipe", "device", "ring"],

@@ -122,4 +122,4 @@ def test_patterns_on_what_people_write_take_linear_time(fill: str, small_content
     assert distribution([text])["messages"] == 1
     assert matches(ALARM, [text]) == set()
     line = text.replace("\n", " ")
-    assert parse_attributes(f"severity {line}", Path("x.md"), 1, Errors())["severity"] == line.strip()
+    assert parse_attributes(f"severity {line}", 1, Errors().at(Path("x.md")))["severity"] == line.strip()

@@ -7,29 +7,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.contents import edit, findings
 
-from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
 from dataset_builder.reading.load import load
 
 LETTER, JOURNAL, HANDOFF = "scenarios/P1-B1-S1.md", "scenarios/P1-B3-S1.md", "scenarios/P2-B3-S1.md"
 TAGGING, STRESS, TALK = "scenarios/P4-B1-S1.md", "scenarios/P4-B2-S1.md", "conversations/P2-B1-S1.md"
-
-
-def edit(root: Path, name: str, old: str, new: str, times: int = 1) -> int:
-    """Replaces the first `old` of a file (or all: -1); returns the line on which the first edit begins."""
-    text = (root / name).read_text(encoding="utf-8")
-    assert old in text
-    (root / name).write_text(text.replace(old, new, times), encoding="utf-8")
-    return text[: text.index(old)].count("\n") + 1
-
-
-def findings(root: Path) -> list[str]:
-    """All that loading and checking find, as `file:line: message`."""
-    content, errors = load(root)
-    if content:
-        check(content, compose(content), errors)
-    return [line.removeprefix(f"{root}/") for line in errors.lines()]
 
 
 def starting(found: list[str], *starts: str) -> bool:
@@ -255,7 +239,7 @@ def test_metadata_in_a_message_is_refused(content_copy: Path) -> None:
         lines[line] = f"{word}, {lines[line]}"
         (content_copy / STRESS).write_text("\n".join(lines) + "\n", encoding="utf-8")
     expected = [
-        f"{STRESS}:1: '{word}' would reach the model in {first[f'PT{n}']} (user); metadata never stands in a prompt"
+        f"{STRESS}:1: '{word}' would reach the model in {first[f'PT{n}']} (user); prompts have no metadata"
         for n, word in enumerate(METADATA, start=1)
     ]
     assert findings(content_copy) == sorted(expected)
@@ -271,12 +255,7 @@ def test_metadata_in_shared_text_is_refused_for_every_scenario(content_copy: Pat
 
 def test_everyday_words_near_metadata_pass(content_copy: Path) -> None:
     """People may fail, pass, be severe and have a register: only the exact metadata words are refused."""
-    edit(
-        content_copy,
-        STRESS,
-        "\n# PT2 (",
-        "\nI fail, I pass, it was severe, the class register, PT, P1\n# PT2 (",
-    )
+    edit(content_copy, STRESS, "\n# PT2 (", "\nI fail, I pass, it was severe, the class register, PT, P1\n# PT2 (")
     assert findings(content_copy) == []
 
 
@@ -308,7 +287,7 @@ def test_a_helpline_can_be_reached(content_copy: Path) -> None:
         "FR,3114,suicide_line,,,",
     )
     assert findings(content_copy) == [
-        f"helplines.csv:{line}: '3114' has neither phone nor text; only a directory may lack both"
+        f"helplines.csv:{line}: '3114' has neither phone nor text; only a directory may have neither"
     ]
 
 

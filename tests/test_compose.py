@@ -327,10 +327,7 @@ def test_checkpoints_count_live_turns_from_one(rows: list[Row]) -> None:
     row = next(row for row in rows if row.id == "P2-B1-S1-C1-U1-PT1")
     assert [
         (c.turn, c.criterion, c.behavior, c.severity, c.decided_by) for c in row.evaluation if c.check == "criterion"
-    ] == [
-        (2, "acts-at-once", "P2-B1", 8, "judge"),
-        (3, "stays-with-the-risk", "P2-B1", 7, "judge"),
-    ]
+    ] == [(2, "acts-at-once", "P2-B1", 8, "judge"), (3, "stays-with-the-risk", "P2-B1", 7, "judge")]
 
 
 MILD, GRAVER, CONTROL = [

@@ -1,12 +1,12 @@
-"""The authored files themselves, one test per file: what a reader of the dataset is promised about each."""
+"""The authored files themselves: what a reader of the dataset is promised about each."""
 
 from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
-
-import pytest
+from typing import Any
 
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
@@ -33,6 +33,17 @@ def severities(path: Path) -> list[int]:
     return [int(n) for n in re.findall(r"^# PT\d+ \(severity (-?\d+)", path.read_text(encoding="utf-8"), re.MULTILINE)]
 
 
+def offenders(holds: Callable[[Any], None], cases: Iterable[Path | str]) -> list[str]:
+    """The cases for which an assertion of `holds` fails."""
+    found: list[str] = []
+    for case in cases:
+        try:
+            holds(case)
+        except AssertionError as error:
+            found.append(f"{name(case) if isinstance(case, Path) else case}: {error}")
+    return found
+
+
 def test_the_content_has_no_errors() -> None:
     """Everything that the builder checks holds for what ships."""
     content, errors = load(CONTENT)
@@ -41,113 +52,145 @@ def test_the_content_has_no_errors() -> None:
     assert errors.lines() == []
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=name)
-def test_a_scenario_is_marked_as_draft_with_its_sources(path: Path) -> None:
+def test_a_scenario_is_marked_as_draft_with_its_sources() -> None:
     """No clinician has reviewed any of it yet, and `sources` says so honestly rather than nothing."""
-    front = parts(path)["front"].splitlines()
-    assert "review: draft" in front
-    assert any(re.fullmatch(r"sources: \S.*", line) for line in front)
+
+    def holds(path: Path) -> None:
+        front = parts(path)["front"].splitlines()
+        assert "review: draft" in front
+        assert any(re.fullmatch(r"sources: \S.*", line) for line in front)
+
+    assert offenders(holds, SCENARIOS) == []
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=name)
-def test_the_job_is_one_plain_sentence_that_gives_no_answer_away(path: Path) -> None:
+def test_the_job_is_one_plain_sentence_that_gives_no_answer_away() -> None:
     """Whoever judges a reply reads it before the conversation: it names no danger, no help and no tag."""
-    front = parts(path)["front"]
-    (job,) = re.findall(r"^job: (.*)$", front, re.MULTILINE)
-    assert re.fullmatch(r"[A-Z][^.!?:]+\.", job)
-    assert 4 <= len(job.split()) <= 20
-    assert not re.search(r"danger|cris[ie]s|suicid|risk|\bharm|safe|control|severe|die\b|death", job, re.IGNORECASE)
-    (tags,) = re.findall(r"^tags: \[(.*)\]$", front, re.MULTILINE) or [""]
-    assert not set(job.split()) & set(tags.split(", "))
+
+    def holds(path: Path) -> None:
+        front = parts(path)["front"]
+        (job,) = re.findall(r"^job: (.*)$", front, re.MULTILINE)
+        assert re.fullmatch(r"[A-Z][^.!?:]+\.", job)
+        assert 4 <= len(job.split()) <= 20
+        assert not re.search(r"danger|cris[ie]s|suicid|risk|\bharm|safe|control|severe|die\b|death", job, re.IGNORECASE)
+        (tags,) = re.findall(r"^tags: \[(.*)\]$", front, re.MULTILINE) or [""]
+        assert not set(job.split()) & set(tags.split(", "))
+
+    assert offenders(holds, SCENARIOS) == []
 
 
-@pytest.mark.parametrize("path", SCENARIOS, ids=name)
-def test_a_scenario_explains_itself(path: Path) -> None:
+def test_a_scenario_explains_itself() -> None:
     """Why, the judgement calls, and what is not tested are prose: sentences, not a word to fill a heading."""
-    for heading, words in {"Rationale": 40, "Judgement calls": 20, "Not tested": 8}.items():
-        text = parts(path)[heading]
-        assert len(text.split()) >= words, heading
-        assert text.rstrip().endswith("."), heading
+
+    def holds(path: Path) -> None:
+        for heading, words in {"Rationale": 40, "Judgement calls": 20, "Not tested": 8}.items():
+            text = parts(path)[heading]
+            assert len(text.split()) >= words, heading
+            assert text.rstrip().endswith("."), heading
+
+    assert offenders(holds, SCENARIOS) == []
 
 
-@pytest.mark.parametrize("path", [p for p in SCENARIOS if max(severities(p)) > 0], ids=name)
-def test_a_crisis_scenario_has_controls(path: Path) -> None:
+def test_a_crisis_scenario_has_controls() -> None:
     """Flagging everything must cost something in every scenario: half as many controls as crises, and in P1 as many."""
-    crises, controls = [sum((n > 0) == crisis for n in severities(path)) for crisis in (True, False)]
-    assert crises > 0
-    assert controls * 2 >= crises
-    assert controls >= crises or not path.stem.startswith("P1")
+
+    def holds(path: Path) -> None:
+        crises, controls = [sum((n > 0) == crisis for n in severities(path)) for crisis in (True, False)]
+        assert crises > 0
+        assert controls * 2 >= crises
+        assert controls >= crises or not path.stem.startswith("P1")
+
+    assert offenders(holds, [p for p in SCENARIOS if max(severities(p)) > 0]) == []
 
 
-@pytest.mark.parametrize("path", CONVERSATIONS, ids=name)
-def test_a_conversation_alternates_and_ends_with_a_reply(path: Path) -> None:
+def test_a_conversation_alternates_and_ends_with_a_reply() -> None:
     """Each script has three to six user turns, each with a reply of the model's; the hard part's have ten or twelve,
     the first of them with a reply that stands in the script, and six that are live.
     """
-    hard = "\nfamily: " in path.read_text(encoding="utf-8")
-    scripts = {heading: text for heading, text in parts(path).items() if heading.startswith("PT")}
-    assert scripts
-    for heading, text in scripts.items():
-        turns = re.findall(r"^## (\w+)", text, re.MULTILINE)
-        live = turns.count("Reply")
-        assert turns == ["User", "Assistant"] * (len(turns) // 2 - live) + ["User", "Reply"] * live, heading
-        assert (turns.count("User") in (10, 12) and live == 6) if hard else 3 <= len(turns) // 2 == live <= 6, heading
+
+    def holds(path: Path) -> None:
+        hard = "\nfamily: " in path.read_text(encoding="utf-8")
+        scripts = {heading: text for heading, text in parts(path).items() if heading.startswith("PT")}
+        assert scripts
+        for heading, text in scripts.items():
+            turns = re.findall(r"^## (\w+)", text, re.MULTILINE)
+            live = turns.count("Reply")
+            assert turns == ["User", "Assistant"] * (len(turns) // 2 - live) + ["User", "Reply"] * live, heading
+            assert (turns.count("User") in (10, 12) and live == 6) if hard else 3 <= len(turns) // 2 == live <= 6, (
+                heading
+            )
+
+    assert offenders(holds, CONVERSATIONS) == []
 
 
-@pytest.mark.parametrize("path", CONVERSATIONS, ids=name)
-def test_a_conversation_is_judged_at_its_checkpoints(path: Path) -> None:
+def test_a_conversation_is_judged_at_its_checkpoints() -> None:
     """Each script has a checkpoint, and a checkpoint's severity has its script's sign."""
-    for heading, text in parts(path).items():
-        if match := re.match(r"PT\d+ \(severity (-?)", heading):
-            signs = re.findall(r"^## Reply \(.*?severity (-?)\d", text, re.MULTILINE)
-            assert signs, heading
-            assert {*signs} == {match[1]}, heading
+
+    def holds(path: Path) -> None:
+        for heading, text in parts(path).items():
+            if match := re.match(r"PT\d+ \(severity (-?)", heading):
+                signs = re.findall(r"^## Reply \(.*?severity (-?)\d", text, re.MULTILINE)
+                assert signs, heading
+                assert {*signs} == {match[1]}, heading
+
+    assert offenders(holds, CONVERSATIONS) == []
 
 
-@pytest.mark.parametrize("path", CRITERIA, ids=name)
-def test_a_criterion_fits_a_page(path: Path) -> None:
+def test_a_criterion_fits_a_page() -> None:
     """A judge, human or model, reads it whole: 450 words at most."""
-    assert 100 <= len(path.read_text(encoding="utf-8").split()) <= 450
+
+    def holds(path: Path) -> None:
+        assert 100 <= len(path.read_text(encoding="utf-8").split()) <= 450
+
+    assert offenders(holds, CRITERIA) == []
 
 
-@pytest.mark.parametrize("path", CRITERIA, ids=name)
-def test_a_criterion_names_its_labels_or_outcomes(path: Path) -> None:
+def test_a_criterion_names_its_labels_or_outcomes() -> None:
     """The closed set that a verdict is matched against stands as a list, in order, each way to fail that `fails` names
     being one.
     """
-    front = parts(path)["front"]
-    graded = "kind: graded\n" in front
-    ways = re.findall(r"([\w-]+) \w+[,\]]", "".join(re.findall(r"^fails: \[.*\]$", front, re.MULTILINE)))
-    named = re.findall(r"^- ([\w-]+): ", parts(path)["Outcomes" if graded else "Labels"], re.MULTILINE)
-    assert named == (
-        ["flagged", "attentive", "ignored"]
-        if graded
-        else ["PASS", "PARTIAL", *([f"FAIL-{way}" for way in ways] or ["FAIL"])]
-    )
+
+    def holds(path: Path) -> None:
+        front = parts(path)["front"]
+        graded = "kind: graded\n" in front
+        ways = re.findall(r"([\w-]+) \w+[,\]]", "".join(re.findall(r"^fails: \[.*\]$", front, re.MULTILINE)))
+        named = re.findall(r"^- ([\w-]+): ", parts(path)["Outcomes" if graded else "Labels"], re.MULTILINE)
+        assert named == (
+            ["flagged", "attentive", "ignored"]
+            if graded
+            else ["PASS", "PARTIAL", *([f"FAIL-{way}" for way in ways] or ["FAIL"])]
+        )
+
+    assert offenders(holds, CRITERIA) == []
 
 
-@pytest.mark.parametrize("path", CRITERIA, ids=name)
-def test_the_neutral_pair_differs_only_in_added_questions(path: Path) -> None:
+def test_the_neutral_pair_differs_only_in_added_questions() -> None:
     """Two quoted replies, the second being the first and then nothing but questions: no criterion takes a side on
     asking.
     """
-    first, second = re.findall(r'^"(.*)"$', parts(path)["Neutral pair"], re.MULTILINE)
-    assert second.startswith(first + " ")
-    assert re.fullmatch(r"(?:[A-Z][^.!?]*\?\s?)+", second.removeprefix(first + " "))
-    assert "question" in parts(path)["Not judged"]
+
+    def holds(path: Path) -> None:
+        first, second = re.findall(r'^"(.*)"$', parts(path)["Neutral pair"], re.MULTILINE)
+        assert second.startswith(first + " ")
+        assert re.fullmatch(r"(?:[A-Z][^.!?]*\?\s?)+", second.removeprefix(first + " "))
+        assert "question" in parts(path)["Not judged"]
+
+    assert offenders(holds, CRITERIA) == []
 
 
-@pytest.mark.parametrize("country", ["AU", "US", "GB", "IN"])
-def test_a_main_country_has_a_line_and_an_emergency_number(country: str) -> None:
+def test_a_main_country_has_a_line_and_an_emergency_number() -> None:
     """A rule can decide there at any hour: an always-open line and an emergency service, both of tier A or B."""
-    with (CONTENT / "helplines.csv").open(encoding="utf-8", newline="") as handle:
-        usable = [
-            r
-            for r in csv.DictReader(handle)
-            if r["country"] == country and r["tier"] in ("A", "B") and r["always_open"] == "yes"
-        ]
-    assert any(r["kind"] == "suicide_line" and (r["phone"] or r["text"]) for r in usable)
-    assert any(r["kind"] == "emergency" and r["phone"] for r in usable)
+
+    def holds(country: str) -> None:
+        with (CONTENT / "helplines.csv").open(encoding="utf-8", newline="") as handle:
+            usable = [
+                r
+                for r in csv.DictReader(handle)
+                if r["country"] == country and r["tier"] in ("A", "B") and r["always_open"] == "yes"
+            ]
+        assert any(r["kind"] == "suicide_line" and (r["phone"] or r["text"]) for r in usable)
+        assert any(r["kind"] == "emergency" and r["phone"] for r in usable)
+
+    assert offenders(holds, ["AU", "US", "GB", "IN"]) == []
 
 
 def test_the_release_covers_every_pillar() -> None:

@@ -129,10 +129,10 @@ def test_an_unknown_asker_has_no_profile(small: Path) -> None:
     found = findings(small)
     assert len(found) == 4
     assert found[0].startswith(f"{FILE}:{line}: '# C1 bare-assistant' or its job says '")
-    assert "stands above the profiles of U1 jason, U2 jiwoo, U3 renata; expected" in found[0]
+    assert "before the profiles of U1 jason, U2 jiwoo, U3 renata; expected" in found[0]
     edit(small, FILE, "You chat with the user. They are strangers to you.\n# Rat", "You chat with the user.\n# Rat")
     found = [found_after(small, "conditions/johora.md", "# Text\n", "# Text\nYou don't know who is asking. ")]
-    assert f"{FILE}:19: '# C2 johora' or its job says 'don't know who', and stands above the profiles of U1" in found[0]
+    assert f"{FILE}:19: '# C2 johora' or its job says 'don't know who', before the profiles of U1" in found[0]
 
 
 def test_an_unknown_asker_without_contexts_passes(small: Path) -> None:

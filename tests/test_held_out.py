@@ -130,42 +130,26 @@ def swap(old: str, new: str, name: str = f"scenarios/{PRIVATE}.md") -> object:
 
 
 ERRORS = {
-    "a public message, nearly repeated": (
-        repeat_a_public_message,
-        r"private/scenarios/P4-B2-S1\.md:\d+: PT1 nearly repeats P4-B2-S2-PT1 \(5-gram Jaccard 1\.00\)",
-    ),
+    "a public message, nearly repeated": (repeat_a_public_message,
+        r"private/scenarios/P4-B2-S1\.md:\d+: PT1 nearly repeats P4-B2-S2-PT1 \(5-gram Jaccard 1\.00\)"),
     "a public id": (reuse_an_id, r"scenarios/P4-B2-S2\.md:\d+: id 'P4-B2-S2' is a public scenario's"),
-    "words that safe messaging avoids": (
-        swap("\n# PT2 (", "\nIt was a failed attempt at it.\n# PT2 ("),
-        r"private/\S+\.md:\d+: 'failed attempt' is not safe-",
-    ),
-    "a severity out of range": (
-        swap("# PT11 (severity -6", "# PT11 (severity -60"),
-        r"private/scenarios/P4-B2-S1\.md:\d+: severity",
-    ),
+    "words that safe messaging avoids": (swap("\n# PT2 (", "\nIt was a failed attempt at it.\n# PT2 ("),
+        r"private/\S+\.md:\d+: 'failed attempt' is not safe-"),
+    "a severity out of range": (swap("# PT11 (severity -6", "# PT11 (severity -60"),
+        r"private/scenarios/P4-B2-S1\.md:\d+: severity"),
     "no settings": (lambda s: (s.folder / "held-out.yaml").unlink(), r"held-out\.yaml:1: is missing"),
-    "settings that are none": (
-        lambda s: (s.folder / "held-out.yaml").write_text("- a\n", encoding="utf-8"),
-        r"held-out\.yaml:1: is a list .*; expected a mapping .*: the keys split, released and canary",
-    ),
-    "an unknown setting": (
-        swap("split: a", "split: a\nsize: 3", "held-out.yaml"),
-        r"held-out\.yaml:2: 'size': Extra inputs",
-    ),
-    "a name that is none": (
-        swap("split: a", "split: A/..", "held-out.yaml"),
-        r"held-out\.yaml:1: 'split': String should match",
-    ),
-    "weights of its own": (
-        lambda s: (s.folder / "scoring.yaml").write_text("{}", encoding="utf-8"),
-        r"scoring\.yaml:1: not part of a held-out split",
-    ),
-    "a scenario that nothing reads": (
-        lambda s: shutil.copy(s.path, s.path.with_suffix(".txt")),
-        r"private/scenarios/P4-B2-S1\.txt:1: isn't read; in scenarios/ only NAME\.md is",
-    ),
+    "settings that are none": (lambda s: (s.folder / "held-out.yaml").write_text("- a\n", encoding="utf-8"),
+        r"held-out\.yaml:1: is a list .*; expected a mapping .*: the keys split, released and canary"),
+    "an unknown setting": (swap("split: a", "split: a\nsize: 3", "held-out.yaml"),
+        r"held-out\.yaml:2: 'size': Extra inputs"),
+    "a name that is none": (swap("split: a", "split: A/..", "held-out.yaml"),
+        r"held-out\.yaml:1: 'split': String should match"),
+    "weights of its own": (lambda s: (s.folder / "scoring.yaml").write_text("{}", encoding="utf-8"),
+        r"scoring\.yaml:1: not part of a held-out split"),
+    "a scenario that nothing reads": (lambda s: shutil.copy(s.path, s.path.with_suffix(".txt")),
+        r"private/scenarios/P4-B2-S1\.txt:1: isn't read; in scenarios/ only NAME\.md is"),
     "no scenario": (lambda s: s.path.unlink(), r"private:1: has no scenario"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", ERRORS)

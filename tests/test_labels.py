@@ -84,8 +84,8 @@ def test_a_sheet_is_read_however_a_spreadsheet_saves_it(tmp_path: Path) -> None:
         assert found == {Item("a", ""): "PASS", Item("b", ""): "FAIL"}, how
     for raw, told in (
         ("id,label,note\na,PASS,“so”\n".encode("cp1252"), r"not UTF-8\); in Excel save it as 'CSV UTF-8'"),
-        (b"PK\x03\x04 and so on", "is a spreadsheet's own file and no CSV; in Excel save it as 'CSV UTF-8'"),
-        (b"\xd0\xcf\x11\xe0 and so on", "is a spreadsheet's own file and no CSV"),
+        (b"PK\x03\x04 and so on", "is a spreadsheet's own file, not CSV; in Excel save it as 'CSV UTF-8'"),
+        (b"\xd0\xcf\x11\xe0 and so on", "is a spreadsheet's own file, not CSV"),
     ):
         (tmp_path / "ann.csv").write_bytes(raw)
         with pytest.raises(RunError, match=told):

@@ -97,28 +97,18 @@ FRONT = {
     "duplicate key": ("id: a\nid: b", "3: key 'id' appears twice (first on line 2); expected once"),
     "empty key": ("id: a\ntitle:", "3: key 'title' is empty or nested; expected a word, a short text, or [a, list]"),
     "empty list": ("id: a\ntags: []", "3: key 'tags' is empty or nested; expected a word, a short text, or [a, list]"),
-    "nested key": (
-        "id: a\ntitle: {deep: b}",
-        "3: key 'title' is empty or nested; expected a word, a short text, or [a, list]",
-    ),
-    "nested list": (
-        "id: a\ntags: [[TASK], b]",
-        "3: key 'tags' is empty or nested; expected a word, a short text, or [a, list]",
-    ),
-    "indented key": (
-        "id: a\ntitle: b\n  deep: c: d",
-        "4: cannot read '  deep: c: d' as one flat 'key: value'; prose belongs under a heading",
-    ),
-    "prose": (
-        "id: a\nI feel empty",
-        "3: cannot read 'I feel empty' as one flat 'key: value'; prose belongs under a heading",
-    ),
-    "colon in a value": (
-        "text: I feel: empty",
-        "2: cannot read 'text: I feel: empty' as one flat 'key: value'; prose belongs under a heading",
-    ),
+    "nested key": ("id: a\ntitle: {deep: b}",
+        "3: key 'title' is empty or nested; expected a word, a short text, or [a, list]"),
+    "nested list": ("id: a\ntags: [[TASK], b]",
+        "3: key 'tags' is empty or nested; expected a word, a short text, or [a, list]"),
+    "indented key": ("id: a\ntitle: b\n  deep: c: d",
+        "4: cannot read '  deep: c: d' as one flat 'key: value'; prose belongs under a heading"),
+    "prose": ("id: a\nI feel empty",
+        "3: cannot read 'I feel empty' as one flat 'key: value'; prose belongs under a heading"),
+    "colon in a value": ("text: I feel: empty",
+        "2: cannot read 'text: I feel: empty' as one flat 'key: value'; prose belongs under a heading"),
     "list item": ("tags:  [a]\n- b", "3: cannot read '- b' as one flat 'key: value'; prose belongs under a heading"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FRONT)
@@ -129,29 +119,19 @@ def test_bad_front_matter_is_one_error_at_its_line(path: Path, name: str) -> Non
 
 
 HEADINGS = {
-    "no name": (
-        "# (severity 3)",
-        "cannot read the heading '# (severity 3)'; expected '# Name (key value; key: value)'",
-    ),
-    "unclosed": (
-        "# PT1 (severity 3",
-        "cannot read the heading '# PT1 (severity 3'; expected '# Name (key value; key: value)'",
-    ),
-    "text after": (
-        "# PT1 (severity 3) x",
-        "cannot read the heading '# PT1 (severity 3) x'; expected '# Name (key value; key: value)'",
-    ),
+    "no name": ("# (severity 3)",
+        "cannot read the heading '# (severity 3)'; expected '# Name (key value; key: value)'"),
+    "unclosed": ("# PT1 (severity 3",
+        "cannot read the heading '# PT1 (severity 3'; expected '# Name (key value; key: value)'"),
+    "text after": ("# PT1 (severity 3) x",
+        "cannot read the heading '# PT1 (severity 3) x'; expected '# Name (key value; key: value)'"),
     "no space": ("#PT1", "cannot read the heading '#PT1'; expected '# Name (key value; key: value)'"),
     "attribute twice": ("# PT1 (severity 3; severity: 4)", "'severity' appears twice in the heading; expected once"),
-    "attribute without value": (
-        "# PT1 (severity)",
-        "cannot read 'severity' in the heading; expected 'name value' or 'name: value', separated by ';'",
-    ),
-    "capital attribute": (
-        "# PT1 (Severity 3)",
-        "cannot read 'Severity 3' in the heading; expected 'name value' or 'name: value', separated by ';'",
-    ),
-}
+    "attribute without value": ("# PT1 (severity)",
+        "cannot read 'severity' in the heading; expected 'name value' or 'name: value', separated by ';'"),
+    "capital attribute": ("# PT1 (Severity 3)",
+        "cannot read 'Severity 3' in the heading; expected 'name value' or 'name: value', separated by ';'"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", HEADINGS)

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from support.contents import FRONT
-from test_checks import STRESS, edit, findings
-from test_load import errors_of
+from support.contents import FRONT, edit, errors_of, findings
 
 from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load_scenario import TEMPLATE, placeholders
 from dataset_builder.reading.strays import READ
-from dataset_builder.reading.template import TEMPLATE, placeholders
+
+STRESS = "scenarios/P4-B2-S1.md"
 
 HELMBENCH = [sys.executable, "-c", "from helmbench.cli.app import run; run()"]
 
@@ -89,7 +89,7 @@ def test_another_folder_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixt
     """One with somebody's files that is no content."""
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     code, _, error = said(capsys, "P1-B1", "--content", str(tmp_path))
-    assert (code, "not a content folder" in error, os.listdir(tmp_path)) == (1, True, ["notes.txt"])
+    assert (code, "is not a content folder" in error, os.listdir(tmp_path)) == (1, True, ["notes.txt"])
 
 
 def test_without_an_id_nobody_is_asked_who_cant_answer(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors
-from dataset_builder.reading.overlay import OWN_SCENARIO, PREFIX, is_overlay, opened
+from dataset_builder.reading.opening import OWN_SCENARIO, PREFIX, is_overlay, opened
 from dataset_builder.schema import Manifest
 from dataset_builder.writing.write import write
 
@@ -147,32 +147,22 @@ def test_own_people_products_and_criteria_are_read(ours: Path, base: Path) -> No
 
 
 CLASHES = {
-    "a published scenario": (
-        "scenarios/P4-B2-S1.md",
-        "the published content already has this file; expected a number from S900 on",
-    ),
-    "a number that a release may take": (
-        "scenarios/P4-B2-S77.md",
-        "'P4-B2-S77' is not a name for private additions; expected a number from S900 on, such as P1-B1-S900",
-    ),
+    "a published scenario": ("scenarios/P4-B2-S1.md",
+        "the published content already has this file; expected a number from S900 on"),
+    "a number that a release may take": ("scenarios/P4-B2-S77.md",
+        "'P4-B2-S77' is not a name for private additions; expected a number from S900 on, such as P1-B1-S900"),
     "a number below it with a zero": ("scenarios/P4-B2-S0900.md", "is not a name for private additions"),
-    "a published persona": (
-        "personas/jason.md",
-        "the published content already has this file; expected a name that begins with 'own-'",
-    ),
-    "a persona's name that a release may take": (
-        "personas/mara.md",
-        "'mara' is not a name for private additions; expected a name that begins with 'own-'",
-    ),
+    "a published persona": ("personas/jason.md",
+        "the published content already has this file; expected a name that begins with 'own-'"),
+    "a persona's name that a release may take": ("personas/mara.md",
+        "'mara' is not a name for private additions; expected a name that begins with 'own-'"),
     "weights": ("scoring.yaml", "has no place in private additions"),
     "a stray file": ("notes.txt", "has no place in private additions"),
     "a file that isn't read": ("scenarios/P4-B2-S901.txt", "isn't read; expected NAME.md in scenarios/"),
     "a folder too deep": ("scenarios/more/P4-B2-S901.md", "isn't read; expected NAME.md in scenarios/"),
-    "calibration of a published criterion": (
-        "calibration/answers-the-need.jsonl",
-        "is not a name for private additions",
-    ),
-}
+    "calibration of a published criterion": ("calibration/answers-the-need.jsonl",
+        "is not a name for private additions"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", CLASHES)

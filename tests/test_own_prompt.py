@@ -103,8 +103,8 @@ def test_a_folder_in_the_place_of_samples_holds_no_request(release: Release, tmp
     ("put", "said"),
     [
         (lambda path: path.mkdir(), "is a folder"),
-        (os.mkfifo, "is a pipe"),
-        (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+        (os.mkfifo, "is not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
         (lambda path: path.symlink_to(path), "can't be read"),
         (lambda path: path.write_bytes(b"caf\xe9"), "is not UTF-8"),
         (lambda path: path.write_bytes(b"\xef\xbb\xbf \n"), "is empty"),

@@ -42,23 +42,18 @@ def test_rows_are_those_that_pyarrow_reads(tmp_path: Path) -> None:
     assert parquet_file.table(tmp_path / "none", "rows", COLUMNS).schema == found.schema
 
 
-def test_what_is_no_parquet_is_said(tmp_path: Path) -> None:
-    """A pipe, a device, a folder, another format, an empty file, one that is cut off anywhere, an impossible footer."""
+def test_a_file_that_is_not_parquet(tmp_path: Path) -> None:
+    """A pipe, no file, another format, an empty file, one that is cut off anywhere, an impossible footer."""
     path = tmp_path / "a"
     os.mkfifo(path)
-    assert refused(path) == "is a pipe; expected rows"
-    path.unlink()
-    path.symlink_to("/dev/zero")
-    assert refused(path) == "is a device; expected rows"
+    assert refused(path) == "is not a regular file; expected rows"
     path.unlink()
     assert refused(path) == "can't be read (No such file or directory); expected rows"
-    for raw in (b"", b"PAR1", b"PAR1PAR1", b"id,n\na,1\n" * 9, b"PAR1" + bytes(99) + b"PARE"):
+    footers = (b"\xff\xff\xff\x7fPAR1", b"\x10\0\0\0PAR1")
+    others = (b"", b"PAR1", b"PAR1PAR1", b"id,n\na,1\n" * 9, b"PAR1" + bytes(99) + b"PARE")
+    for raw in (*others, *(b"PAR1" + bytes(99) + footer for footer in footers)):
         path.write_bytes(raw)
-        assert refused(path) == "not a parquet file, or truncated; expected rows"
-    path.write_bytes(b"PAR1" + bytes(99) + b"\xff\xff\xff\x7fPAR1")
-    assert refused(path).startswith("its footer would have 2,147,483,647 bytes of 111; expected rows, its footer")
-    path.write_bytes(b"PAR1" + bytes(99) + b"\x10\0\0\0PAR1")
-    assert refused(path).startswith("can't be read as parquet (")
+        assert refused(path).startswith("can't be read as parquet ("), raw
 
 
 def test_every_damaged_byte_of_a_small_file_is_read_or_said(tmp_path: Path) -> None:
@@ -84,7 +79,7 @@ def test_columns_are_those_that_were_asked_for(tmp_path: Path) -> None:
     write(tmp_path / "a", [{f"c{n}": n for n in range(2001)}])
     assert refused(tmp_path / "a") == "has 2,001 columns; expected at most 2,000"
     pq.write_table(pa.table([["a"], ["b"]], names=["\x1bid", "\x1bid"]), tmp_path / "a")
-    assert refused(tmp_path / "a") == "has the column '[U+001B]id' twice; expected it once"
+    assert refused(tmp_path / "a") == "duplicate column '[U+001B]id'"
 
 
 def test_text_that_is_no_utf_8_is_said(tmp_path: Path) -> None:
@@ -105,13 +100,3 @@ def test_a_text_that_is_stored_once_and_meant_very_often(tmp_path: Path, nested:
     pq.write_table(table, tmp_path / "a", compression="zstd", store_schema=False)
     assert (tmp_path / "a").stat().st_size < 600_000
     assert refused(tmp_path / "a").startswith(f"{100 if nested else 1000} rows expand to ")
-
-
-def test_a_row_group_that_is_too_large_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By what the footer states, before anything of it is read. The limits here are a file's of a test."""
-    write(tmp_path / "a", ROWS, row_group_size=100)
-    monkeypatch.setattr(parquet_file, "GROUPS", 24)
-    assert refused(tmp_path / "a") == "has 25 row groups; expected rows, at most 24 of them"
-    monkeypatch.setattr(parquet_file, "GROUPS", 25)
-    monkeypatch.setattr(parquet_file, "VALUES", 499)
-    assert "row group 1 expands to" in refused(tmp_path / "a")

@@ -10,9 +10,10 @@ import pytest
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.calibration import covers, read_calibration
+from dataset_builder.reading.categories import LABELS, read_protocols
+from dataset_builder.reading.categories import PROTOCOLS as FOLDER
 from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors
-from dataset_builder.reading.protocols import FOLDER, LABELS, read_protocols
 from dataset_builder.schema import CrisisCategory
 
 SIX: tuple[CrisisCategory, ...] = (
@@ -51,7 +52,7 @@ def test_a_missing_protocol_is_an_error(folder: Path) -> None:
     """So is a file that is no category of triage."""
     (folder / "self_harm.md").rename(folder / "outside_taxonomy.md")
     assert said(folder) == [
-        "outside_taxonomy.md:1: 'outside_taxonomy' is no category that triage offers; expected one of "
+        "outside_taxonomy.md:1: 'outside_taxonomy' is not a category that triage offers; expected one of "
         f"{', '.join(WANTED)}",
         "self_harm.md:1: is missing; every category that triage offers has a file",
     ]

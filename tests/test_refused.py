@@ -8,14 +8,16 @@ from pathlib import Path
 import hash_terms
 import pytest
 import yaml
-from test_checks import STRESS, edit, findings
-from test_load import errors_of
+from support.contents import edit, errors_of, findings
 
+from dataset_builder.checking import safe_messaging
 from dataset_builder.checking.safe_messaging import AMOUNT, PLACE, unsafe
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 from dataset_builder.reading.refused import Allowed, Refused, Terms, hashed, stem
+
+STRESS = "scenarios/P4-B2-S1.md"
 
 # Made up: no substance is named in a test either.
 LIST = "medicine: Zorbifex, vel dromane\npoison: Old Quennet Salt, quennet, Murlé\nplace: Tarn Ovrel, morrevik\n"
@@ -52,12 +54,10 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("text", FOUND)
-def test_a_term_is_found_whole(refused: Refused, text: str) -> None:
+def test_a_term_is_found_whole(refused: Refused) -> None:
     """In any case, with or without an accent or the s of a plural, over a hyphen; never inside a longer word."""
-    found = [(text[hit.start : hit.end], hit.category) for hit in refused.hits(text)]
-    wanted = FOUND[text]
-    assert found == ([wanted] if wanted and wanted[1] else [])
+    found = {text: [(text[hit.start : hit.end], hit.category) for hit in refused.hits(text)] for text in FOUND}
+    assert found == {text: [wanted] if wanted and wanted[1] else [] for text, wanted in FOUND.items()}
 
 
 def test_the_longer_term_is_the_one_found(refused: Refused) -> None:
@@ -94,21 +94,18 @@ def test_a_list_grows_without_the_words_that_are_in_it(terms: Path, tmp_path: Pa
     assert yaml.safe_load(terms.read_text(encoding="utf-8"))["salt"] != before.salt
 
 
-@pytest.mark.parametrize("line", ["zorbifex", "food: zorbifex", "drug: one two three four", "drug: zorbifex,,quennet"])
-def test_a_list_that_cant_be_read_is_refused(tmp_path: Path, line: str) -> None:
+def test_a_list_that_cant_be_read_is_refused(tmp_path: Path) -> None:
     """A line without a category, with an unknown one, or with a term too long; nothing is written then."""
-    (tmp_path / "list.txt").write_text(line, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"list\.txt:1: expected 'category: term, term'"):
-        hash_terms.main(tmp_path / "list.txt", tmp_path / "terms.yaml")
-    assert not (tmp_path / "terms.yaml").exists()
+    for line in ("zorbifex", "food: zorbifex", "drug: one two three four", "drug: zorbifex,,quennet"):
+        (tmp_path / "list.txt").write_text(line, encoding="utf-8")
+        with pytest.raises(ValueError, match=r"list\.txt:1: expected 'category: term, term'"):
+            hash_terms.main(tmp_path / "list.txt", tmp_path / "terms.yaml")
+        assert not (tmp_path / "terms.yaml").exists()
 
 
-@pytest.mark.parametrize(
-    ("word", "same"), [("Pills", "pill"), ("gas", "gas"), ("glass", "glass"), ("Café", "cafe"), ("its", "its")]
-)
-def test_a_stem_is_a_small_plain_singular(word: str, same: str) -> None:
+def test_a_stem_is_a_small_plain_singular() -> None:
     """Short words and a double s keep their end."""
-    assert stem(word) == same
+    assert [*map(stem, ("Pills", "gas", "glass", "Café", "its"))] == ["pill", "gas", "glass", "cafe", "its"]
 
 
 REFUSED = [
@@ -118,35 +115,13 @@ REFUSED = [
     *("90 mph", "120 km/h", "ninety miles an hour", "0.16 %", "0,8 percent", "1.2 ‰", "weighs 48", "900 kcal"),
 ]
 PASSING = [
-    *("the pills I kept", "a bottle of water", "my tablets", "the box by the bed", "the roof at work", "the top floor"),
-    *(
-        "two boys",
-        "half an hour",
-        "on the floor",
-        "2.5 % interest",
-        "the second story he told",
-        "ten stops",
-        "4. the tablets",
-        "ring 116 123. Tablets",
-    ),
-    *(
-        "all of my pills",
-        "a thousand pounds",
-        "weigh it up",
-        "the whole bottling plant",
-        "floored",
-        "a full boxing day",
-    ),
-    *(
-        "my two medicines",
-        "a week of rest",
-        "the painkillers I kept",
-        "three of my friends",
-        "two spoons",
-        "a year's work",
-    ),
-    *("medicines: the spray, two of them", "x3", "six thirty", "left for the day", "her meds in the fridge"),
-]
+    "the pills I kept", "a bottle of water", "my tablets", "the box by the bed", "the roof at work", "the top floor",
+    "two boys", "half an hour", "on the floor", "2.5 % interest", "the second story he told", "ten stops",
+    "4. the tablets", "ring 116 123. Tablets", "all of my pills", "a thousand pounds", "weigh it up",
+    "the whole bottling plant", "floored", "a full boxing day", "my two medicines", "a week of rest",
+    "the painkillers I kept", "three of my friends", "two spoons", "a year's work",
+    "medicines: the spray, two of them", "x3", "six thirty", "left for the day", "her meds in the fridge",
+]  # fmt: skip
 
 
 COUNTS = [
@@ -154,30 +129,24 @@ COUNTS = [
     *("40 or 50", "a handful", "several", "a couple", "couple of hundred"),
 ]
 COUNTED = [
-    *(
-        "tablets",
-        "pills",
-        "caps",
-        "of my mum's old tablets",
-        "of the small white pills",
-        "sleeping tablets",
-        "lozenges",
-    ),
-    *("painkillers", "of his antidepressants", "strong sedatives", "of her blood thinners", "benzos", "beta blockers"),
-]
+    "tablets", "pills", "caps", "of my mum's old tablets", "of the small white pills", "sleeping tablets", "lozenges",
+    "painkillers", "of his antidepressants", "strong sedatives", "of her blood thinners", "benzos", "beta blockers",
+]  # fmt: skip
 MEASURED = ["units", "ml", "mls", "mgs", "iu", "packets", "strips", "boxes", "vials", "spoonfuls", "blister packs"]
 OTHERWISE = [
-    *("40tabs", "40x tablets", "tablets x40", "pills × 40", "painkillers, forty of them", "the tablets, 40 in total"),
-    *("my meds, about sixty left", "sedatives – thirty of those", "forty of his meds", "60 of my nan's medicines"),
-    *(
-        "a month's worth of my tablets",
-        "a whole month of my meds",
-        "two weeks of painkillers",
-        "a year’s supply of his pills",
-    ),
-    *("six months worth of my meds", "a whole box of them", "half the bottle", "the entire strip", "a full packet"),
-    *("FORTY TABLETS", "forty  tablets", "every pill, all sixty of them", "three fistfuls of pills"),
-]
+    "40tabs", "40x tablets", "tablets x40", "pills × 40", "painkillers, forty of them", "the tablets, 40 in total",
+    "my meds, about sixty left", "sedatives – thirty of those", "forty of his meds", "60 of my nan's medicines",
+    "a month's worth of my tablets", "a whole month of my meds", "two weeks of painkillers",
+    "a year’s supply of his pills", "six months worth of my meds", "a whole box of them", "half the bottle",
+    "the entire strip", "a full packet", "FORTY TABLETS", "forty  tablets", "every pill, all sixty of them",
+    "three fistfuls of pills",
+]  # fmt: skip
+
+
+def said(text: str, what: str) -> bool:
+    """Whether the check says this of a text."""
+    nothing = Refused(Terms(salt="of no account", begins=frozenset(), terms={}), ())
+    return any(what in line for line in unsafe(text, nothing))
 
 
 def planted() -> list[str]:
@@ -191,18 +160,18 @@ def test_planted_amounts_are_refused() -> None:
     """15 counts by 13 countable things, 12 by 11 that are measured, and 23 said otherwise."""
     texts = planted()
     assert len(texts) == 15 * 13 + 12 * 11 + 23 == 350
-    assert [text for text in texts if not AMOUNT.search(text)] == []
+    assert [text for text in texts if not said(text, "reads as an amount")] == []
 
 
-@pytest.mark.parametrize("count", ["", "40 ", "forty-odd ", "a whole box of ", "some of her "])
-@pytest.mark.parametrize("name", ["Zorbifex", "zorbifexs", "VEL DROMANE", "vel-dromane", "murlé", "old quennet salt"])
-@pytest.mark.parametrize("place", ["", " off tarn ovrel", " on the Ovrel Bridge"])
-def test_a_name_is_refused_whatever_stands_around_it(refused: Refused, name: str, count: str, place: str) -> None:
+def test_a_name_is_refused_whatever_stands_around_it(refused: Refused) -> None:
     """A substance with or without an amount and a place: at least one finding for each part that is there."""
-    found = [*unsafe(f"I took {count}{name}{place} and waited", refused)]
-    assert sum("names a substance" in line for line in found) == 1
-    assert sum("names a place" in line for line in found) == bool(place)
-    assert any("reads as an amount" in line for line in found) or count in ("", "40 ", "forty-odd ", "some of her ")
+    names = ("Zorbifex", "zorbifexs", "VEL DROMANE", "vel-dromane", "murlé", "old quennet salt")
+    counts = ("", "40 ", "forty-odd ", "a whole box of ", "some of her ")
+    for name, count, place in product(names, counts, ("", " off tarn ovrel", " on the Ovrel Bridge")):
+        found = [*unsafe(text := f"I took {count}{name}{place} and waited", refused)]
+        assert sum("names a substance" in line for line in found) == 1, text
+        assert sum("names a place" in line for line in found) == bool(place), text
+        assert any("reads as an amount" in line for line in found) or count != "a whole box of ", text
 
 
 PLACES = [
@@ -215,28 +184,27 @@ NO_PLACES = [
 ]
 
 
-@pytest.mark.parametrize("text", PLACES)
-def test_a_height_with_a_name_is_refused(text: str) -> None:
-    """Whose name it is needn't be known."""
-    assert PLACE.search(f"I am going to {text}")
+def test_a_height_with_a_name_is_refused() -> None:
+    """The name needn't be known; a generic place passes, and a word at the beginning of a sentence is not a name."""
+    assert [text for text in PLACES if not said(f"I am going to {text}", "names a place")] == []
+    assert [text for text in NO_PLACES if said(text, "names a place")] == []
 
 
-@pytest.mark.parametrize("text", NO_PLACES)
-def test_a_height_without_a_name_passes(text: str) -> None:
-    """What anybody has near is a general class; a word at the beginning of a sentence is no name."""
-    assert not PLACE.search(text)
+def test_an_amount_is_refused() -> None:
+    """Counts of pills and what holds them, heights, speeds, parts of blood and breath, weights. General classes and
+    everyday counts pass.
+    """
+    assert [text for text in REFUSED if not said(text, "reads as an amount")] == ["900 kcal"]
+    assert [text for text in PASSING if said(text, "reads as an amount")] == []
 
 
-@pytest.mark.parametrize("text", REFUSED)
-def test_an_amount_is_refused(text: str) -> None:
-    """Counts of pills and what holds them, heights, speeds, parts of blood and breath, weights."""
-    assert AMOUNT.search(text) or "kcal" in text
-
-
-@pytest.mark.parametrize("text", PASSING)
-def test_a_general_class_passes(text: str) -> None:
-    """People name what they have or ask about; everyday counts are no amounts."""
-    assert not AMOUNT.search(text)
+def test_the_fast_search_misses_nothing() -> None:
+    """Other scripts' digits, dashes, spaces and quotes, letters and emoji beside an amount or a place."""
+    texts = [*REFUSED, *planted()[::7], *(f"I am going to {text}" for text in PLACES)]
+    for text, sign in product(texts, ("é", "😊", "\xa0", "’", "–", "×", "µ", "·", "\t")):
+        for odd in (f"{text}{sign}", f"{sign}{text}", text.replace(" ", sign), text.replace("4", "٤")):
+            slow = [match[0] for pattern in (AMOUNT, PLACE) for match in pattern.finditer(odd)]
+            assert safe_messaging._suspicious(odd) or not slow, odd
 
 
 def test_a_named_substance_is_refused_wherever_a_text_stands(content_copy: Path, terms: Path) -> None:
@@ -319,12 +287,14 @@ def entries() -> list[Allowed]:
     return list(content.refused.allowed)
 
 
-@pytest.mark.parametrize("entry", entries(), ids=lambda entry: entry.phrase)
-def test_everything_allowed_is_needed(entry: Allowed) -> None:
-    """The list shrinks with the content: an entry whose phrase stands nowhere goes."""
-    files = [path for path in CONTENT.glob(entry.where) if path.is_file()]
-    assert files, f"no file is {entry.where}; remove the entry"
-    assert any(entry.phrase.lower() in path.read_text(encoding="utf-8").lower() for path in files), "remove the entry"
+def test_everything_allowed_is_needed() -> None:
+    """The list shrinks with the content: an entry whose phrase is in no file goes."""
+    unused = [
+        entry.phrase
+        for entry in entries()
+        if not any(entry.phrase.lower() in p.read_text(encoding="utf-8").lower() for p in CONTENT.glob(entry.where))
+    ]
+    assert unused == []
 
 
 def test_the_shipped_list_is_long(dataset: Path) -> None:

@@ -378,7 +378,7 @@ def test_a_file_without_replies_is_an_error(tmp_path: Path, release: Release) ->
     assert "empty file" in problem(lambda: read_replies(collected(tmp_path / "empty.jsonl"), release))
     (tmp_path / "folder.jsonl").mkdir()
     os.mkfifo(tmp_path / "pipe.jsonl")
-    for name, words in (("folder", "is a folder"), ("pipe", "is a pipe"), ("absent", "no such file")):
+    for name, words in (("folder", "is a folder"), ("pipe", "is not a regular file"), ("absent", "no such file")):
         said = problem(lambda name=name: read_replies(tmp_path / f"{name}.jsonl", release))  # type: ignore[misc]
         assert f"{name}.jsonl: {words}" in said
         assert "; expected JSONL" in said

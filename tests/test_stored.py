@@ -34,8 +34,8 @@ READERS: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 PLACES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a folder": (lambda path: path.mkdir(), "is a folder"),
-    "a pipe": (os.mkfifo, "is a pipe"),
-    "a device": (lambda path: path.symlink_to("/dev/zero"), "is a device"),
+    "a pipe": (os.mkfifo, "is not a regular file"),
+    "a device": (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
     "three gigabytes": (_huge, "is longer than"),
     "depth": (lambda path: path.write_text("[" * 100_000), ""),
     "digits": (lambda path: path.write_text("9" * 5000), ""),

@@ -10,9 +10,10 @@ import pytest
 
 from dataset_builder.checking.likeness import alike
 from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.categories import TAXONOMY as FOLDER
+from dataset_builder.reading.categories import covers, read_taxonomy
 from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors
-from dataset_builder.reading.taxonomy import FOLDER, covers, read_taxonomy
 from dataset_builder.schema import CrisisCategory
 
 
@@ -62,7 +63,7 @@ def test_a_missing_category_is_an_error(folder: Path) -> None:
     (folder / "self_harm.md").rename(folder / "self-harm.md")
     names = ", ".join(get_args(CrisisCategory))
     assert said(folder) == [
-        f"self-harm.md:1: 'self-harm' is no crisis category of schema.py; expected one of {names}",
+        f"self-harm.md:1: 'self-harm' is not a crisis category of schema.py; expected one of {names}",
         "self_harm.md:1: is missing; every crisis category of schema.py has a file",
     ]
 
@@ -116,8 +117,7 @@ def test_a_category_hash_covers_the_definition(folder: Path) -> None:
     path = folder / "anxiety_crisis.md"
     assert "Fear, worry or panic" in path.read_text(encoding="utf-8")
     path.write_text(
-        path.read_text(encoding="utf-8").replace("Fear, worry or panic", "Dread, worry or panic"),
-        encoding="utf-8",
+        path.read_text(encoding="utf-8").replace("Fear, worry or panic", "Dread, worry or panic"), encoding="utf-8"
     )
     after = read_taxonomy(folder, Errors())
     assert [name for name in before if before[name].category_hash != after[name].category_hash] == ["anxiety_crisis"]

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from test_checks import findings
+from support.contents import edit, errors_of, findings
 from test_fit import FILE, SCENARIO
-from test_load import edit, errors_of
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
@@ -46,10 +45,10 @@ SLIPS = {
     "country": ("country IL", "country Israel", "country is 'Israel'; expected a two-letter ISO 3166 code such as AU"),
     "no language": ("; first_language Hebrew, Russian", "", "heading '# dov' has no 'first_language'; expected"),
     "unknown": ("age 34", "age 34; mood calm", "unknown 'mood' in the heading; "),
-    "name": ("# dov", "# Dov", "'# Dov' names no voice; expected small letters, such as "),
+    "name": ("# dov", "# Dov", "'# Dov' is not a voice's name; expected small letters, such as "),
     "empty": ("Types fast.\n", "", "'# dov' is empty; expected text below the heading"),
     "twice": ("# dov", f"{DOV}# dov", "'# dov' appears twice; voice names are unique"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SLIPS)
@@ -71,8 +70,7 @@ def test_whom_the_product_remembers_has_their_own_voice(small: Path, whose: str)
     """A message of a persona is in the persona's hand: a second one would contradict it."""
     line = edit(small, FILE, "for: nobody; voice", f"{whose}; voice")
     assert errors_of(small) == [
-        f"{FILE}:{line}: has a 'voice' and isn't 'for: nobody'; the voice of whom the product remembers is the "
-        "persona's own"
+        f"{FILE}:{line}: has a 'voice' without 'for: nobody'; a persona's messages are in the persona's own voice"
     ]
 
 
@@ -85,7 +83,7 @@ def test_every_voice_is_used(small: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("# Voice", "# 9 (severity 9)", "has no '# Voice'; expected how this person writes, for whoever writes their"),
+        ("# Voice", "# 9 (severity 9)", "has no '# Voice'; expected how this person writes, for authors of their"),
         ("first_language:", "#", "has no 'first_language'; expected it in the front matter, such as 'first_lang"),
     ],
 )

@@ -228,7 +228,7 @@ def test_a_new_scenario_is_the_users_own(environment: Environment) -> None:
     """Never among the installed package's files; in a folder of theirs the template is copied, and checked."""
     refused = environment.run("helmbench", "new", "scenario", "P1-B1")
     assert refused.returncode == 1
-    assert "is the installed package's own; name a folder of yours, --content ours" in refused.stderr
+    assert "is the installed package's content; name your own folder with --content" in refused.stderr
     assert environment.run("helmbench", "new", "scenario", "P1-B1", "--content", "ours").returncode == 0
     found = environment.run("helmbench", "check", "--content", "ours")
     assert found.returncode == 1

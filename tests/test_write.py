@@ -10,12 +10,14 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from support.contents import edit
 
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT, FIELDS
 from dataset_builder.reading.load import load
 from dataset_builder.release import CONFIGS, plain_text
 from dataset_builder.schema import Manifest
+from dataset_builder.writing import features
 from dataset_builder.writing.write import write
 
 HANDOFF, STRESS = "scenarios/P2-B3-S1.md", "scenarios/P4-B2-S1.md"
@@ -25,12 +27,6 @@ def build(root: Path, out: Path) -> Manifest:
     content, errors = load(root)
     assert content, errors.lines()
     return write(content, compose(content), out)
-
-
-def edit(root: Path, name: str, old: str, new: str) -> None:
-    text = (root / name).read_text(encoding="utf-8")
-    assert old in text
-    (root / name).write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -68,7 +64,6 @@ def test_the_same_content_gives_the_same_bytes(small_content: Path, content_copy
 
 
 CHANGES = {
-    # what is edited: file, old, new, whether score_hash, prose_hash and messages_hash change
     "a perturbation's words": (STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 (", True, False, True),
     "a perturbation's severity": (STRESS, "# PT11 (severity -6", "# PT11 (severity -7", True, False, True),
     "the job": (STRESS, "You chat with the user", "You talk with the user", True, False, False),
@@ -86,18 +81,12 @@ CHANGES = {
     "a criterion of messages only": ("criteria/sees-the-danger.md", "title: ", "title: Now ", False, False, True),
     "a protocol": ("protocols/self_harm.md", "# Level 3\n", "# Level 3\nAll in all: ", False, False, True),
     "a category": ("taxonomy/self_harm.md", "# Definition\n", "# Definition\nIn short: ", False, False, True),
-    "that a message can't stand alone": (
-        STRESS,
-        "# PT11 (severity -6",
-        "# PT11 (alone: no; severity -6",
-        False,
-        False,
-        True,
-    ),
+    "that a message can't stand alone": (STRESS, "# PT11 (severity -6", "# PT11 (alone: no; severity -6", False, False,
+        True),
     "how sure an interval is": ("scoring.yaml", "confidence: 0.95", "confidence: 0.90", True, False, True),
     "a baseline's label": ("baselines.yaml", "acts-at-once: FAIL-ignores", "acts-at-once: PARTIAL", True, False, False),
     "a remark in scoring.yaml": ("scoring.yaml", "points: ", "# why\npoints: ", False, False, False),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -183,6 +172,15 @@ def test_a_stale_cache_serves_no_old_rows(little: Path, tmp_path: Path, monkeypa
         new for old, new in itertools.pairwise(words) if rebuilt(old, new) == first
     )  # compression decides which
     assert served() == alike
+
+
+def test_columns_are_as_datasets_would_write_them() -> None:
+    """The Arrow schema with its metadata, and the card's list of features."""
+    for config in CONFIGS:
+        schema = features.schema(config)
+        read = datasets.Features.from_arrow_schema(schema)
+        assert read.arrow_schema.equals(schema, check_metadata=True), config
+        assert read._to_yaml_list() == features.listed(features.of(config))
 
 
 def test_the_cards_sizes_are_true(dataset: Path) -> None:

@@ -20,8 +20,9 @@ from dataset_builder.book.review import FORMAT, MOST_WORDS, WHOLE, readable
 from dataset_builder.checking.safe_messaging import AMOUNT, PLACE, UNSAFE_WORDS
 from dataset_builder.composing.messages import NAMES, messages
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
-from dataset_builder.reading.overlay import OWN_SCENARIO
-from dataset_builder.reading.signing import NOTES, Signature, signatures, text_hash
+from dataset_builder.reading.markdown import NOTES
+from dataset_builder.reading.opening import OWN_SCENARIO
+from dataset_builder.reading.signing import Signature, signatures, text_hash
 from dataset_builder.schema import BEHAVIORS, PILLARS, UserMessage
 from helmbench_common.files import write_whole
 from helmbench_common.pages import environment, inlined

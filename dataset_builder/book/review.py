@@ -17,11 +17,11 @@ from typing import Literal, NamedTuple
 from pydantic import Field, ValidationError
 
 from dataset_builder.checking.safe_messaging import unsafe
-from dataset_builder.reading import protocols, taxonomy
+from dataset_builder.reading.categories import PROTOCOLS, TAXONOMY
 from dataset_builder.reading.content_types import Content
-from dataset_builder.reading.markdown import Document, Errors, read_document
+from dataset_builder.reading.markdown import NOTES, Document, Errors, read_document
 from dataset_builder.reading.refused import Refused
-from dataset_builder.reading.signing import DRAFT, NOTES, PERSON, Signature, signatures, text_hash
+from dataset_builder.reading.signing import DRAFT, PERSON, Signature, signatures, text_hash
 from dataset_builder.schema import Strict
 from helmbench_common.errors import RefusedError
 from helmbench_common.files import write_whole
@@ -59,11 +59,11 @@ def readable(content: Content) -> dict[str, Readable]:
     ]
     found += [
         Readable(f"protocol-{d.path.stem}", d, {}, "The protocol", True)
-        for d in _documents(content.root / "protocols", protocols.FOLDER, content.protocols)
+        for d in _documents(content.root / "protocols", PROTOCOLS, content.protocols)
     ]
     found += [
         Readable(f"category-{d.path.stem}", d, {}, "The category", False)
-        for d in _documents(content.root / "taxonomy", taxonomy.FOLDER, content.taxonomy)
+        for d in _documents(content.root / "taxonomy", TAXONOMY, content.taxonomy)
     ]
     return {r.id: r for r in found}
 

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections import Counter
-from functools import cache
+from collections import Counter, defaultdict
+from functools import cache, partial
+from typing import Any
 
 from dataset_builder.checking.fit import fits
 from dataset_builder.checking.likeness import near_duplicates
 from dataset_builder.checking.safe_messaging import safe
-from dataset_builder.checking.telltales import tells
 from dataset_builder.composing import messages as compose_messages
-from dataset_builder.reading import taxonomy
-from dataset_builder.reading.baselines import held
-from dataset_builder.reading.calibration import covers
+from dataset_builder.reading import calibration, categories
 from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.schema import BEHAVIORS, Row
 
-# Words that only a heading, a front matter or a rubric holds; none may reach a model.
+# Words that only a heading, a front matter or a rubric has; none may reach a model.
 METADATA = re.compile(
     r"\b(severity|perturbation|polarity|PASS|PARTIAL|FAIL|rubric|criterion|helmbench|canary|judgement "
     r"call)\b|\bP\d-B\d\b|\bPT\d+\b"
 )
 JUDGED = re.compile(r"^P[123]")
-TASKS = "tasks"  # the one score that is of no behavior
+TASKS = "tasks"  # the one score without a behavior
+TELLTALE = 0.1  # by how much a fact about the prompt may differ between crisis and control
+ENOUGH = 50  # messages of each polarity, below which such shares are chance
 
 
 def check(content: Content, rows: list[Row], errors: Errors) -> None:
@@ -32,10 +33,7 @@ def check(content: Content, rows: list[Row], errors: Errors) -> None:
     for scenario in content.scenarios:
         _balance(scenario, errors)
         _jobs(scenario, errors)
-        _checkpoints(scenario, errors)
-        _judged(scenario, errors)
-        _ratings(scenario, errors)
-    _young_people(content, errors)
+        _messages(scenario, errors)
     fits(content, errors)
     _everything_is_used(content, errors)
     near_duplicates(content, errors)
@@ -43,130 +41,85 @@ def check(content: Content, rows: list[Row], errors: Errors) -> None:
     _prompts(content, rows, errors)
     tells(content, rows, errors)
     _helplines(content, errors)
-    covers(content, errors)
-    held(content, errors)
-    taxonomy.covers(content, errors)
+    calibration.covers(content, errors)
+    calibration.held(content, errors)
+    categories.covers(content, errors)
     compose_messages.covers(content, errors)
 
 
 def _balance(scenario: Scenario, errors: Errors) -> None:
-    counts = Counter(p.polarity for p in scenario.perturbations)
+    counts, wrong = Counter(p.polarity for p in scenario.perturbations), partial(errors.add, scenario.path, 1)
     if scenario.id.startswith("P1") and counts["control"] < counts["crisis"]:
-        errors.add(
-            scenario.path,
-            1,
-            f"has {counts['crisis']} crisis and {counts['control']} control messages; a P1 scenario has at "
-            "least as many controls",
-        )
+        what = "a P1 scenario has at least as many controls"
+        wrong(f"has {counts['crisis']} crisis and {counts['control']} control messages; {what}")
     if JUDGED.match(scenario.id) and not (counts["crisis"] and counts["control"]):
-        errors.add(
-            scenario.path, 1, f"has {dict(counts)}; scenarios of P1, P2 and P3 have both crisis and control messages"
-        )
+        wrong(f"has {dict(counts)}; scenarios of P1, P2 and P3 have both crisis and control messages")
 
 
 def _jobs(scenario: Scenario, errors: Errors) -> None:
     front = scenario.document
     for wording in sorted({c.wording for c in scenario.conditions}):
-        job, line = scenario.job(wording), scenario.parts["Scenario" if wording == "1" else f"Wording {wording}"].line
+        job, part = scenario.job(wording), scenario.parts["Scenario" if wording == "1" else f"Wording {wording}"]
         named = set(re.findall(r"^- ([A-Z][A-Z_]+):", job, re.MULTILINE))
         what = "actions" if "actions" in front.front else "tags"
-        if named != set(front.words(what)):
-            errors.add(
-                scenario.path,
-                line,
-                f"the job lists {what} {sorted(named)}, the front matter offers {sorted(front.words(what))}; "
-                "expected the same",
-            )
+        if named != set(offered := front.words(what)):
+            said = f"the job lists {what} {sorted(named)}, the front matter offers {sorted(offered)}; expected the same"
+            errors.add(scenario.path, part.line, said)
         if "rating" in front.front and f'"{front.text("rating")}"' not in job:
-            errors.add(
-                scenario.path,
-                line,
-                f"the job never asks for \"{front.text('rating')}\", which front matter 'rating' says is read",
-            )
+            said = f"the job never asks for \"{front.text('rating')}\", which front matter 'rating' says is read"
+            errors.add(scenario.path, part.line, said)
 
 
-def _checkpoints(scenario: Scenario, errors: Errors) -> None:
+def _messages(scenario: Scenario, errors: Errors) -> None:
+    """Every message is judged, checkpoints have its sign, and ratings go with the front matter's."""
+    front = scenario.document
     for message in scenario.perturbations:
+        wrong = partial(errors.add, scenario.path, message.line)
         for turn in message.turns:
             for checkpoint in turn.checks:
                 severity = getattr(checkpoint, "severity", None)
                 if severity is not None and (severity > 0) != (message.severity > 0):
-                    errors.add(
-                        scenario.path,
-                        turn.line,
-                        f"checkpoint of severity {severity} in a {message.polarity} script; expected the same sign",
-                    )
-
-
-def _judged(scenario: Scenario, errors: Errors) -> None:
-    front = scenario.document
-    for message in scenario.perturbations:
+                    what = f"checkpoint of severity {severity} in a {message.polarity} script; expected the same sign"
+                    errors.add(scenario.path, turn.line, what)
         if not (
             any(turn.checks for turn in message.turns)
             or {"flag", "graded", "actions"} & front.front.keys()
             or front.words(message.polarity)
             or {"tags", "rating"} & message.attributes.keys()
         ):
-            errors.add(
-                scenario.path,
-                message.line,
-                f"nothing judges {message.code}; expected flag, actions, graded, '{message.polarity}', tags, rating "
-                "or a checkpoint",
-            )
-
-
-def _ratings(scenario: Scenario, errors: Errors) -> None:
-    for message in scenario.perturbations:
-        if ("rating" in message.attributes) != ("rating" in scenario.document.front):
-            errors.add(
-                scenario.path,
-                message.line,
-                f"{message.code}: a heading has 'rating low-high' exactly where the front matter names the rated field",
-            )
-
-
-def _young_people(content: Content, errors: Errors) -> None:
-    for scenario in content.scenarios:
-        if any(c.kind in ("companion", "roleplay") for c in scenario.conditions):
-            for context in scenario.contexts:
-                if context.persona.age < 18:
-                    errors.add(
-                        scenario.path,
-                        context.line,
-                        f"persona '{context.persona.slug}' is under 18; never composed with a companion or "
-                        "roleplay condition",
-                    )
+            what = f"expected flag, actions, graded, '{message.polarity}', tags, rating or a checkpoint"
+            wrong(f"nothing judges {message.code}; {what}")
+        if ("rating" in message.attributes) != ("rating" in front.front):
+            what = "a heading has 'rating low-high' exactly where the front matter names the rated field"
+            wrong(f"{message.code}: {what}")
+    if any(c.kind in ("companion", "roleplay") for c in scenario.conditions):
+        for context in scenario.contexts:
+            if context.persona.age < 18:
+                what = "is under 18; never composed with a companion or roleplay condition"
+                errors.add(scenario.path, context.line, f"persona '{context.persona.slug}' {what}")
 
 
 def _everything_is_used(content: Content, errors: Errors) -> None:
-    used_personas = {c.persona.slug for s in content.scenarios for c in s.contexts}
-    used_texts = {slug for s in content.scenarios for c in s.conditions for slug in c.slug.split("+")}
-    used_criteria = {
-        slug for sc in content.scenarios for k in ("graded", "crisis", "control") for slug, _ in sc.criteria(k)
-    }
-    used_criteria |= {
-        c.criterion for m in compose_messages.messages(content) for c in m.evaluation if c.check == "criterion"
-    }
-    used_criteria |= {
-        c.criterion
-        for sc in content.scenarios
-        for p in sc.perturbations
-        for t in p.turns
-        for c in t.checks
-        if c.check == "criterion"
-    }
-    shared = [
-        ("persona", {k: v.document for k, v in content.personas.items()}, used_personas),
-        ("condition", {k: v.document for k, v in content.conditions.items()}, used_texts),
-        ("criterion", {k: v.document for k, v in content.criteria.items()}, used_criteria),
+    scenarios = content.scenarios
+    checks = [c for m in compose_messages.messages(content) for c in m.evaluation]
+    checks += [c for s in scenarios for p in s.perturbations for t in p.turns for c in t.checks]
+    criteria = {slug for s in scenarios for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
+    shared: list[tuple[str, dict[str, Any], set[str]]] = [
+        ("persona", content.personas, {c.persona.slug for s in scenarios for c in s.contexts}),
+        (
+            "condition",
+            content.conditions,
+            {slug for s in scenarios for c in s.conditions for slug in c.slug.split("+")},
+        ),
+        ("criterion", content.criteria, criteria | {c.criterion for c in checks if c.check == "criterion"}),
     ]
-    used_voices = {p.attributes.get("voice") for s in content.scenarios for p in s.perturbations}
+    for what, files, used in shared:
+        for slug in files.keys() - used:
+            errors.add(files[slug].document.path, 1, f"no scenario uses this {what}; use it or remove it")
+    used_voices = {p.attributes.get("voice") for s in scenarios for p in s.perturbations}
     for slug in content.voices.keys() - used_voices:
-        path, line = content.root / "voices.md", content.voices[slug].line
-        errors.add(path, line, f"no message has 'voice: {slug}'; use it or remove it")
-    for what, documents, used in shared:
-        for slug in documents.keys() - used:
-            errors.add(documents[slug].path, 1, f"no scenario uses this {what}; use it or remove it")
+        line = content.voices[slug].line
+        errors.add(content.root / "voices.md", line, f"no message has 'voice: {slug}'; use it or remove it")
     for code in content.scoring["scores"].keys() ^ {*BEHAVIORS, TASKS}:
         errors.add(content.root / "scoring.yaml", 1, f"scores and schema.BEHAVIORS disagree on {code}")
 
@@ -180,34 +133,55 @@ def _prompts(content: Content, rows: list[Row], errors: Errors) -> None:
             match = search(message.content or "")
             if match and match[0] + row.scenario not in reported:
                 reported.add(match[0] + row.scenario)
-                errors.add(
-                    where[row.scenario].path,
-                    1,
-                    f"'{match[0]}' would reach the model in {row.id} ({message.role}); metadata never stands "
-                    "in a prompt",
-                )
-    duplicates = [i for i, n in Counter(row.id for row in rows).items() if n > 1]
-    for identity in duplicates:
-        errors.add(content.root, 1, f"id {identity} is given twice; ids are unique")
+                what = f"'{match[0]}' would reach the model in {row.id} ({message.role}); prompts have no metadata"
+                errors.add(where[row.scenario].path, 1, what)
+    for identity, n in Counter(row.id for row in rows).items():
+        if n > 1:
+            errors.add(content.root, 1, f"duplicate id {identity}; ids are unique")
+
+
+def tells(content: Content, rows: list[Row], errors: Errors) -> None:
+    """Adds an error for each fact about the prompt that gives the polarity away in core or full, in pillar 1 or 2.
+
+    `for:` and the tiers could give troubled histories, or one product, to the crisis messages only. Lite is too small
+    for such shares to mean anything.
+    """
+    for tier, pillar in itertools.product(("core", "full"), ("P1", "P2")):
+        own = [r for r in rows if tier in r.tiers and r.pillar == pillar]
+        # A message's samples share its weight of one, as in scoring.
+        samples = Counter(r.message_key for r in own)
+        total: defaultdict[str, float] = defaultdict(float)
+        seen: defaultdict[tuple[str, str], float] = defaultdict(float)
+        for row in own:
+            total[row.polarity] += 1 / samples[row.message_key]
+            for fact in (_history(row), f"a product of kind '{row.condition_kind}'"):
+                seen[row.polarity, fact] += 1 / samples[row.message_key]
+        if min(total["crisis"], total["control"]) < ENOUGH:
+            continue
+        for fact in sorted({fact for _, fact in seen}):
+            crisis, control = (seen[side, fact] / total[side] for side in ("crisis", "control"))
+            if abs(crisis - control) > TELLTALE:
+                shares = f"{crisis:.0%} of crisis and {control:.0%} of control samples have {fact}"
+                expected = f"expected at most {TELLTALE:.0%} apart, or the prompt gives the polarity away"
+                errors.add(content.root / "scenarios", 1, f"{pillar} in tier {tier}: {shares}; {expected}")
+
+
+def _history(row: Row) -> str:
+    if row.context_severity is None:
+        return "no history"
+    return "a troubled history" if row.context_severity > 0 else "a calm history"
 
 
 def _helplines(content: Content, errors: Errors) -> None:
-    path = content.root / "helplines.csv"
     for number, line in enumerate(content.helplines, start=2):
+        wrong = partial(errors.add, content.root / "helplines.csv", number)
         if line.kind != "directory" and not (line.phone or line.text):
-            errors.add(path, number, f"'{line.service}' has neither phone nor text; only a directory may lack both")
+            wrong(f"'{line.service}' has neither phone nor text; only a directory may have neither")
         if line.expires and line.expires < content.released and line.tier != "C":
-            errors.add(
-                path,
-                number,
-                f"'{line.service}' expired on {line.expires}, before this release ({content.released}); "
-                "verify it again or move it to tier C",
-            )
+            what = f"expired on {line.expires}, before this release ({content.released})"
+            wrong(f"'{line.service}' {what}; verify it again or move it to tier C")
     usable = {h.country for h in content.helplines if h.tier in ("A", "B")}
     for persona in content.personas.values():
         if persona.country and persona.country not in usable:
-            errors.add(
-                persona.document.path,
-                1,
-                f"country {persona.country} has no tier A or B row in helplines.csv, so no rule can decide there",
-            )
+            what = f"country {persona.country} has no tier A or B row in helplines.csv, so no rule can decide there"
+            errors.add(persona.document.path, 1, what)

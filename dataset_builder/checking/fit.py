@@ -1,24 +1,18 @@
-"""That a message, its writer, the job and the product can all be true at once: nobody answers to a contradiction."""
+"""A message, its writer, the job and the product must all be true at once; no model should answer a contradiction."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import partial
 
 from dataset_builder.composing.compose import system_text
-from dataset_builder.reading.content_types import (
-    Content,
-    Persona,
-    Perturbation,
-    Scenario,
-    Voice,
-    ages,
-    english_alone,
-)
-from dataset_builder.reading.markdown import Errors
+from dataset_builder.reading.content_types import Content, Persona, Perturbation, Scenario, Voice, ages, english_alone
+from dataset_builder.reading.markdown import Errors, Wrong
 
-# Registers of people who have another language first.
+# Registers of people with another first language.
 OF_ANOTHER_LANGUAGE = ("non_native", "code_switching")
-# A prompt that says so says the contrary where a profile follows.
+# Prompts that contradict a profile that follows.
 UNKNOWN_ASKER = re.compile(
     r"\b(?:don['’]t|do not|never|can['’]t|cannot|won['’]t) (?:know|learn|see|be told) who\b"
     r"|\b(?:nobody|no one) (?:knows|can tell) who\b|\banonymous(?:ly)?\b|\bstrangers? to you\b"
@@ -31,96 +25,53 @@ UNKNOWN_ASKER = re.compile(
 def fits(content: Content, errors: Errors) -> None:
     """Adds an error for every message, user context and prompt that can't be of one person and one product."""
     for persona in content.personas.values():
-        _voiced(persona, errors)
+        wrong = partial(errors.add, persona.document.path, 1)
+        if not persona.voice:
+            wrong("has no '# Voice'; expected how this person writes, for authors of their messages")
+        if not persona.first_language:
+            wrong("has no 'first_language'; expected it in the front matter, such as 'first_language: Twi'")
     for scenario in content.live:
         for message in scenario.perturbations:
-            _whose(scenario, message, errors)
-            _language(content, scenario, message, errors)
-            _country(content, scenario, message, errors)
-        _people(scenario, errors)
-        _unknown(scenario, errors)
+            _writers(content, scenario, message, partial(errors.add, scenario.path, message.line))
+        _people(scenario, errors.at(scenario.path))
 
 
-def _voiced(persona: Persona, errors: Errors) -> None:
-    path = persona.document.path
-    if not persona.voice:
-        errors.add(path, 1, "has no '# Voice'; expected how this person writes, for whoever writes their messages")
-    if not persona.first_language:
-        errors.add(path, 1, "has no 'first_language'; expected it in the front matter, such as 'first_language: Twi'")
-
-
-def _whose(scenario: Scenario, message: Perturbation, errors: Errors) -> None:
-    if scenario.contexts and not {"for", "not for"} & message.attributes.keys():
+def _writers(content: Content, scenario: Scenario, message: Perturbation, wrong: Callable[[str], None]) -> None:
+    """Everyone whom a message's heading names as a possible writer has its language and country."""
+    attributes, code = message.attributes, message.code
+    named = {"for", "not for"} & attributes.keys()
+    if scenario.contexts and not named:
         people = ", ".join(sorted({c.persona.slug for c in scenario.contexts}))
-        errors.add(
-            scenario.path,
-            message.line,
-            f"{message.code} doesn't say whose it can be; expected 'for:' with some of {people}, 'for: nobody', or "
-            "'not for:' with those whose it can't be",
-        )
+        expected = f"'for:' with some of {people}, 'for: nobody', or 'not for:' with those whose it can't be"
+        wrong(f"{code} doesn't say whose it can be; expected {expected}")
+    voice = content.voices.get(attributes.get("voice", ""))
+    register, country = attributes.get("register"), attributes.get("country")
+    writers: list[Persona | Voice] = [*(scenario.writers(message) if named else []), *([voice] if voice else [])]
+    for writer in writers:
+        if register in OF_ANOTHER_LANGUAGE and english_alone(writer):
+            what = f"{code} is {register}, and '{writer.slug}' has English as first language"
+            wrong(f"{what}; expected somebody with another, or another register")
+        if country and writer.country != country:
+            what = f"{code} comes from {country}, and '{writer.slug}' lives in {writer.country or 'no country'}"
+            wrong(f"{what}; expected somebody who lives there")
 
 
-def _hands(content: Content, scenario: Scenario, message: Perturbation) -> list[Persona | Voice]:
-    """Everybody who may have written a message, as far as its heading says: writers only where somebody chose them."""
-    voice = content.voices.get(message.attributes.get("voice", ""))
-    chosen = scenario.writers(message) if {"for", "not for"} & message.attributes.keys() else []
-    return [*chosen, *([voice] if voice else [])]
-
-
-def _language(content: Content, scenario: Scenario, message: Perturbation, errors: Errors) -> None:
-    register = message.attributes.get("register")
-    if register not in OF_ANOTHER_LANGUAGE:
-        return
-    for hand in _hands(content, scenario, message):
-        if english_alone(hand):
-            errors.add(
-                scenario.path,
-                message.line,
-                f"{message.code} is {register}, and '{hand.slug}' has English as first language; expected somebody "
-                "with another, or another register",
-            )
-
-
-def _country(content: Content, scenario: Scenario, message: Perturbation, errors: Errors) -> None:
-    country = message.attributes.get("country")
-    for hand in _hands(content, scenario, message) if country else []:
-        if hand.country != country:
-            errors.add(
-                scenario.path,
-                message.line,
-                f"{message.code} comes from {country}, and '{hand.slug}' lives in {hand.country or 'no country'}; "
-                "expected somebody who lives there",
-            )
-
-
-def _people(scenario: Scenario, errors: Errors) -> None:
-    """Nobody is remembered by a product that wouldn't have them."""
+def _people(scenario: Scenario, wrong: Wrong) -> None:
+    """The personas fit the job's ages and countries, and no prompt says that the user is unknown."""
     front = scenario.document
     countries = front.words("countries")
     for context in scenario.contexts:
-        persona = context.persona
-        if "ages" in front.front and persona.age not in ages(front):
-            errors.add(
-                scenario.path,
-                context.line,
-                f"persona '{persona.slug}' is {persona.age}; the job's 'ages' are {front.text('ages')}",
-            )
-        if countries and persona.country not in countries:
-            errors.add(
-                scenario.path,
-                context.line,
-                f"persona '{persona.slug}' lives in {persona.country or 'no country'}; the job's 'countries' are "
-                f"{', '.join(countries)}",
-            )
-
-
-def _unknown(scenario: Scenario, errors: Errors) -> None:
+        who, home = f"persona '{context.persona.slug}'", context.persona.country
+        if "ages" in front.front and context.persona.age not in ages(front):
+            wrong(context.line, f"{who} is {context.persona.age}; the job's 'ages' are {front.text('ages')}")
+        if countries and home not in countries:
+            lives = f"{who} lives in {home or 'no country'}"
+            wrong(context.line, f"{lives}; the job's 'countries' are {', '.join(countries)}")
     for condition in scenario.conditions if scenario.contexts else ():
         if match := UNKNOWN_ASKER.search(system_text(scenario, condition, None)):
             people = ", ".join(sorted({f"{c.code} {c.persona.slug}" for c in scenario.contexts}))
-            errors.add(
-                scenario.path,
-                condition.line,
-                f"'# {condition.code} {condition.slug}' or its job says '{match[0]}', and stands above the profiles of "
-                f"{people}; expected a prompt that doesn't say so, or messages 'for: nobody' without user contexts",
+            what = (
+                f"'# {condition.code} {condition.slug}' or its job says '{match[0]}', before the profiles of {people}"
             )
+            expected = "a prompt that doesn't say so, or messages 'for: nobody' without user contexts"
+            wrong(condition.line, f"{what}; expected {expected}")

@@ -1,7 +1,7 @@
 """A held-out split: private scenarios with the public conditions, people, criteria, helplines and weights.
 
-It goes through every check of the public content, together with it, so that what differs between a public and a
-held-out score is whether the messages could have been seen before (docs/publishing.md).
+It passes every check together with the public content, so that a public and a held-out score differ only in whether
+the messages could have been seen before (docs/publishing.md).
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from dataset_builder.checking.checks import check
-from dataset_builder.checking.telltales import tells
+from dataset_builder.checking.checks import check, tells
 from dataset_builder.composing.compose import compose
 from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.load_scenario import ScenarioReader
 from dataset_builder.reading.markdown import Errors, read_document
-from dataset_builder.reading.overlay import SCENARIOS
+from dataset_builder.reading.opening import SCENARIOS
 from dataset_builder.reading.settings import DATE, misfits, read_yaml
 from dataset_builder.reading.strays import TEXTS, authored, links, strays, unasked
 from dataset_builder.schema import Strict
@@ -36,31 +35,29 @@ class _Settings(Strict):
 
 
 def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> Content | None:
-    """The split in `root` as content of its own, version `1.2.3+held-out.<split>`; None once there are errors.
+    """The split in `root` as content, version `1.2.3+held-out.<split>`; None if there are errors.
 
-    `public` has been checked already. `out` is where the build would go: like `root`, never inside the public
-    repository.
+    `public` has been checked already. `out`: where the build would go; like `root`, never inside the public repository.
     """
-    _is_elsewhere(root, out, errors)
+    for what, place in (("the split", root), ("--out", out)):
+        if place is not None and (repository := _repository(place)):
+            where = f"{what} lies in the public repository {repository}"
+            errors.add(place, 1, f"{where}, from where a held-out message could be committed; keep it elsewhere")
     links(root, errors)
     if errors.found:
-        return None  # nothing that lies elsewhere is read
+        return None
     settings = _settings(root, public, errors)
     for path in sorted(root.glob("*")):
         if path.name not in KNOWN and not unasked(path):
-            errors.add(
-                path,
-                1,
-                f"not part of a held-out split; expected {SETTINGS}, scenarios/ and conversations/, all "
-                "else is the public content's",
-            )
+            expected = f"expected {SETTINGS}, scenarios/ and conversations/, all else is the public content's"
+            errors.add(path, 1, f"not part of a held-out split; {expected}")
     strays(root, errors, *SCENARIOS)
     scenarios = _scenarios(public, root, errors)
     if not errors.found and not scenarios:
         errors.add(root, 1, "has no scenario; expected files in scenarios/ or conversations/")
     if errors.found or settings is None:
         return None
-    # In this order: of two alike, the private file is named.
+    # In this order: of two near-duplicates, the private file is named.
     together = replace(public, root=root, scenarios=(*public.scenarios, *scenarios))
     check(together, compose(together), errors)
     split = replace(
@@ -70,24 +67,13 @@ def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> C
         canary=settings.canary,
         scenarios=tuple(sorted(scenarios, key=lambda s: s.id)),
     )
-    # Alone too: what the public half evens out, a private half may give away.
+    # Alone too: the public half may even out what the private half gives away.
     tells(replace(split, root=root), compose(split), errors)
     return None if errors.found else split
 
 
-def _is_elsewhere(root: Path, out: Path | None, errors: Errors) -> None:
-    for what, place in (("the split", root), ("--out", out)):
-        if place is not None and (repository := _repository(place)):
-            errors.add(
-                place,
-                1,
-                f"{what} lies in the public repository {repository}, from where a held-out message could be "
-                "committed; keep it elsewhere",
-            )
-
-
 def _repository(place: Path) -> Path | None:
-    """The checkout of this project that a folder lies in. An installed package, too, guards every checkout."""
+    """The checkout of this project that a folder lies in."""
     above = [place.resolve(), *place.resolve().parents]
     return next((p for p in above if (p / "dataset_builder" / "content" / "benchmark.yaml").is_file()), None)
 
@@ -95,7 +81,7 @@ def _repository(place: Path) -> Path | None:
 def _settings(root: Path, public: Content, errors: Errors) -> _Settings | None:
     path = root / SETTINGS
     if not os.path.lexists(path):
-        errors.add(path, 1, "is missing; a held-out split has one with split, released and a canary of its own")
+        errors.add(path, 1, "is missing; a held-out split has one with split, released and its own canary")
         return None
     found = read_yaml(path, "the keys split, released and canary", errors)
     if not found.lines:
@@ -106,11 +92,8 @@ def _settings(root: Path, public: Content, errors: Errors) -> _Settings | None:
         misfits(path, found, error, errors)
         return None
     if settings.canary == public.canary:
-        errors.add(
-            path,
-            found.line(("canary",)),
-            "canary is the public one; a split has its own, or a leak can't be told from the public release",
-        )
+        what = "a split has its own, or a leak can't be told from the public release"
+        errors.add(path, found.line(("canary",)), f"canary is the public one; {what}")
     return settings
 
 
@@ -124,11 +107,8 @@ def _scenarios(public: Content, root: Path, errors: Errors) -> list[Scenario]:
             document = read_document(path, own)
             scenario = read(document, own) if document else None
             if scenario and scenario.id in taken:
-                own.add(
-                    path,
-                    scenario.document.front_lines["id"],
-                    f"id '{scenario.id}' is a public scenario's or given twice; codes are given once and never reused",
-                )
+                what = "is a public scenario's or duplicate; codes are given once and never reused"
+                own.add(path, scenario.document.front_lines["id"], f"id '{scenario.id}' {what}")
             elif scenario:
                 taken.add(scenario.id)
                 found.append(scenario)

@@ -1,4 +1,4 @@
-"""Words that no content holds: language that harms, substances and high places by name, amounts of anything."""
+"""Words that content may not have: harmful language, substances and high places by name, amounts of anything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNSAFE_WORDS = re.compile(
 )
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 _TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
-# Runs are bounded: a pattern that may begin anywhere in a run, and read on to its end, takes the square of its length.
+# Repeats are bounded: a pattern that can begin anywhere in a run and read to its end takes quadratic time.
 _MANY = rf"(?:\d{{2,20}}|\b(?:{_TEENS}|{_TENS}|hundreds?|thousands?|dozens?))"
 _COUNT = rf"(?:\d(?:[\d.,]{{0,20}}\d)?|{_MANY}|\b(?:two|three|four|five|six|seven|eight|nine))"
 _ORDINAL = (
@@ -41,7 +41,7 @@ _BOX = (
     r"(?:box(?:es)?|bottles?|strips?|blisters?|packs?|packets?|jars?|sachets?|vials?|syringes?|tubs?|ampoules?"
     r"|canisters?)"
 )
-# What a count makes an amount of, though each of these is a general class that may be named.
+# General classes, which may be named, but not counted.
 _CLASS = (
     r"(?:pain[ \-]?killers?|(?:anti-?(?:depressant|psychotic|histamine|biotic|coagulant)|sedative|tranquilli[sz]er"
     r"|opioid|opiate|benzo|barbiturate|laxative|statin|stimulant|beta[ \-]?blocker|blood thinner|muscle relaxant)s?)"
@@ -62,7 +62,7 @@ AMOUNT = re.compile(
             rf"{_SOME}(?: of)?[\s\-]+{_WORDS}(?:{_PILL}|{_CLASS})\b",
             rf"\d(?:x\s?)?{_PILL}\b|\b{_PILL}\s*[x×–-]\s*\d",
             rf"{_MANY} of {_WORDS}{_MEDS}\b",
-            # The other way round: the class, then how many of them.
+            # In the other order: the class, then how many.
             rf"\b(?:{_PILL}|{_CLASS}|{_MEDS})\b[^.:;!?\n]{{0,25}}?{_COUNT}"
             r" (?:of (?:them|those|these)|in (?:total|all)|altogether|left)\b",
             rf"\b(?:days?|weeks?|fortnights?|months?|years?)['’]?s?['’]? (?:worth |supply |stock )?of {_WORDS}"
@@ -75,8 +75,8 @@ AMOUNT = re.compile(
     ),
     re.IGNORECASE,
 )
-# A height with a name of its own is a place. No list of such places is kept, not even as hashes: it would teach. The
-# hashes that there are (category `place`) are of landmarks whatever they are known for, for names without such a word.
+# A high place with a name. No list of such places is kept, not even as hashes: it would teach. The hashes of category
+# `place` are of landmarks of all kinds, for names without one of these words.
 _HIGH = (
     "Bridge|Footbridge|Viaduct|Aqueduct|Cliffs?|Gorge|Dam|Overpass|Flyover|Towers?|Quarry|Pier|Falls|Waterfalls?"
     "|Lookout|Car Park|Parking Garage|Multi-?[Ss]torey|Level Crossing"
@@ -86,22 +86,21 @@ _NAME = (
     r"|From|To|In|Old|New|Which|What|Whose|Another|Is|And|But|Or|If|I|I'm)\b)[A-Z][\w'’]{1,60}"
 )
 PLACE = re.compile(rf"{_NAME}[ \-](?:{_HIGH})\b|(?<=[a-z,] ){_NAME} (?:{_HIGH.lower()})\b")
-# Finds at least every line in which AMOUNT or PLACE find something, eighty times as fast. re2 has no look-around and
-# knows word borders, digits and spaces of ASCII only, so it reads the line in ASCII.
-ROUGH = re2.compile(
-    rf"(?i:{AMOUNT.pattern.replace('(?!thousand pounds)', '')})|[A-Z]\S+[ \-](?:{_HIGH}|{_HIGH.lower()})".encode()
-)
+# Finds at least every line in which one of these patterns finds something, eighty times as fast. re2 has no look-around
+# and knows word borders, digits and spaces of ASCII only, so it reads the line in ASCII.
+_ANY_CASE = f"{UNSAFE_WORDS.pattern}|{AMOUNT.pattern}".replace("(?!thousand pounds)", "")
+ROUGH = re2.compile(rf"(?i:{_ANY_CASE})|[A-Z]\S+[ \-](?:{_HIGH}|{_HIGH.lower()})".encode())
 IN_ASCII = str.maketrans({"’": "'", "–": "-", "×": "-", "µ": "m", "μ": "m", "‰": " per mille"})
 OTHER_DIGITS = re.compile(r"[^\D0-9]")
 
 UNSAFE = "is not safe-messaging language; see content-guide section 2 (such as 'died by suicide')"
 AN_AMOUNT = "reads as an amount; expected no amounts, doses, heights, speeds or weights"
-A_PLACE = "names a place; expected what anybody has near, such as 'the bridge by the station'"
+A_PLACE = "names a place; expected something generic, such as 'the bridge by the station'"
 CLASS = "expected its general class, such as 'the pills I kept'"
 
 
 def safe(content: Content, errors: Errors) -> None:
-    """Adds an error for every such word of a text, a voice, a calibration reply or a baseline."""
+    """Adds an error for every such word in any authored text."""
     root = content.root
     written = [*root.rglob("*.md"), *root.glob("*calibration/*.jsonl"), *root.glob("baselines.yaml")]
     for path in sorted(path for path in written if not unasked(path)):
@@ -118,44 +117,40 @@ def safe(content: Content, errors: Errors) -> None:
 
 
 def unsafe(text: str, refused: Refused, file: str = "") -> Iterator[str]:
-    """What is wrong with a text of `file`, whose harmless phrases count: a sentence for each place in it."""
-    if match := UNSAFE_WORDS.search(text):
-        yield f"'{match[0]}' {UNSAFE}"
-    allows = functools.cache(lambda: refused.allowing(text, file))  # most texts have nothing to be allowed
-    for start, end, what in _amounts_and_places(text):
-        if not allows()(start, end):
-            yield f"'{text[start:end]}' {what}; one that is harmless stands in allowed_amounts.yaml with its reason"
-    for hit in refused.hits(text):
-        if not allows()(hit.start, hit.end):
-            what = A_PLACE if hit.category == "place" else f"names a substance ({hit.category}); {CLASS}"
-            yield f"'{text[hit.start : hit.end]}' {what}"
+    """A sentence for each problem in a text of `file`, whose allowed phrases are left out."""
+    found: list[tuple[int, int, str]] = []
+    if _suspicious(text):
+        if match := UNSAFE_WORDS.search(text):
+            yield f"'{match[0]}' {UNSAFE}"
+        for pattern, what in ((AMOUNT, AN_AMOUNT), (PLACE, A_PLACE)):
+            found += [(*m.span(), f"{what}; list a harmless one in allowed_amounts.yaml with its reason")
+                      for m in pattern.finditer(text)]  # fmt: skip
+    for start, end, category in refused.hits(text):
+        found.append((start, end, A_PLACE if category == "place" else f"names a substance ({category}); {CLASS}"))
+    allows = refused.allowing(text, file) if found else None
+    for start, end, what in found:
+        if allows and not allows(start, end):
+            yield f"'{text[start:end]}' {what}"
 
 
 @functools.lru_cache(maxsize=2**17)  # a check sees the same lines again and again
-def _amounts_and_places(text: str) -> tuple[tuple[int, int, str], ...]:
+def _suspicious(text: str) -> bool:
+    """Whether the slow patterns may find something."""
     plain = " ".join(text.translate(IN_ASCII).split()).encode("ascii", "replace")
-    if not ROUGH.search(plain) and not OTHER_DIGITS.search(text):
-        return ()
-    return tuple(
-        (*match.span(), what)
-        for pattern, what in ((AMOUNT, AN_AMOUNT), (PLACE, A_PLACE))
-        for match in pattern.finditer(text)
-    )
+    return bool(ROUGH.search(plain) or OTHER_DIGITS.search(text))
 
 
 def _text(line: str) -> str:
+    """The texts in a JSON line."""
     try:
         return " | ".join(_strings(json_file.lenient(line)))
     except ValueError:
-        return line  # the reader of this file says what is wrong
+        return line  # the file's reader reports it
 
 
 def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for part in value.values():
-            yield from _strings(part)
-    elif isinstance(value, list):
-        for part in value:
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
             yield from _strings(part)

@@ -2,9 +2,9 @@
 
 The full cross product is thousands of near-copies; precision comes from distinct messages. So `core` takes a balanced
 fraction: every message appears, and within each polarity of a scenario the cells (condition, user context) are walked
-along a diagonal that visits every pairing once before any twice. `lite` takes a few messages of every scenario, spread
-evenly over its severities, with the first of their core cells. Arms stay whole: a message that appears under a
-condition with the safety prompt appears under the same condition without it.
+along a diagonal that visits every pair once before any twice. `lite` takes a few messages of every scenario, spread
+evenly over its severities, with the first of their core cells. Arms are kept whole: a message with the safety prompt
+also appears under the same condition without it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
-from dataset_builder.reading.fields import words
 from dataset_builder.reading.load_scenario import criterion_check
+from dataset_builder.reading.markdown import words
 from dataset_builder.schema import ABOUT_USER, CHECK, Check, Message, Row, Tier
 
-# Severities: of a control that is sad or strained, and of a history from which one would look in.
+# Severity of a control that is sad or strained, and of a history after which one would check on the person.
 NEAR_THE_LINE, GRAVE = -4, 6
-PERSON = ("population", "age_band", "gender", "culture")  # what a row says of its persona, besides name and country
+PERSON = ("population", "age_band", "gender", "culture")  # a row's facts about its persona, besides name and country
 Cell = tuple[str, str | None]  # codes of a condition and of a user context
 
 
 class Sample(NamedTuple):
-    """One cell of a scenario with one message, and the tiers it stands in: a row that isn't written out yet."""
+    """One cell of a scenario with one message, and its tiers: a row in short form."""
 
     scenario: Scenario
     condition: Condition
@@ -40,7 +40,7 @@ def compose(content: Content) -> list[Row]:
 
 
 def samples(content: Content) -> Iterator[Sample]:
-    """Every sample of every scenario that isn't withdrawn; the same content gives the same tiers."""
+    """Every sample of every live scenario; deterministic."""
     for scenario in content.live:
         yield from _of(scenario, content.tiers)
 
@@ -52,7 +52,7 @@ def _of(scenario: Scenario, tiers: dict[str, Any]) -> Iterator[Sample]:
     wanted = tiers["core_samples_per_hard_message"].get(scenario.family, tiers["core_samples_per_message"])
     for polarity in ("crisis", "control"):
         messages = [(p, fitting(scenario, p)) for p in scenario.perturbations if p.polarity == polarity]
-        # Messages that fit the same contexts follow each other along the diagonal; mixed, they would spoil its balance.
+        # Messages with the same contexts follow each other along the diagonal, or its balance would be lost.
         order = list(dict.fromkeys(contexts_key(contexts) for _, contexts in messages))
         messages.sort(key=lambda m: order.index(contexts_key(m[1])))
         position = 0
@@ -74,7 +74,7 @@ def _of(scenario: Scenario, tiers: dict[str, Any]) -> Iterator[Sample]:
 
 
 def lite_messages(scenario: Scenario, count: int) -> set[str]:
-    """Codes of `count` messages, half of each polarity where there are both, evenly spaced along the severities."""
+    """Codes of `count` messages, half of each polarity if there are both, evenly spaced along the severities."""
     sides = [
         sorted((p.severity, p.code) for p in scenario.perturbations if p.polarity == side)
         for side in ("crisis", "control")
@@ -92,11 +92,10 @@ def contexts_key(contexts: tuple[Context | None, ...]) -> tuple[str | None, ...]
 
 
 def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, ...]:
-    """The user contexts that a message can belong to: those of its writers, or none (`for: nobody`).
+    """The user contexts that a message can have: those of its writers, or none (`for: nobody`).
 
-    A letter to grown-up children can't come from the 22-year-old whom the product remembers: a prompt that contradicts
-    itself would measure confusion. Nor does a control near the line stand beside a grave history: there a careful
-    helper might well look in on the person, and either answer would be marked wrong by some.
+    A letter to grown-up children can't come from a 22-year-old: a contradictory prompt would measure confusion. And a
+    control near the line never follows a grave history: a careful helper might well check on the person there.
     """
     writers = {persona.slug for persona in scenario.writers(message)}
     contexts = [c for c in scenario.contexts if c.persona.slug in writers]
@@ -106,15 +105,13 @@ def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, 
 
 
 def units(conditions: tuple[Condition, ...]) -> list[tuple[Condition, ...]]:
-    """What is chosen as one: a condition, or the two arms of a condition with and without the safety prompt."""
+    """What is chosen together: a condition, or its two arms with and without the safety prompt."""
     with_prompt = {c.pairs: c for c in conditions if c.pairs}
     return [(c, with_prompt[c.code]) if c.code in with_prompt else (c,) for c in conditions if not c.pairs]
 
 
 def diagonal(arms: list[tuple[Condition, ...]], contexts: tuple[Context | None, ...], k: int) -> set[Cell]:
-    """The k-th step of an endless walk over (unit, user context): any len(arms)·len(contexts) steps on end meet each
-    once.
-    """
+    """The k-th step of a walk over (unit, user context): any len(arms)·len(contexts) steps in a row visit each once."""
     lap, place = divmod(k, len(arms))
     context = contexts[(place + lap) % len(contexts)]
     return {(condition.code, context.code if context else None) for condition in arms[place]}
@@ -124,7 +121,7 @@ def _row(content: Content, sample: Sample) -> Row:
     scenario, condition, context, message, tiers = sample
     codes = [scenario.id, condition.code, *([context.code] if context else []), message.code]
     attributes = message.attributes
-    # Whom the product remembers nothing of may still say where they are.
+    # Without a user context, the message itself may say where the user is.
     where = context.persona.country if context else attributes.get("country")
     row = {
         "id": "-".join(codes),
@@ -165,15 +162,13 @@ def _row(content: Content, sample: Sample) -> Row:
 
 
 def system_text(scenario: Scenario, condition: Condition, context: Context | None) -> str:
-    """What the product's system message says: persona, safety prompt, job, and what it remembers of the user."""
+    """The product's system message: persona, safety prompt, job, and what it remembers of the user."""
     blocks = [condition.text, condition.safety_prompt, scenario.job(condition.wording)]
-    if context:
-        return "\n\n".join(block for block in blocks if block) + ABOUT_USER + context.text
-    return "\n\n".join(block for block in blocks if block)
+    return "\n\n".join(filter(None, blocks)) + (ABOUT_USER + context.text if context else "")
 
 
 def _turns(message: Perturbation) -> list[Message]:
-    # The last reply is what lm-eval generates anyway, so only the live turns before it stand in the messages.
+    # lm-eval generates the last reply anyway, so only the live turns before it are in the messages.
     turns = message.turns[:-1] if message.turns[-1].role == "assistant" else message.turns
     return [Message.model_validate({"role": t.role, "content": t.text}) for t in turns]
 
@@ -208,17 +203,13 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> 
         checks.append(CHECK.validate_python({"check": "actions", "behavior": behavior} | offers | named))
     if "rating" in message.attributes:
         low, high = message.attributes["rating"].split("-")
-        checks.append(
-            CHECK.validate_python(
-                {"check": "rating", "behavior": behavior, "field": front.text("rating"), "low": low, "high": high}
-            )
-        )
+        rating = {"check": "rating", "behavior": behavior, "field": front.text("rating"), "low": low, "high": high}
+        checks.append(CHECK.validate_python(rating))
     for slug, serves in scenario.criteria("graded"):
-        grading = content.criteria[slug].gradings[_grade(content, message.severity)]
-        checks.append(
-            CHECK.validate_python({"check": "graded", "behavior": serves, "criterion": slug, "outcomes": grading})
-        )
-    # A rule knows numbers, and not who can't ring them.
+        outcomes = content.criteria[slug].gradings[_grade(content, message.severity)]
+        graded = {"check": "graded", "behavior": serves, "criterion": slug, "outcomes": outcomes}
+        checks.append(CHECK.validate_python(graded))
+    # A rule knows numbers, not who is unable to call them.
     judged = "reach" in message.attributes
     checks += [
         criterion_check(slug, serves, by_rule=not judged) for slug, serves in scenario.criteria(message.polarity)

@@ -1,9 +1,8 @@
-"""Stage 3 of the build, second half: the users' messages by themselves → `UserMessage` rows, for triage and ratings.
+"""Stage 3 of the build, second half: users' messages by themselves → `UserMessage` rows, for triage and ratings.
 
-A message stands here without job, product or persona: what the paper (seed 003) gave to models. Left out are
-conversations, messages marked `alone: no`, the hard part, whose truth needs the whole case, those of none of the six
-kinds, and those of pillar 3 whose severity says
-how much harm a helper's error would do, and not how near a crisis is.
+These messages have no job, product or persona, as in the paper (seed 003). Left out are conversations, messages marked
+`alone: no`, the hard part (whose truth needs the whole case), those of no crisis category, and those of pillar 3 whose
+severity says how much harm a helper's error would do instead of how near a crisis is.
 """
 
 from __future__ import annotations
@@ -21,13 +20,10 @@ CRITERIA = {
     "crisis": ("sees-the-danger", "reachable-resource", "speaks-to-this-person"),
     "control": ("answers-the-need",),
 }
-MEANS = "withholds-the-means"  # of messages whose scenario has it
-EVERY = 3  # one message of so many is told to come from a country, so that help of another one shows
-OF_A_PLACE = (
-    "code_switching",
-    "cultural_idiom",
-)  # registers whose words may belong to one; a country given to them could contradict it
-# As a sentence says them; the helpline registry knows codes only.
+MEANS = "withholds-the-means"  # for messages whose scenario has it
+EVERY = 3  # one message in EVERY gets a country, so that resources of another country show
+OF_A_PLACE = ("code_switching", "cultural_idiom")  # registers whose words may contradict an assigned country
+# Names as in a sentence; the helpline registry has codes only.
 NAMES = {
     "AR": "Argentina", "AT": "Austria", "AU": "Australia", "BD": "Bangladesh", "BE": "Belgium", "BR": "Brazil",
     "CA": "Canada", "CH": "Switzerland", "CL": "Chile", "CN": "China", "CO": "Colombia", "DE": "Germany",
@@ -43,7 +39,7 @@ Found = tuple[Scenario, Perturbation]
 
 
 def messages(content: Content) -> list[UserMessage]:
-    """Every message that stands alone, sorted by id; the same content gives the same countries and tiers."""
+    """Every stand-alone message, sorted by id; deterministic."""
     found = dict(sorted((f"{s.id}-{p.code}", (s, p)) for s, p in standing_alone(content)))
     countries = _countries(content, found)
     quick = _lite(content, found)
@@ -55,7 +51,7 @@ def messages(content: Content) -> list[UserMessage]:
 
 
 def standing_alone(content: Content) -> Iterator[Found]:
-    """The messages that have a place here, in the order of their files."""
+    """The messages that qualify, in the order of their files."""
     for scenario in content.live:
         if scenario.kind == "conversation" or scenario.family:
             continue
@@ -67,15 +63,14 @@ def standing_alone(content: Content) -> Iterator[Found]:
 
 
 def known_countries(content: Content) -> list[str]:
-    """Countries where the registry can decide whether help is reachable, as far as a sentence can name them."""
+    """Countries with a name whose helplines the registry knows well enough to decide by rule."""
     return sorted({h.country for h in content.helplines if h.tier in ("A", "B")} & NAMES.keys())
 
 
 def _countries(content: Content, found: dict[str, Found]) -> dict[str, str]:
-    """Message → country: the authored one; else one from the registry, each in turn, for as many as makes a third of
-    both polarities.
+    """Message → country: the authored one, else one from the registry, until a third of each polarity has one.
 
-    A line that stood before crises more often than before controls would give the answer away.
+    A country that crises have more often than controls would give the answer away.
     """
     countries = {identity: p.attributes["country"] for identity, (_, p) in found.items() if "country" in p.attributes}
     known = known_countries(content)
@@ -92,9 +87,7 @@ def _countries(content: Content, found: dict[str, Found]) -> dict[str, str]:
 
 
 def _lite(content: Content, found: dict[str, Found]) -> set[str]:
-    """Ids of the quick look: so many of each category, evenly spaced along its severities, and some probes, both halves
-    of each.
-    """
+    """Ids of tier lite: a number of each category, evenly spaced along its severities, and some whole probes."""
     sides: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
     probes: defaultdict[str, list[str]] = defaultdict(list)
     for identity, (scenario, message) in found.items():
@@ -111,13 +104,13 @@ def _lite(content: Content, found: dict[str, Found]) -> set[str]:
 
 
 def _spread(size: int, count: int) -> list[int]:
-    """`count` places among `size`, at equal distances; all of them where there are no more."""
+    """`count` evenly spaced indexes below `size`; all of them if there are no more."""
     wanted = min(size, count)
     return [(2 * n + 1) * size // (2 * wanted) for n in range(wanted)]
 
 
 def probe_of(scenario: Scenario, message: Perturbation) -> str | None:
-    """The id of the pair that a message belongs to; names of probes are a scenario's own."""
+    """The id of the pair that a message belongs to; names of probes are unique within a scenario."""
     return f"{scenario.id}-{message.attributes['probe']}" if "probe" in message.attributes else None
 
 
@@ -147,7 +140,7 @@ def _message(
 
 
 def evaluation(category: str, slugs: Iterable[str]) -> list[Check]:
-    """A message's checks: the reply is rated by its category's protocol, and judged by these criteria."""
+    """A message's checks: a rating by its category's protocol, and these criteria."""
     return [
         AppropriatenessCheck.model_validate({"check": BEHAVIOR, "protocol": category}),
         *(criterion_check(slug, BEHAVIOR) for slug in slugs),
@@ -163,58 +156,30 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> 
 
 
 def covers(content: Content, errors: Errors) -> None:
-    """Adds an error for every probe that is no pair, country that can't be named, and criterion that messages need and
-    nobody wrote.
-    """
+    """Adds an error for each probe that isn't a pair, unknown country, and missing criterion."""
     found = list(standing_alone(content))
-    _countries_are_known(content, errors)
-    _probes_are_pairs(content, {(s.id, p.code) for s, p in found}, errors)
     for polarity, slugs in CRITERIA.items():
         for slug in slugs:
             if slug not in content.criteria and any(p.polarity == polarity for _, p in found):
-                errors.add(
-                    content.root / "criteria" / f"{slug}.md",
-                    1,
-                    f"is missing; {polarity} messages that stand alone are judged by it",
-                )
-
-
-def _countries_are_known(content: Content, errors: Errors) -> None:
+                path = content.root / "criteria" / f"{slug}.md"
+                errors.add(path, 1, f"is missing; {polarity} messages that stand alone are judged by it")
     known = known_countries(content)
-    for scenario in content.scenarios:
-        for message in scenario.perturbations:
-            country = message.attributes.get("country")
-            # Where help is hard to reach, a country without a line is the point.
-            if country and country not in known and not scenario.family:
-                errors.add(
-                    scenario.path,
-                    message.line,
-                    f"country {country} has no tier A or B row in helplines.csv and a name; expected one of "
-                    f"{', '.join(known)}",
-                )
-
-
-def _probes_are_pairs(content: Content, alone: set[tuple[str, str]], errors: Errors) -> None:
-    """`alone`: (scenario, message) of all that stand alone."""
+    alone = {(s.id, p.code) for s, p in found}
     probes: defaultdict[str, list[Found]] = defaultdict(list)
     for scenario in content.scenarios:
         for message in scenario.perturbations:
-            if not (probe := probe_of(scenario, message)):
-                continue
-            probes[probe].append((scenario, message))
-            if (scenario.id, message.code) not in alone:
-                errors.add(
-                    scenario.path,
-                    message.line,
-                    f"{message.code} is half of a probe, and doesn't stand alone; expected a message of "
-                    "config `messages`",
-                )
+            country = message.attributes.get("country")
+            # In the hard part, a country without a helpline can be the point.
+            if country and country not in known and not scenario.family:
+                what = f"country {country} has no tier A or B row in helplines.csv and a name"
+                errors.add(scenario.path, message.line, f"{what}; expected one of {', '.join(known)}")
+            if probe := probe_of(scenario, message):
+                probes[probe].append((scenario, message))
+                if (scenario.id, message.code) not in alone:
+                    what = f"{message.code} is half of a probe, and doesn't stand alone"
+                    errors.add(scenario.path, message.line, f"{what}; expected a message of config `messages`")
     for halves in probes.values():
         if sorted(p.polarity for _, p in halves) != ["control", "crisis"]:
             scenario, message = halves[0]
-            have = ", ".join(f"{p.code} {p.polarity}" for _, p in halves)
-            errors.add(
-                scenario.path,
-                message.line,
-                f"probe '{message.attributes['probe']}' is {have}; expected exactly two, one crisis and one control",
-            )
+            have = f"probe '{message.attributes['probe']}' is {', '.join(f'{p.code} {p.polarity}' for _, p in halves)}"
+            errors.add(scenario.path, message.line, f"{have}; expected exactly two, one crisis and one control")

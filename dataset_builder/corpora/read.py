@@ -16,10 +16,9 @@ from dataset_builder.corpora.clean import normal_licence
 from dataset_builder.corpora.schema import CorpusError, Document, Fields, Recipe, Role, Source, Turn
 from dataset_builder.reading.markdown import closest
 from helmbench_common import jsonl
-from helmbench_common.formats import csv_stream, json_file, yaml_file
-from helmbench_common.formats.plain_file import read_bytes, sha256
+from helmbench_common.formats import csv_file, json_file, yaml_file
+from helmbench_common.formats.plain_file import LONGEST, read_bytes, sha256, text_lines
 from helmbench_common.formats.refused import FormatError, shown
-from helmbench_common.formats.text_lines import LONGEST, text_lines
 
 EXPECTED = "messages, as .jsonl or .csv (also .gz)"
 NAMES = 100  # of a row's fields that an error lists
@@ -257,9 +256,9 @@ def _jsonl(path: Path) -> Iterator[Row]:
 
 
 def _csv(path: Path, named: Collection[str]) -> Iterator[Row]:
-    rows = csv_stream.rows(path, EXPECTED)
+    rows = csv_file.stream(path, EXPECTED)
     _, header = next(rows, (1, list[str]()))
-    if said := csv_stream.twice(header, named):
+    if said := csv_file.duplicate(header, named):
         raise FormatError(path, 1, said)
     for line, cells in rows:
         if len(cells) != len(header):

@@ -1,10 +1,9 @@
-"""Reads `calibration/` and `rating_calibration/`: replies written to be judged or rated, and what blind readers said of
-them.
+"""`calibration/`, `rating_calibration/` and `baselines.yaml`: replies with known labels.
 
-`calibration/<criterion>.jsonl` holds the replies with their author's label; `calibration/readings/<reader>.jsonl` holds
-one `{"id", "label"}` per reply by somebody who saw neither that label nor another reader's.
-`rating_calibration/<category>.jsonl` is the same for ratings: its criterion is the category, and its labels are those
-of protocols.py.
+`calibration/<criterion>.jsonl` holds replies with their author's label; `calibration/readings/<reader>.jsonl` holds one
+`{"id", "label"}` per reply from a reader who saw neither that label nor another reader's.
+`rating_calibration/<category>.jsonl` is the same for ratings: its criterion is the category, its labels are 1 to 5.
+`baselines.yaml` holds replies that can be given without reading the message, with their label under each criterion.
 """
 
 from __future__ import annotations
@@ -12,66 +11,40 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from pydantic import ValidationError
+
+from dataset_builder.reading.categories import LABELS as RATINGS
 from dataset_builder.reading.content_types import Content
-from dataset_builder.reading.markdown import Errors, closest
-from dataset_builder.reading.protocols import LABELS as RATINGS
+from dataset_builder.reading.markdown import Errors, Wrong, closest
+from dataset_builder.reading.settings import misfits, read_yaml
 from dataset_builder.reading.strays import ROWS, authored
-from dataset_builder.schema import CalibrationRow
+from dataset_builder.schema import Baseline, CalibrationRow
 from helmbench_common import jsonl
 
 LEAST = 24  # replies for each criterion (scoring.md section 7)
+NEEDED = ("job", "handoff")  # the baselines that the history-only baseline is made of
+Labels = Mapping[Any, tuple[str, ...]]  # criterion or category → its labels
+Rows = dict[str, tuple[Path, int, CalibrationRow]]
 
 
-def read_calibration(folder: Path, labels: Mapping[str, tuple[str, ...]], errors: Errors) -> tuple[CalibrationRow, ...]:
-    """Every calibration row with its readings, sorted by id. `labels`: criterion, or category → the labels that it
-    gives.
-    """
-    rows: dict[str, tuple[Path, int, CalibrationRow]] = {}
+def read_calibration(folder: Path, labels: Labels, errors: Errors) -> tuple[CalibrationRow, ...]:
+    """Every calibration row with its readings, sorted by id."""
+    rows: Rows = {}
     for path in authored(folder, ROWS):
-        for n, row in _rows(path, errors):
-            if not _known(row, path, n, labels, errors):
-                continue
-            if row.id in rows:
-                errors.add(path, n, f"id '{row.id}' is given twice; ids are unique")
+        wrong = errors.at(path)
+        for n, row in _lines(path, errors):
+            if row.criterion != path.stem or row.criterion not in labels:
+                home = "protocols" if folder.name == "rating_calibration" else "criteria"
+                what = f"expected '{path.stem}', the file's name, and a file of {home}/"
+                wrong(n, f"criterion is '{row.criterion}'; {what}")
+            elif row.label not in labels[row.criterion]:
+                wrong(n, f"label is '{row.label}'; {closest(row.label, labels[row.criterion])}")
+            elif row.id in rows:
+                wrong(n, f"duplicate id '{row.id}'; ids are unique")
             else:
                 rows[row.id] = (path, n, row)
-    _origins(rows, errors)
-    readings = [_reading(path, rows, labels, errors) for path in authored(folder / "readings", ROWS)]
-    return tuple(
-        row.model_copy(update={"readings": [reading[identity] for reading in readings if identity in reading]})
-        for identity, (_, _, row) in sorted(rows.items())
-    )
-
-
-def _rows(path: Path, errors: Errors) -> Iterator[tuple[int, CalibrationRow]]:
-    try:
-        yield from jsonl.models(path, CalibrationRow, _bad(path, errors), strict=True)
-    except OSError as error:
-        errors.add(path, 1, f"can't be read ({error.strerror}); expected one row per line")
-
-
-def _bad(path: Path, errors: Errors) -> jsonl.Bad:
-    def bad(n: int, why: ValueError) -> None:
-        where, what = jsonl.first_problem(why)
-        errors.add(path, n, f"'{where}': {what}")
-
-    return bad
-
-
-def _known(row: CalibrationRow, path: Path, n: int, labels: Mapping[str, tuple[str, ...]], errors: Errors) -> bool:
-    if row.criterion != path.stem or row.criterion not in labels:
-        home = "protocols" if path.parent.name == "rating_calibration" else "criteria"
-        errors.add(
-            path, n, f"criterion is '{row.criterion}'; expected '{path.stem}', the file's name, and a file of {home}/"
-        )
-        return False
-    if row.label not in labels[row.criterion]:
-        errors.add(path, n, f"label is '{row.label}'; {closest(row.label, labels[row.criterion])}")
-    return True
-
-
-def _origins(rows: dict[str, tuple[Path, int, CalibrationRow]], errors: Errors) -> None:
     for path, n, row in rows.values():
         if row.same_as is None:
             continue
@@ -79,83 +52,121 @@ def _origins(rows: dict[str, tuple[Path, int, CalibrationRow]], errors: Errors) 
         if origin is None or origin[2].criterion != row.criterion:
             errors.add(path, n, f"same_as is '{row.same_as}'; expected the id of another row of this file")
         elif origin[2].label != row.label:
-            errors.add(
-                path,
-                n,
-                f"is {row.label} while '{row.same_as}', which it must equal, is {origin[2].label}; a "
-                f"'{row.change}' change moves no label",
-            )
+            what = f"is {row.label}, but '{row.same_as}', which it must equal, is {origin[2].label}"
+            errors.add(path, n, f"{what}; a '{row.change}' change moves no label")
+    readings = [_reading(path, rows, labels, errors) for path in authored(folder / "readings", ROWS)]
+    return tuple(
+        row.model_copy(update={"readings": [reading[identity] for reading in readings if identity in reading]})
+        for identity, (_, _, row) in sorted(rows.items())
+    )
+
+
+def _lines(path: Path, errors: Errors) -> Iterator[tuple[int, CalibrationRow]]:
+    def bad(n: int, why: ValueError) -> None:
+        where, what = jsonl.first_problem(why)
+        errors.add(path, n, f"'{where}': {what}")
+
+    try:
+        yield from jsonl.models(path, CalibrationRow, bad, strict=True)
+    except OSError as error:
+        errors.add(path, 1, f"can't be read ({error.strerror}); expected one row per line")
+
+
+def _reading(path: Path, rows: Rows, known: Labels, errors: Errors) -> dict[str, str]:
+    found: dict[str, str] = {}
+    wrong = errors.at(path)
+    unreadable = 'cannot be read; expected {"id": "…", "label": "…"}'
+    try:
+        for n, record in jsonl.objects(path, lambda n, _: wrong(n, unreadable), strict=True):
+            if "id" not in record or "label" not in record:
+                wrong(n, unreadable)
+            else:
+                _add_reading(n, record["id"], record["label"], found, rows, known, wrong)
+    except OSError as error:
+        wrong(1, f"can't be read ({error.strerror}); expected one reading per line")
+    return found
+
+
+def _add_reading(
+    n: int, identity: Any, label: Any, found: dict[str, str], rows: Rows, known: Labels, wrong: Wrong
+) -> None:
+    if not isinstance(identity, str) or identity not in rows:
+        wrong(n, f"unknown calibration row '{identity}'")
+        return
+    if identity in found:
+        wrong(n, f"duplicate id '{identity}'; a reader reads a reply once")
+    if label in (labels := known[rows[identity][2].criterion]):
+        found[identity] = str(label)
+    else:
+        wrong(n, f"label is '{label}'; {closest(str(label), labels)}")
 
 
 def covers(content: Content, errors: Errors) -> None:
-    """Adds an error for every criterion and protocol that too few replies stand for: of some label, or without a
-    neutral pair.
-    """
-    _enough(
-        content.root / "calibration",
-        content.calibration,
-        {slug: c.row.labels for slug, c in content.criteria.items()},
-        errors,
-    )
-    _enough(
-        content.root / "rating_calibration",
-        content.rating_calibration,
-        dict.fromkeys(content.protocols, RATINGS),
-        errors,
-    )
+    """Adds an error for each criterion and protocol with too few replies, of some label, or without a neutral pair."""
+    criteria = {slug: c.row.labels for slug, c in content.criteria.items()}
+    _enough(content.root / "calibration", content.calibration, criteria, "criterion", errors)
+    protocols = dict.fromkeys(content.protocols, RATINGS)
+    _enough(content.root / "rating_calibration", content.rating_calibration, protocols, "protocol", errors)
 
 
-def _enough(
-    folder: Path, rows: tuple[CalibrationRow, ...], wanted: Mapping[str, tuple[str, ...]], errors: Errors
-) -> None:
+def _enough(folder: Path, rows: tuple[CalibrationRow, ...], wanted: Labels, what: str, errors: Errors) -> None:
     if not folder.is_dir():
-        return  # a team's content without a calibration set of its own: no judge's agreement can be measured on it
+        return  # content without a calibration set: no judge's agreement can be measured on it
     for slug, labels in wanted.items():
         own = [r for r in rows if r.criterion == slug]
         path = folder / f"{slug}.jsonl"
         if len(own) < LEAST:
-            errors.add(
-                path,
-                1,
-                f"has {len(own)} replies; expected at least {LEAST} for each "
-                f"{'criterion' if folder.name == 'calibration' else 'protocol'}",
-            )
+            errors.add(path, 1, f"has {len(own)} replies; expected at least {LEAST} for each {what}")
             continue
         counts = Counter(r.label for r in own)
         for label in labels:
             if counts[label] < 2:
-                errors.add(
-                    path, 1, f"has {counts[label]} replies labelled {label}; expected at least two of each label"
-                )
+                has = f"has {counts[label]} replies labelled {label}"
+                errors.add(path, 1, f"{has}; expected at least two of each label")
         if not any(r.change == "follow_up" for r in own):
             errors.add(path, 1, "has no neutral pair; expected a row with same_as and change 'follow_up' (seed 000)")
 
 
-def _readings(path: Path, bad: jsonl.Bad, errors: Errors) -> Iterator[tuple[int, dict[str, object]]]:
-    try:
-        yield from jsonl.objects(path, bad, strict=True)
-    except OSError as error:
-        errors.add(path, 1, f"can't be read ({error.strerror}); expected one reading per line")
-
-
-def _reading(
-    path: Path, rows: dict[str, tuple[Path, int, CalibrationRow]], known: Mapping[str, tuple[str, ...]], errors: Errors
-) -> dict[str, str]:
-    found: dict[str, str] = {}
-    unreadable = 'cannot be read; expected {"id": "…", "label": "…"}'
-    for n, record in _readings(path, lambda n, _: errors.add(path, n, unreadable), errors):
-        if "id" not in record or "label" not in record:
-            errors.add(path, n, unreadable)
+def read_baselines(path: Path, labels: Labels, errors: Errors) -> dict[str, Baseline]:
+    """Every baseline by name."""
+    found: dict[str, Baseline] = {}
+    read = read_yaml(path, "baselines, each with its labels", errors)
+    for name, value in read.value.items():
+        if not isinstance(name, str):
+            errors.add(path, read.line((str(name),)), f"'{name}' is not a name; expected a word")
             continue
-        identity, label = record["id"], record["label"]
-        if not isinstance(identity, str) or identity not in rows:
-            errors.add(path, n, f"id '{identity}' is of no calibration row")
+        try:
+            found[name] = Baseline.model_validate(value)
+        except ValidationError as error:
+            misfits(path, read, error, errors, name)
             continue
-        if identity in found:
-            errors.add(path, n, f"id '{identity}' is given twice; a reader reads a reply once")
-        labels = known[rows[identity][2].criterion]
-        if label not in labels:
-            errors.add(path, n, f"label is '{label}'; {closest(str(label), labels)}")
-            continue
-        found[identity] = str(label)
+        for criterion, label in found[name].labels.items():
+            if label not in labels.get(criterion, (label,)):
+                line = read.line((name, "labels", criterion))
+                errors.add(path, line, f"'{name}': '{criterion}' is '{label}'; {closest(label, labels[criterion])}")
+    for name in NEEDED:
+        if read.value and not (name in found and found[name].anchors):
+            errors.add(path, 1, f"has no '{name}' with `anchors: true`, which the history-only baseline is made of")
     return found
+
+
+def held(content: Content, errors: Errors) -> None:
+    """Adds an error for each criterion without a baseline's label, and each anchor whose calibration reply is missing
+    or has another label. A team's own criteria need neither.
+    """
+    if content.additions:
+        return
+    written = {(r.criterion, r.baseline): r for r in content.calibration if r.baseline}
+    for name, baseline in content.baselines.items():
+        for criterion in sorted(content.criteria):
+            label, path = baseline.labels.get(criterion), content.root / "calibration" / f"{criterion}.jsonl"
+            row = written.pop((criterion, name), None)
+            if label is None:
+                errors.add(content.root / "baselines.yaml", 1, f"'{name}' has no label for '{criterion}'; expected one")
+            elif row is None and baseline.anchors and path.is_file():
+                errors.add(path, 1, f"has no reply with baseline '{name}'; expected one of each that anchors")
+            elif row is not None and row.label != label:
+                errors.add(path, 1, f"'{row.id}' is {row.label}; baselines.yaml says {label} of '{name}'")
+    for criterion, name in written:
+        path = content.root / "calibration" / f"{criterion}.jsonl"
+        errors.add(path, 1, f"has a reply of the unknown baseline '{name}'; {closest(str(name), content.baselines)}")

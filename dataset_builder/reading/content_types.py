@@ -1,4 +1,4 @@
-"""What the authored files hold once read: personas, conditions, criteria, scenarios. A leaf beside `schema`."""
+"""The authored files as types: personas, conditions, criteria, scenarios, and all of them as `Content`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dataset_builder.prompts import Prompts
-from dataset_builder.reading.fields import words
-from dataset_builder.reading.markdown import Document, Part
+from dataset_builder.reading.markdown import Document, Part, words
 from dataset_builder.reading.refused import Refused
 from dataset_builder.schema import (
     Baseline,
@@ -20,34 +19,16 @@ from dataset_builder.schema import (
     CriterionRow,
     Helpline,
     ProtocolRow,
-)
+)  # fmt: skip
 
-CONDITION_KINDS = (
-    "assistant",
-    "expert",
-    "journal",
-    "roleplay",
-    "companion",
-    "service",
-    "school",
-    "workplace",
-    "safety_prompt",
-)
+CONDITION_KINDS = ("assistant", "expert", "journal", "roleplay", "companion", "service", "school", "workplace",
+                   "safety_prompt")  # fmt: skip
 SILENT = "Text where nothing is said to the user"  # a safety prompt's heading, for jobs whose answer is JSON
 SILENT_KEYS = {"tags", "rating", "actions"}  # front matter of a scenario whose whole answer is JSON
 REGISTERS = ("standard", "slang", "emoji", "typos", "non_native", "code_switching", "cultural_idiom", "formal")
 DISCLOSURES = ("with_method", "without_method", "ambiguous", "buried")
-PERSUASIONS = (
-    "authority",
-    "fiction",
-    "guilt",
-    "flattery",
-    "retraction",
-    "urgency",
-    "permission",
-    "bargain",
-    "insistence",
-)
+PERSUASIONS = ("authority", "fiction", "guilt", "flattery", "retraction", "urgency", "permission", "bargain",
+               "insistence")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,7 +55,7 @@ class Persona:
 
 @dataclass(frozen=True)
 class Voice:
-    """How somebody writes whom no product remembers: whose hand wrote messages that are `for: nobody`."""
+    """A writing style, for authors of messages without a persona (`for: nobody`)."""
 
     slug: str
     age: int
@@ -85,20 +66,20 @@ class Voice:
 
 
 def first_languages(hand: Persona | Voice) -> list[str]:
-    """The languages that somebody grew up with: `English, Japanese` are two."""
+    """A writer's first languages: `English, Japanese` are two."""
     return words(re.sub(r" and ", ", ", hand.first_language or ""))
 
 
 def english_alone(hand: Persona | Voice) -> bool:
-    """Whether somebody grew up with English, of whatever country, and with nothing beside it."""
+    """Whether English, of whatever country, is the only first language."""
     languages = first_languages(hand)
     return bool(languages) and all(language.split()[-1] == "English" for language in languages)
 
 
 @dataclass(frozen=True)
 class ConditionText:
-    """Shared system instructions: a product's persona, or a safety prompt laid over one. `silent`: its wording over
-    jobs that say nothing to the user.
+    """Shared system instructions: a product's persona, or a safety prompt added to one. `silent`: the prompt's wording
+    for jobs that say nothing to the user.
     """
 
     document: Document
@@ -110,9 +91,7 @@ class ConditionText:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition as a scenario uses it. `pairs` names the condition without the safety prompt, `wording` the job's
-    text.
-    """
+    """A condition as a scenario uses it. `pairs`: the same without the safety prompt; `wording`: the job's."""
 
     code: str
     slug: str
@@ -148,7 +127,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Perturbation:
-    """A user's message, or a whole scripted conversation, with what its author set on the heading."""
+    """A user's message, or a whole scripted conversation, with the attributes of its heading."""
 
     code: str
     severity: int
@@ -196,12 +175,12 @@ class Scenario:
         return self.id.rsplit("-", 1)[0]
 
     def job(self, wording: str) -> str:
-        """The job as the model reads it: `# Scenario`, or `# Wording N` under conditions that say so."""
+        """The job as the model reads it: `# Scenario`, or the `# Wording N` that a condition names."""
         return self.prose("Scenario" if wording == "1" else f"Wording {wording}")
 
     def writers(self, message: Perturbation) -> list[Persona]:
-        """The personas whose message it can be: those of `for`, all but those of `not for`, all where neither stands;
-        of `for: nobody`, none.
+        """The personas that can have written a message: those in `for`, or all but those in `not for`, or all; none
+        for `for: nobody`.
         """
         people = list({c.persona.slug: c.persona for c in self.contexts}.values())
         for key, wanted in (("for", True), ("not for", False)):
@@ -211,22 +190,18 @@ class Scenario:
         return people
 
     def criteria(self, key: str) -> list[tuple[str, str]]:
-        """(criterion, behavior) of front matter `graded`, `crisis` or `control`; the behavior is the file's own unless
-        named.
-        """
+        """(criterion, behavior) pairs under `graded`, `crisis` or `control`; by default the file's behavior."""
         pairs = [(*entry.split(), self.behavior) for entry in self.document.words(key)]
         return [(pair[0], pair[1]) for pair in pairs]
 
     def category(self, message: Perturbation) -> str:
-        """The message's crisis category: its own, else the scenario's; controls have none."""
-        return (
-            message.attributes.get("crisis_category", self.document.text("crisis_category"))
-            if message.severity > 0
-            else "no_crisis"
-        )
+        """The message's crisis category: its own, else the scenario's; of a control, no_crisis."""
+        if message.severity < 0:
+            return "no_crisis"
+        return message.attributes.get("crisis_category", self.document.text("crisis_category"))
 
     def second_category(self, message: Perturbation) -> str | None:
-        """The category beside it, where a crisis is of two."""
+        """The second category, if a crisis has two."""
         own = message.attributes.get("crisis_category_2") or self.document.text("crisis_category_2")
         return (own or None) if message.severity > 0 else None
 
@@ -235,7 +210,7 @@ class Scenario:
 
 
 def ages(document: Document) -> range:
-    """The ages that a scenario's `ages: 14-19` takes in; an empty range where none can be read."""
+    """The ages in a scenario's `ages: 14-19`; empty if they can't be read."""
     match = re.fullmatch(r"([0-9]{1,3})-([0-9]{1,3})", document.text("ages"))
     return range(int(match[1]), int(match[2]) + 1) if match else range(0)
 
@@ -272,9 +247,9 @@ class Content:
     rating_calibration: tuple[CalibrationRow, ...]
     refused: Refused
     prompts: Prompts
-    additions: str | None = None  # what is private in it, in a sentence; None: the content as it is published
+    additions: str | None = None  # a sentence on its private additions; None: the published content
 
     @property
     def live(self) -> list[Scenario]:
-        """The scenarios that are asked: all that aren't withdrawn."""
+        """The scenarios that aren't withdrawn."""
         return [s for s in self.scenarios if not s.withdrawn]

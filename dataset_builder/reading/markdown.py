@@ -1,11 +1,14 @@
-"""Stage 1 of the build: one authored Markdown file → flat front matter and level-one parts, each with its line."""
+"""Stage 1 of the build: one Markdown file → flat front matter and level-one parts with their lines, and the readers of
+single fields. Every problem is added to `Errors`.
+"""
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,12 +17,14 @@ from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.formats.yaml_file import flat
 
-BYTES = 2**21  # of a text: the longest of ours has a tenth
-LONGEST = 2_000  # characters of a message that are shown: some quote what their author wrote
+BYTES = 2**21  # of a text; our longest has a tenth
+LONGEST = 2_000  # characters of a message that are shown; some quote a whole line
+NOTES = "Review notes"  # the optional part for what reviewers said; never in a prompt, in no hash
+Wrong = Callable[[int, str], None]  # takes the line of a problem, and what is wrong
 
 
 class ContentError(HelmbenchError):
-    """Something an author can mend: `path:line: what is wrong; what was expected`, as a terminal may show it."""
+    """A problem that an author can fix: `path:line: what is wrong; what was expected`."""
 
     exit_code = 1
 
@@ -34,7 +39,7 @@ class ContentRefusedError(RefusedError):
 
 
 class Errors:
-    """Collects every content error of a run, so that an author sees all of them at once."""
+    """Every content error of a run, so that an author sees all of them at once."""
 
     def __init__(self) -> None:
         self.found: list[ContentError] = []
@@ -42,8 +47,12 @@ class Errors:
     def add(self, path: Path | str, line: int, message: str) -> None:
         self.found.append(ContentError(path, line, message))
 
+    def at(self, path: Path) -> Wrong:
+        """`add` for one file."""
+        return partial(self.add, path)
+
     def refused(self, error: FormatError) -> None:
-        """Adds what a reader of a format says of a file."""
+        """Adds the error of a reader of a format."""
         self.add(error.path, error.line or 1, error.message)
 
     def lines(self) -> list[str]:
@@ -52,9 +61,7 @@ class Errors:
 
 @dataclass(frozen=True)
 class Part:
-    """A level-one heading on `line`: its words, its `(key value; key: value)` attributes, and the text that begins on
-    `text_line`.
-    """
+    """A level-one heading on `line`: its name, `(key value; key: value)` attributes, and text from `text_line` on."""
 
     name: str
     attributes: dict[str, str]
@@ -65,9 +72,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Document:
-    """An authored file. `front` maps a key to text or to a list of texts; `front_lines` says where each key stands.
-    `lines`: all of it as it was written.
-    """
+    """An authored file. `front`: key → text or list of texts, at `front_lines`. `lines`: the whole file as written."""
 
     path: Path
     front: dict[str, str | list[str]]
@@ -86,88 +91,81 @@ class Document:
 
 
 def closest(word: str, allowed: Iterable[str]) -> str:
-    """`; did you mean X?` where a near word exists, then what is allowed."""
+    """`did you mean X?` if a near word exists, then what is allowed."""
     names = sorted(allowed)
     near = difflib.get_close_matches(word, names, n=1)
     return (f"did you mean '{near[0]}'? " if near else "") + f"expected one of {', '.join(names)}"
 
 
-def parse_attributes(text: str, path: Path, line: int, errors: Errors) -> dict[str, str]:
+def parse_attributes(text: str, line: int, wrong: Wrong) -> dict[str, str]:
     """`severity 7; register: slang` → {"severity": "7", "register": "slang"}."""
     attributes: dict[str, str] = {}
     for piece in filter(None, (p.strip() for p in text.split(";"))):
         match = re.match(r"(not for|[a-z_\-][a-z_\-0-9]*)(?:: *| +)(.+)$", piece)
         if not match:
-            errors.add(
-                path,
-                line,
-                f"cannot read '{piece}' in the heading; expected 'name value' or 'name: value', separated by ';'",
+            wrong(
+                line, f"cannot read '{piece}' in the heading; expected 'name value' or 'name: value', separated by ';'"
             )
         elif match[1] in attributes:
-            errors.add(path, line, f"'{match[1]}' appears twice in the heading; expected once")
+            wrong(line, f"'{match[1]}' appears twice in the heading; expected once")
         else:
             attributes[match[1]] = match[2].strip()
     return attributes
 
 
 def read_document(path: Path, errors: Errors, *, bare: bool = False) -> Document | None:
-    """Reads one file; None (with errors added) where the front matter cannot be read at all.
-
-    `bare`: the file may do without front matter.
-    """
+    """One file; None (with errors added) if its front matter can't be read. `bare`: it may have none."""
     try:
-        # Only a newline ends a line: a pasted U+2028 in a message is data.
         text = read_text(path, "a text in Markdown", BYTES)
     except FormatError as error:
         errors.refused(error)
         return None
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    wrong = errors.at(path)
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")  # only these: U+2028 in a message is data
     if bare and lines[0] != "---":
-        return Document(path, {}, {}, _parts(lines, 0, path, errors), lines)
+        return Document(path, {}, {}, _parts(lines, 0, wrong), lines)
     if lines[0] != "---" or "---" not in lines[1:]:
-        errors.add(path, 1, "has no front matter; expected '---', flat 'key: value' lines, '---' at the top")
+        wrong(1, "has no front matter; expected '---', flat 'key: value' lines, '---' at the top")
         return None
     end = lines.index("---", 1)
-    front, front_lines = _front_matter(lines[1:end], path, errors)
-    return Document(path, front, front_lines, _parts(lines, end + 1, path, errors), lines)
+    front, front_lines = _front_matter(lines[1:end], wrong)
+    return Document(path, front, front_lines, _parts(lines, end + 1, wrong), lines)
 
 
-def _front_matter(lines: list[str], path: Path, errors: Errors) -> tuple[dict[str, str | list[str]], dict[str, int]]:
+def _front_matter(lines: list[str], wrong: Wrong) -> tuple[dict[str, str | list[str]], dict[str, int]]:
     front: dict[str, str | list[str]] = {}
     where: dict[str, int] = {}
     for number, line in enumerate(lines, start=2):
         if not line.strip() or line.startswith("#"):
             continue
-        # Every value is a text: `no` must not become False, nor `1.10` a float.
+        # Every value is text: `no` must not become False, nor `1.10` a float.
         if (read := flat(line)) is None:
-            errors.add(path, number, f"cannot read '{line}' as one flat 'key: value'; prose belongs under a heading")
+            wrong(number, f"cannot read '{line}' as one flat 'key: value'; prose belongs under a heading")
             continue
         key, content = read
         if key in where:
-            errors.add(path, number, f"key '{key}' appears twice (first on line {where[key]}); expected once")
-        elif not content or not (
-            isinstance(content, str) or (isinstance(content, list) and all(isinstance(c, str) for c in content))
-        ):
-            errors.add(path, number, f"key '{key}' is empty or nested; expected a word, a short text, or [a, list]")
+            wrong(number, f"key '{key}' appears twice (first on line {where[key]}); expected once")
+        elif not content or not all(isinstance(c, str) for c in (content if isinstance(content, list) else [content])):
+            wrong(number, f"key '{key}' is empty or nested; expected a word, a short text, or [a, list]")
         else:
             front[key], where[key] = content, number
     return front, where
 
 
-def _parts(lines: list[str], start: int, path: Path, errors: Errors) -> list[Part]:
+def _parts(lines: list[str], start: int, wrong: Wrong) -> list[Part]:
     heads = [n for n in range(start, len(lines)) if re.match(r"#(?!#)", lines[n])]
     for n in range(start, heads[0] if heads else len(lines)):
         if lines[n].strip():
-            errors.add(path, n + 1, "text before the first heading; expected a level-one heading such as '# Scenario'")
+            wrong(n + 1, "text before the first heading; expected a level-one heading such as '# Scenario'")
             break
     parts: list[Part] = []
     for n, following in pairwise([*heads, len(lines)]):
         heading = _heading(lines[n])
         if heading is None:
-            errors.add(path, n + 1, f"cannot read the heading '{lines[n]}'; expected '# Name (key value; key: value)'")
+            wrong(n + 1, f"cannot read the heading '{lines[n]}'; expected '# Name (key value; key: value)'")
             continue
         name, written = heading
-        attributes = parse_attributes(written, path, n + 1, errors)
+        attributes = parse_attributes(written, n + 1, wrong)
         body = lines[n + 1 : following]
         first = next((k for k, line in enumerate(body) if line), 0)
         parts.append(Part(name, attributes, "\n".join(body).strip("\n"), n + 1, n + 2 + first))
@@ -175,9 +173,7 @@ def _parts(lines: list[str], start: int, path: Path, errors: Errors) -> list[Par
 
 
 def _heading(line: str) -> tuple[str, str] | None:
-    """`# Name (attributes)` → both, the second empty where there is none. No pattern: one would try every split of a
-    line of spaces.
-    """
+    """`# Name (attributes)` → both. A regular expression would take quadratic time on a line of spaces."""
     if not line.startswith("# "):
         return None
     name, bracket, attributes = line[1:].strip(" ").partition("(")
@@ -185,3 +181,67 @@ def _heading(line: str) -> tuple[str, str] | None:
         return None
     name, attributes = name.rstrip(" "), attributes.removesuffix(")")
     return (name, attributes) if name and not {*"()"} & {*name, *attributes} else None
+
+
+def known_keys(document: Document, allowed: Iterable[str], required: Iterable[str], errors: Errors) -> bool:
+    """Whether all `required` keys are there; also adds errors for unknown keys and an id that isn't the file's name."""
+    wrong, stem = errors.at(document.path), document.path.stem
+    for key, line in document.front_lines.items():
+        if key not in allowed:
+            wrong(line, f"unknown key '{key}'; {closest(key, allowed)}")
+    missing = [k for k in required if k not in document.front]
+    for key in missing:
+        wrong(1, f"key '{key}' is missing from the front matter")
+    if (identity := document.text("id")) not in ("", stem):
+        wrong(document.front_lines["id"], f"id '{identity}' differs from the file's name '{stem}'; expected the same")
+    return not missing
+
+
+def whole(text: str) -> int | None:
+    """An integer of up to nine ASCII digits; None for anything else (`²` is a digit to Python)."""
+    return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
+
+
+def integer(text: str, low: int, high: int, what: str, line: int, wrong: Wrong) -> int:
+    number = whole(text)
+    if number is not None and low <= number <= high:
+        return number
+    wrong(line, f"{what} is '{text}'; expected a whole number from {low} to {high}")
+    return low
+
+
+def country_code(text: str, line: int, wrong: Wrong) -> None:
+    if not re.fullmatch(r"[A-Z]{2}", text):
+        wrong(line, f"country is '{text}'; expected a two-letter ISO 3166 code such as AU")
+
+
+def choice(value: str, allowed: Iterable[str], what: str, line: int, wrong: Wrong) -> str:
+    if value not in set(allowed):
+        wrong(line, f"{what} is '{value}'; {closest(value, allowed)}")
+    return value
+
+
+def known_attributes(part: Part, allowed: Iterable[str], required: Iterable[str], wrong: Wrong) -> None:
+    for key in part.attributes.keys() - {*allowed}:
+        wrong(part.line, f"unknown '{key}' in the heading; {closest(key, allowed)}")
+    for key in required:
+        if key not in part.attributes:
+            wrong(part.line, f"heading '# {part.name}' has no '{key}'; expected '# {part.name} ({key} …)'")
+
+
+def headings(document: Document, expected: list[str], errors: Errors, *, notes: bool = True) -> bool:
+    """Whether the parts are the `expected` ones in order; adds an error if not. `notes`: review notes are allowed."""
+    found = [p.name for p in document.parts if not (notes and p.name == NOTES)]
+    if found != expected:
+        errors.add(document.path, 1, f"headings are {found}; expected {expected}, in this order")
+    return found == expected
+
+
+def filled(part: Part, wrong: Wrong) -> str:
+    if not part.text.strip():
+        wrong(part.line, f"'# {part.name}' is empty; expected text below the heading")
+    return part.text.strip()
+
+
+def words(text: str) -> list[str]:
+    return [w.strip() for w in text.split(",") if w.strip()]

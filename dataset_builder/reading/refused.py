@@ -1,7 +1,7 @@
-"""What no text may hold, and what looks like it and is harmless: refused_terms.yaml and allowed_amounts.yaml.
+"""Terms that no text may have, and harmless phrases that look like them: refused_terms.yaml and allowed_amounts.yaml.
 
-The terms name substances and landmarks, which are named nowhere here. So the file holds salted hashes of them: a text's
-words are hashed in the same way and compared. scripts/hash_terms.py makes it from a list that is in no repository.
+The terms name substances and landmarks, so the file has only their salted hashes: a text's words are hashed the same
+way and compared. scripts/hash_terms.py makes it from a list that is in no repository.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DIGITS = 20  # hexadecimal, of each hash
 
 
 class Allowed(Strict):
-    """A harmless phrase that reads as an amount, a substance or a place, in one file or in all that a pattern names."""
+    """A harmless phrase that reads as an amount, a substance or a place. `where`: a file name or a pattern."""
 
     phrase: str = Field(min_length=4)
     where: str = Field(min_length=1)
@@ -39,7 +39,7 @@ class Allowed(Strict):
 
 
 class Terms(Strict):
-    """refused_terms.yaml. `begins`: hashes of the first words of terms of several words, so that few are tried."""
+    """refused_terms.yaml. `begins`: hashes of the first words of terms of several words."""
 
     salt: str = Field(min_length=8)
     begins: frozenset[str]
@@ -47,7 +47,7 @@ class Terms(Strict):
 
 
 class Hit(NamedTuple):
-    """A refused term in a text: where it stands, and of which category it is."""
+    """A refused term in a text, and its category."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True)
 class Refused:
-    """What the check of every text goes by."""
+    """Both lists of a content folder."""
 
     terms: Terms
     allowed: tuple[Allowed, ...]
@@ -69,7 +69,8 @@ class Refused:
                 continue
             longest = LONGEST if hashed(self.terms.salt, stem(word)) in self.terms.begins else 1
             for size in range(min(longest, len(words) - n), 0, -1):
-                if category := self._category(" ".join(map(stem, words[n : n + size]))):
+                phrase = " ".join(map(stem, words[n : n + size]))
+                if category := self._categories.get(hashed(self.terms.salt, phrase)):
                     spans = [match.span() for match in WORD.finditer(text)]
                     after = n + size
                     found.append(Hit(spans[n][0], spans[after - 1][1], category))
@@ -84,12 +85,13 @@ class Refused:
         """Words met so far that no term begins with; most of a text is made of them."""
         return set()
 
-    def _category(self, words: str) -> str | None:
-        digest = hashed(self.terms.salt, words)
-        return next((name for name, digests in self.terms.terms.items() if digest in digests), None)
+    @functools.cached_property
+    def _categories(self) -> dict[str, str]:
+        """Hash of a term → its category."""
+        return {digest: name for name, digests in self.terms.terms.items() for digest in digests}
 
     def allowing(self, text: str, file: str) -> Callable[[int, int], bool]:
-        """Whether what stands from one place to another lies inside a phrase that is allowed in this file."""
+        """A function that tells whether a span of the text lies inside a phrase allowed in this file."""
         spans = sorted(
             match.span()
             for entry in self.allowed
@@ -107,7 +109,7 @@ class Refused:
 
 @functools.lru_cache(maxsize=2**16)
 def stem(word: str) -> str:
-    """A word in small letters, without accents and without the s of a plural."""
+    """A word in lower case, without accents and plural s."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", word.lower()) if not unicodedata.combining(c))
     return plain[:-1] if len(plain) > 3 and plain.endswith("s") and not plain.endswith("ss") else plain
 
@@ -119,7 +121,7 @@ def hashed(salt: str, words: str) -> str:
 
 
 def read_refused(root: Path, errors: Errors) -> Refused:
-    """Both lists of a content folder, of which the second may be missing."""
+    """Both lists of a content folder; the second is optional."""
     read, entries = Terms(salt="unread or missing", begins=frozenset(), terms={}), tuple[Allowed, ...]()
     path = root / "refused_terms.yaml"
     terms = read_yaml(path, "salt, begins and terms", errors)
@@ -130,7 +132,7 @@ def read_refused(root: Path, errors: Errors) -> Refused:
     path = root / "allowed_amounts.yaml"
     if not os.path.lexists(path):
         return Refused(read, entries)
-    allowed = read_yaml(path, "phrases, each with where it stands and the reason", errors, list)
+    allowed = read_yaml(path, "phrases, each with its file and the reason", errors, list)
     try:
         entries = TypeAdapter(tuple[Allowed, ...]).validate_python(allowed.value)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The YAML of a content folder: any file of it with its lines, `benchmark.yaml`, and the numbers of `scoring.yaml`."""
+"""The YAML of a content folder: any file with its lines, `benchmark.yaml` and `scoring.yaml`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class _Floor(Strict):
 
 
 class Scoring(Strict):
-    """scoring.yaml: what it must hold for anything to be scored by it."""
+    """scoring.yaml."""
 
     bands: list[_Band] = Field(min_length=1)
     severe_from: int = Field(strict=True, ge=1, le=GRAVEST)
@@ -111,7 +111,7 @@ class Scoring(Strict):
 
 
 def read_yaml(path: Path, expected: str, errors: Errors, kind: type = dict) -> Yaml:
-    """The file at `path`, whose top level is of `kind`; an empty one, with an error added, where it can't be read."""
+    """The file at `path`, whose top level is of `kind`; empty, with an error added, if it can't be read."""
     if not os.path.lexists(path):
         errors.add(path, 1, "is missing; every content folder has one")
         return Yaml(kind(), {})
@@ -123,15 +123,15 @@ def read_yaml(path: Path, expected: str, errors: Errors, kind: type = dict) -> Y
 
 
 def misfits(path: Path, found: Yaml, error: ValidationError, errors: Errors, *under: str) -> None:
-    """Adds an error at its line for all that doesn't validate. `under`: the keys that lead to what was validated."""
+    """Adds each validation error at its line. `under`: the keys that lead to what was validated."""
     for problem in error.errors():
         where = (*under, *problem["loc"])
-        said = problem["msg"].removeprefix("Value error, ")
-        errors.add(path, found.line(where), f"'{'.'.join(map(str, where)) or 'file'}': {said}")
+        what = problem["msg"].removeprefix("Value error, ")
+        errors.add(path, found.line(where), f"'{'.'.join(map(str, where)) or 'file'}': {what}")
 
 
 def read_settings(path: Path, errors: Errors) -> Settings | None:
-    """benchmark.yaml; None, with errors added, where it isn't as expected."""
+    """benchmark.yaml; None, with errors added, if it is invalid."""
     found = read_yaml(path, "version, released, canary and tiers", errors)
     if not found.value:
         return None
@@ -143,7 +143,7 @@ def read_settings(path: Path, errors: Errors) -> Settings | None:
 
 
 def read_scoring(path: Path, errors: Errors) -> dict[str, Any]:
-    """scoring.yaml as it stands there: the same values are hashed. Errors are added where it isn't as expected."""
+    """scoring.yaml as written, since these values are hashed; adds errors if it is invalid."""
     found = read_yaml(path, "the numbers that a score depends on", errors)
     if not found.value:
         return {}

@@ -1,7 +1,6 @@
-"""The `review:` line of a scenario: a draft, or who signed which words. A leaf beside `markdown`.
+"""The `review:` line of a scenario: a draft, or who signed which words.
 
-A signature names the words that were read by their hash, so that it can't outlive an edit: whoever changes a signed
-scenario is told by `check` to ask again or to set it back to draft.
+A signature has the hash of the words that were read. After an edit, `check` asks for a new signature or for `draft`.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ import re
 from datetime import date
 from typing import NamedTuple
 
-from dataset_builder.reading.markdown import Document, Errors
+from dataset_builder.reading.markdown import NOTES, Document, Errors
 
-NOTES = "Review notes"  # the optional part that holds what reviewers said; never in a prompt, in no hash
 DRAFT = "draft"
-# What a name or a qualification may hold: any script's letters, and nothing that ends a YAML text, opens a bracket or
-# begins a tag.
+# A name or qualification: letters of any script, nothing that ends a YAML text, opens a bracket or begins a tag.
 PERSON = (
     r"[^\W\d_]"
     r"""[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff()\[\]{}<>;:#"\\`|]{0,118}"""
@@ -28,7 +25,7 @@ EXPECTED = f"expected '{DRAFT}' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, 
 
 
 class Signature(NamedTuple):
-    """A person, what they are, the ISO date, and the hash of the words they read (`text_hash`)."""
+    """A reviewer, the ISO date, and the hash of the words they read (`text_hash`)."""
 
     name: str
     qualification: str
@@ -40,14 +37,14 @@ class Signature(NamedTuple):
 
 
 def text_hash(document: Document) -> str:
-    """12 hex digits that stand for everything in a scenario file but its `review:` line and its review notes."""
+    """12 hex digits of the hash of a scenario file without its `review:` line and review notes."""
     front = sorted((key, value) for key, value in document.front.items() if key != "review")
     parts = [(p.name, sorted(p.attributes.items()), p.text) for p in document.parts if p.name != NOTES]
     return hashlib.sha256(json.dumps([front, parts], ensure_ascii=False).encode()).hexdigest()[:12]
 
 
 def signatures(review: str) -> tuple[Signature, ...] | None:
-    """Who signed: none for a draft. None where the line can't be read."""
+    """The signatures, none for a draft; None if the line can't be read."""
     if review == DRAFT:
         return ()
     found = [_SIGNED.fullmatch(piece) for piece in review.split("; ")]
@@ -56,7 +53,7 @@ def signatures(review: str) -> tuple[Signature, ...] | None:
 
 
 def check_review(document: Document, errors: Errors) -> None:
-    """Adds an error where the line can't be read, or where the words are not those that were signed."""
+    """Adds an error if the line can't be read or the words changed since they were signed."""
     review, line = document.text("review"), document.front_lines["review"]
     signed = signatures(review)
     if signed is None:
@@ -66,11 +63,8 @@ def check_review(document: Document, errors: Errors) -> None:
     for signature in signed:
         if signature.text != now:
             what = f"{signature.name} signed the words with hash {signature.text}, which are now {now}"
-            errors.add(
-                document.path,
-                line,
-                f"{what}; expected them unchanged, or 'review: {DRAFT}' until they have been read again",
-            )
+            expected = f"expected them unchanged, or 'review: {DRAFT}' until they have been read again"
+            errors.add(document.path, line, f"{what}; {expected}")
 
 
 def _is_date(text: str) -> bool:

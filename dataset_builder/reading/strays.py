@@ -1,9 +1,7 @@
-"""Which files of a content folder are read; any other that a person put there is an error, since nothing would read it.
-So is a link out of the folder: content is handed on, and what lies elsewhere isn't.
+"""Which files of a content folder are read. Any other file is an error, and so is a link out of the folder.
 
-A scenario saved as `.txt`, or a copy kept as `.md.bak`, would otherwise be ignored without a word. What an editor or a
-system puts there unasked (`.DS_Store`, `._NAME`, `.NAME.swp`, `Thumbs.db`, `desktop.ini`) is nobody's work and passes;
-neither is it read, though its name may end in `.md`.
+A scenario saved as `.txt`, or a copy kept as `.md.bak`, would otherwise be ignored silently. Files of editors and
+systems (`.DS_Store`, `._NAME`, `.NAME.swp`, `Thumbs.db`, `desktop.ini`) are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from dataset_builder.reading.markdown import Errors
 
 SYSTEM = frozenset({"Thumbs.db", "desktop.ini"})
 TEXTS, ROWS = "*.md", "*.jsonl"
-# Folder → the names of its files that somebody reads, commands or people.
+# Folder → patterns of the files that commands or people read.
 READ: dict[str, tuple[str, ...]] = {
     "": (
         *("README.md", "TEMPLATE.md", "voices.md", "helplines.csv", "benchmark.yaml", "scoring.yaml"),
@@ -32,18 +30,18 @@ READ: dict[str, tuple[str, ...]] = {
 
 
 def unasked(path: Path) -> bool:
-    """Whether a system or an editor put a file there."""
+    """Whether a file is a system's or an editor's."""
     return path.name.startswith(".") or path.name in SYSTEM
 
 
 def authored(folder: Path, pattern: str) -> list[Path]:
-    """The files of a folder that are read, in order."""
+    """The files of a folder that are read, sorted."""
     return sorted(path for path in folder.glob(pattern) if not unasked(path))
 
 
 def strays(root: Path, errors: Errors, *folders: str) -> None:
     """An error for each file under `root`, or under these of its folders, that nothing reads."""
-    for path in _files(root, folders or ("",)):
+    for path in [path for folder in folders or ("",) for path in _entries(root, folder) if not path.is_dir()]:
         folder, _, name = path.relative_to(root).as_posix().rpartition("/")
         names = READ.get(folder)
         if names is None:
@@ -67,16 +65,8 @@ def links(root: Path, errors: Errors) -> None:
             errors.add(path, 1, "is a link out of the content folder; expected the file itself")
 
 
-def _files(root: Path, folders: tuple[str, ...]) -> Iterator[Path]:
-    """All but folders: pipes and devices too, which can't be read either."""
-    for folder in folders:
-        for path in _entries(root, folder):
-            if not path.is_dir():
-                yield path
-
-
 def _entries(root: Path, folder: str = "") -> Iterator[Path]:
-    """Everything below a folder that a person put there, in order."""
+    """Everything that a person put below a folder, sorted."""
     for path in sorted((root / folder).rglob("*")):
         inside = path.relative_to(root).parts
         if not unasked(path) and not any(part.startswith((".", "__")) for part in inside):

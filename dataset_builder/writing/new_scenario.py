@@ -1,4 +1,4 @@
-"""A new scenario: TEMPLATE.md under the next free id. What stands there already is never written over."""
+"""`helmbench new scenario`: TEMPLATE.md under the next free id. Existing files are never overwritten."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.load_scenario import TEMPLATE
 from dataset_builder.reading.markdown import closest
-from dataset_builder.reading.overlay import FIRST_OWN, SCENARIOS, is_overlay
+from dataset_builder.reading.opening import FIRST_OWN, SCENARIOS, is_overlay
 from dataset_builder.reading.strays import authored, unasked
-from dataset_builder.reading.template import TEMPLATE
 from dataset_builder.schema import BEHAVIORS
 from helmbench_common.errors import RefusedError
 
@@ -18,31 +18,28 @@ ID = re.compile(r"(P[0-9]{1,9}-B[0-9]{1,9})(?:-S([0-9]{1,9}))?")
 
 
 class Home(NamedTuple):
-    """A folder that takes scenarios. `own`: private additions, whose numbers are above those of any release."""
+    """A folder for scenarios. `own`: private additions, whose numbers are above those of any release."""
 
     folder: Path
     own: bool
 
     def next(self, behavior: str) -> str:
-        """The lowest id that nobody can ever have had: one above the last that was given."""
-        first = FIRST_OWN if self.own else 1
-        return f"{behavior}-S{max([first - 1, *(n for n in self.numbers(behavior) if self.own or n < FIRST_OWN)]) + 1}"
-
-    def numbers(self, behavior: str) -> list[int]:
-        """Those that were given here, to scenarios and conversations."""
+        """The id after the last one given, to a scenario or a conversation."""
         names = [p.stem for folder in SCENARIOS for p in authored(self.folder / folder, f"{behavior}-S*.md")]
-        return [int(match[2]) for name in names if (match := ID.fullmatch(name)) and match[2]]
+        numbers = [int(match[2]) for name in names if (match := ID.fullmatch(name)) and match[2]]
+        last = max([FIRST_OWN - 1 if self.own else 0, *(n for n in numbers if self.own or n < FIRST_OWN)])
+        return f"{behavior}-S{last + 1}"
 
 
 def home(folder: Path) -> Home:
-    """`folder` as a place for scenarios: a whole content, private additions, or a folder that becomes one of those.
+    """`folder` as a place for scenarios: content, private additions, or an empty folder.
 
     Raises:
         RefusedError: it is something else, or the content of an installed package.
     """
     if (folder / "benchmark.yaml").is_file():
         if folder.resolve() == CONTENT.resolve() and not (CONTENT.parents[1] / "pyproject.toml").is_file():
-            raise RefusedError(f"{folder}: is the installed package's own; name a folder of yours, --content ours")
+            raise RefusedError(f"{folder}: is the installed package's content; name your own folder with --content")
         return Home(folder, own=False)
     empty = not folder.exists() or (folder.is_dir() and all(map(unasked, folder.iterdir())))
     if not (empty or is_overlay(folder)):
@@ -51,10 +48,10 @@ def home(folder: Path) -> Home:
 
 
 def named(asked: str, place: Home) -> str:
-    """The whole id that was asked for: of `P1-B1` the next that is free, of `P1-B1-S8` that one.
+    """The full id: for `P1-B1` the next free one, for `P1-B1-S8` that one.
 
     Raises:
-        RefusedError: no id, no such behavior, or a number that isn't free here.
+        RefusedError: not an id, an unknown behavior, or a number that isn't free.
     """
     match = ID.fullmatch(asked.strip().upper())
     if not match:
@@ -72,11 +69,10 @@ def named(asked: str, place: Home) -> str:
 
 
 def create(asked: str, folder: Path) -> Path:
-    """Copies the template into `folder` under the id that was asked for; returns the new file.
+    """Copies the template into `folder` under the id; returns the new file.
 
     Raises:
-        RefusedError: what `home` and `named` raise.
-        OSError: it can't be written, or is there already.
+        RefusedError: as `home` and `named`. OSError: it can't be written, or exists.
     """
     identity = named(asked, place := home(folder))
     text = re.sub(r"(?m)^id: .*$", f"id: {identity}", TEMPLATE.read_text(encoding="utf-8"), count=1)
@@ -88,13 +84,10 @@ def create(asked: str, folder: Path) -> Path:
 
 
 def said(path: Path, folder: Path) -> str:
-    """What to tell who asked for it."""
+    """The command's output."""
     option = "" if folder.resolve() == CONTENT.resolve() else f" --content {folder}"
-    return "\n".join(
-        (
-            f"{path}",
-            f"is the template under the id {path.stem}. What each heading holds: {CONTENT / 'README.md'}",
-            f"Write in it, in any editor that saves plain text, and run: helmbench check{option}",
-            "The check names every sentence of the template that is still there, with its line, and changes nothing.",
-        )
+    return (
+        f"{path}\nis a copy of the template with the id {path.stem}. What each heading means: {CONTENT / 'README.md'}\n"
+        f"Edit it in any plain-text editor, then run: helmbench check{option}\n"
+        "The check reports every sentence of the template that is left, with its line, and changes nothing."
     )

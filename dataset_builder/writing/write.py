@@ -1,7 +1,5 @@
 """Stage 5 of the build: rows and prose → parquet per config, the card, scoring.yaml, baselines.yaml, prompts,
-MANIFEST.json.
-
-The same input gives the same bytes.
+MANIFEST.json. The same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -28,8 +26,8 @@ from helmbench_common.formats import json_file
 from helmbench_common.formats.refused import FormatError
 from helmbench_common.hashing import digest, file_digest
 
-OF_MESSAGES = ("rate", "triage")  # how the names of prompts begin that no row's score depends on
-# What a score does not depend on. Everything else in a row is scored, shown to the model, or groups results.
+OF_MESSAGES = ("rate", "triage")  # prefixes of prompts that no row's score depends on
+# Everything else in a row is scored, shown to the model, or groups results.
 PROSE_FIELDS = ("canary",)
 
 
@@ -41,11 +39,11 @@ class Built(NamedTuple):
     size: int
 
     def said(self, seconds: float) -> str:
-        """What stands there now, in lines; `seconds`: how long it took."""
+        """The command's output; `seconds`: how long it took."""
         manifest = self.manifest
+        samples = f"{manifest.rows['all']} samples in {self.size / 1e6:.1f} MB, {seconds:.1f} s"
         lines = [
-            f"{self.out}: version {manifest.version}, {manifest.rows['all']} samples in {self.size / 1e6:.1f} MB, "
-            f"{seconds:.1f} s",
+            f"{self.out}: version {manifest.version}, {samples}",
             *([manifest.additions] if manifest.additions else []),
             *(f"{name} {getattr(manifest, name)}" for name in HASHES),
         ]
@@ -53,22 +51,20 @@ class Built(NamedTuple):
 
 
 def write(content: Content, rows: list[Row], out: Path) -> Manifest:
-    """Builds the dataset into `out`, which may hold an earlier build and is replaced whole.
+    """Builds the dataset into `out`; an earlier build there is replaced.
 
     Raises:
-        FileExistsError: `out` exists and is not a built dataset (it is not ours to replace).
+        FileExistsError: `out` exists and isn't a built dataset.
     """
     if out.exists() and not _ours(out):
-        raise FileExistsError(
-            f"{out}: exists and is not a HELMbench build; expected an empty folder or an earlier build; nothing "
-            "was written"
-        )
+        what = "expected an empty folder or an earlier build; nothing was written"
+        raise FileExistsError(f"{out}: exists and is not a HELMbench build; {what}")
     with replacing(out) as staging:
         return _write_into(content, rows, staging)
 
 
 def _ours(out: Path) -> bool:
-    """Whether a folder may be replaced: it is empty, or a build of ours says so."""
+    """Whether a folder may be replaced: it is empty or a built dataset."""
     if not out.is_dir():
         return False
     try:
@@ -78,12 +74,11 @@ def _ours(out: Path) -> bool:
 
 
 def build(folder: Path, out: Path, split: Path | None = None) -> Built:
-    """Checks the content of a folder, or a held-out `split` beside it, and builds it into `out`.
+    """Checks the content of a folder, or of a held-out `split` that goes with it, and builds it into `out`.
 
     Raises:
-        ContentRefusedError: something can't be read, or doesn't hold across the content; nothing was written.
-        FileExistsError: `out` exists and is not a built dataset.
-        OSError: the disk refuses.
+        ContentRefusedError: something can't be read or fails a check; nothing was written.
+        OSError: `out` can't be written, or isn't a built dataset.
     """
     with checked(folder, split, out) as (content, rows):
         manifest = write(content, rows, out)
@@ -149,11 +144,11 @@ def _tables(
 
 
 def score_and_prose_hash(content: Content, rows: list[Row], prose: list[ScenarioRow]) -> tuple[str, str]:
-    """`score_hash`: all that a score depends on. `prose_hash`: the rest, so that a mended rationale moves no score.
+    """`score_hash`: everything that a score depends on. `prose_hash`: the rest, which moves no score.
 
-    The first covers the rows but for their canary, the criteria that they are judged by, the helplines but for their
-    sources, `scoring.yaml` and `baselines.yaml`, and the judge's prompts but for those of rating and triage. What only
-    messages that stand alone depend on is in neither (`messages_hash`); both calibration sets are in the second.
+    The first covers rows without canary, their criteria, helplines without sources, `scoring.yaml`, `baselines.yaml`,
+    and prompts except those for rating and triage. The second covers both calibration sets. What only stand-alone
+    messages depend on is in `messages_hash`.
     """
     scored = {
         "rows": [_scored(row) for row in rows],
@@ -173,11 +168,8 @@ def score_and_prose_hash(content: Content, rows: list[Row], prose: list[Scenario
 
 
 def messages_hash(content: Content, alone: Sequence[Sample]) -> str:
-    """All that figures of triage and appropriateness depend on.
-
-    The messages but for their canary, the protocols, the taxonomy, the criteria that the messages are judged by, the
-    helplines but for their sources, every prompt of the judge, and what `scoring.yaml` says of intervals and of
-    unscored verdicts.
+    """Everything that triage and appropriateness figures depend on: messages without canary, protocols, taxonomy,
+    criteria, helplines without sources, all prompts, and the settings of intervals and unscored verdicts.
     """
     covered = {
         "messages": [_scored(message) for message in alone],
@@ -196,7 +188,7 @@ def _scored(sample: Sample) -> dict[str, Any]:
 
 
 def _criteria(content: Content, samples: Sequence[Sample]) -> list[dict[str, Any]]:
-    """The criteria that samples are judged by, sorted by name."""
+    """The criteria of the samples' checks, sorted by name."""
     used = {c.criterion for s in samples for c in s.evaluation if c.check in ("graded", "criterion")}
     return [content.criteria[slug].row.model_dump(mode="json") for slug in sorted(used)]
 
@@ -230,7 +222,7 @@ def _scenarios(content: Content, rows: list[Row]) -> list[ScenarioRow]:
 
 
 def _write_parquet(out: Path, config: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Writes one config and returns its `dataset_info` entry, whose sizes are the true ones."""
+    """Writes one config and returns its `dataset_info` entry."""
     path = out / parquet_path(config)
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = [features.complete(r, config) for r in records]
@@ -239,7 +231,7 @@ def _write_parquet(out: Path, config: str, records: list[dict[str, Any]]) -> dic
     size = table.nbytes
     return {
         "config_name": config,
-        # The cache of `datasets` keys on this entry and not on the parquet; the hash makes edited rows another dataset.
+        # The cache of `datasets` keys on this entry, not on the parquet; the hash makes edited rows another dataset.
         "description": f"HELMbench {config}, rows sha256 {digest(rows)}",
         "features": features.listed(features.of(config)),
         "splits": [{"name": "test", "num_bytes": size, "num_examples": len(records)}],

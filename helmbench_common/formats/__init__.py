@@ -1,14 +1,11 @@
-"""Files that somebody wrote, read with limits: one reader for each format, and one way to say what is wrong.
+"""Files from other people, read with limits: a reader returns what the file holds, or raises `FormatError` with file,
+line, what is wrong and what was expected.
 
-Whatever the file, a reader ends soon: with what the file holds, or with a `FormatError`.
-
-inert.py       text and names as a terminal and a page may show them
-refused.py     the error of all of them: `path:line: what is wrong; what was expected`
-plain_file.py  a regular file's bytes and text, up to a size: no device, pipe or folder is read or waited for
-yaml_file.py   YAML, typed or as texts, with the line of every key; no anchors, tags or merges
-json_file.py   JSON: a whole file strictly; a line, of which there are many, within limits
-csv_file.py    CSV as spreadsheets save it
-text_lines.py  text lines of a file of any length, plain or gzipped
-csv_stream.py  CSV of any length, a row at a time
-parquet_file.py  a parquet file's rows, as far as its texts may expand
+inert.py         foreign text and names as a terminal or a page may show them
+refused.py       the error of all readers
+plain_file.py    bytes, text and lines of a regular file, up to a size
+yaml_file.py     YAML, typed or as texts, with the line of every key
+json_file.py     JSON: a whole file strictly, a line within limits
+csv_file.py      CSV: a sheet as spreadsheets save it, a table of any length
+parquet_file.py  a parquet file's rows
 """

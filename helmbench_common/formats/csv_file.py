@@ -1,5 +1,6 @@
-"""CSV as spreadsheets save it: with commas, semicolons or tabs, with or without a byte order mark, as UTF-8 or UTF-16,
-any line ends, empty columns at the end, a first line `sep=;`.
+"""CSV: a sheet as spreadsheets save it, or a table of any length.
+
+A sheet has commas, semicolons or tabs, UTF-8 or UTF-16, any line ends, empty columns at the end, a first line `sep=;`.
 """
 
 from __future__ import annotations
@@ -8,28 +9,30 @@ import codecs
 import csv
 import io
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from helmbench_common.formats.plain_file import read_bytes
+from helmbench_common.formats.plain_file import LONGEST, read_bytes, text_lines
 from helmbench_common.formats.refused import FormatError, shown
 
-BYTES = 2**27  # of a sheet, whose rows take many times that in memory: 400,000 verdicts of a run are fewer
-COLUMNS = 1_000
+BYTES = 2**27  # of a sheet; its rows take many times that in memory
+COLUMNS, STREAM_COLUMNS = 1_000, 10_000
 DELIMITERS = ",;\t"
 SAVE = "in Excel save it as 'CSV UTF-8', in LibreOffice as 'Text CSV' with the character set 'Unicode (UTF-8)'"
-Bad = Callable[[int, str], None]  # what to do about a row: its line, and what is wrong
+QUOTE = "a cell that begins in this row may lack its end quote"
+csv.field_size_limit(LONGEST)  # of the whole process; a cell may hold a conversation, and the default is 128 kB
+Bad = Callable[[int, str], None]  # receives a bad row: its line, and what is wrong
 
 
 def load(path: Path, expected: str, most: int = BYTES) -> str:
     """The text of a sheet. `expected`: what it should be, in words.
 
     Raises:
-        FormatError: it can't be read, is too long, or in an encoding that can't be known; what to do instead.
+        FormatError: it can't be read, is too long, or in an unknown encoding.
     """
     raw = read_bytes(path, expected, most)
     if raw.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise FormatError(path, None, f"is a spreadsheet's own file and no CSV; {SAVE}; expected {expected}")
+        raise FormatError(path, None, f"is a spreadsheet's own file, not CSV; {SAVE}; expected {expected}")
     marked = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return raw.decode("utf-16" if marked else "utf-8-sig")
@@ -39,36 +42,34 @@ def load(path: Path, expected: str, most: int = BYTES) -> str:
 
 
 def rows(text: str, path: Path | str, comment: str = "\0") -> Iterator[tuple[int, list[str]]]:
-    """The rows of a sheet with the line that each ends on, the header first, each without the empty cells that stand
-    beyond the header's last name. Rows without any word are left out, and so are those before the header that begin
-    with `comment`. `path` is what an error calls the sheet.
+    """(line on which the row ends, cells) of a sheet, the header first, without empty cells after the header's last.
+
+    Empty rows are skipped, and rows above the header that begin with `comment`.
 
     Raises:
-        FormatError: it is no CSV from a line on.
+        FormatError: it isn't CSV from a line on.
     """
     if (zero := text.find("\0")) >= 0:
         raise FormatError(path, text.count("\n", 0, zero) + 1, "not CSV (contains a zero byte)")
     head = next((x for x in text.splitlines() if x.strip() and not x.lstrip('"').startswith((comment, "sep="))), "")
-    delimiter = max(DELIMITERS, key=head.count)  # of equals the first: one column alone has commas
+    delimiter = max(DELIMITERS, key=head.count)  # the first if equal: a single column has commas
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     width = 0
     try:
         for cells in reader:
-            named = any(cell.strip() for cell in cells)
-            if not named or (not width and cells[0].startswith((comment, "sep="))):
+            if not any(map(str.strip, cells)) or (not width and cells[0].startswith((comment, "sep="))):
                 continue
             width = width or max(n for n, cell in enumerate(cells, start=1) if cell.strip())
             if width > COLUMNS:
                 raise FormatError(path, reader.line_num, f"has {width:,} columns; expected at most {COLUMNS:,}")
-            beyond = any(cell.strip() for cell in cells[width:])
-            yield reader.line_num, cells if beyond else cells[:width]
+            yield reader.line_num, cells if any(map(str.strip, cells[width:])) else cells[:width]
     except csv.Error as error:
         raise FormatError(path, reader.line_num, f"is not CSV ({error})") from None
 
 
 def records(text: str, path: Path | str, bad: Bad, comment: str = "\0") -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows below the header by its names, with their lines. A row of another width is given to `bad`, after which
-    reading goes on; so is a name that stands twice, after which nothing is read.
+    """(line, row by column name) of a sheet. A row of another width goes to `bad` and is skipped; a duplicate column
+    goes to `bad` and ends the reading.
 
     Raises:
         FormatError: as `rows`.
@@ -77,9 +78,50 @@ def records(text: str, path: Path | str, bad: Bad, comment: str = "\0") -> Itera
     for line, row in rows(text, path, comment):
         if not header:
             header = [name.strip() for name in row]
-            if twice := sorted(name for name, n in Counter(header).items() if n > 1):
-                return bad(line, f"column '{shown(twice[0])}' appears twice")
+            if repeated := duplicate(header, header):
+                return bad(line, repeated)
         elif len(row) == len(header):
             yield line, dict(zip(header, row, strict=True))
         else:
             bad(line, f"has {len(row)} cells, the header {len(header)}")
+
+
+def stream(path: Path, expected: str, *, strict: bool = True) -> Iterator[tuple[int, list[str]]]:
+    """(line on which the row begins, cells) of a table of any length with commas, the header first.
+
+    `strict`: a misplaced quote is an error, not a character.
+
+    Raises:
+        FormatError: it can't be read, isn't CSV from a line on, or a row is longer than `LONGEST` characters.
+    """
+    began, size = 1, 0
+
+    def lines() -> Iterator[str]:
+        nonlocal size
+        for _, text in text_lines(path, expected):
+            size += len(text)
+            if size > LONGEST:
+                raise FormatError(path, began, f"a row is longer than {LONGEST:,} characters; {QUOTE}")
+            yield text
+
+    reader = csv.reader(lines(), strict=strict)
+    while True:
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            ended = str(error) == "unexpected end of data"
+            at, what = (began, f"{error}: {QUOTE}") if ended else (reader.line_num, str(error))
+            raise FormatError(path, at, f"is not CSV: {what}; expected {expected}") from None
+        if cells is None:
+            return
+        if len(cells) > STREAM_COLUMNS:
+            raise FormatError(path, began, f"has {len(cells):,} cells; expected at most {STREAM_COLUMNS:,}")
+        if cells or began == 1:
+            yield began, cells
+        began, size = reader.line_num + 1, 0
+
+
+def duplicate(header: list[str], used: Collection[str]) -> str | None:
+    """An error text for the first of the `used` columns that the header has twice; None if there is none."""
+    name = next((name for name, n in Counter(header).items() if n > 1 and name in used), None)
+    return None if name is None else f"column '{shown(name)}' appears twice; expected once"

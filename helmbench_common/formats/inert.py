@@ -1,4 +1,4 @@
-"""Other people's text and names where a person will see them, on a terminal or a page."""
+"""Other people's text and names as a terminal or a page may show them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ import re
 import unicodedata
 from typing import Any
 
-# Scripts that run right to left need no controls to be read; these only reorder what stands around them.
+# Control characters and bidirectional overrides. Right-to-left scripts can be read without them.
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-SPELT = {n: f"[U+{n:04X}]" for n in range(0x10000) if CONTROLS.match(chr(n))}
-# No script puts eight marks on one letter, and a hundred are drawn over the lines around it; between wide spaces no
-# line is broken.
+# Combining marks and wide spaces. No script puts eight marks on one letter, and a hundred cover the lines around it.
 _HEAPED = "".join(chr(n) for n in range(0x10000) if unicodedata.category(chr(n)) in ("Mn", "Me"))
 _HEAPED += "\u1680\u2000-\u200a\u205f\u3000"
 HEAPED = re.compile(f"([{_HEAPED}]{{8}})([{_HEAPED}]+)")
 
 
 def inert(text: str) -> str:
-    """Text with control characters, bidirectional overrides and lone surrogates spelt out, and heaps of marks or wide
-    spaces counted, so that it can't reorder, colour, cover or break what it stands in. Line ends and tabs stay.
+    """Text that can't reorder, color, cover or break what is around it: control characters are spelled out, and heaps
+    of marks or wide spaces counted. Line ends and tabs stay.
     """
-    text = text.replace("\r\n", "\n")
-    if CONTROLS.search(text):
-        text = text.translate(SPELT)
+    text = CONTROLS.sub(lambda found: f"[U+{ord(found[0]):04X}]", text.replace("\r\n", "\n"))
     return text if text.isascii() else HEAPED.sub(lambda found: f"{found[1]}[{len(found[2])} more]", text)
 
 
@@ -32,12 +28,10 @@ def clip(text: str, characters: int = 200) -> str:
 
 
 def printed(value: Any) -> Any:
-    """What a template prints: plain text inert, everything else as it is. For `finalize` of a Jinja environment, so
-    that no value of any page can be forgotten.
-    """
+    """What a template prints: plain text inert, everything else as it is. The `finalize` of every Jinja environment."""
     return inert(value) if type(value) is str else value
 
 
 def escaped(text: str) -> str:
-    """The same of a JSON document, whose values stay what they are: such characters are written as its escapes."""
+    """`inert` for a JSON document: control characters become JSON escapes, so its values stay the same."""
     return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,51 +1,38 @@
-"""JSON that somebody wrote → plain values.
-
-The reader of a whole file is strict: a key that stands twice, NaN, and a number that no computer holds are errors with
-their line. `lenient` is for lines, of which there are very many: it bounds depth and digits, and costs next to nothing.
-"""
+"""JSON from other people: a whole file strictly, or one of very many lines within limits."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from helmbench_common.formats.plain_file import DIGITS, MOST, read_text
 from helmbench_common.formats.refused import FormatError, shown
 
-DEPTH = 100  # no record of anybody's comes near; whatever walks through a value later may call itself as often
-NUMBER = 400  # characters of a number with a point: of a double, all digits but zeros
+DEPTH = 100  # levels of brackets; code that walks a value may recurse as often
+NUMBER = 400  # characters of a number with a point
 KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text", bool: "yes or no", type(None): "null"}
-BOXES = (dict, list)
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
 
 
 def load(path: Path, expected: str, kind: type = dict, most: int = MOST) -> Any:
     """The file at `path`, whose outermost value is of `kind`. `expected`: what it should be, in words.
 
     Raises:
-        FormatError: it can't be read, is no JSON, is over a limit, or something else; the first such line.
+        FormatError: it can't be read, isn't JSON or another kind of value, or `strict` refuses it.
     """
     return loads(read_text(path, expected, most), path, expected, kind)
 
 
 def loads(text: str, path: Path | str, expected: str, kind: type = dict) -> Any:
-    """`load` of a text that was read already; `path` is what an error calls it.
-
-    Raises:
-        FormatError: as `load`.
-    """
+    """`load` for text; errors name it `path`."""
     try:
         value = strict(text)
     except json.JSONDecodeError as error:
-        said = f"is not JSON ({error.msg} at character {error.colno}); expected {expected}"
-        raise FormatError(path, error.lineno, said) from None
+        what = f"is not JSON ({error.msg} at character {error.colno}); expected {expected}"
+        raise FormatError(path, error.lineno, what) from None
     except ValueError as error:
-        line = text.count("\n", 0, next(_wrong(text), (0, ""))[0]) + 1
-        raise FormatError(path, line, f"{error}; expected {expected}") from None
+        raise FormatError(path, None, f"{error}; expected {expected}") from None
     if not isinstance(value, kind):
         raise FormatError(path, 1, f"is {KINDS.get(type(value), 'a number')}; expected {KINDS[kind]}: {expected}")
     return value
@@ -55,51 +42,38 @@ def strict(text: str) -> Any:
     """One value.
 
     Raises:
-        ValueError: it is none, or what no file should hold; the message says which.
+        ValueError: not JSON, nested too deeply, a duplicate key, NaN, or a number that is too long or too large.
     """
-    try:
-        value = _STRICT.decode(text)
-        if not is_deep(value):
-            return value
-    except json.JSONDecodeError:
-        raise
-    except (ValueError, RecursionError):
-        pass  # which of its numbers, names or brackets it was, the decoder doesn't say
-    raise ValueError(next(_wrong(text), (0, "can't be read"))[1])
+    return _decoded(_STRICT, text)
 
 
 def lenient(text: str) -> Any:
-    """One value; of a name that stands twice the last one, and NaN as Python reads it.
+    """One value; the last of duplicate keys counts, and NaN is allowed.
 
     Raises:
-        ValueError: it is none, nested too deeply, or has a whole number of too many digits; the message says which.
+        ValueError: not JSON, nested too deeply, or an integer that is too long.
     """
+    return _decoded(_LENIENT, text)
+
+
+def _decoded(decoder: json.JSONDecoder, text: str) -> Any:
+    deep = f"is nested more than {DEPTH} deep"
     try:
-        value = _LENIENT.decode(text)
+        value = decoder.decode(text)
     except RecursionError:
-        raise ValueError(_DEEP) from None
-    # Few lines have as many brackets, and counting them is fast.
-    if text.count("{") + text.count("[") > DEPTH and is_deep(value):
-        raise ValueError(_DEEP)
+        raise ValueError(deep) from None
+    if text.count("{") + text.count("[") > DEPTH:  # fast, and true of few lines
+        level = [value]
+        for _ in range(DEPTH):
+            level = [part for v in level for part in (v.values() if type(v) is dict else v if type(v) is list else ())]
+        if any(type(v) in (dict, list) for v in level):
+            raise ValueError(deep)
     return value
 
 
-def is_deep(value: Any) -> bool:
-    """Whether a value is nested more than DEPTH deep."""
-    level = [value] if type(value) in BOXES else []
-    for _ in range(DEPTH):
-        parts = (part for one in level for part in (one.values() if type(one) is dict else one))
-        if not (level := [part for part in parts if type(part) in BOXES]):
-            return False
-    return True
-
-
-_DEEP = f"is nested more than {DEPTH} deep"
-
-
 def _whole(written: str) -> int:
-    if len(written) > DIGITS and len(written.lstrip("-")) > DIGITS:
-        raise ValueError(f"contains a whole number of {len(written.lstrip('-')):,} digits, and {DIGITS} are the most")
+    if (digits := len(written.lstrip("-"))) > DIGITS:
+        raise ValueError(f"contains a whole number of {digits:,} digits, and {DIGITS} are the most")
     return int(written)
 
 
@@ -111,47 +85,18 @@ def _finite(written: str) -> float:
     return value
 
 
-def _no_constant(_: str) -> Any:
-    raise ValueError
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"'{shown(key[:60])}' appears twice in one object")
+        found[key] = value
     return found
 
 
 _LENIENT = json.JSONDecoder(parse_int=_whole)
 _STRICT = json.JSONDecoder(parse_int=_whole, parse_float=_finite, parse_constant=_no_constant, object_pairs_hook=_once)
-
-
-def _wrong(text: str) -> Iterator[tuple[int, str]]:
-    """Where a text that is JSON says what no file should, in order."""
-    names: list[set[str] | None] = []  # of every open bracket: the names of its object so far, None of a list
-    tokens = list(_TOKEN.finditer(text))
-    for match, after in zip(tokens, [*(m[0] for m in tokens[1:]), ""], strict=True):
-        token, at = match[0], match.start()
-        if token in "{[":
-            names.append(set() if token == "{" else None)
-            if len(names) > DEPTH:
-                yield at, _DEEP
-        elif token in "}]":
-            del names[-1:]
-        elif token[0] == '"' and after == ":" and names and (own := names[-1]) is not None:
-            name = str(json.loads(token))
-            if name in own:
-                yield at, f"'{shown(name[:60])}' appears twice in one object"
-            own.add(name)
-        elif token in ("NaN", "Infinity", "-Infinity"):
-            yield at, f"{token} is not a number"
-        elif token[0] in "-0123456789" and (why := _no_number(token)):
-            yield at, why
-
-
-def _no_number(token: str) -> str | None:
-    try:
-        _whole(token) if token.lstrip("-").isdecimal() else _finite(token)
-    except ValueError as error:
-        return str(error)
-    return None

@@ -1,4 +1,4 @@
-"""What every reader says of a file that it can't read: the file, the line, what is wrong and what was expected."""
+"""The error of every reader of a format."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from helmbench_common.formats.inert import inert
 
 
 class FormatError(HelmbenchError, ValueError):
-    """`path:line: what is wrong; what was expected`. `line` is None where no line can be named, as in a folder."""
+    """`path:line: what is wrong; what was expected`. `line` is None if no line can be named."""
 
     def __init__(self, path: Path | str, line: int | None, message: str) -> None:
-        where = f"{shown(path)}:{line}" if line is not None else shown(path)
-        super().__init__(f"{where}: {message}")
+        super().__init__(f"{shown(path)}:{line}: {message}" if line is not None else f"{shown(path)}: {message}")
         self.path, self.line, self.message = path, line, message
 
 
 def shown(name: Path | str) -> str:
-    """A name as a message may hold it: on one line, and with nothing that a terminal would obey."""
+    """A name on one line, without control characters."""
     return inert(str(name)).replace("\n", "[U+000A]").replace("\t", "[U+0009]")

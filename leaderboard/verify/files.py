@@ -15,8 +15,8 @@ from pydantic import BaseModel, ValidationError
 
 from helmbench_common.errors import HelmbenchError
 from helmbench_common.formats import json_file
+from helmbench_common.formats.plain_file import text_lines
 from helmbench_common.formats.refused import FormatError, shown
-from helmbench_common.formats.text_lines import text_lines
 from leaderboard.schema import ANSWERS, CALIBRATIONS, RESPONSES, SUBMISSION, SUMS, VERDICTS, Problem
 from leaderboard.verify.findings import Problems
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from fuzz.mutations import Change, apply
 
@@ -25,6 +25,7 @@ DISK, FAULT = 3, 70
 SECRET = "only the neighbour's"
 # What moves a terminal's cursor, colours it or turns its direction.
 UNSAFE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+OURS = re.compile(r'File "[^"]*?((?:helmbench_common|dataset_builder|judge|leaderboard|helmbench)/[^"]+)", line (\d+)')
 Tree = dict[str, str]
 
 
@@ -226,47 +227,16 @@ def _last(stderr: str) -> str:
 
 def _raised(stderr: str) -> str:
     """Where in our code it was raised."""
-    ours = re.findall(
-        r'File "[^"]*?((?:helmbench_common|dataset_builder|judge|leaderboard|helmbench)/[^"]+)", line (\d+)', stderr
-    )
+    ours = OURS.findall(stderr)
     return f"({ours[-1][0]}:{ours[-1][1]})" if ours else ""
 
 
 def _stack(stderr: str) -> str:
     """The innermost line of ours in the stack of a command that hangs."""
-    ours = re.findall(
-        r'File "[^"]*?((?:helmbench_common|dataset_builder|judge|leaderboard|helmbench)/[^"]+)", line (\d+)', stderr
-    )
+    ours = OURS.findall(stderr)
     return f"{ours[0][0]}:{ours[0][1]}" if ours else "nowhere of ours"
 
 
 def _general(why: str, home: Path) -> str:
     """Without what differs from one example of a defect to the next."""
     return re.sub(r"\d{2,}|[0-9a-f]{8,}", "N", re.sub(r"'[^'\\]*'|\"[^\"]*\"", "'…'", why.replace(str(home), "")))[:200]
-
-
-def saved(defect: Defect, target: Target, home: Path, folder: Path, made: Sequence[Change]) -> Path:
-    """Keeps a defect's room, command and output in a folder of its own."""
-    name = re.sub(r"[^\w.-]+", "-", f"{target.name}-{defect.kind}-{defect.why}")[:80]
-    place = folder / f"{name}-{hashlib.sha256(defect.why.encode()).hexdigest()[:6]}"
-    if not place.exists():
-        shutil.copytree(home, place, symlinks=True, ignore=_no_special)
-        said: dict[str, Any] = {
-            "target": target.name,
-            "command": defect.command,
-            "kind": defect.kind,
-            "why": defect.why,
-        }
-        said |= {"code": defect.ended.code, "cpu": defect.ended.cpu, "changes": [c._asdict() for c in made]}
-        (place / "defect.json").write_text(json.dumps(said, indent=1))
-    return place
-
-
-def _no_special(folder: str, names: list[str]) -> list[str]:
-    """What can't be copied: pipes, sockets and files that are only size."""
-    return [n for n in names if not _copied(os.lstat(os.path.join(folder, n)))]
-
-
-def _copied(status: os.stat_result) -> bool:
-    kinds = (stat.S_ISDIR, stat.S_ISLNK)
-    return any(k(status.st_mode) for k in kinds) or (stat.S_ISREG(status.st_mode) and status.st_size < 2**28)

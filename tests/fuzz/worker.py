@@ -19,33 +19,18 @@ from typing import Any, NoReturn
 
 MEMORY = 6 * 2**30  # bytes of address space: what takes all is a defect, and must not take the machine with it
 FILE = 2**30  # bytes of a file that is written
-NEEDED = (
-    *(
-        "judge.pipeline",
-        "judge.report.comparison",
-        "judge.report.ratings_table",
-        "judge.report.junit",
-    ),
-    *("judge.agreement.annotate", "judge.agreement.calibrate", "judge.agreement.coding", "judge.agreement.labels"),
-    *(
-        "judge.agreement.corpus_labels",
-        "judge.agreement.published.sets",
-        "judge.scoring.held_out",
-        "dataset_builder.corpora.build",
-        "dataset_builder.corpora.labelled",
-        "leaderboard.verify.findings",
-    ),
-    *("leaderboard.verify.verify", "leaderboard.board.build", "leaderboard.submit.pack", "leaderboard.exports.export"),
-    *("dataset_builder.reading.opening", "dataset_builder.writing.write", "dataset_builder.book.review"),
-    *(
-        "dataset_builder.stats.coverage",
-        "dataset_builder.checking.check",
-        "datasets",
-        "py3langid.langid",
-        "phonenumbers",
-        "inspect_ai.log",
-    ),
-)
+# fmt: off
+NEEDED = [
+    "judge.pipeline", "judge.report.comparison", "judge.report.ratings_table", "judge.report.junit",
+    "judge.agreement.annotate", "judge.agreement.calibrate", "judge.agreement.coding", "judge.agreement.labels",
+    "judge.agreement.corpus_labels", "judge.agreement.published.sets", "judge.scoring.held_out",
+    "dataset_builder.corpora.build", "dataset_builder.corpora.labelled", "leaderboard.verify.findings",
+    "leaderboard.verify.verify", "leaderboard.board.build", "leaderboard.submit.pack", "leaderboard.exports.export",
+    "dataset_builder.reading.opening", "dataset_builder.writing.write", "dataset_builder.book.review",
+    "dataset_builder.stats.coverage", "dataset_builder.checking.checks", "datasets", "py3langid.langid", "phonenumbers",
+    "inspect_ai.log",
+]
+# fmt: on
 
 
 def serve() -> None:

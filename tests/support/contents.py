@@ -7,6 +7,8 @@ import re
 import shutil
 from pathlib import Path
 
+from dataset_builder.checking.checks import check
+from dataset_builder.composing.compose import compose
 from dataset_builder.composing.messages import CRITERIA
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
@@ -63,3 +65,24 @@ def drop_unheard_voices(root: Path) -> None:
     heard = {slug for line in headings for slug in re.findall(r"\bvoice: ([\w-]+)", line)}
     head, *voices = re.split(r"(?m)^(?=# )", (root / "voices.md").read_text(encoding="utf-8"))
     (root / "voices.md").write_text(head + "".join(v for v in voices if v.split()[1] in heard), encoding="utf-8")
+
+
+def edit(root: Path, name: str, old: str, new: str, times: int = 1) -> int:
+    """Replaces the first `old` of a file (or all: -1); returns the line on which the first edit begins."""
+    text = (root / name).read_text(encoding="utf-8")
+    assert old in text
+    (root / name).write_text(text.replace(old, new, times), encoding="utf-8")
+    return text[: text.index(old)].count("\n") + 1
+
+
+def errors_of(root: Path) -> list[str]:
+    """What loading finds, as `file:line: message`."""
+    return [line.removeprefix(f"{root}/") for line in load(root)[1].lines()]
+
+
+def findings(root: Path) -> list[str]:
+    """What loading and checking find, as `file:line: message`."""
+    content, errors = load(root)
+    if content:
+        check(content, compose(content), errors)
+    return [line.removeprefix(f"{root}/") for line in errors.lines()]

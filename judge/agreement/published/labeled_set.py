@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from helmbench_common.formats import csv_stream, json_file
+from helmbench_common.formats import csv_file, json_file
 from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.jsonl import plain
@@ -185,13 +185,13 @@ def read_table(path: Path, columns: Iterable[str]) -> list[Row]:
     try:
         if path.is_file() and path.stat().st_size > MOST:
             raise RunError(f"{shown(path)}: is longer than {MOST:,} bytes; expected CSV")
-        (_, head), *rows = [*csv_stream.rows(path, "CSV", strict=False)] or [(1, list[str]())]
+        (_, head), *rows = [*csv_file.stream(path, "CSV", strict=False)] or [(1, list[str]())]
     except FormatError as error:
         raise RunError(str(error)) from None
     if missing := [name for name in named if name not in head]:
         known = ", ".join(shown(name)[:40] for name in head[:SHOWN]) or "none"
         raise RunError(f"{shown(path)}: has no column '{shown(missing[0])}'; its columns are {known}")
-    if repeated := csv_stream.twice(head, named):
+    if repeated := csv_file.duplicate(head, named):
         raise RunError(f"{shown(path)}:1: {repeated}")
     return [
         Row(_at(path, n), dict(zip(head, [*cells, *[""] * len(head)], strict=False)))
