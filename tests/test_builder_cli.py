@@ -135,7 +135,7 @@ def test_a_wrong_content_folder_is_named(tmp_path: Path, command: str) -> None:
     """The folder and the remedy are on stderr; exit 1, and nothing is written."""
     done = run(tmp_path, command, "--content", "nowhere")
     expected = (
-        "nowhere/benchmark.yaml:1: is missing, so this is not a content folder; name one with "
+        "nowhere/benchmark.yaml:1: missing, so this is not a content folder; pass one with "
         "--content\n1 error; nothing was written\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)

@@ -89,7 +89,7 @@ def test_another_folder_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixt
     """One with somebody's files that is no content."""
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     code, _, error = said(capsys, "P1-B1", "--content", str(tmp_path))
-    assert (code, "is not a content folder" in error, os.listdir(tmp_path)) == (1, True, ["notes.txt"])
+    assert (code, "not a content folder" in error, os.listdir(tmp_path)) == (1, True, ["notes.txt"])
 
 
 def test_without_an_id_nobody_is_asked_who_cant_answer(tmp_path: Path) -> None:

@@ -371,7 +371,7 @@ def _csv() -> Iterator[Broken]:
         yield Broken("helplines.csv", name, _content("helplines.csv", text), ("content/helplines.csv", said))
     agreement = ("agreement", "{root}/a.csv", "{root}/b.jsonl")
     for name, text, said in (
-        ("nothing", "", ":1: is empty"),
+        ("nothing", "", ":1: empty file"),
         ("a zero byte", "id,label\na,\0\n", ":2: not CSV (contains a zero byte)"),
         ("an open quote", 'id,label\na,"PASS\n', ": is not CSV"),
         ("a column twice", "id,label,label\na,PASS,FAIL\n", ":1: column 'label' appears twice"),
@@ -402,7 +402,7 @@ def _csv() -> Iterator[Broken]:
         ("a column twice", f"{coded},code\n", ":1: column 'code' appears twice"),
         ("a superscript repeat", f"{coded}\na,²,no_crisis,,,1,,x,,y\n", ":2: repeat is"),
         ("a repeat of 5,000 digits", f"{coded}\na,{'9' * 5_000},no_crisis,,,1,,x,,y\n", ":2: repeat is"),
-        ("a zero byte", f"{coded}\na\0", ":2: is not CSV"),
+        ("a zero byte", f"{coded}\na\0", ":2: not CSV"),
     ):
         sheet = ("ratings", "import", "{root}/sheet.csv")
         yield Broken("coded sheet", name, _put("sheet.csv", text), ("sheet.csv", said), sheet, BAD_INPUT)
@@ -489,13 +489,13 @@ def _names() -> Iterator[Broken]:
         "names", "an escape character in a line", inside, (f"content/{SCENARIO}:2: cannot read 'id: [U+001B][31m'",)
     )
     overlay = ("check", "--content", "{root}/ours")
-    yield Broken("private additions", "a pipe", _own_pipe, ("ours/scenarios/P1-B1-S900.md:1: is not a file",), overlay)
+    yield Broken("private additions", "a pipe", _own_pipe, ("ours/scenarios/P1-B1-S900.md:1: not a file",), overlay)
     rows = _put("ours/helplines.csv", f"{COLUMNS}\nGB,\0\n")
-    yield Broken("private additions", "a zero byte", rows, ("ours/helplines.csv:2: is not CSV",), overlay)
+    yield Broken("private additions", "a zero byte", rows, ("ours/helplines.csv:2: not CSV",), overlay)
     huge = ("new", "scenario", "P1-B1-S" + "9" * 5_000, "--content", "{root}/ours")
     yield Broken("new scenario", "a number of 5,000 digits", lambda _: None, ("is not an id",), huge)
     there = ("new", "scenario", "P1-B1", "--content", "{root}/ours")
-    yield Broken("new scenario", "a pipe for a folder", _pipe("ours"), ("ours: is not a content folder",), there)
+    yield Broken("new scenario", "a pipe for a folder", _pipe("ours"), ("ours: not a content folder",), there)
 
 
 def _mappings() -> Iterator[Broken]:
