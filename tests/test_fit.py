@@ -6,9 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.contents import FRONT, drop_unheard_voices
-from test_checks import findings
-from test_load import edit
+from support.contents import FRONT, drop_unheard_voices, edit, findings
 
 from dataset_builder.checking.fit import UNKNOWN_ASKER
 
