@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helmbench_common.formats.text_lines import LONGEST
 
 from dataset_builder.corpora.build import build
 from dataset_builder.corpora.read import documents, load_recipe, open_source
 from dataset_builder.corpora.schema import CorpusError, Document, Source
-from helmbench_common.formats.text_lines import LONGEST
 
 MAPPING = "name: demo\ndate: 2026-11-01\nsources:\n  - {name: forum, path: posts.jsonl, fields: {text: body}}\n"
 DEEP = 200_000
@@ -62,8 +62,8 @@ GOOD = row(body="Good morning")
 QUOTE = "a cell that begins in this row may lack its end quote"
 # The file, its bytes or what makes it, the mapping's fields, and how the error goes on after the file's name.
 BROKEN: tuple[tuple[str, bytes | Callable[[Path], None], dict[str, str], str], ...] = (
-    ("a.jsonl", pipe, BODY, ":1: source 'made' is a pipe; expected messages"),
-    ("a.csv.gz", endless, BODY, ":1: source 'made' is a device; expected messages"),
+    ("a.jsonl", pipe, BODY, ":1: source 'made' is not a regular file; expected messages"),
+    ("a.csv.gz", endless, BODY, ":1: source 'made' is not a regular file; expected messages"),
     ("a.csv", folder, BODY, ":1: source 'made' is a folder; expected messages"),
     ("a.xlsx", b"", BODY, ":1: source 'made' has an unsupported file type; expected .jsonl or .csv"),
     ("a.jsonl", sparse, BODY, f":1: is longer than {LONGEST:,} bytes; expected messages"),
@@ -201,7 +201,7 @@ def test_a_mapping_file_is_a_file(tmp_path: Path) -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "pipe.yaml: is a pipe; expected a mapping file" in done.stderr
+    assert "pipe.yaml: is not a regular file; expected a mapping file" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
