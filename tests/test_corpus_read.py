@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helmbench_common.formats.text_lines import LONGEST
 
 from dataset_builder.corpora.build import build
 from dataset_builder.corpora.read import documents, load_recipe, open_source
 from dataset_builder.corpora.schema import CorpusError, Document, Source
+from helmbench_common.formats.plain_file import LONGEST
 
 MAPPING = "name: demo\ndate: 2026-11-01\nsources:\n  - {name: forum, path: posts.jsonl, fields: {text: body}}\n"
 DEEP = 200_000
@@ -185,7 +185,7 @@ def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
 
 def test_a_mapping_file_is_a_file(tmp_path: Path) -> None:
     """A pipe that waits for its writer, a device, a folder: the command ends, and nothing is written."""
-    for make, what in ((pipe, "a pipe"), (endless, "a device"), (folder, "a folder")):
+    for make, what in ((pipe, "not a regular file"), (endless, "not a regular file"), (folder, "a folder")):
         mapping = tmp_path / f"{make.__name__}.yaml"
         make(mapping)
         with pytest.raises(CorpusError, match=rf"\.yaml: is {what}; expected a mapping file"):
