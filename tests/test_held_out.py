@@ -276,9 +276,9 @@ UNLIKE: dict[str, tuple[dict[str, object], str]] = {
     "an incomplete run": ({"complete": False}, r"the held-out run is incomplete"),
     "a split of another version": (
         {"dataset__version": "9.0.0+held-out.a"},
-        r"the datasets are \S+ and 9\.0\.0\+held-out\.a; expected",
+        r"the runs used datasets \S+ and 9\.0\.0\+held-out\.a; expected",
     ),
-    "two public runs": ({"dataset__version": "0.1.0"}, r"expected a public version and a held-out split of it"),
+    "two public runs": ({"dataset__version": "0.1.0"}, r"expected the public dataset first"),
     "no scorecard": ({"format": "other"}, r"private\.json: not a scorecard: format: "),
 }
 
@@ -298,7 +298,7 @@ def test_runs_that_do_not_belong_together_are_refused(
         assert re.search(message, capsys.readouterr().err), what
     private.write_bytes(kept)
     assert main([*command, str(private), str(public)]) == 1
-    assert "in this order" in capsys.readouterr().err
+    assert "then a held-out split of it" in capsys.readouterr().err
     assert main([*command, str(public), str(tmp_path / "nowhere.json")]) == 1
     assert not none.exists()
 
