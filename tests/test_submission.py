@@ -147,7 +147,7 @@ def test_the_same_run_gives_the_same_bytes(small: Release, tmp_path: Path) -> No
     one, two = (make(run, small, ABOUT, tmp_path / out).folder for out in ("a", "b"))
     assert {p.name: p.read_bytes() for p in one.iterdir()} == {p.name: p.read_bytes() for p in two.iterdir()}
     assert make(run, small, ABOUT, tmp_path / "a").folder == one
-    with pytest.raises(RunError, match="is there already"):
+    with pytest.raises(RunError, match="already exists"):
         make(run, small, ABOUT._replace(submitted="2026-11-23"), tmp_path / "a")
     assert verify(one, small).state == "demo"
     assert sorted(p.name for p in one.parent.iterdir()) == [one.name]
@@ -321,7 +321,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a pillar short": (without_pillar4, "run the whole group"),
     "system instruction": (in_results(system_instruction="Be kind."), "--system_instruction"),
     "own condition": (in_metadata, "ours.txt"),
-    "no requests": (without_requests, "its requests are not in the log"),
+    "no requests": (without_requests, "its requests aren't in the log"),
     "two settings": (other_settings, "2 different settings"),
     "messages alone": (without_benchmark, "it contains no benchmark task"),
     "not scored": (lambda run: shutil.rmtree(scores(run)), "scorecard.json: missing; run `helmbench score"),
