@@ -82,7 +82,8 @@ def read_scored(run_dir: Path, release: Release) -> ScoredRun:
     run = replace(run_in(home, release, scoring.results if scoring else None), messages=[], triage={})
     if not run.replies:
         raise RunError(
-            f"{run.path}: can't be submitted:\nit contains no benchmark task; run helmbench, helmbench_lite or helmbench_full"
+            f"{run.path}: can't be submitted:\nit contains no benchmark task; run helmbench, helmbench_lite or "
+            "helmbench_full"
         )
     log = _read_log(run, release)
     more = len(log.problems) - LISTED
