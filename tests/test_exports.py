@@ -190,7 +190,7 @@ def test_what_can_not_be_exported(verified: Verified, built: Release) -> None:
     """A refused submission, a wrong id or commit on the Hub, and a version that isn't the published one."""
     refused = replace(verified, state="refused", problems=[Problem("edited_reply", "responses.jsonl.gz:3", "…")])
     for form in FORMATS:
-        with pytest.raises(ExportError, match=r"refused \(1 problems, first edited_reply\)"):
+        with pytest.raises(ExportError, match=r"refused \(edited_reply\)"):
             export(refused, form, built, REPO, demo=True)
         with pytest.raises(ExportError, match="refused"):
             export(replace(verified, scorecard=None), form, built, REPO)

@@ -1,4 +1,4 @@
-"""The live engine killed at 50 moments against a faulty judge: nothing is lost, nothing answered twice, the verdicts
+"""The live engine killed at seeded moments against a faulty judge: nothing is lost, nothing answered twice, the verdicts
 are the same.
 """
 
@@ -26,7 +26,7 @@ from judge.llm import batch
 from judge.llm.batch import ASKS, Replies
 from judge.llm.questions import JudgeRequest
 
-KILLS, QUESTIONS = 50, 1_000
+QUESTIONS = 1_000
 
 
 @pytest.fixture
@@ -44,8 +44,9 @@ def decided(path: Path) -> list[dict[str, Any]]:
     return [v | {"evidence": []} if v["unscored"] == "unparsable" else v for v in verdicts]
 
 
-def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(
-    dataset: Path, tmp_path: Path, starter: Starter
+@pytest.mark.soak(short=6, full=50)
+def test_killed_at_many_moments_nothing_is_lost_or_asked_of_the_disk_twice(
+    dataset: Path, tmp_path: Path, starter: Starter, rounds: int
 ) -> None:
     """SIGKILL at seeded moments; every durable line stays, every question has one answer, and the verdicts are an
     undisturbed run's.
@@ -73,7 +74,7 @@ def test_killed_at_50_moments_nothing_is_lost_or_asked_of_the_disk_twice(
 
     kept = b""
     faulty = JudgeServer(by_hash)
-    for _ in range(KILLS):
+    for _ in range(rounds):
         before, more = faulty.total, drawn.randint(1, 14)
         pid = starter.start(*command(path, faulty))
         with faulty.change:

@@ -130,7 +130,7 @@ def test_a_run_of_another_release_is_refused(served: Served, release: Release, t
     text = results.read_text().replace(release.manifest.messages_hash, "0" * 64)
     (tmp_path / results.name).write_text(text)
     with pytest.raises(
-        RunError, match=rf"messages_hash 000000000000…\), the one in .* \({release.manifest.messages_hash[:12]}…\)"
+        RunError, match=rf"messages_hash 000000000000…\), but .* \({release.manifest.messages_hash[:12]}…\)"
     ):
         read_run(tmp_path, release)
 

@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 import reference_server
 from lm_eval.api.model import hash_args
 from lm_eval.models.api_models import JsonChatStr
@@ -83,15 +84,16 @@ def finished(folder: Path, prompts: set[str]) -> set[str]:
     return {p for p in prompts if hash_args("generate_until", (JsonChatStr(p), SETTINGS)) in keys}
 
 
-def test_ten_kills_cost_at_most_what_was_under_way(dataset: Path, tmp_path: Path, release: Release) -> None:
-    """Killed at ten seeded points, singles and conversations: what was on disk is never asked again, and the end is
+@pytest.mark.soak(short=3, full=10)
+def test_kills_cost_at_most_what_was_under_way(dataset: Path, tmp_path: Path, release: Release, rounds: int) -> None:
+    """Killed at seeded points, singles and conversations: what was on disk is never asked again, and the end is
     whole.
     """
     limit, tasks = 30, "helmbench_pillar1,helmbench_conversations"
     rng = random.Random(6)
     with reference_server.start(faults={"slow": 1.0}, slow_seconds=0.05) as server:
         twice = 0
-        for _ in range(10):
+        for _ in range(rounds):
             before = len(server.requests)
             process = start(server, dataset, tmp_path, limit, tasks)
             point = before + rng.randint(3, 14)
@@ -107,7 +109,7 @@ def test_ten_kills_cost_at_most_what_was_under_way(dataset: Path, tmp_path: Path
             assert len(again) <= AT_ONCE
         killed_at = len(server.requests)
         kept = finished(tmp_path, set(asked(server)))
-        assert len(kept) > 20  # else nothing was tested
+        assert len(kept) > 2 * rounds  # else nothing was tested
         process = start(server, dataset, tmp_path, limit, tasks)
         _, said = process.communicate(timeout=240)
         assert process.returncode == 0, said[-2000:]

@@ -234,7 +234,11 @@ def test_damaged_logs_name_the_file_and_line(tmp_path: Path, release: Release, d
             path.write_bytes(b"\xff\xfe")
         return problem(lambda: read_run(folder, release)).replace(str(folder), "")
 
-    same = {f"{w}: {h}": f"is a {h}" for w in ("results", "samples") for h in ("folder", "pipe", "device")}
+    same = {
+        f"{w}: {h}": "is a folder" if h == "folder" else "is not a regular file"
+        for w in ("results", "samples")
+        for h in ("folder", "pipe", "device")
+    }
     same |= {f"{w}: {h}": "" for w in ("results", "samples") for h in ("deep", "digits", "no UTF-8")}
     cases = same | {
         "results: cut": f"/{RESULTS}: is not JSON",

@@ -351,7 +351,7 @@ def test_the_report_has_a_section(scored: Path) -> None:
         "No benchmark task.</strong> The model was given messages by themselves, without a job or a "
         f"product: it labelled {card.triage[0].messages} with" in page
     )
-    assert "Nobody: the model’s labels are held against the authored ones by rule" in page
+    assert "No one: the model’s labels are compared with the authored ones by rule" in page
     assert [part for part in ("scores", "floors", "groups", "curves", "judge") if f'id="{part}"' in page] == []
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
     assert "I&#39;m sorry" not in page

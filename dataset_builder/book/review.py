@@ -136,15 +136,16 @@ def read(path: Path, content: Content) -> Review:
     except FormatError as error:
         raise ReviewError(path, [error.message], error.line) from None
     except ValidationError as error:
-        raise ReviewError(path, [_problem(p["loc"], p["msg"]) for p in error.errors()[:20]]) from None
+        found = error.errors()
+        if any(p["loc"] == ("format",) for p in found):
+            raise ReviewError(path, [f"not a review file; expected the book's download, format {FORMAT}"]) from None
+        raise ReviewError(path, [_problem(p["loc"], p["msg"]) for p in found[:20]]) from None
     if problems := [*_person(review), *_items(review, content)]:
         raise ReviewError(path, problems)
     return review
 
 
 def _problem(where: tuple[int | str, ...], what: str) -> str:
-    if where == ("format",):
-        return f"not a review file of this version ({what}); expected the book's download, format {FORMAT}"
     name = shown(".".join(map(str, where)))[:200]  # the sender chooses field names too
     return f"{name or 'the file'}: {what}; expected the file that the book's Download button saved"
 

@@ -200,7 +200,7 @@ def _lists() -> Iterator[Broken]:
         yield _about(name, *known[name])
     yield _about("a text for a part", "contact: x\n", ":1: contact: expected one of the parts")
     yield _about("no such field", "contact:\n  name: x\n  nmae: y\n", ":3: contact.nmae: no such field")
-    yield _about("a list for a text", "contact:\n  name: [x]\n", ":2: contact.name: expected a text")
+    yield _about("a list for a text", "contact:\n  name: [x]\n", ":2: contact.name: expected text")
     yield _rejudged("a mapping", "a: 1\n", ":1: is a mapping")
     yield _rejudged("words", "- a\n- b\n", ":2: entry 1")
     yield _rejudged("a key twice", "- run: a\n  run: b\n", ":2: 'run' appears twice")
@@ -398,7 +398,7 @@ def _csv() -> Iterator[Broken]:
     coded = "id,repeat,category,message,reply,rating,evidence,code,note,coder"
     for name, text, said in (
         ("nothing", "", ":1: is empty"),
-        ("other columns", "a,b\n", ":1: no column"),
+        ("other columns", "a,b\n", ": no row has a code"),
         ("a column twice", f"{coded},code\n", ":1: column 'code' appears twice"),
         ("a superscript repeat", f"{coded}\na,²,no_crisis,,,1,,x,,y\n", ":2: repeat is"),
         ("a repeat of 5,000 digits", f"{coded}\na,{'9' * 5_000},no_crisis,,,1,,x,,y\n", ":2: repeat is"),
@@ -426,7 +426,7 @@ REVIEW = (
     ("5,000 digits", '{"a":\n' + "9" * 5_000 + "}", ": contains a whole number of 5,000 digits"),
     ("1e999", '{"a": 1e999}', ": '1e999' is too large"),
     ("Latin-1", b'{"a":\n"caf\xe9"}', ":2: is not UTF-8"),
-    ("another format", '{"format": "x"}', ": format: Input should be"),
+    ("another format", '{"format": "x"}', ": not a review file; expected"),
     ("two megabytes", " " * 2_000_001, ": has 2.0 MB"),
 )
 

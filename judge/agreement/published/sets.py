@@ -1,4 +1,4 @@
-"""Six published sets, each read from a checkout of its repository (docs/validation.md).
+"""Six published sets, each read from a checkout of its repository (docs/judge-quality.md).
 
 Each reader takes a checkout and gives its rows, in the order in which halves are counted, and what reads items from one
 of them.

@@ -125,7 +125,7 @@
     for (const facet of facets) facet.select.value = asked.values.has(facet) ? asked.values.get(facet) : "";
   }
 
-  // 3. Words: each must be somewhere in a reply's conversation, its evidence or its id, in any case.
+  // 3. Words: each must be somewhere in a reply's conversation, its evidence or its id; capitals don't matter.
 
   const places = new Map(); // term → for each text, whether it contains the term
   let last_words = { terms: null, fits: null }; // the replies that the words fit, when these stay the same
