@@ -1,4 +1,4 @@
-"""The live engine killed at seeded moments against a faulty judge: nothing is lost, nothing answered twice, the verdicts
+"""The live engine killed at seeded moments against a faulty judge: nothing is lost or answered twice, the verdicts
 are the same.
 """
 
