@@ -39,18 +39,6 @@ def test_every_block_is_run_or_parsed() -> None:
     assert len(names()) == len(set(names()))
 
 
-def test_every_shell_block_has_a_name() -> None:
-    """An unnamed block would be read by no test."""
-    assert (
-        re.findall(
-            r"^```(?:sh|bash|console)?$",
-            re.sub(r"^```sh [\w-]+\n.*?^```", "", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE),
-            re.MULTILINE,
-        )
-        == []
-    )
-
-
 def test_score_is_the_command_that_the_harness_runs() -> None:
     """What the page says of scoring is what `harness.judge` does."""
     (command,) = recipe("score")
