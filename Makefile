@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Packages without a wheel are built with the locked tools of requirements-build.lock, never with others from the index.
+# Packages without a wheel are built with the locked tools of requirements-build.lock, never with newer ones.
 LOCK = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command "make lock"
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation
 TASKS := $(shell find lm_eval_tasks/helmbench -name '*yaml')
@@ -13,7 +13,7 @@ CONTENT := $(shell find dataset_builder -type f -not -path '*/__pycache__/*')
 
 setup: helmbench/MANIFEST.json  ## environment, registered task, built dataset
 
-demo: setup  ## the main job, end to end
+demo: setup  ## run, score and report two trivial policies, end to end
 	@$(BIN)/python scripts/demo.py
 
 measure: setup  ## the paper's measurement, end to end: 2 models × 3 runs × 3 judge runs
@@ -25,15 +25,15 @@ test: setup  ## every test, soak tests in their short form
 soak: setup  ## the soak tests at full size: kills, simulations, fuzzing, benchmarks; an hour or more
 	$(BIN)/python -m pytest --soak
 
-test-backends: setup .venv-hf/.ready .venv-vllm/.ready  ## transformers, vLLM and its server, really run on the CPU
+test-backends: setup .venv-hf/.ready .venv-vllm/.ready  ## run transformers, vLLM and vLLM's server on the CPU
 	HELMBENCH_BACKENDS=$(CURDIR) $(BIN)/python -m pytest tests/backends --numprocesses=0
 
-# Made again, in seconds where only these changed, after a change to what is installed or registered there.
+# Rebuilt when what is installed or registered there changes; if only the tasks changed, in seconds.
 .venv-%/.ready: pyproject.toml scripts/make_backend_env.sh $(TASKS)
 	@echo "making .venv-$*: gigabytes, a few minutes"
 	@PYTHON=$(PYTHON) timeout 900 scripts/make_backend_env.sh $*
 
-check: lint test  ## all that a commit must pass
+check: lint test  ## everything that a commit must pass
 
 lint: setup
 	$(BIN)/ruff format --check .
@@ -57,11 +57,11 @@ helmbench/MANIFEST.json: $(READY) $(CONTENT)
 	@$(BIN)/helmbench build
 	@touch $@
 
-generated: setup  ## after a change to the content or the scorecard: what is committed beside them
+generated: setup  ## after a change to the content or the scorecard: regenerate the committed files
 	$(BIN)/python scripts/make_references.py --dataset helmbench
 	$(BIN)/helmbench schema > docs/scorecard.schema.json
 
-validations: setup  ## after a new number of the offline judge: SETS=folder with checkouts of people's labels
+validations: setup  ## after a new version of the offline judge: SETS=folder with checkouts of people's labels
 	$(BIN)/python scripts/make_validations.py $(SETS) --dataset helmbench
 
 lock: $(READY)  ## after a change to the dependencies

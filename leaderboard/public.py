@@ -1,4 +1,4 @@
-"""What of a submission everyone may read: no quote of a withheld reply, no path, key or invisible character."""
+"""The public part of a submission: no quotes of withheld replies, paths, keys or invisible characters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ABSOLUTE = re.compile(
     r"^~?/(?!/)[\w.\-]|(?:^|[\s='\"(,:\[{<;|`])(?:~?/(?!/)[\w.\-]+/|file://|[A-Za-z]:[\\/]|\\\\[\w.\-]+\\)"
 )
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-# Letters and marks that draw nothing: fillers and variation selectors, except the one that makes emoji.
+# Letters and marks that are invisible: fillers and variation selectors, except the one that makes emoji.
 BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]")
 JOINERS = "\u200c\u200d"  # Persian, Hindi and others need them
 

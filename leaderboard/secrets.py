@@ -1,5 +1,5 @@
-"""Keys and passwords in what may be read by everybody: by the name that they are given under, by their look, and by
-their place in an address. Patterns run in linear time, whatever the text. A leaf.
+"""Finds keys and passwords in text to be published: by the argument's name, by their look, and by their place in an
+address. Patterns run in linear time on any text. Imports none of our modules.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import re2
 
-# What keys are given under, as a part of a name (`db_pass`, `Set-Cookie`); `tokenizer` and `passage` are none.
+# Parts of names under which keys are passed (`db_pass`, `Set-Cookie`), but not `tokenizer` or `passage`.
 WORD = re.compile(
     "keys?|apikey|tokens?|secrets?|passw(?:or)?d|passwort|passphrase|passcode|pass|pwd|psw|psk|pw|otp|dsn|credentials?|creds|cookies?|bearer|"
     "auth|authorization|authentication|oauth|jwt|pat|sig|signature|session|sessionid|headers?"
@@ -19,7 +19,7 @@ WORD = re.compile(
 ANYWHERE = re2.compile(
     r"(?i)api_?key|apikey|passw|passphrase|secret|credential|cookie|bearer|authoriz|connection_?string|conn_?str"
 )
-# Names of generation settings that hold such a word and no key.
+# Names of generation settings that contain such a word but aren't keys.
 HARMLESS = re2.compile(
     r"(?i)^(?:.*(?:eos|bos|pad|unk|stop|end|special|new|max|min|image|think|forced|suppress|num|add|skip|prompt|logit)"
     r".*tokens?.*|tokenizer.*|tokenized_requests)$"
@@ -30,7 +30,7 @@ GIVEN = (  # `pwd=…`, `"cookie": "…"`, `Cookie: a=…`
     r"passwort|passphrase|pass|pwd|pw|credentials?|creds|cookies?|bearer|sig|signature|authorization|jwt|"
     r"session(?:[_\-]?id)?|key)"
 )
-SURELY = (  # what no sentence says of anything else, before a colon or at the end of a longer name
+SURELY = (  # words that mean only a key, even before a colon or at the end of a longer name
     r"(?:api[_\-]?key|access[_\-]?key|account[_\-]?key|access[_\-]?token|auth[_\-]?token|client[_\-]?secret|"
     r"secret[_\-]?key|secret[_\-]?access[_\-]?key|passw(?:or)?d|passwort|passphrase|pwd|signature)"
 )
@@ -48,14 +48,14 @@ SECRET = re2.compile(
     r"(?i:[\"']" + GIVEN + r"\\*[\"']\s*:\s*\\*[\"'][^\"'\s]{3,})|"
     r"(?i:\b(?:set-)?cookie:\s*\S+=)"
 )
-# A name and a password before a host, without `//`; an address with a word before it, such as `mailto:`, is none.
+# A name and a password before a host, without `//`; `mailto:` and other NO_NAME words aren't names.
 NAMED = re2.compile(r"([^\s/:@\"'=,;(<]+):[^\s/@]+@[\w\-]+")
 NO_NAME = frozenset({"mailto", "acct", "sip", "xmpp", "email", "mail", "e-mail", "contact"})
 ADDRESS = re2.compile(r"(?i)\bhttps?://[^\s\"'<>]+")
 BETWEEN = re.compile(r"[^A-Za-z0-9_\-]+")
 UUID = re2.compile(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 RUN, DIGITS, WILD = re2.compile(r"[A-Za-z0-9]{24,}"), re.compile("[0-9]+"), 4  # a run anywhere; places with digits
-RANDOM_FROM, TURNS = 16, 4  # letters and digits in one run, and changes among small, capital and digit
+RANDOM_FROM, TURNS = 16, 4  # letters and digits in one run, and changes between lowercase, capital and digit
 
 
 def named_like(name: str) -> bool:
@@ -75,19 +75,19 @@ def holds(text: str) -> bool:
 
 
 def _mixed(run: str) -> bool:
-    """Whether a long run holds small letters, capitals and digits, these in more places than a model's name has."""
+    """Whether a long run mixes lowercase, capitals and digits, with digits in more places than in a model's name."""
     kinds = (any(map(str.islower, run)), any(map(str.isupper, run)), any(map(str.isdigit, run)))
     return all(kinds) and len(DIGITS.findall(run)) >= WILD
 
 
 def keyed(address: str) -> bool:
-    """Whether a part of an address behind its host looks like a key."""
+    """Whether a part of an address after its host looks like a key."""
     _, _, behind = unquote(address).partition("://")
     return random_looking(behind.partition("/")[2] or behind.partition("#")[2])
 
 
 def random_looking(path: str) -> bool:
-    """Whether a part of a path was made by no person: long, and small letters, capitals and digits all mixed."""
+    """Whether a part of a path looks machine-generated: long, and mixing lowercase letters, capitals and digits."""
     return any(map(_random, BETWEEN.split(path)))
 
 

@@ -1,7 +1,7 @@
-"""The main job on content of final quality, every real stage once.
+"""An end-to-end demo: runs every real stage once on the real content.
 
-Builds the dataset unless it is there, starts the reference server on a free loopback port, runs the real `lm_eval`
-command for two trivial policies, scores both, and prints a table. No key, no GPU, no network.
+Builds the dataset if it is missing, starts the reference server on a free loopback port, runs the real `lm_eval`
+command for two trivial policies, scores both, and prints a table. Needs no key, GPU or network.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ def built(out: Path, dataset: Path, models: Sequence[str] = MODELS) -> None:
 
 
 def helmbench(*words: str) -> list[str]:
-    """A command of ours as a user would type it."""
+    """A `helmbench` command as a user would type it."""
     return [str(Path(sys.executable).with_name("helmbench")), *words]
 
 
 def lm_eval(model: str, url: str, tasks: str, out: Path) -> list[str]:
-    """The command as a user would type it."""
+    """The `lm_eval` command as a user would type it."""
     program = Path(sys.executable).with_name("lm_eval")
     arguments = f"model={model},base_url={url}/chat/completions,num_concurrent=16"
     return [str(program), "--model", "local-chat-completions", "--model_args", arguments, "--tasks", tasks,
@@ -64,7 +64,7 @@ def lm_eval(model: str, url: str, tasks: str, out: Path) -> list[str]:
 
 
 def stage(name: str, command: list[str], log: Path) -> None:
-    """Runs a command with its output in `log`, and shows that it is alive. Exits with its code if it fails."""
+    """Runs a command with its output in `log`, and shows progress. Exits with its code if it fails."""
     started = time.monotonic()
     environment = os.environ | {"HF_HUB_OFFLINE": "1"}
     with log.open("w", encoding="utf-8") as output:
@@ -89,7 +89,7 @@ def progress(log: Path) -> str:
 
 
 def table(out: Path) -> str:
-    """Both scorecards' headline, aligned; the judge only where it was asked anything."""
+    """Both scorecards' headline figures, aligned; the judge's only if it was asked anything."""
     lines = [f"{'model':<18}{'composite [95 % interval]':<28}{'sensitivity':<24}{'specificity':<24}decided by"]
     for model in MODELS:
         card = json.loads((scores(out / model) / "scorecard.json").read_text(encoding="utf-8"))
@@ -106,12 +106,12 @@ def table(out: Path) -> str:
 
 
 def scores(run: Path) -> Path:
-    """Where the scores of a run stand that one judge has scored."""
+    """The scores folder of a run that one judge scored."""
     return next((run / "scores").iterdir())
 
 
 def interval(figure: dict[str, float | None], digits: int) -> str:
-    """`12.3 [4.5, 20.1]`, or a dash where there is no figure."""
+    """`12.3 [4.5, 20.1]`, or a dash if there is no figure."""
     if figure["value"] is None:
         return "–"
     ends = f" [{figure['low']:.{digits}f}, {figure['high']:.{digits}f}]" if figure["low"] is not None else ""

@@ -1,4 +1,4 @@
-"""What the scripts share: options from a function's signature, and an error as one line with exit code 2."""
+"""Shared by the scripts: options from a function's signature, and errors as one line with exit code 2."""
 
 from __future__ import annotations
 

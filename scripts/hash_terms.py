@@ -1,11 +1,11 @@
-"""Writes dataset_builder/content/refused_terms.yaml: salted hashes of terms that no text of the content may hold.
+"""Writes dataset_builder/content/refused_terms.yaml: salted hashes of terms that the content must not contain.
 
-Usage: python scripts/hash_terms.py LIST [--add] [--out FILE]. LIST has a line for each `category: term, term, …`, and
-stays out of this repository, as its words do. Categories: medicine, drug, poison, place. With `--add` what the file
-holds already stays, under the same salt: so a list may grow though nobody has kept its words.
+Usage: python scripts/hash_terms.py LIST [--add] [--out FILE]. LIST has lines of `category: term, term, …` and stays
+out of this repository. Categories: medicine, drug, poison, place. `--add` keeps the file's hashes and their salt, so a
+list can grow without its earlier words.
 
-Places are landmarks as any traveller's guide names them, all of a kind and none singled out: a list of where people
-died would teach somebody who guesses its words, and this one has nothing to teach.
+Places are landmarks of one kind from any travel guide, none singled out. A list of places where people died would tell
+a reader who guesses its words something harmful; this one tells nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main(list: Path, out: Path = CONTENT / "refused_terms.yaml", add: bool = Fal
 
 
 def with_terms(kept: Terms, terms: Mapping[str, set[str]]) -> Terms:
-    """What is kept and the hashes of these, under the salt that is there."""
+    """The kept hashes and those of `terms`, with the same salt."""
     begins = {words.split()[0] for found in terms.values() for words in found if " " in words}
     more = {name: _hashes(kept.salt, words) for name, words in terms.items()}
     together = {name: kept.terms.get(name, frozenset()) | more.get(name, frozenset()) for name in {*kept.terms, *more}}
@@ -67,7 +67,7 @@ def _hashes(salt: str, words: set[str]) -> frozenset[str]:
 
 
 def yaml_of(found: Terms) -> str:
-    """The file, hashes in their own order, so that nothing of the list's order is kept."""
+    """The file's text. Hashes are sorted, so they don't show the list's order."""
     lines = [f"salt: {found.salt}", "begins:  # first words of terms of two or three words"]
     lines += [*_lines(found.begins, "  "), "terms:"]
     for name in sorted(found.terms):

@@ -1,9 +1,10 @@
-"""Writes irrcac_tables.json: rating tables, random and degenerate, with what irrCAC says of each
+"""Writes irrcac_tables.json: random and degenerate rating tables with irrCAC's figures for each
 (tests/test_agreement_libraries.py).
 
-Usage: pip install irrCAC==0.4.4 in an environment of its own, then python scripts/irrcac_tables.py irrCAC is the only
-library known to us that has Gwet's AC1. It pins scipy 1.12, which numpy 2 rules out, so its figures are kept and it is
-no dependency. A table is one string per item, one digit per rater, "." where a rater gave no label.
+Usage: pip install irrCAC==0.4.4 in a separate environment, then python scripts/irrcac_tables.py
+
+irrCAC is the only library we know that has Gwet's AC1. It pins scipy 1.12, which is incompatible with numpy 2, so its
+figures are committed and it isn't a dependency. A table is one string per item, one digit per rater, "." for no label.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ DEGENERATE: dict[str, tuple[int, list[str]]] = {
 
 
 def drawn(seed: int) -> tuple[int, list[str]]:
-    """2 to 5 raters, 2 to 6 labels of which the last may go unused, 4 to 60 items, some lopsided, up to half of the
-    ratings missing.
+    """2 to 5 raters, 2 to 6 labels (the last may be unused), 4 to 60 items, some lopsided, up to half of the ratings
+    missing.
     """
     rng = np.random.default_rng(seed)
     raters, labels, items = int(rng.integers(2, 6)), int(rng.integers(2, 7)), int(rng.integers(4, 61))
@@ -64,20 +65,20 @@ def drawn(seed: int) -> tuple[int, list[str]]:
 
 
 def figures(labels: int, rows: list[str]) -> dict[str, Any]:
-    """Raw agreement, Fleiss' kappa and AC1 with their standard errors, over all labels and AC1 and Fleiss of each label
-    against the rest.
+    """Raw agreement, Fleiss' kappa and AC1 with standard errors over all labels, and AC1 and Fleiss of each label against
+    the rest.
     """
     rated = [
         [math.nan if mark == "." else float(mark) for mark in row] for row in rows if set(row) != {"."}
-    ]  # items that nobody rated are no items
+    ]  # items without ratings don't count
     classes = [[[math.nan if math.isnan(x) else float(x == k) for x in row] for row in rated] for k in range(labels)]
     own = [_of(table, 2) for table in classes]
     return _of(rated, labels) | {"classes": [{name: found[name] for name in ("fleiss", "ac1")} for found in own]}
 
 
 def _of(table: list[list[float]], labels: int) -> dict[str, float | None]:
-    """A single item, of which irrCAC asks a standard error, is given to it twice: that changes no value, and leaves the
-    errors null.
+    """The figures of one table. A single item, for which irrCAC can't compute a standard error, is passed twice: that
+    changes no value, and the errors stay null.
     """
     if len(table) == 1:
         return {name: None if name.endswith("_se") else value for name, value in _of(table * 2, labels).items()}
@@ -86,18 +87,18 @@ def _of(table: list[list[float]], labels: int) -> dict[str, float | None]:
     for name, coefficient in (("fleiss", cac.fleiss), ("ac1", cac.gwet)):
         try:
             said = coefficient()["est"]
-        except ZeroDivisionError:  # where agreement by chance is certain, or nothing was rated twice
+        except ZeroDivisionError:  # chance agreement is certain, or no item was rated twice
             said = {"pa": math.nan, "coefficient_value": math.nan, "se": math.nan}
         found |= {
             "raw": said["pa"],
             name: said["coefficient_value"],
             f"{name}_se": said["se"],
-        }  # the last raw stands: AC1's
+        }  # the last raw agreement is kept: AC1's
     return {name: float(value) if math.isfinite(value) else None for name, value in found.items()}
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # it divides by nought and says nan, which is kept as null
+    warnings.simplefilter("ignore")  # irrCAC divides by zero and returns nan, which becomes null
     tables = DEGENERATE | {f"random {seed}": drawn(seed) for seed in range(RANDOM)}
     kept = [
         {"name": name, "labels": labels, "rows": rows, "irrCAC": figures(labels, rows)}

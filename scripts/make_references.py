@@ -1,6 +1,6 @@
-"""Files that are committed next to the code and follow from the content and the offline judge: the trivial policies'
-scores (judge/references.json), the offline judge's agreement with the calibration set (judge/agreement/shipped) and
-DATASET_CARD.md. `make generated` runs this; a test says when it is due.
+"""Generates the committed files that follow from the content and the offline judge: the trivial policies' scores
+(judge/references.json), the offline judge's agreement with the calibration set (judge/agreement/shipped) and
+DATASET_CARD.md. `make generated` runs this; a test fails if it is due.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def main(dataset: Path | None = None, out: Path = REFERENCES, calibrations: Path
 
 
 def calibration(release: Release) -> str:
-    """The offline judge's agreement with the release's calibration set, as it is shipped."""
+    """The offline judge's agreement with the release's calibration set, as shipped."""
     return of_offline(release).model_dump_json(indent=1) + "\n"
 
 
 def row(release: Release, policy: str, tier: Tier) -> schema.Reference:
-    """A policy's headline on one tier, judged offline."""
+    """A policy's headline figures on one tier, judged offline."""
     rows = [r for r in release.rows.values() if tier in r.tiers]
     replies = [Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
     run = Run(release.path, Model(name=policy, backend="policy"), tier, replies, False)
@@ -70,7 +70,7 @@ def row(release: Release, policy: str, tier: Tier) -> schema.Reference:
 
 
 def play(policy: str, row: Row) -> Iterator[str]:
-    """What a policy says on every live turn of a sample."""
+    """A policy's reply to each live turn of a sample."""
     return script.play(row, lambda history: reference_policies.reply(policy, history, 0))
 
 

@@ -1,5 +1,6 @@
-"""How far the offline judge agrees with people: the odd rows of published sets → judge/agreement/shipped/offline/
-validation/SET-odd.json. Figures and ids; no text of any set. Run it when the offline judge's name changes.
+"""Measures how far the offline judge agrees with people: the odd rows of published sets →
+judge/agreement/shipped/offline/validation/SET-odd.json. Writes figures and ids, but no text of any set. Run it when the
+offline judge's name changes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The paper's measurement, every stage once: 2 models × 3 runs × 3 judge runs.
+"""The paper's measurement, end to end: 2 models × 3 runs × 3 judge runs.
 
 Builds the dataset, starts the reference server and the scripted judge on free loopback ports, runs the real `lm_eval`
-command line for two trivial policies (replies to messages that stand alone, and labels for them), has every reply rated
-three times, scores, and prints the tables. No key, no GPU, no network. The policies aren't language models and the
-judge reads by word rules: the tables show that the pipeline runs, and nothing about a model.
+command line for two trivial policies (replies to stand-alone messages, and labels for them), has every reply rated
+three times, scores, and prints the tables. Needs no key, GPU or network. The policies aren't language models and the
+judge uses word rules: the tables show that the pipeline runs, and nothing about a model.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import scripted_judge
 from demo import ROOT, built, helmbench, interval, lm_eval, scores, stage
 from harness import run
 
-MODELS = ("keyword-greeting", "always-escalate-greeting")  # whose replies no rule knows by heart: a judge is asked
+MODELS = ("keyword-greeting", "always-escalate-greeting")  # their replies aren't pre-labeled, so a judge is needed
 RUNS, JUDGE_RUNS = 3, 3
 TASKS = "helmbench_appropriateness_lite,helmbench_triage_lite"
 
@@ -48,7 +48,7 @@ def main(out: Path = ROOT / "measurement", dataset: Path = ROOT / "helmbench", l
 
 
 def _ask(out: Path, more: list[str]) -> None:
-    """The models' runs. `helmbench_repeats` is the number of runs; the tasks' own default is the same."""
+    """The models' runs. `helmbench_repeats` is the number of runs, and equals the tasks' default."""
     asked = [
         "--metadata",
         json.dumps({"helmbench_repeats": RUNS}),

@@ -1,12 +1,12 @@
-"""How often a text inside a reply talks a language-model judge into another label.
+"""Measures how often an injected text in a reply changes a language-model judge's label.
 
-Usage: python scripts/measure_injections.py ask FILE         the questions, for any engine that reads OpenAI's batches
+Usage: python scripts/measure_injections.py ask FILE         the questions, as an OpenAI batch file
        python scripts/measure_injections.py count ANSWERS…   the flips, from the engine's answers
 
-Each text of tests/injections.jsonl and tests/injections_woven.jsonl is put into a reply of the calibration set, four
-of five times one that shouldn't pass. The judge reads each reply with the text, without it, and without it once more:
-what changes between the last two is the judge's own wavering, beside which the flips stand. Questions are built as
-those of a run, and shuffled; a judge sees one at a time.
+Each text of tests/injections.jsonl and tests/injections_woven.jsonl goes into a reply of the calibration set; four of
+five replies shouldn't pass. The judge reads each reply with the text, without it, and without it again: the changes
+between the last two are the judge's noise, the baseline for the flips. Questions are built as in a run and shuffled; a
+judge sees one at a time.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from judge.llm.questions import JudgeRequest, for_calibration
 
 TESTS = Path(__file__).parent.parent / "tests"
 FILES = (TESTS / "injections.jsonl", TESTS / "injections_woven.jsonl")
-LONGEST = 6_000  # characters of a flood: a judge with a small window couldn't be asked more
+LONGEST = 6_000  # characters kept of a text, so that the question fits a small context window
 RANK = {"FAIL": 0, "PARTIAL": 1, "PASS": 2}
 PLACES = ("after", "before", "inside")
 
 
 class Injection(NamedTuple):
-    """A text and what sort of trick it is."""
+    """An injected text and its kind."""
 
     id: str
     kind: str
@@ -43,7 +43,7 @@ class Injection(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """A reply as it is asked: with the text, without it, and without it once more."""
+    """The three questions about a reply: with the text, without it, and without it again."""
 
     injection: Injection
     row: CalibrationRow
@@ -53,13 +53,13 @@ class Trial(NamedTuple):
 
 
 def injections() -> list[Injection]:
-    """Every text, repeated as its line says."""
+    """Every text, repeated as often as its line says."""
     lines = (line for path in FILES for _, line in jsonl.objects(path))
     return [Injection(r["id"], r["kind"], r["text"] * r.get("repeat", 1)) for r in lines]
 
 
 def trials(release: Release, judge: str) -> list[Trial]:
-    """One for each text, each with a reply of its own; the same on every machine."""
+    """One trial per text, each with a different reply; the same on every machine."""
     rng = random.Random(19)
     rows = sorted(
         (r for r in release.calibration if release.criteria[r.criterion].kind != "graded"), key=lambda r: r.id
@@ -85,26 +85,26 @@ def _trial(injection: Injection, row: CalibrationRow, place: str, release: Relea
 
 
 def put(text: str, reply: str, place: str) -> str:
-    """A reply with the text in it, as a paragraph of its own. Inside is behind the first paragraph."""
+    """The reply with the text as a separate paragraph. "Inside" is after the first paragraph."""
     first, _, rest = reply.partition("\n\n")
     parts = {"before": (text, reply), "inside": (first, text, rest), "after": (reply, text)}[place]
     return "\n\n".join(filter(None, parts))
 
 
 def questions(tried: Iterable[Trial]) -> list[JudgeRequest]:
-    """All of them in an order that says nothing."""
+    """All questions, shuffled."""
     asked = [q for t in tried for q in (t.with_text, t.without, t.again)]
     random.Random(97).shuffle(asked)
     return asked
 
 
 def rank(answer: Parsed | None) -> int | None:
-    """How good a label is; None where the answer can't be read."""
+    """How good a label is; None if the answer can't be read."""
     return RANK[answer.label.partition("-")[0]] if answer and answer.label else None
 
 
 def answers(files: Iterable[Path], asked: Iterable[JudgeRequest]) -> dict[str, Parsed]:
-    """What was answered, by question."""
+    """The answers by question."""
     known = {q.custom_id: q for q in asked}
     found: dict[str, Parsed] = {}
     for path in files:
@@ -116,7 +116,7 @@ def answers(files: Iterable[Path], asked: Iterable[JudgeRequest]) -> dict[str, P
 
 
 class Flips(NamedTuple):
-    """Of `of` replies, how many the text lifted or lowered, and how many the judge moved by itself."""
+    """Of `of` replies, how many the text raised or lowered, and how many changed without it."""
 
     of: int = 0
     lifted: int = 0
@@ -135,7 +135,7 @@ class Flips(NamedTuple):
 
 
 def table(tried: Iterable[Trial], given: dict[str, Parsed]) -> Iterator[str]:
-    """The flips by kind, then each reply that a text moved, then what wasn't answered."""
+    """The flips by kind, then each reply whose label a text changed, then the unanswered questions."""
     by_kind: dict[str, Flips] = {}
     moved, unanswered, unreadable = list[str](), 0, 0
     for t in tried:

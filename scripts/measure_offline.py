@@ -1,9 +1,9 @@
-"""What the offline judge reads of real replies, question by question → judge/offline/measured.json, which decides what
-it may decide in a run. Figures only; no text of any set.
+"""Measures the offline judge on real replies, by question → judge/offline/measured.json, which determines what it may
+decide in a run. Figures only; no text of any set.
 
-SETS holds checkouts of the published sets (docs/judge-quality.md): their odd rows say how far its ratings and its
-reading of delusions agree with people. READINGS holds real replies that readers labeled by our other criteria:
-{"id", "said", "reply", "labels": {criterion: {reader: label}}}. Both stay outside the project. Run it after
+SETS contains checkouts of the published sets (docs/judge-quality.md): their odd rows show how far its ratings and its
+verdicts on delusions agree with people. READINGS contains real replies that readers labeled by our other criteria:
+{"id", "said", "reply", "labels": {criterion: {reader: label}}}. Both stay outside this repository. Run it after
 scripts/train_offline.py; then `make generated` and `make validations`.
 """
 
@@ -34,7 +34,7 @@ PEOPLE = ("bhh-ratings", "psychosis")
 
 
 class Labelled(NamedTuple):
-    """The real replies of one question. `by`: whose labels they are."""
+    """The real replies of one question. `by`: who labeled them."""
 
     by: str
     what: LabeledSet
@@ -53,7 +53,7 @@ def main(sets: Path, readings: Path, dataset: Path | None = None, out: Path = ME
 
 
 def _people(sets: Path, release: Release) -> dict[str, Labelled]:
-    """Ratings, and replies to delusions, as people labelled them."""
+    """Ratings, and replies to delusions, with people's labels."""
     read = {name: read_set(name, sets / FOLDERS[name], "odd", release) for name in PEOPLE}
     return {
         measured_as(_question(what.items[0], what)): Labelled(f"people ({name})", what) for name, what in read.items()
@@ -61,7 +61,7 @@ def _people(sets: Path, release: Release) -> dict[str, Labelled]:
 
 
 def _read_by(path: Path, release: Release) -> dict[str, Labelled]:
-    """What readers said of real replies, by criterion."""
+    """Real replies with readers' labels, by criterion."""
     found: dict[str, list[Item]] = {}
     for number, row in objects(path):
         for name, labels in row["labels"].items():
@@ -80,7 +80,7 @@ def _set(name: str, items: Iterable[Item], release: Release) -> LabeledSet:
 
 
 def _figures(labelled: Labelled) -> dict[str, Any]:
-    """One question's figures, as they are kept."""
+    """One question's figures, as stored."""
     answers = {
         item.id: offline.unguarded(_question(item, labelled.what), item.said[-1], visible(item.reply)).answer
         for item in labelled.what.items

@@ -1,4 +1,4 @@
-"""How real messages read: figures of public sets → dataset_builder/stats/real_messages.yaml. No text of any set.
+"""Measures how real messages read: public sets → dataset_builder/stats/real_messages.yaml. No text of any set.
 
 Run it when a feature of dataset_builder/stats/surface.py changes. The checkouts stay outside this repository.
 """
@@ -23,7 +23,7 @@ HEAD = """\
 # Figures of public sets of real messages; no text of them is here. Made by scripts/measure_real_messages.py.
 # A list is lower quartile, median, upper quartile; a single figure the share of messages in per cent.
 """
-GONE = {"", "[removed]", "[deleted]", "nan"}  # what a set writes for a post that is no more
+GONE = {"", "[removed]", "[deleted]", "nan"}  # what the sets contain in place of a deleted post
 
 
 class Source(NamedTuple):
@@ -49,7 +49,7 @@ def columns(column: str, *files: str) -> Callable[[Path], Iterator[str]]:
 
 
 def odd_half(folder: Path) -> Iterator[str]:
-    """Messages that people labelled; the even half is kept for one measurement and not looked at."""
+    """Messages that people labeled; the even half is reserved for one measurement and stays unread."""
     for item in items(*bhh_messages(folder), "odd"):
         yield from item.said
 
@@ -87,10 +87,10 @@ SOURCES = (
 
 
 def measured(source: Source, sets: Path) -> dict[str, Any]:
-    """What the file keeps of one set: where it is from, and its figures.
+    """One set's source and figures, as written to the file.
 
     Raises:
-        OSError, KeyError, RunError: no checkout, or not of this set.
+        OSError, KeyError, RunError: no checkout, or one of another set.
     """
     folder = sets / source.repository.rpartition("/")[2]
     texts = dict.fromkeys(text.strip() for text in source.read(folder))

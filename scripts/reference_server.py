@@ -1,15 +1,15 @@
-"""Scripts stage: the trivial policies behind a loopback OpenAI-compatible server, the same door as any model's.
+"""The trivial policies behind a loopback OpenAI-compatible server, the same interface as any model's.
 
 Usage: `python scripts/reference_server.py --port N [--host 127.0.0.1] [--seed 0] [--log FILE]
 [--fault-rate 0.2 | --faults 429=0.05,slow=0.05,400=0.01] [--fault-seed 0] [--slow-seconds 0.5]`
 In a test: `with reference_server.start(fault_rate=0.5) as server:` then `server.url`, `server.requests`, `server.log`.
 
 It answers chat completions, and completions of a plain transcript (`System: …`, `User: …`, `Assistant:`) as a base
-model's server would. Models are the six policies, each also as one that says hello first (`keyword-greeting`), and
-`faulty`, which answers as `keyword` but fails by a schedule fixed by its seed: with `--fault-rate` the six kinds of
-FAULTS alike, and never more than three times for a conversation; with `--faults` each kind at its own share of the
-attempts, those of ITEM_FAULTS of the conversations. Sampling settings (`temperature`, `max_tokens`, `stop`, `seed`) are
-accepted and change nothing; no reply depends on the clock.
+model's server would. Models are the six policies, each also with a greeting (`keyword-greeting`), and `faulty`, which
+answers as `keyword` but fails on a schedule fixed by its seed: with `--fault-rate` the six kinds of FAULTS equally
+often, at most three times per conversation; with `--faults` each kind at the given share of attempts, or for
+ITEM_FAULTS of conversations. Sampling settings (`temperature`, `max_tokens`, `stop`, `seed`) are accepted and ignored;
+no reply depends on the clock.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, Field, ValidationError
 from reference_policies import GREETING, POLICIES, digest, reply
 
-FAULTS = ("429", "500", "slow", "empty", "null", "broken")  # of one attempt; the next may go well
-# Of a conversation, whoever asks however often, as (status, code, message). `filter` is an answer that says so, `cut`
+FAULTS = ("429", "500", "slow", "empty", "null", "broken")  # of one attempt; the next may succeed
+# Of a conversation, on every attempt, as (status, code, message). `filter` is an answer with that finish reason, `cut`
 # one that stops short.
 REFUSALS = {
     "400": (400, "invalid_value", "a planned fault; this request is not accepted"),
@@ -68,7 +68,7 @@ class Message(BaseModel):
 
 
 class ChatRequest(BaseModel):
-    """The fields that matter to an answer; a client may send others."""
+    """The fields that affect an answer; a client may send others."""
 
     model: str
     messages: list[Message] = Field(min_length=1)
@@ -77,7 +77,7 @@ class ChatRequest(BaseModel):
 
 
 class TextRequest(BaseModel):
-    """The same of a completion: the prompt is a transcript that ends where the model is to go on."""
+    """The same for a completion: the prompt is a transcript that ends where the model continues."""
 
     model: str
     prompt: str = Field(pattern=r"(?s)\A(System|User): .*\n\nAssistant:\z")
@@ -92,7 +92,7 @@ class TextRequest(BaseModel):
 
 
 class Answer(NamedTuple):
-    """What goes back over the wire, after `delay` seconds, and the fault that was put in."""
+    """The HTTP response, sent after `delay` seconds, and the injected fault."""
 
     status: int
     body: bytes
@@ -112,7 +112,7 @@ def error(
 
 
 def decode(raw: bytes) -> Any:
-    """The body's JSON, or its text where it isn't JSON, so that the log shows what came either way."""
+    """The body's JSON, or its text if it isn't JSON, so that the log shows either."""
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):
@@ -120,8 +120,8 @@ def decode(raw: bytes) -> Any:
 
 
 class Faults(NamedTuple):
-    """The schedule of the model `faulty`: kind → share, and after how many attempts of a conversation nothing fails any
-    more.
+    """The schedule of the model `faulty`: kind → share, and the number of attempts after which a conversation never
+    fails.
     """
 
     shares: dict[str, float]
@@ -130,7 +130,7 @@ class Faults(NamedTuple):
     attempts: int | None = None
 
     def kind(self, messages: list[dict[str, str]], attempt: int) -> str | None:
-        """The fault of a conversation's n-th attempt (from 1); on nothing else, so concurrency can't change it."""
+        """The fault of a conversation's n-th attempt (from 1). Nothing else matters, so concurrency can't change it."""
         if self.attempts is not None and attempt > self.attempts:
             return None
         return self._drawn(ITEM_FAULTS, "item", messages) or self._drawn(FAULTS, str(attempt), messages)
@@ -146,7 +146,7 @@ class Faults(NamedTuple):
 
 
 def completion(model: str, messages: list[dict[str, str]], text: str | None, finish: str = "stop") -> bytes:
-    """A chat completion; its id and time come from a hash, so that the same request is answered by the same bytes."""
+    """A chat completion; its id and time come from a hash, so the same request gets the same bytes."""
     key = hashlib.sha256(f"{model}:{digest(messages)}".encode()).hexdigest()
     prompt, written = (len(t) // 4 for t in ("".join(m["content"] for m in messages), text or ""))
     body = {
@@ -161,7 +161,7 @@ def completion(model: str, messages: list[dict[str, str]], text: str | None, fin
 
 
 def as_text(answer: Answer) -> Answer:
-    """A chat completion as the completion of a text; faults stay what they are."""
+    """A chat completion as a text completion; faults stay unchanged."""
     if answer.status != 200 or answer.fault == "broken":
         return answer
     body = json.loads(answer.body)
@@ -171,7 +171,7 @@ def as_text(answer: Answer) -> Answer:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers on loopback until the `with` block ends; remembers every chat request and how it was answered."""
+    """Answers on loopback until the `with` block ends; records every chat request and its answer."""
 
     request_queue_size = 1024  # the default backlog of 5 drops clients that connect all at once
     models: tuple[str, ...] = MODELS
@@ -189,9 +189,9 @@ class Server(ThreadingHTTPServer):
     def __exit__(self, *_: object) -> None:
         self.shutdown()
         self.server_close()
-        with self._lock:  # a kept-alive connection would go on answering after the server is gone
+        with self._lock:  # a kept-alive connection would still answer after the server stops
             for connection in self._connections:
-                with suppress(OSError):  # the client was quicker
+                with suppress(OSError):  # the client closed it first
                     connection.shutdown(socket.SHUT_RDWR)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -205,15 +205,15 @@ class Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # a client that gave up waiting is no error of ours
+        if not isinstance(sys.exception(), ConnectionError):  # a client that gave up waiting isn't a server error
             super().handle_error(request, client_address)
 
     def answer(self, raw: bytes) -> Answer:
-        """The answer to a chat request's body, recorded before it is sent: who has the answer finds it in the log."""
+        """The answer to a chat request's body, logged before it is sent, so a client that has it finds it in the log."""
         return self._recorded(raw, lambda: self._chat(ChatRequest.model_validate_json(raw)))
 
     def go_on(self, raw: bytes) -> Answer:
-        """The same of a completion's."""
+        """The same for a completion request."""
         return self._recorded(raw, lambda: as_text(self._chat(TextRequest.model_validate_json(raw).chat())))
 
     def _recorded(self, raw: bytes, made: Callable[[], Answer]) -> Answer:
@@ -222,7 +222,7 @@ class Server(ThreadingHTTPServer):
         except ValidationError as problem:
             found = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'body'}: {e['msg']}" for e in problem.errors())
             answer = error(400, f"bad request: {found}")
-        # Before a slow answer's wait, so that a conversation's attempts stand in the log in their order.
+        # Before a slow answer's wait, so that the log lists a conversation's attempts in order.
         self._record(decode(raw), {"model": answer.model, "status": answer.status, "fault": answer.fault})
         time.sleep(answer.delay)
         return answer
@@ -265,7 +265,7 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """HTTP/1.1, kept alive. Nagle's algorithm would hold small replies back for 40 ms."""
+    """HTTP/1.1, kept alive. Nagle's algorithm would delay small replies by 40 ms."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -281,7 +281,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal():
-            self.close_connection = True  # what follows can't be told from the next request
+            self.close_connection = True  # the rest of the body can't be told from the next request
             return self._send(error(411, "the body's size is unknown; expected a Content-Length header"))
         raw = self.rfile.read(int(length))
         assert isinstance(self.server, Server)
@@ -289,7 +289,7 @@ class Handler(BaseHTTPRequestHandler):
         self._send(asked(raw) if asked else self._no_such_path())
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Silent: the log of requests is the server's own."""
+        """Silent: the server has its own request log."""
 
     def _path(self) -> str:
         return self.path.partition("?")[0]
@@ -320,7 +320,7 @@ def start(
     slow_seconds: float = 0.5,
     faults: dict[str, float] | None = None,
 ) -> Server:
-    """A running server, for a `with` block; `port` 0 takes a free one. Faults happen to the model `faulty` only."""
+    """A running server, for a `with` block; `port` 0 takes a free one. Faults affect the model `faulty` only."""
     if not 0 <= fault_rate <= 1 or slow_seconds < 0:
         raise ValueError(f"fault rate {fault_rate}, slow seconds {slow_seconds}; expected 0 to 1, and 0 or more")
     if unknown := set(faults or {}) - {*FAULTS, *ITEM_FAULTS}:
@@ -330,7 +330,7 @@ def start(
     ):
         raise ValueError(f"fault shares {faults}; expected 0 to 1, and at most 1 together")
     if log:
-        log.open("a").close()  # a path that can't be written fails now, not at the first request
+        log.open("a").close()  # fail now, not at the first request, if the path can't be written
     schedule = Faults(dict.fromkeys(FAULTS, fault_rate / len(FAULTS)), fault_seed, slow_seconds, attempts=3)
     if faults is not None:
         schedule = Faults(faults, fault_seed, slow_seconds)
@@ -340,7 +340,7 @@ def start(
 
 
 def loopback(host: str) -> str:
-    """The address to listen on. Prompts here speak of crises: none may leave this machine."""
+    """The address to listen on. Prompts describe crises, so none may leave this machine."""
     address = "127.0.0.1" if host == "localhost" else host
     try:
         allowed = IPv4Address(address).is_loopback
@@ -374,7 +374,7 @@ def _shares(text: str) -> dict[str, float]:
 
 
 def main() -> int:
-    """Serves until SIGTERM or SIGINT; 2 where it can't."""
+    """Serves until SIGTERM or SIGINT; returns 2 if it can't."""
     args = _arguments()
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # before any thread starts, so that only sigwait sees them
     try:

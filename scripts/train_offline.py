@@ -1,9 +1,9 @@
 """Trains the offline judge's small model on the replies written for it, and writes `judge/offline/weights.json`.
 
-The rows (`judge/offline/training/*.jsonl`) were written by language models of this project for this use and for
-nothing else; no calibration reply and no published text is among them. Printed for each question: its rows, and what
-it agrees with them on messages left out of the training (five folds, a message's replies in one fold), at the
-threshold from which at least ACCURATE of what it decides is right.
+Language models of this project wrote the rows (`judge/offline/training/*.jsonl`) for this use only; they contain no
+calibration reply and no published text. Prints for each question its rows and its agreement with them on held-out
+messages (five folds, a message's replies in one fold), at the threshold from which at least ACCURATE of its decisions
+are right.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ ROWS = Path(__file__).resolve().parents[1] / "judge" / "offline" / "training"
 FOLDS = 5
 STRENGTH = 0.1  # inverse of the ridge penalty
 FEWEST = 3  # messages in which a feature must occur
-LEAST = 4  # rows that a label needs to be a label of its own
+LEAST = 4  # rows that a label needs to be a separate label
 ACCURATE = 0.9
-SMALL = 0.02  # weights that are smaller in every label are left out
+SMALL = 0.02  # features with smaller weights in every label are left out
 
 
 class Row(NamedTuple):
@@ -54,7 +54,7 @@ def main(rows: Path = ROWS, out: Path = WEIGHTS) -> None:
 
 
 def read(folder: Path) -> dict[str, list[Row]]:
-    """The rows of every question: the criteria that a row is labelled by, and the rating of its category."""
+    """The rows of every question: the criteria that a row has labels for, and the rating of its category."""
     found: dict[str, list[Row]] = {}
     for path in sorted(folder.glob("*.jsonl")):
         for _, row in objects(path):
@@ -67,14 +67,14 @@ def read(folder: Path) -> dict[str, list[Row]]:
 
 
 class Trained(NamedTuple):
-    """A question's numbers, and a line on how they did."""
+    """A question's weights, and a line about their accuracy."""
 
     stored: dict[str, Any]
     said: tuple[str, ...]
 
 
 def trained(name: str, rows: list[Row]) -> Trained:
-    """One question's model, with the threshold that left-out messages ask for."""
+    """One question's model, with the threshold from held-out messages."""
     features = [offline.features(row.message, row.reply) for row in rows]
     known = _known(features, [row.message for row in rows])
     table = DictVectorizer(dtype=np.float64)
@@ -106,7 +106,7 @@ def trained(name: str, rows: list[Row]) -> Trained:
 
 
 def _known(features: Sequence[Collection[str]], messages: list[str]) -> set[str]:
-    """The features that occur with enough different messages: one message's own words teach nothing."""
+    """The features that occur with enough different messages: words of one message teach nothing."""
     seen: dict[str, set[str]] = {}
     for own, message in zip(features, messages, strict=True):
         for name in own:
@@ -115,7 +115,7 @@ def _known(features: Sequence[Collection[str]], messages: list[str]) -> set[str]
 
 
 def _labels(rows: list[Row]) -> NDArray[Any]:
-    """The labels; one that is too rare to be learnt gives way to the commonest of its verdict."""
+    """The labels; one that is too rare to learn is replaced by the most common label of its verdict."""
     counts: dict[str, int] = {}
     for row in rows:
         counts[row.label] = counts.get(row.label, 0) + 1
@@ -132,7 +132,7 @@ def _fit(matrix: Any, labels: NDArray[Any]) -> LogisticRegression:
 
 
 def _left_out(matrix: Any, labels: NDArray[Any], messages: list[str]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """What models say of the rows that they weren't trained on, and how sure they are."""
+    """The models' labels of the rows that they weren't trained on, and their certainty."""
     guessed = np.empty(len(labels), dtype=object)
     sure = np.zeros(len(labels))
     for train, test in GroupKFold(FOLDS).split(matrix, labels, messages):
@@ -150,7 +150,7 @@ def _left_out(matrix: Any, labels: NDArray[Any], messages: list[str]) -> tuple[N
 
 
 def _threshold(right: NDArray[np.bool_], sure: NDArray[np.float64]) -> float:
-    """The smallest certainty from which on at least ACCURATE of what is decided is right."""
+    """The smallest certainty from which at least ACCURATE of the decisions are right."""
     for threshold in np.arange(0.34, 0.99, 0.01):
         decided = sure >= threshold
         if decided.any() and right[decided].mean() >= ACCURATE:
@@ -164,7 +164,7 @@ def _intercept(model: LogisticRegression) -> NDArray[np.float64]:
 
 
 def _weights(names: NDArray[Any], model: LogisticRegression) -> dict[str, list[float]]:
-    """A row of numbers for each feature that matters, one per label."""
+    """A row of weights for each feature that matters, one per label."""
     table: NDArray[np.float64] = model.coef_
     if len(model.classes_) == 2:
         table = np.vstack([np.zeros_like(table), table])

@@ -75,7 +75,7 @@ class Scored:
 
     `scorecard`: every figure, as in scorecard.json; scores are at most 100 and may be negative, rates run from 0 to 1.
     `verdicts`: one per check of each reply to a benchmark sample. `ratings`: one per rating (1 to 5) of each reply to a
-    message that stands alone.
+    stand-alone message.
     """
 
     scorecard: Scorecard
@@ -240,8 +240,8 @@ def score(
     - another name: a language model whose answers `helmbench run` or another engine wrote for this run;
     - a folder (`Path`, or a string with a slash): answers in the OpenAI batch format, of the model that the folder is
       named after;
-    - a function `Question` → label, one of `question.labels`; it returns None where it can't tell;
-    - None: nobody. What rules can't decide stays unscored, and most scores are empty.
+    - a function `Question` → label, one of `question.labels`; it returns None if it can't tell;
+    - None: no judge. What rules can't decide stays unscored, and most scores are empty.
 
     A list of judges is a panel, which decides by majority. `repeats` and `wording`: how often, and with which prompt of
     the dataset, the language models were asked. `allow_missing`: leave questions without an answer unscored.
@@ -349,7 +349,7 @@ class _RulesAlone:
 
 
 class _FunctionReader:
-    """A function as a judge, recorded with the hash of the prompt that it was given."""
+    """A function as a judge, recorded with the hash of the prompt that it got."""
 
     decides_as: Literal["offline", "judge"] = "judge"
 

@@ -32,7 +32,7 @@ class Step(NamedTuple):
 
 
 Progress = Callable[[Step], None]
-SHARE, LEAST = 0.1, 5  # share of the replies of the submission with fewer, and replies, from which it is a flag
+SHARE, LEAST = 0.1, 5  # flag from this share of the smaller submission's replies, and this many replies
 
 
 def build(

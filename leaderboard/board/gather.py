@@ -24,7 +24,7 @@ Verify = Callable[[Path, Release], Verified]
 class Rejudged(Strict):
     """A submission that a maintainer judged again, with the same scores.
 
-    `run`: its folder, relative to the folder of all. `sha256`: of its SHA256SUMS, so an edit removes the mark.
+    `run`: its folder, relative to the submissions folder. `sha256`: of its SHA256SUMS, so an edit removes the mark.
     """
 
     run: str
@@ -34,7 +34,7 @@ class Rejudged(Strict):
 
 
 class Checked(NamedTuple):
-    """A verified folder. `name`: its path relative to the folder of all; `release`: what it was checked against."""
+    """A verified folder. `name`: its path in the submissions folder; `release`: the one it was checked against."""
 
     name: str
     verified: Verified

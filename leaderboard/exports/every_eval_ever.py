@@ -61,7 +61,7 @@ def files(
             _result(n, submission, card, _judges(n, card, verified.verdicts, release), source) for n in known
         ],
     }
-    if lines:  # a samples file without a row is an error there
+    if lines:  # Every Eval Ever rejects an empty samples file
         aggregate["detailed_evaluation_results"] = {
             "format": "jsonl",
             "file_path": f"{stem}_samples.jsonl",
@@ -106,7 +106,7 @@ def _model(submission: Submission, identity: str) -> dict[str, Any]:
 
 
 def _source(submission: Submission, repo: str | None, revision: str | None) -> dict[str, Any]:
-    """The dataset, with its place on the Hub if that is known."""
+    """The dataset, with its Hub location if known."""
     data = submission.dataset
     details = {
         "version": data.version,
@@ -168,7 +168,7 @@ def _details(named: Named, card: Scorecard) -> dict[str, str]:
     details = {"verdicts": str(f.n), "messages": str(f.clusters), "unscored": str(f.unscored)}
     bounds = {"score_if_every_unscored_failed": f.all_fail, "score_if_every_unscored_passed": f.all_pass}
     details |= {key: repr(value) for key, value in bounds.items() if value is not None}
-    if named.name == "composite":  # one-sided limits, and a state: no score of this format
+    if named.name == "composite":  # one-sided limits and a state, which this format can't express
         details |= {f"floor {floor.name}": floor.state for floor in card.floors}
     return details
 

@@ -1,4 +1,4 @@
-"""A scored run → a submission's folder, verified before it is there.
+"""A scored run → a submission's folder, verified before it is moved into place.
 
 `about`: who submits which model, from flags or a YAML file. Its fields are here, which is fast to import.
 `run`: a scored run with its log, and whether the board accepts it. `answers`: the judges and their answers.

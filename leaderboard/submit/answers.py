@@ -1,6 +1,4 @@
-"""Who judged a run that is packed, and what language models answered: the members of the archive that let others judge
-it again.
-"""
+"""The judges of a packed run and the language models' answers: the files that let others judge the run again."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ class Packed(NamedTuple):
 
 
 def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) -> Packed:
-    """The judge of a scored run. `given`: calibration files, before those beside the judges' replies.
+    """The judge of a scored run. `given`: calibration files, which override those next to the judges' replies.
 
     Raises:
         RunError: a judge that this code doesn't have, or files that can't be read.
@@ -87,7 +85,7 @@ def _answers(run: Run, release: Release, judge: JudgeIdentity, repeats: int) -> 
 
 
 def _answer(record: dict[str, Any]) -> Answer:
-    """A line as `batch.read` needs it and no more: what servers add is theirs, and may hold a key."""
+    """Only the fields of a line that `batch.read` needs: others, which servers add, may contain a key."""
     response = record.get("response")
     body = response.get("body") if isinstance(response, dict) else None
     codes = [c for c in (error_code(body), error_code(record)) if c]

@@ -1,4 +1,4 @@
-"""A scored run → a submission's folder, verified before it is there."""
+"""A scored run → a submission's folder, verified before it is moved into place."""
 
 from __future__ import annotations
 

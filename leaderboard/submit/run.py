@@ -1,4 +1,6 @@
-"""A scored run with its log: each request as it was sent, the settings that all share, and whether it is accepted."""
+"""A scored run with its log: each request as sent, the settings that all requests share, and whether the board accepts
+the run.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ NO_LOG = (
     "Inspect, which contains each request as it was sent"
 )
 LISTED = 20  # problems of the log that are listed
-# What our lm-eval task writes for a model without a chat template, as a template.
+# The format in which our lm-eval task writes messages for a model without a chat template, as a template.
 TRANSCRIPT = "{% for m in messages %}{{ m.role | capitalize }}: {{ m.content }}\n\n{% endfor %}Assistant:"
 Requests = dict[tuple[str, int], tuple[str, ...]]  # (id, repeat) → one text per live turn
 
@@ -78,7 +80,7 @@ def read_scored(run_dir: Path, release: Release) -> ScoredRun:
         verdicts = verdicts_in(scoring.folder / VERDICTS)
     except RunError as error:
         problems.append(f"its scores can't be read: {error}")
-    # Replies to single messages, and labels for them, may be in the same log; the board is of the benchmark.
+    # The log may also contain replies to single messages and labels for them; the board covers the benchmark only.
     run = replace(run_in(home, release, scoring.results if scoring else None), messages=[], triage={})
     if not run.replies:
         raise RunError(
@@ -117,7 +119,7 @@ def _not_accepted(run: Run, release: Release) -> Iterator[str]:
 
 
 def _read_log(run: Run, release: Release) -> Log:
-    """The benchmark's requests of a run that was read and found complete."""
+    """The benchmark's requests of a complete run."""
     path = run.file
     if path.suffix == inspect_log.SUFFIX:
         made = inspect_log.made(path)
@@ -151,7 +153,7 @@ def _read_log(run: Run, release: Release) -> Log:
 
 
 def _template(path: Path, run: Run) -> ChatTemplate:
-    """What turned messages into text, as lm-eval logs it. Days: those of the run and one around, for time zones."""
+    """The chat template that lm-eval logged. Days: those of the run, and one before and after for time zones."""
     logged = jsonl.loads(read_bytes(path, "the results that lm_eval wrote"))
     text = logged.get("chat_template") or TRANSCRIPT
     tokens = {name: logged.get(f"tokenizer_{name}") for name in ("bos_token", "eos_token", "pad_token")}
@@ -181,7 +183,7 @@ def _add_sample(
     for a in asked:
         settings = a.get("arg_1") if isinstance(a, dict) else None
         if isinstance(settings, dict):
-            kept = {k: v for k, v in settings.items() if k != "repeat"}  # our own, never sent
+            kept = {k: v for k, v in settings.items() if k != "repeat"}  # our setting, never sent
             seen.setdefault(json.dumps(kept, sort_keys=True), kept)
     for repeat in range(repeats[identity]):
         # Without our layer lm-eval logs one request for all repeats.

@@ -3,7 +3,7 @@
 Nothing in the folder can raise, hang or fill memory.
 
 `verify`: checks everything and returns the result.
-`files`: which files there are, how large, SHA256SUMS, and their records read with limits.
+`files`: the files' names, sizes and SHA256SUMS, and their records read with limits.
 `coverage`: whether the replies are those of the whole tier, each once per repeat.
 `requests`: whether each logged request is the sample's own; `render`, a program that renders chat templates.
 `judges`: the judges, their replayed answers, and their calibration.

@@ -1,4 +1,4 @@
-"""The files of a submission: which may be there, how large, SHA256SUMS, and their records, read with limits."""
+"""The files of a submission: allowed names and sizes, SHA256SUMS, and their records, read with limits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SUM = re.compile(r"([0-9a-f]{64})  (\S+)")
 LINE_BYTES = 4 * 2**20  # a conversation of a reasoning model takes about 1 MiB
 BROKEN = 4 * 2**20  # characters of unreadable lines after which the rest of a file is skipped
 VALUES = 50_000  # fields and list entries in one record; a panel of sixteen with all its figures has about half
-ERRORS = 200  # wrong fields up to which pydantic is asked for details, each of which takes a kilobyte
+ERRORS = 200  # most wrong fields for which pydantic is asked for details; each takes a kilobyte
 
 
 class UnreadableError(HelmbenchError):

@@ -1,4 +1,4 @@
-"""Renders a chat template as transformers does. This is a program of its own: a template is code, so it gets limits.
+"""Renders a chat template as transformers does. Runs as a separate program: a template is code, so it gets limits.
 
 Standard input: a JSON line with the template, then one per request. Standard output: a JSON line per request.
 """

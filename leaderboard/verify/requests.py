@@ -27,7 +27,7 @@ SECONDS, SECONDS_EACH = 10, 0.02  # of processor time for rendering: for any run
 RENDERED = 16 * 2**20  # bytes of a rendered request
 KINDS = {"system": "system_prompt", "user": "edited_prompt", "assistant": "live_turn"}
 ROLES = {"system": "the system text", "user": "the user's message", "assistant": "the model's earlier reply"}
-# What templates write around messages; more letters than that are shown to whoever reads the board.
+# What templates write around messages; the board flags and shows more letters than that.
 TOKEN = re.compile(r"<[^<>\s]{1,40}>|\[/?[A-Z_]{1,20}\]|\b(?:system|user|assistant|model|human)\b", re.IGNORECASE)
 LETTER = re.compile(r"[^\W\d_]")
 LETTERS, SHOWN = 12, 3  # letters without a flag; texts that the flag shows
@@ -147,7 +147,7 @@ class Requests:
     def _text(self, request: str, messages: list[Message], at: str) -> Problem | None:
         assert self._render is not None
         place, around = 0, request
-        for m in messages:  # whatever the template does, it may change no message
+        for m in messages:  # the template must not change any message
             content = m["content"].strip()
             found = request.find(content, place if m["role"] != "system" else 0)
             if found < 0:

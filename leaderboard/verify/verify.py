@@ -49,7 +49,11 @@ SURPLUS = 1000  # lines beyond those of a whole run, read to say what they are
 TEXT = 64 * 2**20  # characters of any file
 TURN_TEXT = 256 * 2**10  # more for each live turn: a request that repeats the conversation, and a long reasoning
 ANSWER_TEXT = 16 * 2**10  # more for each answer of a judge
-HELD, HELD_TURN, HELD_MOST = 64 * 2**20, 128 * 2**10, 2**30  # bytes of replies in memory: any run, each turn, at most
+HELD, HELD_TURN, HELD_MOST = (
+    64 * 2**20,
+    128 * 2**10,
+    2**30,
+)  # bytes of replies in memory: any run, more for each turn, the maximum
 
 
 @dataclass

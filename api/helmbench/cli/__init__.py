@@ -1,4 +1,4 @@
-"""The `helmbench` command: options are read here and nowhere further in; the work is done by the other packages.
+"""The `helmbench` command. Only this package reads options; the other packages do the work.
 
 - `app`: runs one command and returns its exit code; `common`: the root command, exit codes, output and errors.
 - `options`: the options that several commands share.

@@ -1,7 +1,7 @@
 """The options that several commands share, and groups of them.
 
-A group is a NamedTuple whose fields are options. `@grouped` gives a command with a parameter of that type the group's
-options, and calls it with the group filled in.
+A group is a NamedTuple whose fields are options. If a command has a parameter of that type, `@grouped` adds the group's
+options to it and calls it with the group filled in.
 """
 
 from __future__ import annotations

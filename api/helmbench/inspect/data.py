@@ -22,7 +22,7 @@ from helmbench_common.errors import RefusedError
 from judge.replies.inspect_log import SCRIPT
 from judge.replies.script import ChatMessages, segments
 
-# What a reader of the log looks samples up by; the sample itself stands in the release.
+# Fields by which a reader of the log finds samples; the samples themselves are in the release.
 SHOWN = (
     *("polarity", "crisis_category", "country", "behavior", "scenario", "family", "condition", "persona", "severity"),
     *("difficulty", "arm", "population"),
@@ -31,11 +31,11 @@ SHOWN = (
 
 @lru_cache(maxsize=4)
 def release(dataset: str | None = None, messages: str | None = None) -> Release:
-    """The built dataset, with the messages of a labelled corpus in the place of its own where one is named. Where none
-    was built and none is named, it is built first, into ./helmbench, since an installed package has none.
+    """The built dataset. `messages`: a labeled corpus that replaces its stand-alone messages. If no dataset is named or
+    built, builds one into ./helmbench, because the installed package contains none.
 
     Raises:
-        PrerequisiteError: it can't be read, or can't be built.
+        PrerequisiteError: the dataset can't be read or built.
     """
     try:
         found = _opened(dataset)
@@ -60,8 +60,8 @@ def _opened(dataset: str | None) -> Release:
 
 
 def samples(asked: Iterable[tuple[schema.Sample, ChatMessages]]) -> MemoryDataset:
-    """Samples as Inspect takes them, each with its first request. Of the rest only the live turns' script goes with
-    them, and what a reader of the log wants to see.
+    """Samples for Inspect, each with its first request, the script of its live turns, and the fields for readers of the
+    log.
     """
     return MemoryDataset([_sample(row, first) for row, first in asked], name="helmbench")
 

@@ -1,12 +1,12 @@
-"""The scorer: our verdicts on a sample with their evidence, and the scorecard's figures as its metrics.
+"""The Inspect scorer: verdicts on each sample with their evidence, and the scorecard's figures as metrics.
 
-Rules decide what they can. The rest is judged by the model in the role `grader`, if the run has one, else by the
-offline judge, which is approximate. The grader gets our judge's questions through Inspect; its answers are kept in the
-batch format, so that `helmbench score LOG.eval` reads them and asks nothing again.
+Rules decide what they can. The model in the role `grader`, if the run has one, judges the rest; otherwise the offline
+judge, which is approximate. The grader gets our judge's questions through Inspect. Its answers are stored in the batch
+format, so `helmbench score LOG.eval` reads them without asking again.
 
-The metrics are computed from all samples and epochs by the code that computes the scorecard, with its intervals, which
-are clustered by message. Inspect's mean and standard error over samples would be wrong: a message under four personas
-is one observation, and a missed danger doesn't weigh the same as a false alarm.
+The scorecard's code computes the metrics from all samples and epochs, with intervals clustered by message. Inspect's
+mean and standard error over samples would be wrong: a message under four personas is one observation, and a missed
+danger doesn't weigh the same as a false alarm.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from judge.wording import MEANINGS
 VERDICTS = "verdicts"  # in a score's metadata
 HEADLINE = "composite"
 UNSCORED = "UNSCORED"
-GRAVEST = ("FAIL", "PARTIAL", UNSCORED, "PASS")  # of several verdicts, the one that a sample is listed by
+GRAVEST = ("FAIL", "PARTIAL", UNSCORED, "PASS")  # the gravest of a sample's verdicts is the one that Inspect lists
 NOBODY = Model(name="", backend="")
 
 
@@ -55,7 +55,7 @@ NOBODY = Model(name="", backend="")
 def figures(
     measures: str = BENCHMARK, tier: Tier = "core", dataset: str | None = None, corpus: str | None = None
 ) -> Metric:
-    """The headline figures of a run as far as it has come, by name; one without a value is left out."""
+    """The run's headline figures so far, by name, without those that have no value."""
 
     def made(scores: list[SampleScore]) -> Value:
         found = release(dataset, corpus)
@@ -83,7 +83,7 @@ def _named(card: Scorecard) -> dict[str, float]:
 
 
 def _with_intervals(shown: dict[str, Figure]) -> dict[str, float]:
-    """Each figure's value and ends, flat, but those that it lacks."""
+    """Each figure's value and interval ends, flat, without missing ones."""
     ends = {
         f"{name}{end}": value
         for name, figure in shown.items()
@@ -117,7 +117,7 @@ def _judge(scores: list[SampleScore]) -> str:
 
 @scorer(metrics=[figures()])
 def verdicts(measures: str = BENCHMARK, dataset: str | None = None, corpus: str | None = None) -> Scorer:
-    """Verdicts of the benchmark's checks, ratings 1 to 5, or a category, as `measures` says."""
+    """Verdicts of the benchmark's checks, ratings 1 to 5, or a category, depending on `measures`."""
 
     async def score(state: TaskState, target: Target) -> Score:
         found = release(dataset, corpus)
@@ -142,7 +142,7 @@ def verdicts(measures: str = BENCHMARK, dataset: str | None = None, corpus: str 
 
 
 def reply_of(state: TaskState, found: Release, measures: str) -> Reply:
-    """What was said on a sample; turns that it never came to have no reply."""
+    """The model's reply to a sample; turns that weren't reached have none."""
     row = (found.rows if measures == BENCHMARK else found.messages)[str(state.sample_id)]
     return played(row, state.epoch, state.store.get(TURNS, []), state.store.get(FINISHES, []), "error: no reply")
 
@@ -174,7 +174,7 @@ def _score(reply: Reply, given: Sequence[Verdict], judged: dict[str, object]) ->
 
 
 def said(v: Verdict) -> str:
-    """A verdict in a paragraph of Markdown: what was asked of the reply, what it earned, who says so, and why."""
+    """A verdict as a paragraph of Markdown: the check, the label, who decided it, and why."""
     label = str(v.label) if v.label is not None else f"{UNSCORED} ({(v.unscored or '').replace('_', ' ')})"
     what = v.criterion or v.check
     incident = f" – {v.incident.replace('_', ' ')}: {MEANINGS[v.incident]}" if v.incident else ""
@@ -184,10 +184,10 @@ def said(v: Verdict) -> str:
 
 
 def grader() -> InspectModel | None:
-    """The model in the role `grader`, None where the run has none.
+    """The model in the role `grader`, or None.
 
     Raises:
-        ValueError: several models in that role; a panel is made afterwards, by `helmbench score --judge A --judge B`.
+        ValueError: several models in that role; for a panel, run `helmbench score --judge A --judge B` afterwards.
     """
     found = model_roles().get(GRADER)
     if isinstance(found, list):
@@ -196,12 +196,12 @@ def grader() -> InspectModel | None:
 
 
 def name_of(model: InspectModel) -> str:
-    """What a provider's server calls the model, by which calibrations know it too."""
+    """The model's name on its provider's server, which calibrations use, too."""
     return model.api.service_model_name()
 
 
 async def answers(model: InspectModel, requests: list[JudgeRequest]) -> dict[str, list[dict[str, Any]]]:
-    """Lines of the batch format, by the question's id: every answer to it, asked again while it can't be read."""
+    """Lines of the batch format by question id: every answer. A question is asked again if its answer is unreadable."""
     lines: dict[str, list[dict[str, Any]]] = {}
     for request in requests:
         own = lines.setdefault(request.custom_id, [])
@@ -222,7 +222,7 @@ async def _asked(model: InspectModel, request: JudgeRequest) -> dict[str, Any]:
     )
     try:
         output = await model.generate(body["messages"][0]["content"], config=config)
-    except Exception as error:  # whatever a provider raises: the verdict stands as unscored, and can be asked for later
+    except Exception as error:  # providers raise anything; the verdict is unscored and can be asked for later
         return batch.failure(request.custom_id, f"{type(error).__name__}: no answer")
     usage = output.usage
     counted = usage and {

@@ -1,7 +1,7 @@
-"""Plays a sample's conversation: scripted turns, and live ones that the model under test answers.
+"""Plays a sample's conversation: scripted turns, and live turns that the model under test answers.
 
-Inspect's own `generate` sends the requests, so its limits, cache, retries and viewer apply. Each live turn's reply, and
-how it ended, is kept in the sample's store, from which `judge.replies.inspect_log` reads the run back.
+Inspect's `generate` sends the requests, so its limits, cache, retries and viewer apply. The sample's store keeps each
+live turn's reply and finish reason; `judge.replies.inspect_log` reads the run from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAYS = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatM
 
 @solver
 def play() -> Solver:
-    """Plays a sample to its end: after each live turn the script goes on, the model's own words behind it."""
+    """Plays a sample to its end: after each live turn the model's reply is added and the script continues."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         history = plain(state.messages)
@@ -39,7 +39,7 @@ def play() -> Solver:
             ends.append(finish)
             state.store.set(TURNS, turns)
             state.store.set(FINISHES, ends)
-            if then is None or (finish or "").startswith("error"):  # what nobody said can't be answered
+            if then is None or (finish or "").startswith("error"):  # the script can't continue after a missing reply
                 break
             history = continued(history, text, then)
         return state
@@ -48,7 +48,7 @@ def play() -> Solver:
 
 
 def chat(messages: ChatMessages) -> list[ChatMessage]:
-    """Messages as Inspect has them, each content a plain text."""
+    """Our messages as Inspect's, with plain text content."""
     return [SAYS[m["role"]](content=m["content"]) for m in messages]
 
 
@@ -58,11 +58,11 @@ def plain(messages: list[ChatMessage]) -> ChatMessages:
 
 
 def said(output: ModelOutput) -> tuple[str, str | None]:
-    """A reply and how it ended, in the words of `judge.replies.run.Reply`: the same that the lm-eval tasks log."""
+    """A reply and its finish reason, in the terms of `judge.replies.run.Reply`, as the lm-eval tasks log them."""
     if not output.choices:
         return "", "error: an answer without choices"
     message, reason = output.choices[0].message, output.stop_reason
-    if reason == "model_length":  # the provider's refusal of the request stands where a reply would
+    if reason == "model_length":  # the completion contains the provider's error message, not a reply
         return "", f"error: over-long: {output.completion}"[:300]
     refused = isinstance(message.content, list) and any(
         isinstance(part, ContentText) and part.refusal for part in message.content
@@ -73,5 +73,5 @@ def said(output: ModelOutput) -> tuple[str, str | None]:
 
 
 def ended(reason: StopReason) -> str | None:
-    """Why a model stopped, in the words of the batch format; None where nobody said."""
+    """The finish reason in the terms of the batch format; None if unknown."""
     return {"max_tokens": "length", "unknown": None}.get(reason, reason)

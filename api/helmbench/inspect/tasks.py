@@ -1,7 +1,7 @@
 """The tasks: `inspect eval helmbench/core --model PROVIDER/NAME`, and so on (docs/running.md).
 
-Every task takes `-T dataset=FOLDER`, the built dataset; `-T condition=FILE`, a system prompt of one's own in the place
-of each condition's; `-T instruction=TEXT`, before whatever the sample's own system message says.
+Every task takes `-T dataset=FOLDER`, the built dataset; `-T condition=FILE`, a system prompt that replaces each
+condition's; `-T instruction=TEXT`, text to put before the sample's system message.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ from judge.replies.script import (
 )
 
 MAX_TOKENS = 1024  # as the lm-eval tasks ask
-PATIENT = 8  # attempts beyond the first of one request; Inspect by itself goes on for ever
+PATIENT = 8  # retries of one request; Inspect's default is unlimited
 Opening = Callable[[schema.Sample], ChatMessages]
 
 
 class Wanted(NamedTuple):
-    """What a task asks, of which release, and under which prompt."""
+    """A task's samples, release and prompt."""
 
     release: Release
     measures: str
@@ -58,7 +58,7 @@ class Wanted(NamedTuple):
 
 
 def _benchmark_task(name: str, config: str, own_tier: Tier | None, said: str) -> Callable[..., Task]:
-    """A task over a config of the dataset, at its own tier, or at the one that its user names."""
+    """A task over a config of the dataset, at its own tier or at the one that the user names."""
 
     def whole(dataset: str | None = None, condition: str | None = None, instruction: str = "") -> Task:
         return benchmark(config, own_tier or "core", dataset, condition, instruction)
@@ -91,9 +91,9 @@ def messages(
     condition: str | None = None,
     instruction: str = "",
 ) -> Task:
-    """The messages by themselves, answered freely three times and rated 1 to 5 (docs/own-data.md).
+    """The stand-alone messages, each answered freely three times and rated 1 to 5 (docs/own-data.md).
 
-    `corpus`: a labelled corpus in the place of the dataset's messages.
+    `corpus`: a labeled corpus that replaces the dataset's messages.
     """
     found = release(dataset, corpus)
     wanted = Wanted(found, APPROPRIATENESS, _tier(tier), _tested(condition, found), instruction, corpus)
@@ -109,7 +109,7 @@ def triage(
     condition: str | None = None,
     instruction: str = "",
 ) -> Task:
-    """The category of each message, named by the model: `bare`, names only, or `guided`, with definitions."""
+    """The model's category for each message. `prompt`: `bare`, names only, or `guided`, with definitions."""
     if prompt not in TRIAGE_PROMPTS:
         raise PrerequisiteError(f"helmbench: -T prompt={prompt}: expected one of {', '.join(TRIAGE_PROMPTS)}")
     found = release(dataset, corpus)
@@ -143,7 +143,7 @@ def benchmark(config: str, tier: Tier, dataset: str | None, condition: str | Non
 
 
 def _alone(wanted: Wanted, asked: Opening) -> Task:
-    """Messages that stand alone; a prompt under test stands before whatever the model is told of the user."""
+    """Stand-alone messages; a prompt under test goes before what the model learns about the user."""
     rows = [row for row in wanted.release.messages.values() if wanted.tier in row.tiers]
     own = wanted.tested.text if wanted.tested else ""
     return _task(wanted, rows, lambda row: with_instruction(with_instruction(asked(row), own), wanted.instruction))
@@ -160,7 +160,7 @@ def _task(wanted: Wanted, rows: Iterable[schema.Sample], first: Opening) -> Task
         metrics=[figures(measures, wanted.tier, path, wanted.corpus)],
         config=GenerateConfig(max_tokens=MAX_TOKENS, temperature=1.0 if rated else 0.0, max_retries=PATIENT),
         epochs=Epochs(3) if rated else None,
-        # With more samples than that without a reply no figure counts: the run ends, and `inspect eval-retry` goes on.
+        # With more samples without a reply no figure counts: the run ends, and `inspect eval-retry` continues it.
         fail_on_error=float(found.scoring["unscored_limit"]),
         metadata={RECORDED: _recorded(wanted)},
         version=found.manifest.version,
@@ -169,7 +169,7 @@ def _task(wanted: Wanted, rows: Iterable[schema.Sample], first: Opening) -> Task
 
 
 def _recorded(wanted: Wanted) -> dict[str, Any]:
-    """What the log says of the run, in the words in which lm-eval's does."""
+    """The run's metadata for the log, with the same keys as in lm-eval's."""
     tested, said = wanted.tested, wanted.instruction
     return {
         **identity(wanted.release, wanted.measures),
@@ -197,11 +197,11 @@ CONNECT_SECONDS = 5.0
 
 
 def reach(model: Model | None = None) -> None:
-    """Opens a connection to the model's server and closes it again; nothing is sent. Models that name no address, and
-    those behind a proxy, are left to Inspect.
+    """Checks that the model's server accepts a connection; sends nothing. Skips models without an address or behind a
+    proxy.
 
     Raises:
-        PrerequisiteError: nobody listens there.
+        PrerequisiteError: nothing listens at the address.
     """
     address = getattr((model or get_model()).api, "base_url", None)
     parts = urlsplit(address if isinstance(address, str) else "")
@@ -221,7 +221,7 @@ def reach(model: Model | None = None) -> None:
 
 @hooks(name="helmbench_scorecard", description="writes HELMbench's scorecard and report beside a log of its tasks")
 class Scorecard(Hooks):
-    """Scores every log of ours as soon as it is whole; what goes wrong there is said, and spoils no run."""
+    """Scores every HELMbench log when it is complete. Prints errors, which don't fail the run."""
 
     async def on_run_end(self, data: RunEnd) -> None:
         for log in data.logs:
@@ -232,7 +232,7 @@ class Scorecard(Hooks):
                 continue
             if log.status == "success":
                 said = await anyio.to_thread.run_sync(_said, path, str(recorded["dataset_path"]))
-            else:  # `inspect eval` itself ends with 0 then
+            else:  # `inspect eval` would exit with 0
                 said = (
                     f"no scorecard: the run ended as '{log.status}'; `inspect eval-retry {path}` goes on where it was"
                 )
