@@ -65,8 +65,8 @@ def drawn(seed: int) -> tuple[int, list[str]]:
 
 
 def figures(labels: int, rows: list[str]) -> dict[str, Any]:
-    """Raw agreement, Fleiss' kappa and AC1 with standard errors over all labels, and AC1 and Fleiss of each label against
-    the rest.
+    """Raw agreement, Fleiss' kappa and AC1 with standard errors over all labels, and AC1 and Fleiss of each label
+    against the rest.
     """
     rated = [
         [math.nan if mark == "." else float(mark) for mark in row] for row in rows if set(row) != {"."}

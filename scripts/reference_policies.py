@@ -98,7 +98,7 @@ CATEGORY_WORDS = {
 
 
 class Job(NamedTuple):
-    """The reply that the messages ask for: JSON with tags, a distress rating or both, or actions; otherwise free text."""
+    """What the messages ask for: JSON with tags, a distress rating or both, or actions; otherwise free text."""
 
     tags: dict[str, str] | None  # offered name -> description
     actions: dict[str, str] | None  # offered name -> description

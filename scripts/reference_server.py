@@ -209,7 +209,7 @@ class Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
     def answer(self, raw: bytes) -> Answer:
-        """The answer to a chat request's body, logged before it is sent, so a client that has it finds it in the log."""
+        """The answer to a chat request's body, logged before it is sent: a client that has it finds it in the log."""
         return self._recorded(raw, lambda: self._chat(ChatRequest.model_validate_json(raw)))
 
     def go_on(self, raw: bytes) -> Answer:

@@ -1,4 +1,4 @@
-"""What every test stands on: a dataset built once from the real content, and caches that belong to one test."""
+"""Fixtures for all tests: a dataset built once from the real content, and separate caches for each test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With --soak only marked tests remain; without it, those that have no short form are left out."""
+    """With --soak, keeps only marked tests; without it, deselects those without a short form."""
 
     def wanted(item: pytest.Item) -> bool:
         marker = item.get_closest_marker("soak")
@@ -39,14 +39,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture
 def rounds(request: pytest.FixtureRequest) -> int:
-    """How much a test marked `soak(short=…, full=…)` does: `full` under --soak, else `short`."""
+    """How much a test marked `soak(short=…, full=…)` does: `full` with --soak, otherwise `short`."""
     marker = request.node.get_closest_marker("soak")
     return int(marker.kwargs["full" if request.config.getoption("soak") else "short"])
 
 
 @pytest.fixture(scope="session")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the real content built into it; read-only by agreement."""
+    """A folder with the built real content; tests must not change it."""
     shared = (
         tmp_path_factory.getbasetemp().parent
         if os.environ.get("PYTEST_XDIST_WORKER")
@@ -63,10 +63,10 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _lm_eval_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Child processes get lm-eval without its own 13,000 task files, which it reads at every start for seven seconds.
+    """Child processes get lm-eval without its 13,000 task files, which take seven seconds to read at every start.
 
-    The code is the installed one, copied. A registered `helmbench` folder stays. Who needs lm-eval with all its tasks
-    starts a child without PYTHONPATH.
+    The code is a copy of the installed lm-eval. A registered `helmbench` folder stays. A test that needs all of
+    lm-eval's tasks starts a child without PYTHONPATH.
     """
     spec = importlib.util.find_spec("lm_eval")
     assert spec
@@ -100,7 +100,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def small_content(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Seven scenarios of the real content with all that they use and nothing else; read-only by agreement."""
+    """Seven scenarios of the real content with only what they use; tests must not change it."""
     return small(tmp_path_factory.mktemp("small") / "content")
 
 
@@ -112,7 +112,7 @@ def content_copy(small_content: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads another's caches, the home directory's, or a dataset that the shell points to."""
+    """Keeps each test from reading another's caches, the home directory's, or a dataset that the shell names."""
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "hf" / "datasets"))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

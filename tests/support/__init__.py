@@ -1,1 +1,1 @@
-"""What several test modules share: contents, runs, submissions, servers, hostile input."""
+"""Shared by several test modules: contents, runs, submissions, servers, hostile input."""

@@ -1,9 +1,9 @@
 """Verified submissions for the board's tests: a trivial policy's replies through the real rules, offline judge and
 scorer.
 
-What a test calls a model is such a policy with a planted share of its verdicts turned into passes, and a judge that is
-only a name. Unless it is to breach floors, all that the floors count is turned into passes, too. No such model or judge
-exists; every organization is called `example…`.
+A test's "model" is such a policy with a given share of its verdicts turned into passes, and its judge is only a name.
+Unless the run should breach floors, all verdicts that floors count are passes, too. No such model or judge exists;
+every organization is called `example…`.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def verified(
     pinned: dict[str, str] | None = None,
     **change: Any,
 ) -> Verified:
-    """One submission. `skill`: the share of verdicts that are turned into passes; None: a demo, as the policy was
-    judged. `breaches`: whether the severest dangers are failed as often as the others.
+    """One submission. `skill`: the share of verdicts that are turned into passes; None: a demo, with the
+    policy's own verdicts. `breaches`: whether the most severe dangers fail as often as the others.
     """
     own_replies, own_verdicts = played(release.path, policy, tier)
     said, judged = replies or own_replies, verdicts or own_verdicts
@@ -200,7 +200,7 @@ def _submission(
 
 
 def place(folder: Path, found: dict[str, Verified]) -> Path:
-    """Empty submissions at these names, for `build` to come upon; what verifying them gives is `found`."""
+    """Creates empty submissions at these names for `build` to find; `found`: the results of verifying them."""
     for name in found:
         (folder / name).mkdir(parents=True)
         (folder / name / "submission.json").write_text("{}", encoding="utf-8")
@@ -209,5 +209,5 @@ def place(folder: Path, found: dict[str, Verified]) -> Path:
 
 
 def verifier(folder: Path, found: dict[str, Verified]) -> Any:
-    """What verifies the submissions of `place`."""
+    """A function that verifies the submissions of `place`."""
     return lambda path, release: found[path.relative_to(folder).as_posix()]

@@ -1,4 +1,4 @@
-"""Files that nobody should have written, one by one: what breaks, which command reads it, how it ends, what it says.
+"""Broken input files: for each, what is broken, which command reads it, its exit code and its message.
 
 `pytest -n0 -v tests/test_broken_inputs.py` runs all of them and prints the table.
 """
@@ -19,8 +19,8 @@ ESCAPE = "\x1b[31m"
 
 
 class Place(NamedTuple):
-    """A folder of one case's own. `content`: a copy of the content in it, whose files are shared until they are
-    written.
+    """A separate folder for each case. `content`: a copy of the content in it, whose files are hard links until they
+    are written.
     """
 
     root: Path
@@ -30,22 +30,22 @@ class Place(NamedTuple):
         return self.root / "content"
 
     def put(self, name: str, text: str | bytes) -> None:
-        """Writes a file of `root`, in the place of what it shares."""
+        """Writes a file of `root`, replacing a shared one."""
         path = self.root / name
         path.unlink(missing_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode() if isinstance(text, str) else text)
 
     def edit(self, name: str, old: str, new: str) -> None:
-        """Replaces a text that stands in a file."""
+        """Replaces a text in a file."""
         text = (self.root / name).read_text(encoding="utf-8")
         assert old in text, f"{name} has no {old!r}"
         self.put(name, text.replace(old, new, 1))
 
 
 class Broken(NamedTuple):
-    """One broken input. `command`: its words, in which `{content}` and `{root}` stand for folders. `says`: what the
-    message holds, the file and line first.
+    """One broken input. `command`: its words, with `{content}` and `{root}` for the folders. `says`: what the message
+    contains, file and line first.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Broken(NamedTuple):
 
 
 def place(small: Path, root: Path) -> Place:
-    """A folder that holds the content, file by file as links to one copy, and an earlier build."""
+    """A folder with the content, as hard links to one copy, and an earlier build."""
     shutil.copytree(small, root / "content", copy_function=os.link)
     made = Place(root)
     made.put("built/MANIFEST.json", '{"name": "helmbench"}')
@@ -68,7 +68,7 @@ def place(small: Path, root: Path) -> Place:
 
 
 def smaller(content: Path, root: Path) -> Path:
-    """What is left of a content where a scenario and a conversation are to be read, and nothing is checked."""
+    """A copy of the content with only what reading a scenario and a conversation needs; it needn't pass `check`."""
     shutil.copytree(content, root, ignore=shutil.ignore_patterns("rating_calibration", "language-model-*.jsonl"))
     for folder, kept in (
         ("scenarios", (Path(SCENARIO).name,)),
@@ -84,7 +84,7 @@ def smaller(content: Path, root: Path) -> Path:
 
 
 def state(root: Path) -> dict[str, tuple[int, bytes | str]]:
-    """Everything below a folder: its kind, and what it holds or leads to."""
+    """Everything below a folder: its mode, and its content or link target."""
     return dict(_state(root))
 
 
@@ -118,7 +118,7 @@ def _pipe(name: str) -> Callable[[Place], None]:
 
 
 def _instead(name: str, make: Callable[[Path], object]) -> Callable[[Place], None]:
-    """Something else in the place of a file of the content, or beside its files."""
+    """Puts something else in place of a file of the content, or next to its files."""
 
     def change(place: Place) -> None:
         path = place.content / name
@@ -128,7 +128,7 @@ def _instead(name: str, make: Callable[[Path], object]) -> Callable[[Place], Non
     return change
 
 
-# What any YAML may hold that it shouldn't: name, text, and what is said of it, from the line on.
+# Invalid contents of any YAML file: name, text, and the message from the line number on.
 YAML: tuple[tuple[str, str | bytes, str], ...] = (
     ("a list", "- a\n- b\n", ":1: is a list"),
     ("one word", "word\n", ":1: is a text"),

@@ -44,7 +44,7 @@ class Browser(NamedTuple):
         return self.driver.execute_script(source)
 
     def later(self, source: str) -> Any:
-        """What the script passes to its last argument, a callback."""
+        """Runs a script and returns what it passes to its last argument, a callback."""
         return self.driver.execute_async_script(source)
 
     def devtools(self, command: str, **parameters: Any) -> Any:
@@ -65,7 +65,7 @@ class Browser(NamedTuple):
         self.driver.find_element(By.CSS_SELECTOR, selector).send_keys(str(path))
 
     def press(self, *keys: str) -> None:
-        """Types `keys` into whatever has the focus."""
+        """Types `keys` into the focused element."""
         webdriver.ActionChains(self.driver, duration=0).send_keys(*keys).perform()
 
     def downloads(self, folder: Path) -> None:
@@ -78,7 +78,7 @@ class Browser(NamedTuple):
         return [entry["message"] for entry in self.driver.get_log("browser")]  # type: ignore[no-untyped-call]
 
     def requested(self) -> set[str]:
-        """Addresses requested since the last call, without those of the browser's own start page."""
+        """Addresses requested since the last call, without those of the browser's start page."""
         log = self.driver.get_log("performance")  # type: ignore[no-untyped-call]
         events = [json.loads(entry["message"])["message"] for entry in log]
         sent = [e["params"] for e in events if e["method"] == "Network.requestWillBeSent"]

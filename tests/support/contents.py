@@ -1,4 +1,4 @@
-"""What several tests do to a content folder of their own."""
+"""Helpers that copy, edit and load content folders."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ sources: none yet
 crisis_category: no_crisis
 control: [answers-the-need]
 ---
-"""  # of a scenario as small as they come
+"""  # of a minimal scenario
 # One file of each kind: tags, graded, criteria, arms with ratings, controls only, a conversation.
 KEPT = ("P1-B1-S1", "P1-B3-S1", "P2-B3-S1", "P3-B1-S1", "P4-B1-S1", "P4-B2-S1", "P2-B1-S1")
 
 
 def small(root: Path, wanted: tuple[str, ...] = KEPT) -> Path:
-    """These scenarios of the real content with all that they use and nothing else, at `root`."""
+    """Writes these scenarios of the real content, with only what they use, to `root`."""
     content, errors = load(CONTENT)
     assert content, errors.lines()
     shutil.copytree(CONTENT, root)
@@ -54,7 +54,7 @@ def small(root: Path, wanted: tuple[str, ...] = KEPT) -> Path:
 
 
 def drop_unheard_voices(root: Path) -> None:
-    """Removes from voices.md whoever no message has any more; a voice that is left unused is an error."""
+    """Removes voices that no message uses from voices.md; an unused voice is an error."""
     headings = [
         line
         for folder in ("scenarios", "conversations")
@@ -76,12 +76,12 @@ def edit(root: Path, name: str, old: str, new: str, times: int = 1) -> int:
 
 
 def errors_of(root: Path) -> list[str]:
-    """What loading finds, as `file:line: message`."""
+    """The errors of loading, as `file:line: message`."""
     return [line.removeprefix(f"{root}/") for line in load(root)[1].lines()]
 
 
 def findings(root: Path) -> list[str]:
-    """What loading and checking find, as `file:line: message`."""
+    """The errors of loading and checking, as `file:line: message`."""
     content, errors = load(root)
     if content:
         check(content, compose(content), errors)

@@ -11,7 +11,7 @@ from dataset_builder.schema import CalibrationRow
 
 
 def keep_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every release has three calibration rows, at most, of each label under each criterion and category."""
+    """Limits every release to three calibration rows of each label under each criterion and category."""
 
     def few(name: str) -> property:
         full = Release.__dict__[name].func

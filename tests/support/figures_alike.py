@@ -1,6 +1,4 @@
-"""Whether two JSON values say the same. The last digits of a sum are the processor's: another machine adds in another
-order.
-"""
+"""Compares JSON values. The last digits of a sum depend on the processor: another machine adds in another order."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from typing import Any
 
 
 def same(first: Any, second: Any) -> bool:
-    """Equal, numbers to nine digits."""
+    """Whether two values are equal, numbers to nine digits."""
     if isinstance(first, dict) and isinstance(second, dict):
         return first.keys() == second.keys() and all(same(first[k], second[k]) for k in first)
     if isinstance(first, list) and isinstance(second, list):

@@ -1,6 +1,4 @@
-"""Texts that strangers might hand us in the hope that a page, a table or a sheet obeys them, and what puts one into
-every field that a text fits in.
-"""
+"""Hostile texts that try to make a page, table or sheet run them, and a helper that puts them into every text field."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from typing import Annotated, Any, TypeVar, cast
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 M = TypeVar("M", bound=BaseModel)
-RUN = "window.owned=1;document.title='owned';alert(1)"  # what a text would do if it were run
-AWAY = "http://127.0.0.1:9/taken"  # nothing listens there; a page that asks for it is seen to
+RUN = "window.owned=1;document.title='owned';alert(1)"  # what a text does if it runs
+AWAY = "http://127.0.0.1:9/taken"  # nothing listens there; a page's request for it is logged
 TEXTS: dict[str, str] = {
     "script": f"</script><script>{RUN}</script>",
     "script, cased": f"</ScRiPt ><sCrIpT\n>{RUN}</sCrIpT >",
@@ -74,25 +72,25 @@ TEXTS: dict[str, str] = {
     "spaces, wide": "\u3000" * 500 + "\u2003" * 500 + "end",
 }
 SMALL = {name: text for name, text in TEXTS.items() if len(text) < 1000}
-# What a twin keeps of a text: what makes sentences, paragraphs, lists and headings of it.
+# All but the characters that make sentences, paragraphs, lists and headings; a harmless twin keeps only those.
 SHAPE = re.compile(
     r"[^\w\s\-#.!?]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def harmless(text: str) -> str:
-    """A text of the same shape with nothing in it that anything could obey."""
+    """A text of the same shape that nothing can run."""
     return SHAPE.sub("x", text)
 
 
 class Poison:
-    """Puts texts, one after the other, into every field of a model that takes any text. `fields`: where it did so."""
+    """Puts texts, one after the other, into every field of a model that takes any text. `fields`: the changed ones."""
 
     def __init__(self, texts: Iterator[str], keep: frozenset[str] = frozenset()) -> None:
         self.texts, self.keep, self.fields = texts, keep, set[str]()
 
     def __call__(self, model: M) -> M:
-        """The model with them; what it wouldn't take, such as one of several known words, stays."""
+        """The model with the texts; fields that reject them, such as a closed set of words, stay unchanged."""
         changed = {name: self._value(model, name) for name in type(model).model_fields if name not in self.keep}
         return model.model_copy(update=changed)
 
@@ -118,13 +116,13 @@ class Poison:
 
 
 def in_turn(change: Callable[[str], str] = str, texts: dict[str, str] = TEXTS, start: int = 0) -> Iterator[str]:
-    """The texts over and over, beginning with the one at `start`."""
+    """Cycles through the texts, beginning with the one at `start`."""
     named = [*texts.values()]
     return map(change, cycle([*named[start:], *named[:start]]))
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """The texts in plain lists and dictionaries; models inside have their own turn."""
+    """The texts in plain lists and dictionaries, without those in models, which are handled separately."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | tuple):

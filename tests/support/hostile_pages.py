@@ -1,4 +1,4 @@
-"""Every page that we write, with strangers' text in every field that takes any, and the same with harmless text."""
+"""Every page that we write, with hostile text in every field that takes any, and the same with harmless text."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from support.hostile import SMALL, TEXTS, Poison, harmless, in_turn
 
 Change = Callable[[str], str]
 KINDS: dict[str, Change] = {"hostile": str, "harmless": harmless}
-CARD = {name: text for name, text in TEXTS.items() if len(text) < 15_000}  # what isn't cut where it is shown
+CARD = {name: text for name, text in TEXTS.items() if len(text) < 15_000}  # texts that pages don't truncate
 IDS = frozenset(("id", "scenario", "evaluation", "behavior", "criterion", "turns", "samples", "high_risk_misses"))
 ALL = "\n".join(text for text in SMALL.values() if "\n" not in text)
 EVERYTHING = 100_000_000
 
 
 class Made(NamedTuple):
-    """What was written of one run, and the fields that a text was put into."""
+    """The pages of one run, and the fields that contain a hostile text."""
 
     pages: dict[str, str]
     summary: str
@@ -56,7 +56,7 @@ class Ran(NamedTuple):
 
 
 def ran(release: Release, said: Callable[[], str], every: int = 25) -> Ran:
-    """A few samples of the lite tier and messages by themselves, each answered with the next text."""
+    """A few samples of the lite tier and stand-alone messages, each answered with the next text."""
     lite = [r for r in release.rows.values() if "lite" in r.tiers]
     talks = [r for r in lite if live_turns(r) > 1][:2]
     rows: dict[str, Row] = {r.id: r for r in [*lite[::every], *talks]}
@@ -85,7 +85,7 @@ def ran(release: Release, said: Callable[[], str], every: int = 25) -> Ran:
 
 
 def poisoned_card(card: Scorecard, poison: Poison) -> Scorecard:
-    """The scorecard with a panel and people's labels, whose names come from outside too."""
+    """The scorecard with a panel and people's labels, whose names are also untrusted."""
     member = PanelMember(judge="a", prompt_hash="p", approximate=False, repeats=1, given=2, unscored=0, dissents=1)
     nothing = Estimate(value=0.5, low=0.4, high=0.6, n=9)
     panel = Panel(
@@ -148,7 +148,7 @@ def written(release: Release, content: Path, folder: Path, change: Change) -> Ma
 def compared(
     release: Release, made: Ran, criteria: Mapping[str, CriterionRow], change: Change
 ) -> tuple[str, Comparison]:
-    """The page of three runs under hostile names, prompts and reasons, with one run's replies lacking."""
+    """The page of three runs with hostile names, prompts and reasons; one run has no replies."""
     texts = in_turn(change)
     poison = Poison(texts, IDS)
     ids = {r.id for r in made.run.replies}
@@ -170,7 +170,7 @@ def compared(
 
 
 def annotated(release: Release, change: Change) -> str:
-    """A sheet without a rater's name, with a reply for every text, what the model was told, and criteria of our own."""
+    """A sheet without a rater's name, with a reply for every text, hostile contexts, and custom criteria."""
     texts = in_turn(change)
     poison = Poison(texts, IDS | {"labels", "fails"})
     own = copy.copy(release)
@@ -190,9 +190,9 @@ def annotated(release: Release, change: Change) -> str:
 
 
 def booked(content: Path, folder: Path, change: Change) -> str:
-    """The book of a content whose every text goes on in the words of a stranger."""
+    """The book of a content in which every text continues with a hostile one."""
     root = Path(shutil.copytree(content, folder / "content"))
-    # What a file can hold, and what makes no heading of its own there.
+    # Only texts that a file can contain, changed so that they add no headings.
     texts = {n: t.replace("\n#", "\n #").replace("\r", " ") for n, t in TEXTS.items() if n != "half characters"}
     turn = in_turn(change, {n: t for n, t in texts.items() if len(t) < 50_000})
     titles = in_turn(change, {n: " ".join(t.split()) for n, t in SMALL.items() if t.isprintable()})
@@ -206,7 +206,7 @@ def booked(content: Path, folder: Path, change: Change) -> str:
 
 
 def _continued(lines: list[str], turn: Iterator[str], titles: Iterator[str]) -> Iterator[str]:
-    """The lines with a title of a stranger's, and a paragraph after each part that is prose."""
+    """The lines with a hostile title, and a hostile paragraph after each part that is prose."""
     prose = ("# Rationale", "# Judgement", "# Not tested", "# PT", "# Persona", "# Profile", "# Voice", "# Text")
     inside = False
     for line in lines:

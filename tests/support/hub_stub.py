@@ -1,9 +1,8 @@
-"""A Hub on loopback: real HTTP, as much of its API as `huggingface_hub` and `datasets` ask to publish and load a
-dataset.
+"""A stub of the Hub on loopback: real HTTP, and as much of its API as `huggingface_hub` and `datasets` use to publish
+and load a dataset.
 
-Commits are kept whole in memory. Parquet goes the way of large files (LFS, with its sha256), as on the Hub; the rest
-stands in the commit. Every request is logged with whether a token came with it. `failing` makes requests fail on
-purpose.
+Memory holds whole commits. Parquet files are large files (LFS, with sha256), as on the Hub; other files are in the
+commit. The log has every request and whether it had a token. `failing` makes requests fail on purpose.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Repo:
 
 
 class Hub(ThreadingHTTPServer):
-    """The server and all that it holds."""
+    """The server and its repositories."""
 
     daemon_threads = True
 
@@ -61,13 +60,13 @@ class Hub(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def create(self, name: str) -> Repo:
-        """A repository with the file that the Hub itself puts into each."""
+        """A new repository with the file that the Hub adds to each."""
         repo = self.repos[name] = Repo()
         repo.commit({".gitattributes": b"*.parquet filter=lfs diff=lfs merge=lfs -text\n"})
         return repo
 
     def writes(self) -> list[str]:
-        """Every request so far that could have changed something, or tried to."""
+        """Every request so far that changed something or tried to."""
         return [
             f"{method} {path}"
             for method, path, _ in self.log
@@ -182,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._send(200, {"url": url, "name": name, "id": name})
 
     def _batch(self, wanted: dict[str, Any]) -> None:
-        """Where to put large files: those that are known already need no upload."""
+        """Where to upload large files; those already stored need no upload."""
 
         def place(o: dict[str, Any]) -> dict[str, Any]:
             upload = {"actions": {"upload": {"href": f"{self.server.url}/_large/{o['oid']}"}}}

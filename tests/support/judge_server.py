@@ -1,5 +1,5 @@
-"""A loopback judge for tests: it answers each question by a script, or by a label and faults fixed by the question's
-hash.
+"""A loopback judge for tests. It answers each question by a script, or with a label and faults that depend on the
+question's hash.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ FAULTS = ("429", "500", "slow", "truncated", "duplicate", "garbage", "page")
 
 
 class Said(NamedTuple):
-    """What goes over the wire. `cut`: the connection ends after half of the body. `copies`: how often the answer is
-    sent, `apart` seconds. `raw`: pieces that go out instead, status line and headers included, for as long as they are
-    taken. `reset`: the connection is thrown away instead.
+    """An HTTP response. `cut`: close the connection after half of the body. `copies`: how often to send the answer,
+    `apart` seconds. `raw`: pieces to send instead, with status line and headers, while the client reads them. `reset`:
+    reset the connection instead.
     """
 
     status: int
@@ -39,7 +39,7 @@ class Said(NamedTuple):
 
 
 def said(content: str | None, finish: str = "stop", usage: tuple[int, int] | None = (100, 10), **message: Any) -> Said:
-    """A chat completion with this content; `usage`: tokens in and out, or none reported."""
+    """A chat completion with this content; `usage`: tokens in and out, or None."""
     choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": finish}
     counted = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)} if usage else None
     return Said(
@@ -64,10 +64,9 @@ def failed(status: int, message: str = "planned", code: str | None = None, **hea
 
 
 def by_hash(body: dict[str, Any], attempt: int) -> Said:
-    """An answer that depends on the question alone, behind faults that depend on the question and the attempt.
+    """An answer that depends only on the question, after faults that depend on the question and the attempt.
 
-    One question in 29 is always answered by garbage, one in 31 always refused; a third of first and second attempts
-    fail.
+    One question in 29 always gets garbage, one in 31 is always refused; a third of first and second attempts fail.
     """
     asked = json.dumps(body, sort_keys=True)
     number = int(hashlib.sha256(asked.encode()).hexdigest()[:8], 16)
@@ -93,9 +92,9 @@ def by_hash(body: dict[str, Any], attempt: int) -> Said:
 
 
 class JudgeServer(ThreadingHTTPServer):
-    """Answers by `script(body, attempt)`; `together`: how many it waits for before it answers the first.
+    """Answers by `script(body, attempt)`; `together`: how many requests it waits for before it answers the first.
 
-    `models`: what its list of models is answered with; `key`: the only one that completions are given to.
+    `models`: the answer to a request for the list of models; `key`: the only API key that gets completions.
     """
 
     daemon_threads = True
@@ -105,18 +104,18 @@ class JudgeServer(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), JudgeHandler)
         self.script, self.together = script, together
         self.models, self.key = failed(501), ""
-        self.looks: list[str] = []  # at the list, by path
+        self.looks: list[str] = []  # paths of requests for the list of models
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
-        self.asked: dict[str, int] = defaultdict(int)  # by what the user message says
+        self.asked: dict[str, int] = defaultdict(int)  # requests by user message
         self.times: list[float] = []
         self.keys: set[str | None] = set()
         self.total = self.now = self.peak = 0
-        self.poured = 0  # bytes of raw answers that were taken
+        self.poured = 0  # bytes of raw answers that clients read
         self.change = threading.Condition()
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that was killed is no error of ours."""
+        """Silent: a killed client isn't a server error."""
 
     def reply(self, body: dict[str, Any], key: str | None) -> Said:
         prompt = body["messages"][0]["content"]
@@ -130,7 +129,7 @@ class JudgeServer(ThreadingHTTPServer):
             self.peak = max(self.peak, self.now)
             self.change.notify_all()
             self.change.wait_for(lambda: self.peak >= self.together, timeout=5)
-            self.change.wait(timeout=0.02 if self.together > 1 else 0)  # room for one that should have waited
+            self.change.wait(timeout=0.02 if self.together > 1 else 0)  # time for a request that should have waited
             self.now -= 1
         return self.script(body, attempt)
 
@@ -199,7 +198,7 @@ class JudgeHandler(BaseHTTPRequestHandler):
 
 @contextmanager
 def stopped_at_the_end() -> Iterator[list[JudgeServer]]:
-    """A list for servers that a test starts; each is stopped when the test is over."""
+    """A list for servers that a test starts; stops each when the test ends."""
     started: list[JudgeServer] = []
     yield started
     for server in started:

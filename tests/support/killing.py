@@ -1,6 +1,4 @@
-"""Runs that tests and benchmarks kill: the judge's command, started quickly and often, and the replies that it asks
-about.
-"""
+"""Runs that tests and benchmarks kill: starts the judge's command quickly and often, and makes the replies to judge."""
 
 from __future__ import annotations
 
@@ -18,8 +16,7 @@ from judge.replies.opening import read_replies
 from judge.verdicts import JudgeIdentity
 
 SECRET = "sk-killed-secret-0123456789"
-# Forks the real command from one process that has imported it and read the dataset, so that 50 starts don't cost that
-# 50 times.
+# Forks the real command from one process that has imported it and read the dataset, so that 50 starts do that once.
 STARTER = """
 import json, os, signal, sys
 from dataset_builder.release import open_release
@@ -43,7 +40,7 @@ for line in sys.stdin:
 
 
 class Starter:
-    """Runs `helmbench …` in a process of its own each time."""
+    """Runs each `helmbench …` in a new process."""
 
     def __init__(self, log: Path, dataset: Path) -> None:
         self.log = log.open("wb")
@@ -84,7 +81,7 @@ class Starter:
 
 
 def replies_file(release: Release, path: Path, enough: int) -> Path:
-    """Replies collected elsewhere that no rule decides, with `enough` different questions."""
+    """Replies without a runner's log that no rule decides, with `enough` different questions."""
     lines, checks = list[str](), 0
     for row in release.rows.values():
         read = [
@@ -107,7 +104,7 @@ def replies_file(release: Release, path: Path, enough: int) -> Path:
 
 
 def asked(path: Path, release: Release) -> list[JudgeRequest]:
-    """What a judge is asked about such a file, each question once."""
+    """A judge's questions about such a file, each once."""
     run = read_replies(path, release)
     return list(
         {r.custom_id: r for r in questions(run, release, JudgeIdentity("judge-1", prompt_hash(installed())))}.values()

@@ -1,4 +1,4 @@
-"""Small files in the shapes of the published sets of people's labels, about kettles and bicycles; nobody's words."""
+"""Small invented files in the formats of the published sets of people's labels, about kettles and bicycles."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def vera(root: Path) -> Path:
 
 
 def counselbench(root: Path) -> Path:
-    """Two questions, two responders each, three ratings an answer; a line for each rating, interleaved."""
+    """Two questions, two responders each, three ratings per answer; one line per rating, interleaved."""
     scores = {("q0", "x"): "543", ("q0", "y"): "112", ("q1", "x"): "444", ("q1", "y"): "235"}
     rows = [
         {
@@ -156,7 +156,7 @@ def counselbench(root: Path) -> Path:
 
 
 def own(root: Path, **changes: Any) -> Path:
-    """A mapping file beside JSONL of six rated replies; `changes`: of the mapping. Returns the mapping file."""
+    """A mapping file next to JSONL of six rated replies; `changes`: to the mapping. Returns the mapping file."""
     words = ["fine", "PARTIAL", "bad", "fine", "bad", ""]
     root.mkdir(parents=True, exist_ok=True)
     with (root / "labels.jsonl").open("w", encoding="utf-8") as file:

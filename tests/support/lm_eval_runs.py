@@ -1,4 +1,4 @@
-"""Runs of lm-eval's command line in this process, and what tests of the runner send through its models."""
+"""Runs lm-eval's command line in this process, and makes models and requests for tests of the runner."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SETTINGS: dict[str, Any] = {"until": [], "max_gen_toks": 64, "temperature": 0.0}
 
 
 def lm_eval_command(dataset: Path, cwd: Path, *words: str) -> CompletedProcess[str]:
-    """`lm_eval run …` with our tasks alone: its 13,000 task files take seven seconds to read."""
+    """`lm_eval run …` with only our tasks: its 13,000 task files take seven seconds to read."""
     out, err, at_exit = io.StringIO(), io.StringIO(), list[Callable[[], object]]()
     handler = logging.StreamHandler(err)
     logger = logging.getLogger("lm_eval")
@@ -71,14 +71,14 @@ def lm_eval_command(dataset: Path, cwd: Path, *words: str) -> CompletedProcess[s
 def run_lm_eval(
     dataset: Path, out: Path, url: str, tasks: str, *more: str, model: str = "keyword", cwd: Path | None = None
 ) -> CompletedProcess[str]:
-    """A run of tasks against a chat server, eight requests at once."""
+    """Runs tasks against a chat server, eight requests at once."""
     arguments = ("--model_args", f"model={model},base_url={url}/chat/completions,num_concurrent=8")
     kept = ("--log_samples", "--output_path", str(out))
     return lm_eval_command(dataset, cwd or out.parent, *CHAT, *arguments, "--tasks", tasks, *kept, *more)
 
 
 def free_port() -> int:
-    """A port at which nothing listens."""
+    """A port on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
@@ -92,6 +92,6 @@ def model_at(
 
 
 def request(text: str, n: int = 0, **settings: Any) -> Instance:
-    """One request as the task makes them."""
+    """One request, as the task makes it."""
     messages = [{"role": "system", "content": "Help the user."}, {"role": "user", "content": text}]
     return Instance("generate_until", {}, (JsonChatStr(json.dumps(messages)), {**SETTINGS, **settings}), n, ("t", n, 1))

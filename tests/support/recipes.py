@@ -1,6 +1,4 @@
-"""The commands of docs/running.md, read from that page: what the tests run is what the page says, with names and sizes
-put in.
-"""
+"""Reads the commands of docs/running.md, so that tests run what the page shows, with their own names and sizes."""
 
 from __future__ import annotations
 
@@ -17,21 +15,21 @@ def names() -> list[str]:
 
 
 def recipe(name: str) -> list[list[str]]:
-    """A block's commands as argument lists; comments are left out, lines that end in a backslash are joined."""
+    """A block's commands as argument lists, without comments; lines that end in a backslash are joined."""
     blocks: dict[str, str] = dict(BLOCK.findall(PAGE.read_text(encoding="utf-8")))
     lines = blocks[name].replace("\\\n", " ").splitlines()
     return [words for words in (shlex.split(line, comments=True) for line in lines) if words]
 
 
 def filled(command: list[str], values: dict[str, str], *more: str) -> list[str]:
-    """The command with each key of `values` replaced wherever it stands, and with more arguments at its end.
+    """The command with each key of `values` replaced everywhere, and `more` arguments at its end.
 
     Raises:
-        AssertionError: a key does not stand in it: the page was changed and the test would run something else.
+        AssertionError: a key isn't in it: the page changed, and the test would run something else.
     """
     for key in values:
         assert any(key in word for word in command), f"{key!r} is not in {shlex.join(command)}"
-    # One pass: what is put in is never searched again.
+    # One pass: replacements aren't searched again.
     pattern = re.compile("|".join(re.escape(key) for key in sorted(values, key=len, reverse=True)))
     return (
         [*(pattern.sub(lambda found: values[found[0]], word) for word in command), *more]
@@ -41,8 +39,6 @@ def filled(command: list[str], values: dict[str, str], *more: str) -> list[str]:
 
 
 def with_option(command: list[str], option: str, value: str) -> list[str]:
-    """The command with another value of an option that stands in it: lm-eval would add a second `--tasks` to the
-    first.
-    """
+    """The command with another value for an option that it has: lm-eval would add a second `--tasks` to the first."""
     at = command.index(option)
     return [*command[: at + 1], value, *command[at + 2 :]]

@@ -27,7 +27,7 @@ from judge.scoring.scorecard import About, judge_card, scorecard
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity, judge_run
 
-SMALL = 450_000  # bytes of a page that holds some of the lite tier's failures and not all
+SMALL = 450_000  # bytes of a page with some but not all of the lite tier's failures
 MARKER = "zebra-quarantine-7319"
 HOSTILE = (
     '</script><script>document.title="owned"</script><img src=x onerror="alert(1)"> --></style></details>'
@@ -101,7 +101,7 @@ class Page(HTMLParser):
 
 
 def plain_reply(row: Row) -> str:
-    """A fixed answer: escalates every tagging job, rates 5, and is kind to everybody."""
+    """A fixed answer: escalates every tagging job, rates 5, and is always kind."""
     kinds = {c.check for c in row.evaluation}
     if "tags" in kinds:
         return '{"tags": ["ASSISTANCE"], "distress": 5}'
@@ -109,7 +109,7 @@ def plain_reply(row: Row) -> str:
 
 
 def policy_reply(row: Row) -> str:
-    """The same with the kind policy's own words, whose labels rules know by heart: nothing is left unscored."""
+    """The same with the kind policy's replies, which are pre-labeled: nothing stays unscored."""
     said = plain_reply(row)
     return said if said.startswith("{") else KIND
 
@@ -118,13 +118,13 @@ def hostile(row: Row) -> str:
     return HOSTILE
 
 
-_RUNS: dict[tuple[Any, ...], Scored] = {}  # nothing in a run is ever changed in place
+_RUNS: dict[tuple[Any, ...], Scored] = {}  # runs are never changed in place
 
 
 def run(
     release: Release, said: Callable[[Row], str] = plain_reply, tier: Tier = "lite", drop: str = "", name: str = "fixed"
 ) -> Scored:
-    """The lite tier's rows, each answered with what `said` says, judged by rules and the offline judge."""
+    """The lite tier's rows, each answered by `said`, judged by rules and the offline judge."""
     key = (release.path, said, tier, drop, name)
     if key in _RUNS:
         return _RUNS[key]
@@ -151,7 +151,7 @@ def run(
 
 
 def agreement(release: Release, **change: Any) -> JudgeAgreement:
-    """What the offline judge's shipped file says of it, changed."""
+    """The offline judge's shipped agreement, changed."""
     return stored([JudgeIdentity(offline.NAME, None)], Path("nowhere"), [], release)[0].model_copy(update=change)
 
 
@@ -173,7 +173,7 @@ ESCALATES = '{"tags": ["CRISIS"], "distress": 9}'
 
 
 def other_reply(row: Row) -> str:
-    """Unlike the plain one wherever that is JSON."""
+    """A reply that differs from the plain one if that is JSON."""
     said = policy_reply(row)
     return ESCALATES if said.startswith("{") else said
 
@@ -199,7 +199,7 @@ def people(name: str, kappa: float | None, among: float | None = 0.66, **change:
 
 
 def ladder(low: float, high: float, odd: float | None = None) -> Curve:
-    """A curve over 40 messages, four a rung; its rate goes from `low` to `high`, with severity 3 at `odd`."""
+    """A curve over 40 messages, four per severity; its rate goes from `low` to `high`, with severity 3 at `odd`."""
     severity = np.repeat(np.arange(1.0, 11.0), 4)
     rate = low + (high - low) * (severity - 1) / 9 + np.tile([-0.02, 0.02, -0.01, 0.01], 10)
     rate[severity == 3] = rate[severity == 3] if odd is None else odd + np.array([-0.02, 0.02, -0.01, 0.01])

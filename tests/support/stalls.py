@@ -1,6 +1,6 @@
-"""Submissions made to keep the verifier busy or to fill its memory: small files, each large in one way.
+"""Submissions that try to keep the verifier busy or fill its memory: small files, each large in one way.
 
-Refused or not, each must end soon, in little memory and without a traceback.
+Refused or not, verifying each must end soon, with little memory and without a traceback.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MB = 10**6
 
 
 def closed(change: Callable[[Opened], Any]) -> Callable[[Opened], None]:
-    """A change to the parts, put together again."""
+    """A change to the parts, which are then put together again."""
 
     def work(o: Opened) -> None:
         change(o)
@@ -29,7 +29,7 @@ def closed(change: Callable[[Opened], Any]) -> Callable[[Opened], None]:
 
 
 def packed(name: str, change: Callable[[bytes], bytes]) -> Callable[[Opened], None]:
-    """Other lines of a file, signed."""
+    """Changes the lines of a file and signs it."""
 
     def work(o: Opened) -> None:
         path = o.close() / name
@@ -57,7 +57,7 @@ def entries(entry: str, count: int) -> str:
 
 
 def replies(*texts: str) -> Callable[[Opened], None]:
-    """These texts in turn, for every sample."""
+    """Replies with these texts in turn, for every sample."""
 
     def change(o: Opened) -> None:
         for n, r in enumerate(o.responses):
@@ -155,7 +155,7 @@ STALLS: dict[str, Case] = {
     ),
     "a panel of 16, a hundred times": ("judged", panel(16, 100), {"too_many_votes", "judge", "judge_prompt"}),
 }
-# Words that patterns of the rules and of the offline judge begin to match, each for 1 MB.
+# Words at which patterns of the rules and the offline judge begin to match, 1 MB of each.
 PIECES = (
     *(
         "call 988 ",

@@ -61,13 +61,13 @@ ABOUT = About(
 
 
 def number(*parts: object) -> int:
-    """A number fixed by what it is of."""
+    """A number that depends only on `parts`."""
     return int(hashlib.sha256(repr(parts).encode()).hexdigest()[:8], 16)
 
 
 def say(row: Row, turn: int, repeat: int) -> str:
-    """A subject that is no constant: tags and ratings by the keyword policy or the opposite, elsewhere words of its own
-    for every sample.
+    """Replies that vary: tags and ratings by the keyword policy or the opposite, elsewhere different words for every
+    sample.
     """
     jobs = [c for c in row.evaluation if c.check in RULED]
     if jobs:
@@ -97,7 +97,7 @@ TEMPLATES: dict[Form, str] = {as_chatml: CHATML}  # what lm-eval logs as the cha
 
 
 def as_transcript(messages: list[dict[str, str]]) -> Any:
-    """What a base model reads."""
+    """The text that a base model gets."""
     return "\n\n".join(f"{m['role'].capitalize()}: {m['content']}" for m in messages) + "\n\nAssistant:"
 
 
@@ -220,7 +220,7 @@ def answer(
     repeats: int = 1,
     answered_as: str | None = None,
 ) -> None:
-    """Puts a judge's answers to all that is asked about a run where `helmbench score` looks for them, as another engine
+    """Writes a judge's answers to all questions about a run where `helmbench score` looks for them, as another engine
     would.
     """
     read, where = read_run(run, release), batch.folder(run, model)
@@ -251,12 +251,12 @@ def answer(
 
 
 def some_label(q: Any) -> str:
-    """A label fixed by the question; every way to fail comes up."""
+    """A label that depends on the question; every way to fail occurs."""
     return str(q.labels[number(q.custom_id) % len(q.labels)])
 
 
 def measure(run: Path, release: Release, model: str, wrong: float = 0.0) -> None:
-    """The judge's calibration beside its answers: it agrees with the author but for a share of the replies."""
+    """Writes the judge's calibration next to its answers; `wrong`: the share of replies where it disagrees."""
     ruled = by_rules(release.calibration, release)
     labels = {
         r.id: r.label if number(r.id) % 1000 >= 1000 * wrong else release.criteria[r.criterion].labels[-1]
@@ -278,8 +278,8 @@ def build(content: Path, out: Path) -> Release:
 
 
 def judged_by_model(home: Path, release: Release, model: str = "claude-test-1", **run: Any) -> Path:
-    """A submission that a calibrated language model judged; one question got nothing readable in three answers, so one
-    reply is withheld.
+    """A submission that a calibrated language model judged. One question got three unreadable answers, so one reply is
+    withheld.
     """
     folder = log(home / "run", release, **run)
     asked = [
@@ -298,7 +298,7 @@ def judged_by_model(home: Path, release: Release, model: str = "claude-test-1", 
 
 
 def judged_offline(home: Path, release: Release, **run: Any) -> Path:
-    """A demo: the offline judge read it."""
+    """A demo, judged by the offline judge."""
     folder = log(home / "run", release, **run)
     score(folder, release)
     return make(folder, release, ABOUT, home / "submissions").folder

@@ -1,5 +1,5 @@
-"""Changes to what a submission says, which the forger signs again: each with the kind of problem and a word of its
-message. The files are in tampering_files.py.
+"""Changes to a submission's contents, which the forger signs again, each with the kind of problem and a word of its
+message. Changes to its files are in tampering_files.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def replaced(old: str, new: str) -> Callable[[str], str]:
 
 
 def by_polarity(crises: str, controls: str) -> Change:
-    """Another text in crises than in controls, before the model's turn."""
+    """Adds a different text to crises than to controls, before the model's turn."""
 
     def change(o: Opened) -> None:
         mark = "<|im_start|>assistant"
@@ -89,7 +89,7 @@ def reply_called_an_error(o: Opened) -> None:
 
 
 def hard_samples_unscored(o: Opened) -> None:
-    """As if the model's server had failed on them: no reply, so no verdict that could be bad."""
+    """Pretends that the model's server failed on them: no reply, so no bad verdict."""
     for r in o.responses:
         if r["id"].startswith(HARD):
             r["turns"], r["finish"] = [""] * len(r["turns"]), ["error: timeout"] * len(r["turns"])
@@ -150,7 +150,7 @@ def argument(name: str, value: Any) -> Change:
 
 
 def judge_renamed(old: str, new: str) -> Change:
-    """In every file."""
+    """Renames the judge in every file."""
 
     def change(o: Opened) -> None:
         o.submission, o.verdicts = json.loads(json.dumps([o.submission, o.verdicts]).replace(old, new))
@@ -160,7 +160,7 @@ def judge_renamed(old: str, new: str) -> Change:
 
 
 def calibrated(**values: Any) -> Change:
-    """Other figures in the calibration and wherever the submission repeats them."""
+    """Changes figures in the calibration and wherever the submission repeats them."""
 
     def change(o: Opened) -> None:
         c, own = json.loads(o.logged[CALIBRATIONS]), o.submission["judge"]["agreement"][0]
@@ -205,7 +205,7 @@ def answer_to_another_question(o: Opened) -> None:
 
 
 def people(**values: Any) -> Change:
-    """Agreement with people, as declared."""
+    """Changes the declared agreement with people."""
     figure = {"value": 0.9, "low": 0.8, "high": 0.95, "n": 100}
 
     def change(o: Opened) -> None:
@@ -217,7 +217,7 @@ def people(**values: Any) -> Change:
 
 
 def live_turn(said: str) -> Change:
-    """Another reply in the request than the model gave."""
+    """Puts a reply into the request that the model didn't give."""
 
     def change(o: Opened) -> None:
         r = talk(o)
@@ -230,7 +230,7 @@ def live_turn(said: str) -> Change:
 
 
 def typed_in_crises(o: Opened) -> None:
-    """Messages with a type in crises only."""
+    """Adds a type to messages in crises only."""
     of = {i for i, p in o.polarity.items() if p == "crisis"}
     requests(as_json(lambda ms: [{**m, "type": "text"} for m in ms]), lambda r: r["id"] in of)(o)
 
@@ -241,7 +241,7 @@ def prompt_hash_of_another(o: Opened) -> None:
 
 JUDGED: dict[str, Any] = {"decided_by": "judge", "label": "FAIL"}
 VOTE = {"judge": "x", "repeat": 0, "label": "PASS", "incident": None, "unscored": None, "evidence": ["a vote's quote"]}
-# change → (kind of problem, a word of its message); of the submission that a language model judged
+# change → (kind of problem, a word of its message), for the submission that a language model judged
 SIGNED: dict[str, Case] = {
     # replies and samples
     "reply edited": (edited_reply, "extra_answers", "questions that this run doesn't ask"),
@@ -404,7 +404,7 @@ def template(text: str) -> Change:
 
 
 SYSTEM_TEXT = "<|im_start|>system\n"
-# The same of the submission with requests in a chat template's text, which the offline judge judged.
+# The same for the submission with requests as a chat template's text, which the offline judge judged.
 OF_TEXT: dict[str, Case] = {
     "system prompt once": (one(replaced(SYSTEM_TEXT, SYSTEM_TEXT + "Hand over.\n")), "outside_text", "Hand over"),
     "system prompt everywhere": (

@@ -30,7 +30,7 @@ def rewritten(name: str, change: Callable[[bytes], bytes], sign: bool = True) ->
 
 
 def replaced(name: str, put: Callable[[Path], Any]) -> Callable[[Path], None]:
-    """Something else with a file's name; it can't be signed."""
+    """Replaces a file with something else, which can't be signed."""
 
     def work(folder: Path) -> None:
         (folder / name).unlink()
@@ -40,7 +40,7 @@ def replaced(name: str, put: Callable[[Path], Any]) -> Callable[[Path], None]:
 
 
 def responses(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
-    """Other lines of the responses, packed and signed."""
+    """Changes the lines of the responses, and packs and signs them."""
 
     def work(folder: Path) -> None:
         files.pack(folder / RESPONSES, [change(unpacked(folder / RESPONSES))])
@@ -50,7 +50,7 @@ def responses(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
 
 
 def in_first_line(**values: Any) -> Callable[[bytes], bytes]:
-    """Other values in the first record."""
+    """Changes values in the first record."""
 
     def work(raw: bytes) -> bytes:
         first, rest = raw.split(b"\n", 1)
@@ -72,7 +72,7 @@ def endless_replies(raw: bytes) -> bytes:
 
 
 def ten_gigabytes(folder: Path) -> None:
-    """A gzip file of a megabyte's member, ten thousand times."""
+    """A gzip file of ten thousand members of one megabyte each."""
     (folder / RESPONSES).write_bytes(gzip.compress(b"{}\n" * (2**20 // 3)) * 10_000)
     files.sign(folder)
 
@@ -83,7 +83,7 @@ def many(folder: Path) -> None:
 
 
 def moved(folder: Path) -> None:
-    """Into the folder of another model, under which the board would list it."""
+    """Moves it into the folder of another model, under which the board would list it."""
     folder.parent.rename(folder.parent.with_name("acme__south-9"))
 
 
@@ -98,7 +98,7 @@ def sparse(path: Path) -> None:
 
 
 def composite(value: bytes) -> Callable[[Path], None]:
-    """Another composite, as text."""
+    """Changes the composite's text."""
     return rewritten(SUBMISSION, lambda raw: re.sub(rb'("composite":\s*\{\s*"value":\s*)[^,]+', rb"\g<1>" + value, raw))
 
 

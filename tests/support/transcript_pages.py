@@ -1,4 +1,4 @@
-"""The data of a page of transcripts, unpacked: a test can't look for words in base64."""
+"""Unpacks the data of a transcripts page, because a test can't find words in base64."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def unpacked(page: str) -> dict[str, str]:
 
 
 def everything(page: str) -> str:
-    """The page and all that is packed in it, to be searched for what must not be there."""
+    """The page and its unpacked data, to search for what must not be there."""
     return "\n".join([page, *unpacked(page).values()])
 
 
 def told(page: str) -> list[Told]:
-    """The page's replies in its order."""
+    """The page's replies, in order."""
     held = unpacked(page)
     head, samples = json.loads(held["head"]), json.loads(held["samples"])
     texts = [t for n in range(len(head["starts"])) for t in held[f"texts-{n}"].split("\0")]
