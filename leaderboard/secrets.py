@@ -59,7 +59,7 @@ RANDOM_FROM, TURNS = 16, 4  # letters and digits in one run, and changes between
 
 
 def named_like(name: str) -> bool:
-    """Whether a key may be given under this name of an argument."""
+    """Whether an argument with this name may contain a key."""
     if HARMLESS.search(name):
         return False
     return bool(ANYWHERE.search(name)) or any(WORD.fullmatch(p.lower()) for p in PART.findall(name))

@@ -168,7 +168,7 @@ class JudgeServer(Server):
         except ValidationError as problem:
             first = problem.errors()[0]
             found = error(400, f"bad request: {'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}")
-        except (ValueError, LookupError, AttributeError, TypeError) as problem:  # a schema that isn't ours
+        except (ValueError, LookupError, AttributeError, TypeError) as problem:  # an unknown schema
             found = error(400, f"not a question that word rules can answer: {problem}")
         self._record(decode(raw), {"model": found.model, "status": found.status, "fault": None})
         return found

@@ -56,7 +56,7 @@ def export(
     accept a demo; its files are marked in name and text.
 
     Raises:
-        ExportError: a refused submission, a demo without `demo`, or one that this format can't hold.
+        ExportError: a refused submission, a demo without `demo`, or one that this format can't express.
     """
     submission, card = _may_leave(verified, demo)
     if "+" in submission.dataset.version and form != "csv":

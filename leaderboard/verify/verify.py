@@ -45,7 +45,7 @@ from leaderboard.verify.findings import Problems
 from leaderboard.verify.requests import Requests
 
 # Limits of what is read, each far above an honest run.
-SURPLUS = 1000  # lines beyond those of a whole run, read to say what they are
+SURPLUS = 1000  # lines beyond those of a whole run that are read to report them
 TEXT = 64 * 2**20  # characters of any file
 TURN_TEXT = 256 * 2**10  # more for each live turn: a request that repeats the conversation, and a long reasoning
 ANSWER_TEXT = 16 * 2**10  # more for each answer of a judge

@@ -94,7 +94,7 @@ def answered(content: str, often: int = 1, each: bool = True) -> Callable[[bytes
 
 
 def panel(members: int, repeats: int) -> Callable[[Opened], None]:
-    """A panel of many, each asked often."""
+    """A panel of many judges, each asked many times."""
 
     def change(o: Opened) -> None:
         judge = o.submission["judge"]
