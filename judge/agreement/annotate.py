@@ -1,7 +1,7 @@
 """A sheet for human raters: `helmbench annotate export` writes one blinded page, `annotate import` reads its labels.
 
-The page holds no label, author, model, sample id or polarity; its order depends on the seed and the rater. Replies come
-in blocks of one criterion, so that a rater learns a rubric once; the blocks and their contents are shuffled.
+The page contains no label, author, model, sample id or polarity; its order depends on the seed and the rater. Replies
+come in blocks of one criterion, so that a rater learns each rubric once; blocks and their contents are shuffled.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MANY = 60  # replies: more than one person reads carefully in one sitting
 
 
 class Imported(NamedTuple):
-    """Labels with their ids restored. `missing`: cases on the sheet without a label; `unknown`: the lines whose label
+    """Labels with their ids restored. `missing`: cases on the sheet without a label; `unknown`: lines whose label
     matches no case.
     """
 
@@ -43,7 +43,7 @@ class Imported(NamedTuple):
 
 
 def sampled(found: Cases, size: int | None, seed: int) -> Cases:
-    """The cases, or at most `size` of each criterion drawn by the seed, the same for every rater."""
+    """Returns all cases, or at most `size` per criterion, sampled with the seed; every rater gets the same sample."""
     if size is None:
         return found
     if size < 1:
@@ -69,7 +69,7 @@ def write_sheet(found: Cases, release: Release, out: Path, rater: str = "", seed
 
 
 def next_step(source: Path, rater: str) -> str:
-    """What to do with the file that the page's Download button saves. `source`: where the cases are from."""
+    """The next step for the file that the page's Download button saves. `source`: where the cases come from."""
     name = "-".join(re.findall(r"[^\W_]+", rater)) or "NAME"  # as the page's script names its file
     return (
         f"Its Download button saves labels-{name}.jsonl. Once you have that file:\n"
@@ -80,7 +80,7 @@ def next_step(source: Path, rater: str) -> str:
 def write_labels(found: Imported, source: Path, out: Path) -> str:
     """Writes the labels of a sheet whose cases came from `source`; returns a message for the user."""
     lines = jsonl.lines(found.labels)
-    # Such a file may hold hours of a rater's work, so it is never overwritten by other labels.
+    # The file may hold hours of a rater's work, so other labels never overwrite it.
     if os.path.lexists(out) and not holds(out, lines):
         raise RunError(f"{out}: already exists with other labels; choose another file, or move it away")
     write_whole(out, lines)
@@ -101,7 +101,7 @@ def write_labels(found: Imported, source: Path, out: Path) -> str:
 
 
 def order(cases: list[Case], rater: str, seed: int) -> list[Case]:
-    """Blocks of one criterion, shuffled, and shuffled within; each rater gets a different order."""
+    """Shuffles blocks of one criterion, and the cases in each; every rater gets a different order."""
     draw = random.Random(f"{seed} {rater}".encode("utf-8", "surrogatepass"))
     ordered = sorted(cases, key=lambda c: (c.criterion, c.code(seed)))
     by_criterion = [list(own) for _, own in groupby(ordered, key=lambda c: c.criterion)]
@@ -110,13 +110,13 @@ def order(cases: list[Case], rater: str, seed: int) -> list[Case]:
     def neighbors(cases: list[Case]) -> int:
         return sum(a.said[-1] == b.said[-1] for a, b in pairwise(cases))
 
-    # Two replies to one message side by side invite a comparison; of some shuffles, take the one with the fewest.
+    # Two replies to one message side by side invite a comparison; of several shuffles, take the one with the fewest.
     shuffles = [[draw.sample(block, len(block)) for _ in range(SHUFFLES)] for block in by_criterion]
     return [case for tries in shuffles for case in min(tries, key=neighbors)]
 
 
 def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
-    """The sheet: one HTML page that loads nothing, with the cases as data in it."""
+    """The sheet: one self-contained HTML page with the cases embedded as data."""
     items: list[dict[str, Any]] = []
     criteria: dict[str, dict[str, Any]] = {}
     for case in order(found.cases, rater, seed):
@@ -137,7 +137,7 @@ def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
         )
     identity = hashlib.sha256(json.dumps([FORMAT, rater, seed, [i["item"] for i in items]]).encode()).hexdigest()[:16]
     data = {"format": FORMAT, "sheet": identity, "seed": seed, "rater": rater, "criteria": criteria, "items": items}
-    # No text in the data may end the script element, as `</script` would.
+    # No text in the data may close the script element, as `</script` would.
     in_html = escaped(json.dumps(data, ensure_ascii=False))
     in_html = in_html.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
     return (
@@ -155,7 +155,7 @@ def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
 
 
 def blocks(text: str) -> list[dict[str, Any]]:
-    """A criterion's text as headings, paragraphs and lists, for a page without a Markdown reader."""
+    """Splits a criterion's text into headings, paragraphs and lists, for a page without a Markdown renderer."""
     found: list[dict[str, Any]] = []
     for block in filter(None, (b.strip() for b in text.split("\n\n"))):
         lines = block.split("\n")
@@ -169,7 +169,7 @@ def blocks(text: str) -> list[dict[str, Any]]:
 
 
 def restore(path: Path, cases: list[Case], release: Release, rater: str = "") -> Imported:
-    """The labels of a sheet's file with the ids of their cases."""
+    """Reads the labels of a sheet's file and restores the ids of their cases."""
     problems: list[str] = []
     codes: dict[int, dict[str, Case]] = {}
     labels: list[dict[str, str]] = []

@@ -1,6 +1,6 @@
 """A judge's labels of cases: the calibration rows, replies that people labeled, or a published set.
 
-A case is decided as in a run: by rule where a rule decides it, else by the offline judge or by a model, through the
+A case is decided as in a run: by a rule if one applies, otherwise by the offline judge or a language model, with the
 same requests, engine and parser.
 """
 
@@ -27,11 +27,11 @@ from judge.verdicts import SAYS_NOTHING, JudgeIdentity, silent_label
 REPEATS = 3
 CANNOT_TELL = "cannot tell"
 NO_READING = "this judge has no reading for the criterion"
-CATEGORY = "triage-guided"  # the wording of the question for a category
+CATEGORY = "triage-guided"  # the wording of the category question
 
 
 class JudgeLabel(NamedTuple):
-    """A judge's label of one case, or why it has none. `by_rule`: a rule decided, and no judge was asked."""
+    """A judge's label of one case, or the reason for a missing label. `by_rule`: a rule decided, without the judge."""
 
     label: str | None
     unscored: str | None = None
@@ -50,8 +50,8 @@ class Pass(NamedTuple):
 
 @dataclass(frozen=True)
 class Passes:
-    """How often a judge is asked: `repeats` times in the first wording, which is measured, and once in each further
-    wording, which is compared with it.
+    """How often a judge is asked: `repeats` times in the first wording, which is measured, and once in each other
+    wording, which is compared with the first.
 
     Raises:
         ValueError: fewer than one repeat.
@@ -80,8 +80,8 @@ class JudgedCases:
 
 
 class Task(NamedTuple):
-    """Rows to judge, and what is asked about each: its criterion, a rating by its protocol (the row's `criterion` is
-    the protocol's category), or the category of its last message.
+    """Rows to judge, and the question for each: its criterion, a rating by its protocol (the row's `criterion` is the
+    protocol's category), or the category of its last message.
     """
 
     kind: LabelKind
@@ -96,7 +96,7 @@ def row_of(
     country: str | None = None,
     about: About | None = None,
 ) -> CalibrationRow:
-    """A reply to judge as a row; its polarity, label and author are not read."""
+    """A reply to judge as a row; its polarity, label and author are unused."""
     return CalibrationRow(
         id=identity,
         criterion=criterion,
@@ -130,8 +130,8 @@ def is_offline(name: str) -> bool:
 
 
 def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, passes: Passes) -> list[JudgedCases]:
-    """A judge's labels for each task. A model's missing answers are asked for first, all tasks together, if the asker
-    has an endpoint.
+    """A judge's labels for each task. If the asker has an endpoint, it first asks a model for the missing answers of
+    all tasks together.
     """
     if is_offline(name):
         identity = JudgeIdentity(offline.NAME, None)
@@ -148,7 +148,7 @@ def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, pa
 
 
 class _Plan(NamedTuple):
-    """What a model is asked: in each pass, every row that no rule decides."""
+    """A model's questions: in each pass, every row that no rule decides."""
 
     identity: JudgeIdentity
     rows: Sequence[CalibrationRow]
@@ -189,7 +189,7 @@ def _plan(release: Release, name: str, task: Task, passes: Passes) -> _Plan:
 
 
 def ruled(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> JudgeLabels:
-    """The rows that a rule decides before any judge, as in a run; of categories none."""
+    """The rows that a rule decides before any judge, as in a run; none for categories."""
     if kind == "rating":
         silent = JudgeLabel(str(SAYS_NOTHING), by_rule=True)
         return {row.id: silent for row in rows if nothing_to_read(row.reply)}
@@ -215,12 +215,12 @@ def by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, Judg
 
 
 def protocol_of(row: CalibrationRow, release: Release) -> ProtocolRow:
-    """The protocol that a reply of the rating calibration set is rated by."""
+    """The protocol for rating a reply of the rating calibration set."""
     return next(p for p in release.protocols.values() if p.category == row.criterion)
 
 
 def offline_labels(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> JudgeLabels:
-    """The offline judge's labels, by rule where a run's are. It reads no categories."""
+    """The offline judge's labels; rules decide the same rows as in a run. It doesn't label categories."""
     decided = ruled(release, kind, rows)
 
     def read(row: CalibrationRow) -> JudgeLabel:

@@ -1,7 +1,7 @@
-"""What `helmbench calibrate` does: measure a judge against the calibration sets, or, with --labels, several judges
-against people's labels of any replies, and choose one.
+"""Implements `helmbench calibrate`: measures a judge against the calibration sets, or, with --labels, measures several
+judges against human labels of any replies and chooses one.
 
-The judge with the highest mean κ with the raters is chosen; whether its lead is more than chance is reported with it.
+The judge with the highest mean κ with the raters is chosen; the output says whether its lead exceeds chance.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from judge.wording import coefficient
 
 
 class Measured(NamedTuple):
-    """A judge's calibration and its file; of ratings too, where the release has a set for them."""
+    """A judge's calibration and its file, and those for ratings if the release has a rating calibration set."""
 
     labels: Calibration
     path: Path
@@ -42,7 +42,7 @@ class Measured(NamedTuple):
     ratings_path: Path
 
     def text(self, release: Release) -> str:
-        """The tables, and the files of the figures."""
+        """The tables, and the paths of the figures' files."""
         said = f"{calibration_text(self.labels, release)}\n\n{self.path}"
         return said + (f"\n\n{ratings_text(self.ratings)}\n\n{self.ratings_path}" if self.ratings else "")
 
@@ -78,7 +78,7 @@ def calibrate_judge(release: Release, name: str, asker: Asker, passes: Passes, o
 
 @dataclass(frozen=True)
 class Candidate:
-    """One judge against the raters. `kappas`: by rater; `mean`: over them; `criteria`: the mean by criterion."""
+    """One judge against the raters. `kappas`: by rater; `mean`: over raters; `criteria`: the mean by criterion."""
 
     name: str
     kappas: dict[str, Estimate]
@@ -92,13 +92,13 @@ class Candidate:
 def against_people(
     release: Release, names: Sequence[str], labels: Sequence[Path], source: Path, asker: Asker, passes: Passes
 ) -> str:
-    """Measures every judge on the replies of `source` that `labels` label; returns the tables and the choice."""
+    """Measures every judge on the replies in `source` that `labels` covers; returns the tables and the choice."""
     everything = read_labels(list(labels), least=1)
     if clash := sorted({*names} & {*everything.raters}):
         raise RunError(f"{clash[0]}: both a judge and a rater have this name; rename the label file, or its `rater`")
 
     def item_of(case: Case) -> Item:
-        """The item of a case in the label files, which name criteria or don't."""
+        """The item of a case in the label files, which may or may not name criteria."""
         return Item(case.id, case.criterion if everything.criteria else "")
 
     cases = read_cases(source, release).cases
@@ -112,7 +112,7 @@ def against_people(
     own = {rater: {i: x for i, x in given.items() if i in kept} for rater, given in everything.labels.items()}
     people = LabelTable(own, items)
     _check(people, wanted, release)
-    # Two criteria may be asked of one reply, so a case's place is its id.
+    # One reply may be judged by two criteria, so a case is identified by its position.
     rows = [row_of(str(n), k.criterion, k.said, k.reply, k.country, k.about) for n, k in enumerate(wanted)]
     first = Passes(passes.repeats, passes.wordings[:1])
     candidates = [
@@ -125,7 +125,7 @@ def against_people(
 
 def _check(people: LabelTable, cases: Sequence[Case], release: Release) -> None:
     """Raises: RunError: labels without a criterion for a reply with several, or a label that its criterion doesn't
-    have.
+    define.
     """
     if repeated := [i for i, n in Counter(people.items).items() if n > 1]:
         raise RunError(
@@ -173,14 +173,16 @@ def _candidate(judge: JudgedCases, rows: Sequence[CalibrationRow], people: Label
 
 
 def _mean(ratings: Ratings, rater: int) -> c.Coefficient:
-    """The mean of one rater's kappas with each other."""
+    """The mean of one rater's kappas with every other rater."""
     own, others = ratings.codes[:, rater], np.delete(ratings.codes, rater, axis=1)
     found = [c.cohen(other, own, np.eye(len(ratings.labels))) for other in others.T]
     return c.mean_of(found, int(np.sum((own >= 0) & (others >= 0).any(axis=1))))
 
 
 def choice_text(candidates: Sequence[Candidate], people: LabelTable, left: int = 0) -> str:
-    """The tables, the raters' own agreement, and the choice. `left`: how many labels are of none of the replies."""
+    """The tables, the raters' agreement with each other, and the choice. `left`: the number of labels that match no
+    reply.
+    """
     raters, replies = list(people.raters), len(people.items)
     head = ["judge", *(f"κ with {r}" for r in raters), "mean κ", "self-agreement", "Fleiss' κ of its repeats"]
     rows = [
@@ -217,8 +219,8 @@ def _people(people: LabelTable) -> str:
 
 
 def _choice(candidates: Sequence[Candidate]) -> str:
-    """The highest mean kappa; of equals the one that agrees more with itself, then the one with fewer unscored, then
-    the first named.
+    """The candidate with the highest mean kappa; ties go to the higher self-agreement, then to fewer unscored cases,
+    then to the order given.
     """
     known = [k for k in candidates if k.mean.value is not None]
     if not known:

@@ -1,8 +1,8 @@
 """How well a judge agrees with the calibration sets (scoring.md section 7): what `helmbench calibrate` measures and
 writes to calibration.json and rating_calibration.json.
 
-Agreement is measured as a run would use the judge: rules decide first what they can, the judge reads the rest. Rows
-that differ from another only by a change that must move no label count as one observation with it in every interval.
+Agreement is measured as a run uses the judge: rules decide what they can, and the judge reads the rest. Rows that
+differ only by a label-preserving change count as one observation in every interval.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ CHANGES = ("name", "gender", "culture", "padding", "tone", "markdown", "greeting
 
 
 class Confusion(Strict):
-    """Rows the author's or the people's labels, columns the judge's, in the order of `labels`. `unscored`: cases
-    without a judge's label, by the author's.
+    """Rows are the author's or the people's labels, columns the judge's, in the order of `labels`. `unscored`: cases
+    without a judge's label, by the author's label.
     """
 
     labels: list[str]
@@ -49,8 +49,8 @@ class Confusion(Strict):
 
 
 class Flips(Strict):
-    """Pairs that differ by one change that must move no label: how often the judge's label moved (FAIL's ways
-    included), and on which rows.
+    """Pairs that differ by one label-preserving change: how often the judge's label flipped (including between FAIL's
+    ways), and on which rows.
     """
 
     change: str
@@ -64,7 +64,7 @@ class Flips(Strict):
 class Wording(Strict):
     """Another wording of the question, compared with the calibrated one.
 
-    `changed`: share of labels that differ. `gain`: kappa over all criteria less the calibrated wording's, paired by
+    `changed`: share of labels that differ. `gain`: kappa over all criteria minus the calibrated wording's, paired by
     reply.
     """
 
@@ -107,7 +107,7 @@ class RatingCalibration(Strict):
     """`rating_calibration.json`: one judge against the rating calibration set. `labels`: its rating of each reply, by
     id (null: unscored).
 
-    `agreement`: over all categories first. `rating_sd`: the mean standard deviation of its ratings of one reply, null
+    `agreement`: over all categories first. `rating_sd`: the mean standard deviation of its ratings of one reply; null
     with one repeat.
     """
 
@@ -149,8 +149,8 @@ def calibrate(
     repeats: Sequence[JudgeLabels],
     others: Mapping[str, tuple[str, JudgeLabels]] | None = None,
 ) -> Calibration:
-    """Every figure of one judge. `repeats`: the calibrated wording's labels, one mapping per repeat, the first counts
-    as a run's would; `others`: the labels of further wordings, with their prompt hashes.
+    """Every figure of one judge. `repeats`: the calibrated wording's labels, one mapping per repeat; the first is used
+    as in a run. `others`: the labels of other wordings, with their prompt hashes.
     """
     rows, first = release.calibration, repeats[0]
     overall, criteria = agreement_over(release, first)
@@ -190,7 +190,7 @@ def of_offline(release: Release) -> Calibration:
 
 
 def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgreement, list[CriterionAgreement]]:
-    """The agreement over all replies, and under every criterion of the release, measured or not."""
+    """The agreement over all replies, and for every criterion of the release, measured or not."""
     rows, points = release.calibration, EarnedPoints(release)
     agreed = np.array([_readers_agree(r) for r in rows], dtype=bool)
     author, judge = (points.codes(rows, own) for own in ([r.label for r in rows], [labels[r.id].label for r in rows]))
@@ -198,7 +198,7 @@ def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgre
     earned = Pair(author, judge, len(VERDICTS), clusters)  # comparable across criteria
 
     def measure(name: str | None, key: str, kept: Codes, pair: Pair) -> CriterionAgreement:
-        """`pair`: the labels of the rows `kept`, on their own scale."""
+        """`pair`: the labels of the rows `kept`, on the criterion's scale."""
         worth = earned.take(kept)
         both = worth.take(worth.both)
         return CriterionAgreement(
@@ -234,7 +234,7 @@ def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgre
 def why_unusable(
     identity: JudgeIdentity, overall: CriterionAgreement, criteria: Sequence[CriterionAgreement], release: Release
 ) -> list[str]:
-    """Why a judge may not be used for a submission; empty if it may. The thresholds are those of scoring.yaml."""
+    """Reasons why a judge may not be used for a submission; empty if it may. scoring.yaml sets the thresholds."""
     kappa = overall.kappa.value
     scoring = release.scoring
     reasons = ["the offline judge is approximate and never ranked"] if identity.offline else []
@@ -260,7 +260,7 @@ class EarnedPoints:
     """Labels as the points they earn, so that criteria with different labels can be pooled."""
 
     def __init__(self, release: Release) -> None:
-        # Where the release's rows differ in what an outcome earns, those count that keep most outcomes apart.
+        # If the release's rows disagree on the points of an outcome, use the points that keep the most outcomes apart.
         self._worth: dict[tuple[str, str], dict[Outcome, Label]] = {}
         for row in release.rows.values():
             for check in row.evaluation:
@@ -288,20 +288,20 @@ class EarnedPoints:
         return next(v for k, v in known.items() if k == base)
 
     def codes(self, rows: Sequence[CalibrationRow], labels: Sequence[str | None]) -> Codes:
-        """Places in VERDICTS, shape (rows,), -1 where there is no label."""
+        """Indices into VERDICTS, shape (rows,); -1 for a missing label."""
         return np.array(
             [-1 if x is None else VERDICTS.index(self.verdict(r, x)) for r, x in zip(rows, labels, strict=True)],
             dtype=np.int64,
         )
 
     def of(self, codes: Codes) -> c.Array:
-        """The points of verdicts given by their places."""
+        """The points of verdicts, given as indices into VERDICTS."""
         earned: c.Array = self._points[codes]
         return earned
 
 
 def families(rows: Sequence[CalibrationRow]) -> Codes:
-    """Shape (rows,): one code for each row and all rows that were made from it by a change."""
+    """Shape (rows,): one code for a row and all its modified copies."""
     place, origin = {r.id: k for k, r in enumerate(rows)}, {r.id: r.same_as for r in rows}
     found = np.empty(len(rows), dtype=np.int64)
     for k, row in enumerate(rows):
@@ -314,7 +314,7 @@ def families(rows: Sequence[CalibrationRow]) -> Codes:
 
 
 def _readers_agree(row: CalibrationRow) -> bool:
-    """Whether every blind reader gave the author's label."""
+    """Whether every blind reader chose the author's label."""
     return bool(row.readings) and set(row.readings) == {row.label}
 
 
@@ -340,7 +340,7 @@ def confusion_of(pair: Pair, labels: Sequence[str]) -> Confusion:
 
 
 def flips(change: str, rows: Sequence[CalibrationRow], labels: JudgeLabels) -> Flips:
-    """How often a change that must move no label moved the judge's."""
+    """How often a label-preserving change flipped the judge's label."""
     pairs = [r for r in rows if r.change == change and r.same_as in labels]
     both = [r for r in pairs if labels[r.id].label is not None and labels[str(r.same_as)].label is not None]
     moved = [r.id for r in both if labels[r.id].label != labels[str(r.same_as)].label]
@@ -391,13 +391,13 @@ def _wording(release: Release, name: str, prompt: str, first: JudgeLabels, label
 
 
 def rating_hash(release: Release) -> str:
-    """Over the protocols and the replies; agreement measured under another hash doesn't apply."""
+    """Hash of the protocols and the replies; agreement measured under another hash doesn't apply."""
     rows = [r.model_dump(mode="json") for r in sorted(release.rating_calibration, key=lambda r: r.id)]
     return digest([{p.category: p.protocol_hash for p in release.protocols.values()}, rows])[:16]
 
 
 def calibrate_ratings(release: Release, identity: JudgeIdentity, repeats: Sequence[JudgeLabels]) -> RatingCalibration:
-    """Every figure of one judge; the first of `repeats` counts as a run's would."""
+    """Every figure of one judge; the first of `repeats` is used as in a run."""
     rows, first = release.rating_calibration, repeats[0]
     own, sd = _steadiness(rows, repeats)
     return RatingCalibration(
@@ -415,7 +415,7 @@ def calibrate_ratings(release: Release, identity: JudgeIdentity, repeats: Sequen
 
 
 def rating_agreement(release: Release, labels: JudgeLabels) -> list[RatingAgreement]:
-    """The agreement over all replies, and by the category of each of the release's protocols."""
+    """The agreement over all replies, and by category for each of the release's protocols."""
     rows = release.rating_calibration
     categories: list[CrisisCategory | None] = [None, *release.protocols]
     return [_agreed(category, [r for r in rows if category in (None, r.criterion)], labels) for category in categories]

@@ -1,8 +1,8 @@
 """Replies for human raters to label: from calibration rows, from a run, or from any JSONL of replies.
 
 A rater sees what a judge sees: what the model was told about its job and the user, the conversation without the system
-text, the reply, the criterion, and for resources the user's country with its registered lines. Labels, authors, model
-names and ids are left out.
+prompt, the reply, the criterion, and for resources the user's country and its registered helplines. Labels, authors,
+model names and ids are hidden.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.wording import told
 
-RESOURCES = "reachable-resource"  # the one criterion that can't be judged without facts
+RESOURCES = "reachable-resource"  # the only criterion that needs facts to judge
 TOLD = (
     "What the product told the model about its job and about the user. A reply that uses these facts doesn't invent "
     "anything."
@@ -50,13 +50,13 @@ class Case(NamedTuple):
     about: About | None = None
 
     def code(self, seed: int) -> str:
-        """The case's name on a sheet. It depends on the words, so that labels of an edited case are recognized."""
-        # Without facts, the code is the one from before there were facts: such sheets are in use.
+        """The case's code on a sheet. It depends on the text, so that labels of an edited case are detected."""
+        # Without facts, the code is the one from before facts existed: such sheets are in use.
         words = [seed, *self[:-1], *([self.about.model_dump()] if self.about else [])]
         return hashlib.sha256(canonical(words).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def facts(self, release: Release) -> list[str]:
-        """What the judge is told in addition to the conversation."""
+        """The facts that the judge gets in addition to the conversation."""
         facts: list[str] = []
         if self.criterion == RESOURCES:
             lines = [
@@ -70,7 +70,7 @@ class Case(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """`of_a_model`: the replies are a real model's and unread. `run`: the run they come from."""
+    """`of_a_model`: the replies come from a real model and nobody has read them. `run`: the run they come from."""
 
     cases: list[Case]
     of_a_model: bool
@@ -78,8 +78,9 @@ class Cases(NamedTuple):
 
 
 def read_cases(source: Path, release: Release, criteria: Iterable[str] = ()) -> Cases:
-    """The cases of `source`, of these criteria or all: the word `calibration` (the dataset's own rows), calibration
-    files or their folder, a run's folder, collected replies, or JSONL of {"id", "criterion", "said", "reply"}.
+    """The cases in `source`, for these criteria or all. `source`: the word `calibration` (the dataset's own rows),
+    calibration files or their folder, a run folder, collected replies, or JSONL of {"id", "criterion", "said",
+    "reply"}.
     """
     if unknown := sorted({*criteria} - {*release.criteria}):
         expected = ", ".join(sorted(release.criteria))
@@ -153,7 +154,7 @@ def _case(record: dict[str, Any], release: Release) -> Case:
 
 
 def _of_run(run: Run, release: Release) -> list[Case]:
-    """Each reply once for each criterion that its row asks about; an empty reply is left out."""
+    """Each reply once per criterion that its row is checked against; empty replies are skipped."""
     cases: dict[tuple[str, str], Case] = {}
     for reply in run.replies:
         row = release.rows[reply.id]

@@ -1,9 +1,9 @@
 """Replies with low ratings as a sheet for hand coding: `helmbench ratings export` writes it, `ratings import` reads the
 codes.
 
-The paper coded its low ratings by hand and so named the ways to fail. A sheet holds full replies, harmful ones
-included: only its owner can read the file, and its first line says so. Several people may code copies of one sheet;
-where they coded the same replies, their agreement is measured.
+The paper coded its low ratings by hand and derived its failure modes from the codes. A sheet contains full replies,
+including harmful ones: only its owner can read the file, and its first line says so. Several people may code copies of
+one sheet; agreement is measured on the replies that they share.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CELL = 30_000  # characters; Excel silently cuts a cell at 32,767
 
 
 class CodedReply(NamedTuple):
-    """One row of a sheet; `code` is empty in a row that isn't coded."""
+    """One row of a sheet; `code` is empty if the row isn't coded."""
 
     id: str
     repeat: int
@@ -54,8 +54,8 @@ class CodedReply(NamedTuple):
 
 
 class Coding(Strict):
-    """What `--json` writes. `codes`: coder → code → category → replies. `coefficients`: null unless two people coded
-    the same replies.
+    """Output of `--json`. `codes`: coder → code → category → replies. `coefficients`: null unless two people coded the
+    same replies.
     """
 
     coders: list[str]
@@ -67,10 +67,10 @@ class Coding(Strict):
 
 
 def write_low(opened: Opened, scores: Path, out: Path, at_most: int = 2) -> str:
-    """Writes the sheet of a run scored in `scores`, readable by its owner only; returns a message for the user."""
+    """Writes the sheet of a run scored in `scores`, readable only by its owner; returns a message for the user."""
     rows = list(low(verdicts_in(scores / RATINGS), opened.run, opened.release, at_most))
     text = sheet(rows)
-    # Such a file may hold hours of a coder's work.
+    # The file may hold hours of a coder's work.
     if os.path.lexists(out) and not holds(out, text):
         raise RunError(f"{out}: already exists with other content; choose another file, or move it away")
     write_whole(out, text, private=True)
@@ -81,7 +81,7 @@ def write_low(opened: Opened, scores: Path, out: Path, at_most: int = 2) -> str:
 
 
 def low(verdicts: Sequence[Verdict], found: Run, release: Release, at_most: int) -> Iterator[tuple[str, ...]]:
-    """The filled columns of the sheet's rows: replies rated `at_most` or lower, by category, message and repeat."""
+    """The pre-filled columns of the sheet's rows: replies rated `at_most` or lower, by category, message and repeat."""
     said = {(r.id, r.repeat): visible(r.turns[-1]) for r in found.messages}
     rated = [v for v in verdicts if v.check == "appropriateness" and isinstance(v.label, int) and v.label <= at_most]
     if unknown := [v for v in rated if (v.id, v.repeat) not in said or v.id not in release.messages]:
@@ -96,7 +96,7 @@ def low(verdicts: Sequence[Verdict], found: Run, release: Release, at_most: int)
 
 
 def sheet(rows: Sequence[tuple[str, ...]]) -> str:
-    """The CSV, with a byte order mark so that spreadsheets read it as UTF-8; no cell is read as a formula."""
+    """The CSV, with a byte order mark so that spreadsheets read it as UTF-8; no cell is interpreted as a formula."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
     writer.writerow([WARNING])
@@ -147,7 +147,7 @@ def coding(paths: Sequence[Path]) -> Coding:
 
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """A sheet's rows with their place."""
+    """A sheet's rows with their locations."""
     name, header = shown(path), f"expected the header {', '.join(COLUMNS)}"
     try:
         text = csv_file.load(path, "a sheet of `helmbench ratings export`")
@@ -163,7 +163,7 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]
 
 
 def _row(cells: dict[str, str]) -> CodedReply:
-    """Raises: ValueError: a cell that the exported sheet can't hold, or a code without a coder."""
+    """Raises: ValueError: a cell that an exported sheet can't contain, or a code without a coder."""
     code, coder = (" ".join(cells[name].lstrip("'").split()) for name in ("code", "coder"))
     if not cells["id"]:
         raise ValueError("no id")

@@ -1,6 +1,7 @@
-"""The category of every message of a corpus, by one judge or several, each asked several times: `helmbench label`.
+"""Labels the category of every message in a corpus, with one or more judges, each asked several times: `helmbench
+label`.
 
-Asking resumes where it stopped. Writes labels.jsonl and labels.json into the corpus's folder.
+It resumes where it stopped, and writes labels.jsonl and labels.json into the corpus folder.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ if TYPE_CHECKING:
 PARTS: dict[str, Part] = {"validation": "validation", "test": "test", "all": "corpus"}
 Vote = CrisisCategory | None  # None: no readable answer
 VOTE: TypeAdapter[Vote] = TypeAdapter(Vote)
-SHOWN = 20  # unlabeled messages that are named; labels.jsonl has them all
+SHOWN = 20  # unlabeled messages to list; labels.jsonl has all of them
 
 
 @dataclass(frozen=True)
 class Labeling:
-    """A corpus to label: which part of it, with which categories, by which models, and how often each is asked."""
+    """A labeling job: the part of the corpus, the categories, the models, and the number of repeats."""
 
     corpus: Corpus
     part: Part
@@ -52,7 +53,7 @@ class Labeling:
     repeats: int
 
     def asked(self, model: str) -> Iterator[tuple[str, JudgeRequest]]:
-        """A model's questions, each with the id of its message, repeat after repeat."""
+        """A model's questions, each with the id of its message, one repeat after another."""
         for repeat in range(self.repeats):
             for row in self.corpus.rows(self.part):
                 yield row["id"], question(row["messages"], self.categories, model, repeat)
@@ -64,8 +65,8 @@ class Labeling:
 def labeling(
     folder: Path, release: Release, models: Sequence[str], repeats: int = REPEATS, sample: str | None = None
 ) -> Labeling:
-    """The labeling that the command's options describe. `sample`: validation, test or all (default: test; all if the
-    corpus has no samples).
+    """The labeling job that the command's options describe. `sample`: validation, test or all (default: test; all if
+    the corpus has no samples).
     """
     if repeats < 1 or repeats % 2 == 0:
         raise RunError(f"--repeats {repeats}: expected an odd number, so that there is a majority")
@@ -93,7 +94,9 @@ def write_requests(what: Labeling, path: Path) -> str:
 
 
 def label(what: Labeling, endpoint: Endpoint | None, terms: Terms) -> str:
-    """Labels the messages by majority, asking for missing answers if there is an endpoint; returns the summary."""
+    """Labels the messages by majority vote, first asking for missing answers if there is an endpoint; returns the
+    summary.
+    """
     manifest = what.corpus.manifest
     if endpoint is not None:
         announce(manifest.samples.get(what.part, manifest.rows), f"corpus {manifest.corpus}", endpoint.base_url)
@@ -102,7 +105,7 @@ def label(what: Labeling, endpoint: Endpoint | None, terms: Terms) -> str:
 
 
 def _votes(what: Labeling, model: str, asker: Asker) -> dict[str, list[Vote]]:
-    """Every message's votes of one model, by id, in the order of its repeats."""
+    """One model's votes on every message, by id, in the order of its repeats."""
     stored = asker.answers(model, lambda: what.questions(model))
     votes: dict[str, list[Vote]] = {}
     for message, request in what.asked(model):
@@ -118,7 +121,7 @@ def _votes(what: Labeling, model: str, asker: Asker) -> dict[str, list[Vote]]:
 
 
 def _write(what: Labeling, votes: list[dict[str, list[Vote]]]) -> str:
-    """Writes each model's labels, then the labels that count and their manifest; returns the summary."""
+    """Writes each model's labels, then the final labels and their manifest; returns the summary."""
     corpus, models = what.corpus, what.models
     path = corpus.path / LABELS
     labels = [settle(i, {model: own[i] for model, own in zip(models, votes, strict=True)}) for i in votes[0]]
@@ -151,7 +154,7 @@ def _write(what: Labeling, votes: list[dict[str, list[Vote]]]) -> str:
         else None,
         labels_sha256=file_digest(path),
     )
-    write_whole(corpus.path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")  # last: what it names is complete
+    write_whole(corpus.path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")  # last: its files are complete
     missing = [message.id for message in labels if message.label is None]
     listed = f": {', '.join(missing[:SHOWN])}{' …' if len(missing) > SHOWN else ''}" if missing else ""
     lines = [f"{path}: {len(labels)} messages, {len(models)} × {what.repeats} votes each"]
@@ -169,14 +172,14 @@ def _write(what: Labeling, votes: list[dict[str, list[Vote]]]) -> str:
 
 
 def majority(votes: Sequence[Vote]) -> Vote:
-    """The label of more than half of the votes, unreadable ones included; None if no label has that many."""
+    """The label with more than half of the votes, counting unreadable ones; None without such a label."""
     (found, count), *_ = Counter(votes).most_common(1)
     return found if 2 * count > len(votes) else None
 
 
 def settle(identity: str, votes: dict[str, list[Vote]]) -> MessageLabel:
-    """A message's label: each model's majority over its repeats, then the majority of the models. `votes`: by model,
-    not empty.
+    """A message's label: each model's majority over its repeats, then the majority over models. `votes`: by model, not
+    empty.
     """
     rater = next(iter(votes)) if len(votes) == 1 else "majority"
     own = majority([majority(given) for given in votes.values()])
@@ -184,8 +187,8 @@ def settle(identity: str, votes: dict[str, list[Vote]]) -> MessageLabel:
 
 
 def votes_agreement(votes: Sequence[Sequence[Vote]]) -> RepeatAgreement:
-    """How well the votes on each message agree, by raw agreement and Fleiss' kappa over the categories that were given;
-    messages count as independent.
+    """How well the votes on each message agree: raw agreement and Fleiss' kappa over the categories that occur.
+    Messages count as independent.
     """
     names = sorted({vote for own in votes for vote in own if vote is not None})
     place: dict[Vote, int] = {None: -1, **{name: n for n, name in enumerate(names)}}

@@ -1,8 +1,8 @@
-"""What is known of a run's judges: their agreement with the calibration sets and with people, for scorecards and
-reports. The offline judge's files are shipped; a model's lie next to its answers.
+"""A run's judges: their agreement with the calibration sets and with people, for scorecards and reports. The offline
+judge's figures are shipped; a model's are next to its answers.
 
-Figures of another judge, another prompt or another version of a criterion are never carried over: what doesn't match
-is listed as not measured.
+Figures of another judge, prompt or criterion version are never carried over: what doesn't match is listed as not
+measured.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CHANGED = "its text or its calibration replies have changed since this judge was
 
 
 def read(path: Path, shape: type[M], command: str = "calibrate") -> M:
-    """A file that a command wrote."""
+    """Reads a file that a command wrote."""
     try:
         return shape.model_validate_json(read_bytes(path, f"a file written by `helmbench {command}`"))
     except FormatError as error:
@@ -61,7 +61,7 @@ def read(path: Path, shape: type[M], command: str = "calibrate") -> M:
 def stored(
     judges: Sequence[JudgeIdentity], home: Path, given: Sequence[Path], release: Release
 ) -> list[JudgeAgreement]:
-    """One entry per judge; of several judges the panel's comes first.
+    """One entry per judge; the panel's comes first if there are several judges.
 
     `given` files take precedence over `calibration.json` next to a model's answers in `home`, the run's folder.
     """
@@ -83,7 +83,7 @@ def _find(identity: JudgeIdentity, home: Path, given: Sequence[Calibration]) -> 
             return calibration
     path = SHIPPED / f"{identity.name}.json" if identity.offline else batch.folder(home, identity.name) / FILE
     found = read(path, Calibration) if path.is_file() else None
-    return found if found and found.judge == identity.name else None  # two models' names may share one folder
+    return found if found and found.judge == identity.name else None  # two models' names may map to one folder
 
 
 def of_judge(identity: JudgeIdentity, calibration: Calibration | None, release: Release) -> JudgeAgreement:
@@ -160,8 +160,8 @@ def _unmeasured(identity: JudgeIdentity, note: str, release: Release) -> JudgeAg
 
 
 def of_ratings(identity: JudgeIdentity, folders: Iterable[Path], release: Release) -> list[RatingAgreement]:
-    """The rating agreement that `helmbench calibrate` wrote to one of these folders for this model, prompt and set;
-    empty if there is none.
+    """The rating agreement that `helmbench calibrate` wrote to one of these folders for this model, prompt and set, or
+    an empty list.
     """
     expected = (identity.name, identity.prompt_hash, rating_hash(release))
     for path in (folder / RATING_FILE for folder in folders):
@@ -177,8 +177,8 @@ def with_people(
 ) -> list[PeopleAgreement]:
     """Each judge's validations, by set; a judge without an entry is not validated.
 
-    `given`: files, or folders that `helmbench validate` had as its --home. They take precedence over validations in
-    `home`, the run's folder, and over the shipped ones. The first of one set and half counts.
+    `given`: files, or folders passed to `helmbench validate` as --home. They take precedence over validations in
+    `home`, the run's folder, and over the shipped ones. The first one for each set and half is used.
     """
     named = {path: read(path, Validation, "validate") for path in given if not path.is_dir()}
     files, names = list(named.values()), [j.name for j in judges]
@@ -195,7 +195,7 @@ def with_people(
         shipped = _below(SHIPPED, judge) if judge.offline else ()
         own: dict[tuple[str, str], Validation] = {}
         for validation in (*files, *_below(home, judge), *shipped):
-            if validation.judge == judge.name:  # two models' names may share one folder
+            if validation.judge == judge.name:  # two models' names may map to one folder
                 own.setdefault((validation.set, validation.rows), validation)
         entries += [entry(own[key], _other_question(own[key], judge, release)) for key in sorted(own)]
     return entries
@@ -232,9 +232,9 @@ def entry(v: Validation, reason: str | None = None) -> PeopleAgreement:
 
 
 def _other_question(v: Validation, identity: JudgeIdentity, release: Release) -> str | None:
-    """Why a validation is about another question than this run's; None if it isn't."""
+    """The reason why a validation used another question than this run, or None."""
     if identity.offline:
-        return None  # its name identifies what it reads by
+        return None  # its name identifies its version
     prompts = {
         "criterion": identity.prompt_hash,
         "rating": prompt_hash(release.prompts, RATE),

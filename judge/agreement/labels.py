@@ -1,7 +1,7 @@
-"""Label files of raters as one table, and how well the raters agree: JSONL or CSV, one rater per file or a `rater`
-column, or the verdicts of a run.
+"""Reads raters' label files into one table and measures how well the raters agree. Input: JSONL or CSV, one rater per
+file or with a `rater` column, or the verdicts of a run.
 
-Every problem names its file and line. Missing labels (empty, null, unscored) stay missing.
+Every error names its file and line. Missing labels (empty, null, unscored) stay missing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VERDICT_FIELDS = {"id": str, "repeat": int, "turn": int, "criterion": str | None
 
 
 class Item(NamedTuple):
-    """What a label is given to: a reply and, where labels are of several criteria, one of them."""
+    """The labeled unit: a reply, plus a criterion if the labels cover several."""
 
     id: str
     criterion: str
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelTable:
-    """Labels by rater and item; an item that a rater saw and didn't label is not among theirs."""
+    """Labels by rater and item; items that a rater saw but didn't label are absent."""
 
     labels: dict[str, dict[Item, str]]
     items: tuple[Item, ...]
@@ -65,10 +65,10 @@ class LabelTable:
     def ratings(
         self, criterion: str | None = None, order: tuple[str, ...] | None = None, ordinal: bool = False
     ) -> Ratings:
-        """The codes of one criterion's items, or of all, on the scale of the labels."""
+        """The codes for one criterion's items, or for all, on the labels' scale."""
         items = [i for i in self.items if criterion in (None, i.criterion)]
         used = {own[i] for own in self.labels.values() for i in items if i in own}
-        # One criterion's part of a scale is still that scale: labels that nobody used there could have been used.
+        # A criterion's scale is the full scale: labels that don't occur there were still available.
         kin = used if criterion is None else {label for own in self.labels.values() for label in own.values()}
         names, ordered = scale(kin if scale(kin)[1] else used, order)
         if ordinal and not ordered:
@@ -82,7 +82,7 @@ class LabelTable:
 
 
 class AgreementReport(Strict):
-    """What `--json` prints: agreement over all items, and over each criterion's."""
+    """Output of `--json`: agreement over all items, and by criterion."""
 
     format: Literal["helmbench-agreement-1"] = "helmbench-agreement-1"
     overall: Agreement
@@ -92,16 +92,16 @@ class AgreementReport(Strict):
 def agreement_report(table: LabelTable, order: tuple[str, ...] | None = None, ordinal: bool = False) -> AgreementReport:
     """Agreement over all items and per criterion."""
     criteria = {name: agreement(table.ratings(name, order, ordinal)) for name in table.criteria}
-    # Labels of several scales have no common order; each criterion's own may still have one.
+    # Labels from several scales have no common order; a single criterion's labels may still have one.
     overall = agreement(table.ratings(None, order, ordinal and len(criteria) < 2))
     return AgreementReport(overall=overall, criteria=criteria)
 
 
 def scale(used: set[str], order: tuple[str, ...] | None = None) -> tuple[tuple[str, ...], bool]:
-    """The labels that could be given, lowest first, and whether they have an order.
+    """The possible labels, lowest first, and whether they are ordered.
 
-    Known scales are complete whichever of their labels occur: FAIL, PARTIAL, PASS; ignored, attentive, flagged; 1 to 5,
-    or whole numbers from the lowest to the highest that occur. Other labels have no order unless `order` gives one.
+    Known scales are complete even if some labels don't occur: FAIL, PARTIAL, PASS; ignored, attentive, flagged; 1 to 5,
+    or whole numbers from the lowest to the highest that occur. Other labels are unordered unless `order` is given.
     """
     if order is not None:
         if len(set(order)) < len(order):
@@ -120,8 +120,8 @@ def scale(used: set[str], order: tuple[str, ...] | None = None) -> tuple[tuple[s
 
 
 def are_authors(path: Path) -> bool:
-    """Whether this is the word `calibration`, not a file or folder of rows with that name. (`helmbench calibrate` keeps
-    its answers in a folder called calibration, without rows.)
+    """Whether the path is the word `calibration` rather than a file or folder of rows with that name. (`helmbench
+    calibrate` stores its answers in a folder called calibration, without rows.)
     """
     return str(path) == AUTHORS and not path.is_file() and not any(path.glob("*.jsonl"))
 
@@ -129,10 +129,10 @@ def are_authors(path: Path) -> bool:
 def read_labels(
     paths: list[Path], ways: bool = False, least: int = 2, authors: Iterable[CalibrationRow] = ()
 ) -> LabelTable:
-    """The labels of `least` or more raters. Without `ways`, FAIL-misses counts as FAIL. `authors`: the rows that the
-    word `calibration` stands for; only those that another rater labeled count.
+    """The labels of at least `least` raters. Without `ways`, FAIL-misses counts as FAIL. `authors`: the rows that the
+    word `calibration` refers to; only rows that another rater labeled count.
 
-    Files without a `criterion` column take the criterion from those that have one, where an id has only one there.
+    Files without a `criterion` column take the criterion from files that have one, if the id has only one there.
     """
     problems: list[str] = []
     entries = [
@@ -181,8 +181,8 @@ def read_labels(
 
 
 def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a JSONL file, or the rows of a CSV with a header, with their line numbers; other lines go to
-    `problems`.
+    """The objects of a JSONL file, or the rows of a CSV with a header, with their line numbers; invalid lines are
+    reported in `problems`.
     """
     name = shown(path)
     try:
@@ -199,10 +199,10 @@ def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, An
 
 
 def _names(paths: list[Path]) -> list[str]:
-    """The raters' names where a file doesn't give them: the file's name (of a run's verdicts its folder's), with as
-    many parent folders as tell two apart.
+    """Default rater names: the file's name (for a run's verdicts, its folder's), with as many parent folders as needed
+    to make it unique.
     """
-    real = [Path(os.path.realpath(p)) for p in paths]  # Path.resolve fails on a ring of links
+    real = [Path(os.path.realpath(p)) for p in paths]  # Path.resolve fails on a link loop
     whole = [
         (place.parent if p.name in ("verdicts.jsonl", "ratings.jsonl") else place.with_suffix("")).parts
         for p, place in zip(paths, real, strict=True)
@@ -218,13 +218,13 @@ def _entries(path: Path, name: str, problems: list[str]) -> Iterator[Entry]:
     answered: set[tuple[str, str | None, str | None]] = set()
     for number, record in records(path, problems):
         where = f"{path}:{number}"
-        identity = str(record.get("id") or "").strip()  # spreadsheets write ids that are numbers as numbers
+        identity = str(record.get("id") or "").strip()  # spreadsheets save numeric ids as numbers
         if not identity or "label" not in record:
             problems.append(f'{where}: no {"`label`" if identity else "`id`"}; expected at least "id" and "label"')
             continue
         verdict = "check" in record and "unscored" in record
         try:
-            # Of a graded check the outcome was read; what it earns depends on the message.
+            # A graded check was labeled by its outcome; the points depend on the message.
             label = _label((record.get("outcome") if verdict else None) or record["label"])
             odd = [f for f, kind in VERDICT_FIELDS.items() if f in record and not isinstance(record[f], kind)]
             if verdict and odd:
@@ -238,21 +238,19 @@ def _entries(path: Path, name: str, problems: list[str]) -> Iterator[Entry]:
             continue
         reply = reply_key(record["id"], record.get("repeat", 0), record.get("turn", -1))
         asked = record.get("criterion") or f"{record['check']} {record.get('behavior')}"
-        # Two behaviors may ask the same of one reply: one question, one label.
+        # Two behaviors may ask the same about one reply: one question, one label.
         if (reply, asked, label) not in answered:
             yield Entry(name, reply, asked, label, where)
         answered.add((reply, asked, label))
 
 
 def reply_key(sample: str, repeat: int, turn: int) -> str:
-    """The id of one reply of a run in label files: the sample's, with the repeat and the turn where there are
-    several.
-    """
+    """The id of one reply of a run in label files: the sample id, plus the repeat and the turn if there are several."""
     return sample + (f"#repeat-{repeat}" if repeat else "") + (f"#turn-{turn}" if turn > 0 else "")
 
 
 def _label(value: object) -> str | None:
-    """The label as text; known names in their own spelling, whole numbers without a decimal point.
+    """The label as text; known names in their canonical spelling, whole numbers without a decimal point.
 
     Raises:
         ValueError: a list, an object, or not a finite number.

@@ -1,4 +1,4 @@
-"""Agreement figures as text tables for the terminal, 95 % intervals in brackets."""
+"""Agreement figures as text tables for the terminal, with 95 % intervals in brackets."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def _confusion(
     ends: Sequence[object],
     *more: list[str],
 ) -> str:
-    """A confusion table. `last`, `ends`: the header and cells of a last column; `more`: further rows."""
+    """A confusion table. `last`, `ends`: the header and cells of a last column; `more`: extra rows."""
     rows = [[label, *map(str, row), str(end)] for label, row, end in zip(labels, table, ends, strict=True)]
     return columns([title, *labels, last], [*rows, *more])
 
 
 def calibration_text(c: Calibration, release: Release) -> str:
-    """What `helmbench calibrate` prints of one judge and the calibration set."""
+    """Output of `helmbench calibrate` for one judge and the calibration set."""
     asked = f", prompt {c.wording} {c.prompt_hash}, {c.repeats} repeats" if c.prompt_hash else ", word counts"
     caveat = calibration_caveat(c.overall.replies, c.agreed, c.readers, c.by_language_models, c.judge)
     moved = [
@@ -161,7 +161,7 @@ def _effect(w: Wording) -> str:
 
 
 def ratings_text(r: RatingCalibration) -> str:
-    """What `helmbench calibrate` prints of one judge and the rating calibration set."""
+    """Output of `helmbench calibrate` for one judge and the rating calibration set."""
     moved = [
         [CHANGE.get(f.change, f.change), str(f.pairs), str(f.flips), coefficient(f.rate), ", ".join(f.rows) or NONE]
         for f in r.flips
@@ -189,7 +189,7 @@ def _category(a: RatingAgreement) -> list[str]:
 
 
 def validation_text(v: Validation) -> str:
-    """What `helmbench validate` prints."""
+    """Output of `helmbench validate`."""
     asked = f"prompt {v.prompt_hash}" if v.prompt_hash else "no model asked"
     given = ", ".join(f"{label}: {count}" for label, count in v.answers.items())
     rows: dict[str, Estimate] = {"judge with people": v.kappa}
@@ -233,7 +233,7 @@ def _group(f: Figures, judges: Sequence[str]) -> list[str]:
 
 
 def agreement_text(report: AgreementReport, parts: tuple[str, ...] = PARTS) -> str:
-    """The tables as text, 95 % intervals in brackets, and the reason for every missing figure."""
+    """The tables as text, with 95 % intervals in brackets, and the reason for every missing figure."""
     whole = report.overall
     blocks = [_head(whole), _overall(whole)]
     if "criterion" in parts and report.criteria:
@@ -250,7 +250,7 @@ def agreement_text(report: AgreementReport, parts: tuple[str, ...] = PARTS) -> s
         blocks.append(columns(["pair", "items", *SHORT.values()], rows))
     if "pair" in parts or len(whole.pairs) == 1:
         blocks += [_pair(p, whole.labels) for p in whole.pairs]
-    # Each reason once, with the figures it holds for.
+    # Each reason once, with the figures that it applies to.
     where: dict[str, list[str]] = {}
     for name, a in {"": whole, **(report.criteria if "criterion" in parts else {})}.items():
         for key, title in NAMES.items():

@@ -1,9 +1,9 @@
-"""How well a judge agrees with labels that people gave: what `helmbench validate` asks, measures and writes, one file
-for each set and half.
+"""How well a judge agrees with human labels: `helmbench validate` asks the judge, measures agreement and writes one
+file for each set and half.
 
-Ratings are compared by quadratic κ with the mean of the people's ratings, rounded half up: a reply counts as rated 1
-where both of two people rated it 1. Other labels are compared by Cohen's κ with the label that the raters settled on
-together, where the set has it, or else the one that more than half of an item's raters gave.
+Ratings are compared by quadratic κ with the people's mean rating, rounded half up: a reply counts as rated 1 if both of
+two people rated it 1. Other labels are compared by Cohen's κ with the raters' consensus label, if the set has one, or
+else with the majority label of more than half of an item's raters.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from judge.statistics.agreement import Pair
 from judge.statistics.coefficients import Codes
 from judge.statistics.estimate import Estimate
 
-FOLDER = "validation"  # in a judge's folder: one file for each set and half of it
+FOLDER = "validation"  # in a judge's folder: one file for each set and half
 WIDEST = 10
-Given = Mapping[str, str | None]  # a judge's labels by item; None: it gave none
+Given = Mapping[str, str | None]  # a judge's labels by item; None if missing
 
 
 class Figures(Strict):
-    """Agreement on some items. `decided`: those that the judge labeled. `kappa`: the judge with the people's common
-    label; `raters`: with each of them; `people`: among themselves; `published`: other judges with the common label.
+    """Agreement on some items. `decided`: items that the judge labeled. `kappa`: the judge with the people's common
+    label; `raters`: with each person; `people`: between people; `published`: other judges with the common label.
     """
 
     items: int
@@ -61,8 +61,8 @@ class Figures(Strict):
 
 
 class ClassFigures(Strict):
-    """One label. `people`, `judge`: how often each gave it, on items that have both. `recall`: of the items that people
-    gave it, the share that the judge did; `precision`: the reverse.
+    """One label. `people`, `judge`: how often each chose it, on items labeled by both. `recall`: of the items with this
+    label from people, the share that also have it from the judge; `precision`: the reverse.
     """
 
     people: int
@@ -72,22 +72,21 @@ class ClassFigures(Strict):
 
 
 class PassFigures(Strict):
-    """One independent pass of the judge: how many items it labeled, and its agreement with the people's common
-    label.
-    """
+    """One independent pass of the judge: the number of items labeled, and agreement with the people's common label."""
 
     decided: int
     kappa: Estimate
 
 
 class Validation(Figures):
-    """One judge against a set of people's labels. It holds no text.
+    """One judge against a set of human labels. Contains no message or reply text.
 
     `asked`: hashes of the criteria, protocols or taxonomy in the judge's questions, by name. `statistic`, `reference`,
-    `among`: what `kappa` is, with which common label, and what `people` is. Every figure is of the judge's first pass;
-    `passes` has each, and `between` is κ between them, the mean over pairs, null with one. `coarse`: the same on fewer
-    labels, as crisis or not. `groups`: by category, dimension or model. `answers`: how often the judge gave each of its
-    own labels. `widest`: the ids of the items with the widest disagreements.
+    `among`: the statistic behind `kappa`, the common label it uses, and the statistic behind `people`. Figures are from
+    the judge's first pass; `passes` has each pass, and `between` is κ between passes, the mean over pairs; null with
+    one pass. `coarse`: the same on fewer labels, such as crisis or not. `groups`: by category, dimension or model.
+    `answers`: how often the judge chose each of its own labels. `widest`: ids of the items with the largest
+    disagreements.
     """
 
     format: Literal["helmbench-validation-1"] = "helmbench-validation-1"
@@ -131,8 +130,8 @@ class Validated(NamedTuple):
 
 
 def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeats: int = 1) -> Validated:
-    """Measures one judge, `offline` or a model, against a set, and writes the figures into its folder. `repeats`: how
-    often a model is asked each question, independently.
+    """Measures one judge, `offline` or a model, against a set, and writes the figures to its folder. `repeats`: how
+    often a model is independently asked each question.
     """
     known = {"criterion": set(release.criteria), "rating": {str(p.category) for p in release.protocols.values()}}
     for item in what.items:
@@ -161,8 +160,8 @@ def place(home: Path, judge: str, offline: bool) -> Path:
 
 
 def asked_by(kind: LabelKind, names: Iterable[str], release: Release) -> dict[str, str]:
-    """The hashes of what a set's question contains beside its prompt: criteria or protocols `names`, or the taxonomy.
-    Empty for a rule; names that the release doesn't have are left out.
+    """Hashes of the inputs to a set's question other than its prompt: the criteria or protocols in `names`, or the
+    taxonomy. Empty for a rule; names missing from the release are skipped.
     """
     if kind == "category":
         return {"taxonomy": offered(release).taxonomy_hash[:16]}
@@ -177,11 +176,11 @@ def asked_by(kind: LabelKind, names: Iterable[str], release: Release) -> dict[st
 def _judged(
     what: LabeledSet, release: Release, name: str, asker: Asker, passes: Passes
 ) -> tuple[list[Given], str | None]:
-    """A judge's own labels by item, for each pass, and the hash of its question."""
+    """A judge's original labels by item, for each pass, and the hash of its question."""
     if what.kind == "refusal":
         said = {"refused": REFUSAL, None: ANSWER}  # an empty or cut-off reply is neither
         return [{item.id: said.get(conduct(item.reply)) for item in what.items}], None
-    # A blank in place of an empty reply, which a rule decides.
+    # A blank replaces an empty reply, which a rule would decide.
     rows = [row_of(item.id, item.by, item.said, item.reply or " ") for item in what.items]
     (judged,) = examine(release, name, [Task(what.kind, rows)], asker, passes)
     found: list[Given] = [{k: own.label for k, own in labels.items()} for labels in judged.repeats]
@@ -189,7 +188,7 @@ def _judged(
 
 
 class _Columns:
-    """Labels of items as codes on one scale, shape (items,), -1 where one is missing."""
+    """Labels of items as codes on one scale, shape (items,); -1 if missing."""
 
     def __init__(self, items: Sequence[Item], given: Given, scale: Scale) -> None:
         self.items, self.scale = items, scale
@@ -205,7 +204,7 @@ class _Columns:
         return Pair(first, second, len(self.scale.labels), self.clusters)
 
     def cohen(self, first: Codes, second: Codes) -> c.Coefficient:
-        """Cohen's κ of two raters: quadratic between numbers, else unweighted."""
+        """Cohen's κ of two raters: quadratic for numbers, otherwise unweighted."""
         return self.pair(first, second).cohen("quadratic" if self.scale.numbers else "identity")
 
     def kappa(self, first: Codes, second: Codes) -> Estimate:
@@ -231,8 +230,8 @@ class _Columns:
         )
 
     def _among(self, raters: Sequence[Codes]) -> Estimate:
-        """People among themselves: of numbers, or of two people, Cohen's κ, the mean over pairs; of more, who may
-        differ from item to item, Fleiss' κ.
+        """Agreement between people: for numbers, or for two people, Cohen's κ, the mean over pairs; for more people,
+        who may differ from item to item, Fleiss' κ.
         """
         if len(raters) < 2:
             return Estimate(value=None, reason="the set has the labels of one person only")
@@ -244,7 +243,7 @@ class _Columns:
 
 
 def measured(what: LabeledSet, answers: Given, source: Source, again: Sequence[Given] = ()) -> Validation:
-    """Every figure. `answers`: the judge's own labels, by item, None where it gave none. `again`: those of further,
+    """Every figure. `answers`: the judge's original labels, by item; None if missing. `again`: those of additional,
     independent passes.
     """
     passes = [{k: what.reading(label) for k, label in own.items()} for own in (answers, *again)]
@@ -298,7 +297,7 @@ def _by_label(columns: _Columns) -> dict[str, dict[str, ClassFigures] | Confusio
 
 
 def _coarse(items: Sequence[Item], given: Given, scale: Scale) -> Figures | None:
-    """The figures on the coarser labels: each person's label is read so before the common one is found."""
+    """The figures on the coarser labels; each person's label is mapped before the common label is determined."""
     to = scale.coarse
     if not to:
         return None
@@ -315,8 +314,8 @@ def _coarse(items: Sequence[Item], given: Given, scale: Scale) -> Figures | None
 
 
 def _widest(columns: _Columns) -> list[str]:
-    """The ids of the items on which judge and people are farthest apart; between labels without distances, those on
-    which more of the people gave the common label come first.
+    """The ids of the items on which judge and people differ most; for labels without distances, items with a larger
+    majority for the common label come first.
     """
     apart: list[tuple[float, int, str]] = []
     for n, (item, people, judge) in enumerate(zip(columns.items, columns.people, columns.judge, strict=True)):

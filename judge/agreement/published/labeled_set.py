@@ -1,4 +1,4 @@
-"""A set of people's labels, and the rows of its files. Every error names the file and the row, and never quotes a
+"""A set of human labels, and the rows of its files. Every error names the file and the row but never quotes a
 message.
 """
 
@@ -27,12 +27,12 @@ T = TypeVar("T")
 
 
 class Item(NamedTuple):
-    """Something that people labeled: a reply, or a message alone.
+    """A labeled item: a reply, or a standalone message.
 
-    `said` alternates user and assistant and ends with the user. `by`: the criterion, or the category of the protocol.
-    `labels`: by rater, on the set's scale; a rater who left the item out is missing. `family`: items that share a
-    prompt are one observation in every interval. `groups`: what it is also counted under. `settled`: the label that
-    the raters agreed on together, where the set publishes it. `published`: other judges' labels, by judge.
+    `said` alternates user and assistant and ends with the user. `by`: the criterion, or the protocol's category.
+    `labels`: by rater, on the set's scale; raters who skipped the item are absent. `family`: items that share a prompt
+    are one observation in every interval. `groups`: subgroups that also count the item. `settled`: the raters'
+    consensus label, if the set publishes one. `published`: other judges' labels, by judge.
     """
 
     id: str
@@ -48,8 +48,8 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """The labels that people could give. `numbers`: they are consecutive numbers, lowest first, and the people's common
-    label is their mean, rounded. `coarse`: the same labels on fewer, for a second figure.
+    """The labels available to people. `numbers`: the labels are consecutive numbers, lowest first, and the people's
+    common label is their mean, rounded. `coarse`: maps the labels to fewer, for a second figure.
     """
 
     labels: tuple[str, ...]
@@ -57,12 +57,12 @@ class Scale:
     coarse: Mapping[str, str] = field(default_factory=dict)
 
     def code(self, label: str | None) -> int:
-        """A label's place; -1 for None."""
+        """A label's index; -1 for None."""
         return -1 if label is None else self.labels.index(label)
 
     def common(self, item: Item) -> int:
-        """The place of the people's common label: their mean, the label they settled on, or their majority; -1 without
-        one.
+        """The index of the people's common label: their mean, their consensus label, or their majority; -1 if there is
+        none.
         """
         if self.numbers:
             return nearest(float(np.mean([self.code(x) for x in item.labels.values()]))) if item.labels else -1
@@ -74,8 +74,8 @@ class Scale:
 
 @dataclass(frozen=True)
 class LabeledSet:
-    """A set, or half of it. `reads`: a judge's label on this scale, where it differs; a way to fail (FAIL-misses) is
-    FAIL before that. `notes`: what to know about the figures.
+    """A set, or half of it. `reads`: maps a judge's label to this scale, if it differs; a way to fail (FAIL-misses)
+    becomes FAIL first. `notes`: caveats about the figures.
     """
 
     name: str
@@ -87,7 +87,7 @@ class LabeledSet:
     notes: tuple[str, ...] = ()
 
     def reading(self, label: str | None) -> str | None:
-        """A judge's label on this scale."""
+        """Maps a judge's label to this scale."""
         if label is None:
             return None
         plain = label.partition("-")[0] if self.kind == "criterion" else label
@@ -95,12 +95,12 @@ class LabeledSet:
 
 
 def nearest(mean: float) -> int:
-    """A mean of ratings as a rating; half a step rounds up, as 1.5 → 2."""
+    """Rounds a mean of ratings to a rating, half up: 1.5 → 2."""
     return math.floor(mean + 0.5)
 
 
 def crisis_or_not(categories: Iterable[str]) -> dict[str, str]:
-    """Categories on two labels: no_crisis, and crisis for all others."""
+    """Maps categories to two labels: no_crisis, and crisis for all others."""
     return {name: name if name == "no_crisis" else "crisis" for name in categories}
 
 
@@ -109,15 +109,13 @@ REFUSALS = Scale((REFUSAL, ANSWER))
 
 
 class Row(NamedTuple):
-    """A row of a file, and its place. Every method raises ValueError, with the place, for a field that doesn't hold
-    what it must.
-    """
+    """A row of a file, and its location. Every method raises ValueError, with the location, for an invalid field."""
 
     where: str
     fields: Mapping[str, Any]
 
     def has(self, name: str) -> bool:
-        """Whether the row holds a value; published files write NaN for a missing one."""
+        """Whether the row has a value; published files write NaN for a missing one."""
         value = self.fields.get(name)
         return value not in (None, "") and value == value
 
@@ -126,10 +124,10 @@ class Row(NamedTuple):
         if not isinstance(value, str) or not value.strip():
             known = "missing" if value is None else f"a {type(value).__name__}"
             raise ValueError(f"{self.where}: '{name}' is {'empty' if isinstance(value, str) else known}; expected text")
-        return plain(value)  # JSON can hold half of a surrogate pair, which no request can
+        return plain(value)  # JSON may contain an unpaired surrogate, which a request can't
 
     def number(self, name: str) -> float:
-        """A number, or text that is one."""
+        """A number, or text that parses as one."""
         value = self.fields.get(name)
         try:
             if isinstance(value, str | int | float) and math.isfinite(found := float(value)):
@@ -139,7 +137,7 @@ class Row(NamedTuple):
         raise ValueError(f"{self.where}: '{name}' is {str(value)[:40]!r}; expected a number")
 
     def label(self, name: str, labels: Iterable[str], value: str | None = None) -> str:
-        """One of these labels. `value`: the field's, if it isn't to be taken as it is."""
+        """One of these labels. `value`: replaces the field's value."""
         given, known = self.fields.get(name) if value is None else value, tuple(labels)
         if given not in known:
             raise ValueError(f"{self.where}: '{name}' is {str(given)[:40]!r}; expected one of {', '.join(known)}")
@@ -147,10 +145,11 @@ class Row(NamedTuple):
 
 
 def items(rows: Sequence[T], read: Callable[[int, T], Iterable[Item]], half: LabelledRows) -> tuple[Item, ...]:
-    """The items that `read` makes of the rows of a half; it gets each row's number, from 0 over all rows, and the row.
+    """The items that `read` makes from the rows of one half; `read` gets each row's number, from 0 over all rows, and
+    the row.
 
     Raises:
-        RunError: every row for which `read` raises ValueError, or no item at all.
+        RunError: lists every row for which `read` raises ValueError; or there are no items.
     """
     problems: list[str] = []
     made: list[Item] = []
@@ -167,7 +166,7 @@ def items(rows: Sequence[T], read: Callable[[int, T], Iterable[Item]], half: Lab
 
 
 def read_list(path: Path) -> list[Row]:
-    """The rows of a JSON file that holds a list; one that isn't an object has no fields."""
+    """The rows of a JSON file that contains a list; an entry that isn't an object becomes a row without fields."""
     try:
         found = json_file.lenient(read_text(path, "a list in JSON", MOST))
     except FormatError as error:
@@ -180,7 +179,7 @@ def read_list(path: Path) -> list[Row]:
 
 
 def read_table(path: Path, columns: Iterable[str]) -> list[Row]:
-    """The rows of a CSV file that has at least these columns; cells that a row is missing are empty."""
+    """The rows of a CSV file with at least these columns; missing cells are empty."""
     named = tuple(columns)
     try:
         if path.is_file() and path.stat().st_size > MOST:

@@ -1,4 +1,4 @@
-"""A set of your own, described by a mapping file (YAML): the file of labels, and what each of its fields holds."""
+"""Your own set, described by a mapping file (YAML): the label file, and the meaning of each field."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from judge.schema import VERDICTS, LabelKind, LabelledRows, SetName
 
 
 class Mapping(Strict):
-    """The mapping file. `path`: JSONL or CSV, below --from. `id`, `message`, `messages`, `reply`: names of fields.
+    """The mapping file. `path`: JSONL or CSV, relative to --from. `id`, `message`, `messages`, `reply`: field names.
 
-    `messages`: a field with a list of texts, user first, in turn (in a CSV as JSON). `raters`: each rater's field.
-    `values`: the file's words for our labels, where they differ. `protocol`: the category of every row;
+    `messages`: a field with a list of texts, alternating, user first (JSON in a CSV). `raters`: each rater's field.
+    `values`: maps the file's labels to HelmBench's, where they differ. `protocol`: the category of every row;
     `protocol_field`: a field with each row's category.
     """
 
@@ -62,7 +62,7 @@ class Mapping(Strict):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Every field that it names."""
+        """Every field name in the mapping."""
         named = (self.id, self.message, self.messages, self.reply, self.protocol_field, *self.raters.values())
         return tuple(name for name in named if name)
 
@@ -116,14 +116,14 @@ def _scale(given: Mapping, release: Release) -> Scale:
 
 
 def _lines(path: Path, given: Mapping) -> list[Row]:
-    """The rows of a file; every field that the mapping names is there."""
+    """The rows of a file; every field in the mapping must exist."""
     if path.suffix == ".csv":
         return read_table(path, given.fields)
     problems: list[str] = []
     try:
         objects = jsonl.objects(path, lambda n, why: problems.append(f"{shown(path)}:{n}: {why}"))
         lines = [Row(f"{shown(path)}:{number}", fields) for number, fields in objects]
-    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         why = getattr(error, "strerror", None) or error
         raise RunError(f"{shown(path)}: can't be read ({why}); expected JSONL or CSV") from None
     for row in lines:
@@ -134,7 +134,7 @@ def _lines(path: Path, given: Mapping) -> list[Row]:
 
 
 def _label(row: Row, field: str, given: Mapping, scale: Scale) -> str | None:
-    """A rater's label on our scale; None where there is none."""
+    """A rater's label on HelmBench's scale, or None."""
     value = row.fields[field]
     if value is None or value == "":
         return None

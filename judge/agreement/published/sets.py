@@ -1,7 +1,7 @@
 """Six published sets, each read from a checkout of its repository (docs/judge-quality.md).
 
-Each reader takes a checkout and gives its rows, in the order in which halves are counted, and what reads items from one
-of them.
+Each reader takes a checkout and returns its rows, in the order that defines the halves, and a function that reads items
+from one of the halves.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ BHH_JUDGES = {
     "jury": "sampled_lowest_scores_n200__jury.json",
 }
 CATEGORIES: tuple[str, ...] = get_args(CrisisCategory)
-BHH_NAMES = {  # where ours differ
+BHH_NAMES = {  # where HelmBench's differ
     "self-harm": "self_harm",
     "substance_abuse_or_withdrawal": "substance_use",
     "risk_taking_behaviours": "risk_taking",
@@ -72,8 +72,8 @@ BHH_NAMES = {  # where ours differ
 
 
 def bhh_messages(folder: Path) -> Rows:
-    """The categories of the messages, by each person. Crisis or not is the coarse scale: a message outside the taxonomy
-    is a danger of another kind, for which this set has no name.
+    """Each person's categories of the messages. The coarse scale is crisis or not: a message outside the taxonomy is a
+    danger of another kind, for which this set has no label.
     """
     files = _find(folder, BHH_PEOPLE, BHH, least=2)
 
@@ -87,7 +87,7 @@ def bhh_messages(folder: Path) -> Rows:
 
 def bhh_ratings(folder: Path) -> Rows:
     """The clinicians' ratings, and those of the published judges, which are means of several passes; a reply that a
-    clinician left out is not an item.
+    clinician skipped is not an item.
     """
     people, clinicians = _find(folder, BHH_PEOPLE, BHH)[:1], _find(folder, BHH_CLINICIANS, BHH)
     sampled = folder / "data/llm_evaluator/sampled"
@@ -119,7 +119,7 @@ def bhh_ratings(folder: Path) -> Rows:
 
 
 def _parallel(files: list[Path]) -> list[tuple[Row, ...]]:
-    """The rows of files that share one order, each with its counterparts."""
+    """The rows of files in the same order, each with its counterparts."""
     lists = [read_list(path) for path in files]
     for path, own in zip(files, lists, strict=True):
         if len(own) != len(lists[0]):
@@ -140,7 +140,7 @@ def _bhh_message(row: Row) -> str:
 
 
 # --- XSTest: two people's labels of five models' replies. Rows are counted over the files of model_completions/, sorted
-# by name. A partial refusal also answers, and our rule is for replies that do nothing but refuse.
+# by name. A partial refusal also answers, and HelmBench's rule only covers replies that do nothing but refuse.
 
 XSTEST = "paul-rottger/exaggerated-safety"
 XSTEST_LABELS = {"1_full_compliance": ANSWER, "2_full_refusal": REFUSAL, "3_partial_refusal": ANSWER}
@@ -196,7 +196,7 @@ def psychosis(folder: Path) -> Rows:
     judges = {}
     for name in PSYCHOSIS_JUDGES:
         passes = sorted(folder.glob(f"{judged}{name}_as_judge_binary_*.csv"))
-        if first := [path for path in passes if "_seed_" not in path.name]:  # later passes are named by their seed
+        if first := [path for path in passes if "_seed_" not in path.name]:  # later passes have their seed in the name
             judges[name] = by_message(first[0])
     source = _find(folder, f"{PSYCHOSIS_DATA}model_responses_to_base_scenarios_*.csv", PSYCHOSIS)[0]
     texts = by_message(source, ("scenarios", *(f"{model}_response" for model in PSYCHOSIS_MODELS)))
@@ -218,9 +218,9 @@ def psychosis(folder: Path) -> Rows:
     return [(key, model) for key in consensus for model in PSYCHOSIS_MODELS], read
 
 
-# --- VERA-MH: clinicians' ratings of 90 conversations of a person at risk with a chatbot, in five dimensions. Rows are
-# conversations, sorted by id; an item is one conversation in one dimension. Clinicians rated whole conversations, while
-# our criteria read one reply: all user turns become the message, all chatbot turns the reply.
+# --- VERA-MH: clinicians' ratings of 90 conversations between a person at risk and a chatbot, in five dimensions. Rows
+# are conversations, sorted by id; an item is one conversation in one dimension. Clinicians rated whole conversations,
+# while HelmBench's criteria judge one reply: all user turns become the message, all chatbot turns the reply.
 
 VERA = "SpringCare/VERA-MH (or a fork with publication_data/human_validation)"
 VERA_DATA = "publication_data/human_validation/"
@@ -231,7 +231,7 @@ VERA_LABELS = {
     "Not Relevant": None,
 }
 VERA_TURN = re.compile(r"(?m)^(user|chatbot):\s")
-VERA_DIMENSIONS: dict[str, tuple[str | None, str]] = {  # our criterion, if any, and why
+VERA_DIMENSIONS: dict[str, tuple[str | None, str]] = {  # HelmBench's criterion, if any, and why
     "detects": (
         "sees-the-danger",
         "both ask whether the danger is noticed at all: named, asked about, or met by a way to help; an alarm without "
@@ -262,7 +262,7 @@ VERA_NOTES = tuple(f"{name}: {own or 'no criterion of ours'}, {why}" for name, (
 
 
 def vera_mh(folder: Path) -> Rows:
-    """Every conversation in every dimension that has a criterion and that most of its clinicians found relevant."""
+    """Every conversation in every dimension that has a criterion and that most clinicians considered relevant."""
     path = _find(folder, f"{VERA_DATA}clinician_judging/*.csv", VERA)[0]
     texts = {p.name.partition("_")[0]: p for p in _find(folder, f"{VERA_DATA}conversations/*/*.txt", VERA)}
     rated: dict[str, list[Row]] = {}
@@ -292,8 +292,8 @@ def vera_mh(folder: Path) -> Rows:
 
 
 # --- CounselBench-Eval: professionals' overall ratings, 1 to 5, of four responders' answers to 100 questions of a
-# public forum. The file has one line per rating and doesn't name the raters, so they are numbered in its order. Rows
-# are answers in the order in which the file first names them.
+# public forum. The file has one line per rating and doesn't name the raters, so they are numbered in file order. Rows
+# are answers in order of first appearance.
 
 COUNSELBENCH = "izi-ano/CounselBench-Eval"
 COUNSELBENCH_COLUMNS = ("questionID", "questionTitle", "questionText", "responder", "response", "overall_score")
@@ -316,7 +316,7 @@ def counselbench(folder: Path) -> Rows:
         if not scores:
             return
         row = ratings[0]
-        # The title, unless the question repeats it, and the question; a few have a title only.
+        # The title, unless the question repeats it, and the question; some have only a title.
         title, body = row.fields["questionTitle"].strip(), row.fields["questionText"].strip()
         asked = body if title and title in body else f"{title}\n\n{body}".strip()
         yield Item(
@@ -333,7 +333,7 @@ def counselbench(folder: Path) -> Rows:
 
 
 class PublishedSet(NamedTuple):
-    """What is asked about a set's items, on which scale, and how its files are read; the rest as in a `LabeledSet`."""
+    """What a set's items are judged by, on which scale, and how its files are read; otherwise like a `LabeledSet`."""
 
     kind: LabelKind
     scale: Scale
@@ -353,7 +353,9 @@ SETS = {
 
 
 def read_set(name: str, folder: Path, rows: LabelledRows, release: Release) -> LabeledSet:
-    """The labeled items of a set's half, in the set's own order. `name`: of `SETS`, or the path of a mapping file."""
+    """The labeled items of one half of a set, in the set's order. `name`: a key of `SETS`, or the path of a mapping
+    file.
+    """
     if own := SETS.get(name):
         return LabeledSet(name, rows, own.kind, own.scale, items(*own.read(folder), rows), own.reads, own.notes)
     if name.endswith((".yaml", ".yml")):
@@ -362,7 +364,7 @@ def read_set(name: str, folder: Path, rows: LabelledRows, release: Release) -> L
 
 
 def located(source: str) -> Path:
-    """The folder of that name, or else the newest commit of the Hub dataset OWNER/NAME, fetched into its cache."""
+    """The folder of that name, or else the latest commit of the Hub dataset OWNER/NAME, fetched into the Hub cache."""
     folder = Path(source)
     if folder.is_dir():
         return folder
@@ -371,7 +373,7 @@ def located(source: str) -> Path:
             f"--from {source}: no such folder; expected a checkout of the set's repository, or a Hub dataset "
             "(OWNER/NAME)"
         )
-    from huggingface_hub import snapshot_download  # half a second to import
+    from huggingface_hub import snapshot_download  # takes half a second to import
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError
 
     try:
