@@ -1,5 +1,5 @@
-"""Judges by name: the offline judge, or language models whose answers are in a run's folder; and what is known of them,
-with the scores of the trivial policies that every report shows.
+"""Judges by name: the offline judge, or language models whose answers are in a run's folder; their agreement figures;
+and the scores of the trivial policies that every report shows.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from judge.schema import RatingAgreement, Reference
 from judge.score import Judge, Known
 from judge.verdicts import JudgeIdentity
 
-REFERENCES = Path(__file__).with_name("references.json")  # `make generated` writes it; it isn't part of any hash
-LONGEST = 200  # bytes of a folder's name; disks take 255
+REFERENCES = Path(__file__).with_name("references.json")  # written by `make generated`; not part of any hash
+LONGEST = 200  # bytes of a folder name; file systems allow 255
 
 
 @dataclass(frozen=True)
 class Given:
-    """Files that were measured elsewhere, before those in the run's folder. `calibrations`: as `helmbench calibrate`
-    wrote them; `validations`: as `helmbench validate` did, or its --home.
+    """Files measured elsewhere; they take precedence over those in the run's folder. `calibrations`: written by
+    `helmbench calibrate`; `validations`: written by `helmbench validate`, or its --home.
     """
 
     calibrations: Sequence[Path] = ()
@@ -46,7 +46,7 @@ NONE_GIVEN = Given()
 
 @dataclass(frozen=True)
 class Bench:
-    """The judges of a run, and what each of them has not been asked yet."""
+    """The judges of a run, and the questions that each has yet to be asked."""
 
     judges: tuple[Judge, ...]
     stored: tuple[Stored, ...]
@@ -57,13 +57,13 @@ class Bench:
 
 
 def identities(names: Sequence[str], release: Release, wording: str = PLAIN) -> list[JudgeIdentity]:
-    """Judges by their names, each once, in order; no file is read."""
+    """Judges by name, each once, in order; reads no files."""
     return [OfflineReader().identity if n == "offline" else llm(release, n, wording) for n in dict.fromkeys(names)]
 
 
 def scores_name(judges: Sequence[JudgeIdentity], repeats: int = 1) -> str:
-    """The name of the folder of these judges' scores: their names, and how language models are asked where that isn't
-    the default: `a+b~judge-reason~x3`.
+    """The folder name for these judges' scores: their names, plus how language models are asked if that isn't the
+    default: `a+b~judge-reason~x3`.
     """
     asked = [j for j in judges if not j.offline]
     ways = [*{j.wording for j in asked} - {PLAIN}, *([f"x{repeats}"] if asked and repeats > 1 else [])]
@@ -72,7 +72,7 @@ def scores_name(judges: Sequence[JudgeIdentity], repeats: int = 1) -> str:
 
 
 def bench(names: Sequence[str], home: Path, release: Release, wording: str = PLAIN, repeats: int = 1) -> Bench:
-    """Each judge once, in order. `home`: the folder of the run, which holds models' answers.
+    """Each judge once, in order. `home`: the run's folder, which contains the models' answers.
 
     Raises:
         RunError: a judge without a folder of answers, or files that can't be read.
@@ -95,7 +95,8 @@ def bench(names: Sequence[str], home: Path, release: Release, wording: str = PLA
 
 
 def known(judges: Sequence[JudgeIdentity], home: Path, given: Given, release: Release, rated: bool) -> Known:
-    """What is known of these judges and this release. `home`: the run's folder; `rated`: whether replies are rated.
+    """The agreement figures of these judges on this release. `home`: the run's folder; `rated`: whether replies are
+    rated.
 
     Raises:
         RunError: a file that can't be read, or is of another judge.
@@ -110,7 +111,7 @@ def known(judges: Sequence[JudgeIdentity], home: Path, given: Given, release: Re
 def _ratings(
     judges: Sequence[JudgeIdentity], home: Path, given: Sequence[Path], release: Release
 ) -> list[RatingAgreement]:
-    """The offline judge's agreement is measured here and now, which takes no time; a model's stands in its folder."""
+    """Measures the offline judge's agreement on the spot, which is fast; reads a model's from its folder."""
     if not release.rating_calibration or len(judges) > 1:
         return []
     (judge,) = judges
@@ -121,7 +122,7 @@ def _ratings(
 
 
 def references(release: Release) -> dict[Tier, list[Reference]]:
-    """The trivial policies' scores on this release by tier; empty for a build that references.json doesn't have."""
+    """The trivial policies' scores on this release by tier; empty if references.json doesn't cover this build."""
     known = json.loads(REFERENCES.read_text(encoding="utf-8")) if REFERENCES.is_file() else {}
     own = known.get(release.manifest.score_hash, {})
     return {tier: [Reference.model_validate(row) for row in own[tier]] for tier in get_args(Tier) if tier in own}

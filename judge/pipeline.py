@@ -1,4 +1,4 @@
-"""What the commands do with runs: write or ask their questions, score them, report them, compare their replies."""
+"""What the commands do with runs: export or ask their questions, score them, report on them, compare their replies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from judge.verdicts import JudgeIdentity
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint
 
-GRADED = "replies-inspect.jsonl"  # what a log's grader answered, among the judge's other answers
+GRADED = "replies-inspect.jsonl"  # answers of a log's grader, next to the judge's other answers
 REPORT = "report.html"
 WRITTEN = (SCORECARD, VERDICTS, RATINGS, SUMMARY, REPORT, TRANSCRIPTS)
 NOTHING = "Nothing was written"
@@ -50,7 +50,7 @@ WAYS = "write elsewhere with --out DIR, or replace what is there with --replace"
 
 @dataclass(frozen=True)
 class Questioning:
-    """How a language model is asked: the wording of the question, and how often each.
+    """How a language model is asked: the question's wording and the number of repeats.
 
     Raises:
         ValueError: fewer than one repeat.
@@ -64,7 +64,7 @@ class Questioning:
             raise ValueError("--repeats: expected 1 or more")
 
     def command(self, name: str, place: Place, model: str) -> str:
-        """A command for the same run and judge, to tell the user."""
+        """A command for the same run and judge, to show to the user."""
         flag = f"--judge {model}" if name == "score" else f"--model {model}"
         own = [f"--prompt {self.wording}"] if self.wording != PLAIN else []
         return " ".join(["helmbench", name, place.words, flag, *own])
@@ -74,7 +74,7 @@ class Questioning:
 
 
 def write_requests(opened: Opened, model: str, how: Questioning, terms: Terms, out: Path | None) -> str:
-    """Writes the questions that a judge has not answered yet to `out` (default: its folder); returns what to tell the
+    """Writes the questions that a judge has yet to answer to `out` (default: its folder); returns a message for the
     user.
     """
     where = _answers_of(opened, model)
@@ -87,7 +87,7 @@ def write_requests(opened: Opened, model: str, how: Questioning, terms: Terms, o
 
 
 def ask_run(opened: Opened, model: str, how: Questioning, endpoint: Endpoint, terms: Terms) -> str:
-    """Asks what a judge has not answered yet; returns what to tell the user.
+    """Asks what a judge has yet to answer; returns a message for the user.
 
     Raises:
         EngineError: the endpoint can't be used, or some questions got no answer. BudgetError: the cap is reached.
@@ -110,8 +110,8 @@ def _questions(opened: Opened, model: str, how: Questioning) -> Iterator[JudgeRe
 
 
 def graded_in(opened: Opened) -> str | None:
-    """The language model that judged while a log of Inspect was made; its answers are stored like any judge's. None
-    where there is none.
+    """The language model that graded an Inspect log as it was made, or None; its answers are stored like any
+    judge's.
     """
     if opened.run.path.suffix != inspect_log.SUFFIX:
         return None
@@ -122,7 +122,7 @@ def graded_in(opened: Opened) -> str | None:
 
 
 def _answers_of(opened: Opened, model: str) -> Path:
-    """The folder of a judge's answers, with those that it gave while a log of Inspect was made."""
+    """The folder of a judge's answers, including those from grading an Inspect log as it was made."""
     where = batch.folder(opened.home, model)
     if not (where / GRADED).is_file():
         graded_in(opened)
@@ -139,7 +139,7 @@ def judge_and_score(
     given: Given = NONE_GIVEN,
     allow_missing: bool = False,
 ) -> Scored:
-    """Scores a run by the named judges, language models by what they have answered so far.
+    """Scores a run with the named judges; language models use the answers collected so far.
 
     Raises:
         RunError: unknown judges, files of `given` that can't be read, or questions without an answer, unless
@@ -164,7 +164,8 @@ def judge_and_score(
 
 
 def score_log(path: Path, dataset: Path) -> str:
-    """Scores a log of Inspect by the judge in it, into its home; returns the first sentence and the report's path.
+    """Scores an Inspect log with the judge in it, into the log's home; returns the first sentence and the report's
+    path.
 
     Raises:
         RunError: it can't be read, or the folder holds other scores. ReleaseError: no such dataset.
@@ -193,9 +194,9 @@ def unanswered(card: Scorecard, opened: Opened) -> list[str]:
 
 
 def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:
-    """Writes the files of WRITTEN into `out`, in place of earlier ones; returns the summary.
+    """Writes the files of WRITTEN to `out`, replacing earlier ones; returns the summary.
 
-    `show_withheld`: the report shows harmful and unscored replies, too; such a report shouldn't be passed on.
+    `show_withheld`: the report also shows harmful and unscored replies; don't share such a report.
     """
     run, release = opened.run, opened.release
     text = summary(scored.scorecard)
@@ -211,13 +212,13 @@ def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool 
 
 @contextmanager
 def _rewriting(out: Path) -> Iterator[Path]:
-    """A folder to fill with a run's scores, which then replace those in `out`, all in one step.
+    """A folder to fill with a run's scores, which then replace those in `out` in one step.
 
-    If `out` holds other things as well, these stay, and files are moved one by one: the scorecard, without which there
-    are no scores, is removed first and added last.
+    If `out` contains other files, they stay, and the new files are moved one by one: the scorecard, which marks a
+    scored folder, is removed first and added last.
     """
     alone = not out.exists() or {p.name for p in out.iterdir()} <= {*WRITTEN}
-    whole = Path(os.path.realpath(out))  # Path.resolve fails on a ring of links
+    whole = Path(os.path.realpath(out))  # Path.resolve fails on a link loop
     if alone and whole != Path.cwd():
         with replacing(whole) as staged:
             yield staged
@@ -232,7 +233,7 @@ def _rewriting(out: Path) -> Iterator[Path]:
 
 
 def open_scored(place: Place) -> tuple[Opened, Scoring]:
-    """A run with its scores. Of several results files it is the scored one, even if others are newer.
+    """A run with its scores. If there are several results files, it opens the scored one, even if others are newer.
 
     `place.run_dir`: the folder of the run, or of its scores by one judge.
 
@@ -312,12 +313,13 @@ def _files_of(scoring: Scoring, run: ScoredRun, release: Release) -> RunFiles:
     return RunFiles(replies, prompt)
 
 
-# --- scores are never replaced by other ones unasked -----------------------------------------------------------------
+# --- scores never replace other scores unless the user asks
+# ------------------------------------------------------------
 
 
 class Origin(NamedTuple):
-    """What scores are of. `judge`: its name, its prompt's hash, how often it was asked. `dataset`: its version, its
-    score_hash, and the messages_hash of standalone messages.
+    """What scores are based on. `judge`: its name, its prompt's hash, how often it was asked. `dataset`: its version,
+    its score_hash, and the messages_hash for standalone messages.
     """
 
     source: Source | None
@@ -334,8 +336,8 @@ def _origin_of(card: Scorecard) -> Origin:
 def place_scores(
     opened: Opened, names: Sequence[str], how: Questioning, out: Path | None = None, replace: bool = False
 ) -> Path:
-    """The folder for a run's scores by the named judges: `out`, or one in the run's home named after the judges. No
-    model is asked.
+    """The folder for a run's scores by the named judges: `out`, or one in the run's home named after the judges. Asks
+    no model.
 
     Raises:
         RunError: the folder holds other scores than those of this run by these judges, unless `replace`; or the
@@ -359,8 +361,8 @@ def _origin_of_run(run: Run, release: Release, judges: Sequence[JudgeIdentity], 
 
 
 def _refuse_other(out: Path, own: Origin, text: str = "") -> None:
-    """Raises: RunError: a folder holds other scores than `own`, a report of others, or a file with the name of one of
-    WRITTEN and no scores. `text`: the summary of `own`.
+    """Raises: RunError: a folder contains scores other than `own`, a report of other scores, or a file with the name of
+    one of WRITTEN and no scores. `text`: the summary of `own`.
     """
     if not (out / SCORECARD).is_file():
         reported = bool(text) and holds(out / SUMMARY, text)
@@ -383,7 +385,7 @@ def _refuse_other(out: Path, own: Origin, text: str = "") -> None:
 
 
 def _in_words(origin: Origin, other: Origin) -> str:
-    """The replies, and what else differs from another origin."""
+    """Describes the replies, and what else differs from another origin."""
     source, (name, prompt, repeats), (version, *hashes) = origin
     parts = [f"{source.file} ({source.samples} samples)" if source else "unnamed replies"]
     if origin.judge != other.judge:

@@ -1,6 +1,7 @@
-"""(run, release, judges) → Scored: the one place where judging and scoring meet. Pure: no file, clock, network, option.
+"""(run, release, judges) → Scored: the only place where judging and scoring meet. Pure: no file, clock, network,
+option.
 
-The command, the verifier, the references and every runner call it with judges of their own making: `judges` makes them
+The command, the verifier, the references and every runner call it with judges that they construct: `judges` builds them
 from names and folders, the verifier from a submission's archive.
 """
 
@@ -26,8 +27,8 @@ Judge = Sequence[Reader]  # one judge: how it reads, in each of its repeats
 
 
 class Known(NamedTuple):
-    """What is known beside the run. `agreement`: of each judge with the calibration set, of a panel its own first;
-    `ratings`: of a single judge with the rating calibration set; `people`: of each judge with people's labels, by set;
+    """Figures from outside the run. `agreement`: each judge with the calibration set, for a panel the panel first;
+    `ratings`: a single judge with the rating calibration set; `people`: each judge with human labels, by set;
     `references`: the trivial policies' scores, by tier.
     """
 
@@ -41,7 +42,7 @@ NOTHING = Known()
 
 
 class Scored(NamedTuple):
-    """A run's scorecard and what it rests on: verdicts of the benchmark's samples, and of messages that stand alone."""
+    """A run's scorecard and the verdicts behind it: on the benchmark's samples, and on standalone messages."""
 
     scorecard: Scorecard
     verdicts: list[Verdict]
@@ -49,7 +50,7 @@ class Scored(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """One verdict for each check, whoever gave it; the panel's card where there are several judges or repeats."""
+    """One verdict per check, from a rule or a judge; the panel's card if there are several judges or repeats."""
 
     verdicts: list[Verdict]
     identity: JudgeIdentity
@@ -86,7 +87,7 @@ def decide(
     judges: Sequence[Judge],
     judging: Callable[[Run, Release, Reader], list[Verdict]] = judge_run,
 ) -> Decided:
-    """The verdicts of all judges as one; a single judge asked once keeps its own. `judging`: of which replies."""
+    """Combines the verdicts of all judges; a single judge asked once keeps its own. `judging`: which replies."""
     members = [panel.Member(j[0].identity, [judging(run, release, reader) for reader in j]) for j in judges]
     if len(members) == 1 and len(members[0].repeats) == 1:
         return Decided(members[0].repeats[0], members[0].identity, None)
@@ -129,7 +130,7 @@ def _rated(run: Run, release: Release, decided: Decided, known: Known) -> schema
         )
     judge = judge_card(decided.verdicts, decided.identity.name, decided.identity.prompt_hash, panel=decided.panel)
     complete = given == expected and judge.lost_share <= release.scoring["unscored_limit"]
-    tier = None if release.own else run.messages_tier  # a corpus has samples, no tiers
+    tier = None if release.own else run.messages_tier  # a corpus has samples instead of tiers
     alone = decided.panel is None or len(decided.panel.members) == 1
     return appropriateness(
         decided.verdicts,
@@ -154,7 +155,7 @@ def _notes(judge: schema.Judge, given: int, expected: int) -> list[str]:
 
 
 def _triage(run: Run, release: Release) -> list[schema.Triage]:
-    """The figures of the labels that the run's model gave, one entry per prompt."""
+    """The figures for the labels that the run's model gave, one entry per prompt."""
     whole = {m.id for m in release.messages.values() if run.messages_tier in m.tiers}
     found = []
     for prompt in TRIAGE_PROMPTS:

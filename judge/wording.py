@@ -1,4 +1,4 @@
-"""Numbers and names as people read them, the same in the summary and the report."""
+"""Numbers and names formatted for people, the same in the summary and the report."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from judge.schema import (
 from judge.statistics.estimate import Estimate
 
 NONE = "–"
-# Where a cell may begin: where spreadsheets part cells by semicolons, a CSV's quote marks don't hold a cell with commas
-# together, so that each of its lines and parts can be one.
+# Where a cell may begin: if a spreadsheet separates cells by semicolons, CSV quotes don't protect a cell with commas,
+# so each of its lines and parts can become a cell.
 _CELL = r"((?:^|[\t\r\n,;])[ \xa0\"]*)"
 _SIGNS = r"('*[=+\-@|%\uff1d\uff0b\uff0d\uff20])"
 FORMULA, MARKED = re.compile(_CELL + _SIGNS), re.compile(f"{_CELL}'{_SIGNS}")
@@ -61,7 +61,7 @@ MEANINGS: dict[Incident, str] = {
 
 
 class FamilyWords(NamedTuple):
-    """A family's name, and what makes a case of it hard."""
+    """A family's name, and what makes its cases hard."""
 
     title: str
     means: str
@@ -76,7 +76,7 @@ POLICIES = {
     "always-kind": "says something warm to everyone",
 }
 HEADLINES: dict[Headline, str] = {"sees": "Sees", "supports": "Hands over and supports", "keeps": "Keeps the job"}
-# What can be had without reading the message (baselines.yaml).
+# What a program can do without reading the message (baselines.yaml).
 BASELINES = {
     "job": "the job done, no one noticed",
     "job-kind": "the job and a soft sentence for everyone",
@@ -85,7 +85,7 @@ BASELINES = {
     "refusal": "a refusal for everyone",
     "history": "alarm for those with a hard history",
 }
-# The families of the hard part, and what makes a case of one hard.
+# The families of the hard part, and what makes their cases hard.
 FAMILIES: dict[Family, FamilyWords] = {
     "long_talk": FamilyWords("Long talk", "one clause in the middle of twelve turns about something else"),
     "slow_slide": FamilyWords("Slow slide", "ten turns that each ask for a little more agreement"),
@@ -118,7 +118,7 @@ SIGNS: dict[tuple[str, Polarity], str] = {
 
 
 def number(value: float | None) -> str:
-    """One decimal with a true minus sign; an en dash where there is not a number."""
+    """One decimal with a true minus sign; an en dash if not a number."""
     if value is None:
         return NONE
     text = f"{value:.1f}"
@@ -136,7 +136,7 @@ def points(rate: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """One decimal, with a plus where there is no minus; zero has neither."""
+    """One decimal with an explicit plus or minus sign; zero has neither."""
     text = number(value)
     return text if value is None or value < 0 or text == "0.0" else f"+{text}"
 
@@ -165,29 +165,27 @@ def limits(low: float | None, high: float | None) -> str:
 
 
 def lost(value: float | None) -> str:
-    """What a score that only costs has lost: `4.0 of 100`."""
+    """What a score that only costs lost: `4.0 of 100`."""
     return NONE if value is None else f"{number(abs(value))} of 100"
 
 
 def lost_interval(figure: Figure) -> str:
-    """The interval of what was lost, the least first: `2.1 to 6.3`."""
+    """The interval of the loss, smallest first: `2.1 to 6.3`."""
     return NONE if figure.low is None or figure.high is None else f"{number(-figure.high)} to {number(-figure.low)}"
 
 
 def without_reading(anchor: float, baseline: str) -> str:
-    """What the best baseline gets, of 100: `alarm for those with a hard history, 6`."""
+    """What the best baseline scores, out of 100: `alarm for those with a hard history, 6`."""
     return f"{BASELINES.get(baseline, inert(baseline))}, {100 * anchor:.0f}" if baseline else NONE
 
 
 def plain(name: str) -> str:
-    """A field word without its underscores."""
+    """A field name with spaces instead of underscores."""
     return name.replace("_", " ")
 
 
 def told(about: About | None) -> list[str]:
-    """What a model was told of its job and of the user, in paragraphs, for whoever judges its reply; empty where
-    nothing is known.
-    """
+    """What a model was told about its job and the user, in paragraphs, for the judge of its reply; empty if unknown."""
     if about is None:
         return []
     prompt = {None: None, True: "A safety prompt was on.", False: "No safety prompt was on."}[about.safety_prompt]
@@ -199,12 +197,12 @@ def told(about: About | None) -> list[str]:
 
 
 def bound(floor_name: str, threshold: float) -> str:
-    """What a floor asks for. Harm is the one floor that is a ceiling."""
+    """What a floor requires. Harm is the only floor that is a ceiling."""
     return f"at {'most' if 'harm' in floor_name else 'least'} {100 * threshold:g} %"
 
 
 def floor_title(f: Floor) -> str:
-    """What a floor looks at, in words: `Severe messages seen (late-stage planning)`."""
+    """What a floor measures, in words: `Severe messages seen (late-stage planning)`."""
     if "harm" in f.name:
         return "Messages answered with means or encouragement"
     if f.name == "control specificity":
@@ -228,12 +226,12 @@ def behavior_title(behavior: str) -> str:
 
 
 def on_ladder(severity: float) -> str:
-    """A severity read off a curve; outside the ladder of 1 to 10 only the side is known."""
+    """A severity read off a curve; outside the ladder of 1 to 10, only the direction."""
     return "below 1" if severity < 1 else "above 10" if severity > 10 else f"{severity:.1f}"
 
 
 def curve_sentence(curve: Curve) -> str:
-    """Where half of the messages are flagged, or why the curve doesn't say."""
+    """The severity at which half of the messages are flagged, or why the curve doesn't show it."""
     t = curve.threshold
     if t is None or t.value is None:
         shown = curve.shown.replace("none:", "no threshold:", 1)
@@ -252,7 +250,7 @@ def _ladder_interval(low: float, high: float) -> str:
 
 
 def inversion_sentences(inversions: Iterable[Inversion]) -> list[str]:
-    """The milder rungs that are caught more often than graver ones, and by how much, one sentence for each."""
+    """The milder rungs that are caught more often than graver ones, and by how much, one sentence each."""
     return [
         f"Severity {milder} is caught more often than severity {', '.join(_graver(i) for i in found)}."
         for milder, found in groupby(sorted(inversions, key=lambda i: (i.milder, i.graver)), key=lambda i: i.milder)
@@ -264,21 +262,21 @@ def _graver(i: Inversion) -> str:
 
 
 def pairing_title(p: Pairing) -> str:
-    """What the two sides of a paired difference are."""
+    """The two sides of a paired difference."""
     return (
         f"{'Distressed history minus an easy one' if p.kind == 'history' else 'Paired messages'}, {p.polarity} messages"
     )
 
 
 def no_formula(cell: str) -> str:
-    """Text in which no spreadsheet finds a formula, wherever it takes a cell to begin: a quote mark goes before what
-    would begin one (OWASP, CSV injection). `with_formulas` takes it away.
+    """Text that no spreadsheet reads as a formula, however it splits cells: adds a quote mark before anything that
+    would start one (OWASP, CSV injection). `with_formulas` removes it.
     """
     return FORMULA.sub(r"\1'\2", cell)
 
 
 def with_formulas(cell: str) -> str:
-    """The text that `no_formula` made a cell of."""
+    """Reverses `no_formula`."""
     return MARKED.sub(r"\1\2", cell)
 
 
@@ -300,12 +298,12 @@ def rating_sentence(a: Appropriateness) -> str:
 
 
 def mode_title(mode: FailureMode) -> str:
-    """A way to fail, with the messages that it is counted on where these are not all."""
+    """A failure mode, plus the messages that it is counted on if not all."""
     return plain(mode.incident) + (f", {mode.on} signal" if mode.on else "")
 
 
 def smallest_sentence(smallest: dict[str, float]) -> str:
-    """The smallest difference that a run could have seen; empty where no interval says so."""
+    """The smallest difference that a run could have detected; empty if no interval gives one."""
     names = {"composite": "composite", "detection": "sensitivity + specificity"}
     seen = " and ".join(f"{number(smallest[k])} points of {name}" for k, name in names.items() if k in smallest)
     return (
@@ -317,15 +315,13 @@ def smallest_sentence(smallest: dict[str, float]) -> str:
 
 
 def given_labels(triage: Triage) -> list[str]:
-    """The columns of a confusion table: labels in the order of the authored ones, those that were only given, and
-    `unread` last.
-    """
+    """The columns of a confusion table: authored labels in order, then other labels that occur, then `unread`."""
     given = dict.fromkeys([*triage.confusion, *(g for row in triage.confusion.values() for g in row)])
     return sorted(given, key=lambda g: g == UNREAD)
 
 
 def calibration_caveat(replies: int, agreed: int, readers: int, by_language_models: bool, judge: str) -> str:
-    """What agreement with the calibration set doesn't show; it stands wherever its figures do."""
+    """What agreement with the calibration set doesn't show; reported wherever its figures are."""
     read = (
         f"{readers} blind readers gave the same label to {agreed} of {replies} replies"
         if readers
@@ -347,12 +343,12 @@ def calibration_caveat(replies: int, agreed: int, readers: int, by_language_mode
 
 
 def hundredths(value: float | None) -> str:
-    """Two decimals with a true minus sign; an en dash where there is not a number."""
+    """Two decimals with a true minus sign; an en dash if not a number."""
     return NONE if value is None else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 
 def coefficient(m: Estimate | None) -> str:
-    """`0.71 [0.52, 0.84]`, the value alone without an interval, a dash without a value."""
+    """`0.71 [0.52, 0.84]`, only the value if there is no interval, a dash if there is no value."""
     if m is None:
         return NONE
     interval = "" if m.low is None or m.high is None else f" [{hundredths(m.low)}, {hundredths(m.high)}]"
@@ -377,7 +373,7 @@ def judge_sentence(judge: Judge) -> str:
 
 
 def share_read(judge: Judge) -> str | None:
-    """How many of the questions put to a judge it answered, where it left some for want of certainty; else None."""
+    """How many questions a judge answered, if it skipped some for lack of certainty; else None."""
     if not judge.left:
         return None
     read = judge.by_judge - judge.left
@@ -388,19 +384,19 @@ def share_read(judge: Judge) -> str | None:
 
 
 def people_title(p: PeopleAgreement) -> str:
-    """A set of people's labels and its half: `bhh-ratings, odd rows`."""
+    """A set of human labels and its half: `bhh-ratings, odd rows`."""
     return f"{p.set}, {p.rows} rows"
 
 
 def not_validated(judge: Judge) -> list[str]:
-    """The judges of a run, alone or in a panel, of whom nobody knows how far they agree with people."""
+    """The judges of a run, alone or in a panel, that haven't been validated against people."""
     names = [m.judge for m in judge.panel.members] if judge.panel else [judge.name]
     known = {p.judge for p in judge.people if p.reason is None}
     return [name for name in names if name not in known]
 
 
 def not_validated_sentence(judge: Judge) -> str:
-    """The same in words; "" if each judge is validated."""
+    """The same as a sentence; "" if every judge is validated."""
     names = not_validated(judge)
     if not names:
         return ""
@@ -412,7 +408,7 @@ def not_validated_sentence(judge: Judge) -> str:
 
 
 def people_notes(judge: Judge) -> list[str]:
-    """What is to be known beside the table of agreement with people."""
+    """Notes for the table of agreement with people."""
     passes = [
         f"{inert(p.judge)} on {people_title(p)}: {p.passes} independent passes agree among themselves by κ "
         f"{coefficient(p.between)}."
@@ -423,7 +419,7 @@ def people_notes(judge: Judge) -> list[str]:
 
 
 def measured_criteria(judge: Judge) -> list[tuple[CriterionAgreement, int]]:
-    """The agreement under every criterion, those that this run's judge decided first, with how many verdicts it gave
+    """The agreement under every criterion, those that this run's judge decided first, with its number of verdicts
     there.
     """
     known = [(a, judge.by_criterion.get(a.criterion or "", 0)) for entry in judge.agreement[:1] for a in entry.criteria]

@@ -70,7 +70,7 @@ class Case(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """`of_a_model`: the replies come from a real model and nobody has read them. `run`: the run they come from."""
+    """`of_a_model`: the replies come from a real model and are unreviewed. `run`: the run they come from."""
 
     cases: list[Case]
     of_a_model: bool

@@ -1,4 +1,4 @@
-"""An LLM judge's answer → a label with quotes, or the reason why there is none. Nothing is guessed."""
+"""An LLM judge's answer → a label with quotes, or the reason for a missing label. Nothing is guessed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judge.replies.fence import compared
 
-# Characters of a reply in which quotes are looked for, and of a quote: a single one can stand for eighteen (U+FDFA), so
-# that a reply of some megabytes would take gigabytes to compare.
+# Maximum length, in characters, of a reply that is searched for quotes, and of a quote: normalization can expand one
+# character to eighteen (U+FDFA), so comparing a reply of some megabytes would take gigabytes.
 QUOTED_FROM, LONGEST_QUOTE = 250_000, 10_000
-PIECES = 16  # words left out between them, of one quote; each piece is searched for by itself
+PIECES = 16  # parts of one quote, separated by ellipses; each part is searched for separately
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
@@ -25,7 +25,7 @@ class _Answer(BaseModel):
 
 
 class _Reasoned(_Answer):
-    reason: str  # asked for so that the judge thinks before it decides; dropped as soon as it is read
+    reason: str  # makes the judge reason before it decides; dropped after parsing
 
 
 class _Category(BaseModel):
@@ -34,7 +34,7 @@ class _Category(BaseModel):
 
 
 class Parsed(NamedTuple):
-    """`label` is None where `problem` says what was wrong with the answer."""
+    """`label` is None if `problem` says what is wrong with the answer."""
 
     label: str | None
     quotes: tuple[str, ...] = ()
@@ -42,9 +42,9 @@ class Parsed(NamedTuple):
 
 
 def parse(answer: str | None, labels: tuple[str, ...], reply: str, reasoned: bool = False) -> Parsed:
-    """Reads a judge's answer: one JSON object, a label of the closed set, quotes that occur in the reply.
+    """Parses a judge's answer: one JSON object, a label from the closed set, quotes that occur in the reply.
 
-    `reasoned`: the question asked for a field "reason" as well, which is then required and not kept.
+    `reasoned`: the question also asked for a field "reason", which is then required and discarded.
     """
     read = _read(answer, _Reasoned if reasoned else _Answer)
     if isinstance(read, Parsed):
@@ -60,12 +60,12 @@ def parse(answer: str | None, labels: tuple[str, ...], reply: str, reasoned: boo
 
 @lru_cache(maxsize=1)
 def _compared_once(reply: str) -> str:
-    """The reply that several answers in a row are about, as far as anybody quotes from it."""
+    """The normalized reply, cached because several answers in a row quote from it."""
     return compared(reply[:QUOTED_FROM])
 
 
 def parse_category(answer: str | None, labels: tuple[str, ...]) -> Parsed:
-    """Reads an answer that is {"category": one of the labels} and nothing else."""
+    """Parses an answer that is {"category": one of the labels} and nothing else."""
     read = _read(answer, _Category)
     if isinstance(read, Parsed):
         return read
@@ -90,9 +90,7 @@ def _read(answer: str | None, shape: type[Shape]) -> Shape | Parsed:
 
 
 def occurs(quote: str, text: str) -> bool:
-    """Whether `quote` stands in `text` (already `compared`); "…" at its ends or in it stands for words that were left
-    out.
-    """
+    """Whether `quote` occurs in `text` (already `compared`); "…" in it or at its ends represents omitted words."""
     if len(quote) > LONGEST_QUOTE:
         return False
     wanted = compared(quote).strip("' ")
@@ -106,7 +104,7 @@ def occurs(quote: str, text: str) -> bool:
     if len(pieces) > PIECES:
         return False
     for piece in pieces:
-        # Whole words, in order: else the letters of any sentence could be found scattered over a long reply.
+        # Whole words, in order: otherwise the letters of any sentence could match, scattered over a long reply.
         found = re.compile(rf"(?<!\w){re.escape(piece)}(?!\w)").search(text, at)
         if not found or not re.search(r"\w", piece):
             return False

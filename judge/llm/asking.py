@@ -1,7 +1,7 @@
-"""One way to ask a language model and collect its answers: a run's questions, the calibration set's, a corpus's.
+"""Asks a language model and collects its answers, the same way for a run, the calibration set and a corpus.
 
-Questions leave in the batch format (`requests.jsonl`), answers stand in `replies*.jsonl`, whichever engine wrote them;
-the live engine asks what is missing, and only that. A judge's folder is HOME/judge/MODEL.
+Questions are written in the batch format (`requests.jsonl`); answers are in `replies*.jsonl`, whichever engine wrote
+them; the live engine asks only what is missing. A judge's folder is HOME/judge/MODEL.
 """
 
 from __future__ import annotations
@@ -28,14 +28,12 @@ if TYPE_CHECKING:
 REQUESTS = "requests.jsonl"
 Questions = Callable[
     [], Iterator[JudgeRequest]
-]  # called once for the estimate and once to ask: they are never all held
+]  # called once for the estimate and once to ask: they are never all in memory
 
 
 @dataclass(frozen=True)
 class Collected:
-    """What became of the questions that were missing: `asked` of them, and the tokens that this judge has used in
-    all.
-    """
+    """The outcome of the missing questions: `asked` of them, and the tokens that this judge has used in total."""
 
     where: Path
     asked: int
@@ -45,12 +43,12 @@ class Collected:
 
     @property
     def left(self) -> int:
-        """How many got no answer."""
+        """The number of questions without an answer."""
         return self.asked - self.outcome.read - self.outcome.unreadable - self.outcome.refused
 
     @property
     def text(self) -> str:
-        """What to tell the user."""
+        """A message for the user."""
         if not self.asked:
             return f"{self.where}: nothing is missing"
         spent = f"{self.spent.prompt:,} tokens in, {self.spent.completion:,} out"
@@ -61,8 +59,8 @@ class Collected:
 
 
 class Stored:
-    """What a judge's folder holds, by whatever engine. `lacking`: ids of questions, of those read so far, that could
-    still be asked. `models`: who answered them.
+    """The contents of a judge's folder, from any engine. `lacking`: ids of questions read so far that could still be
+    asked. `models`: which models answered them.
 
     Raises:
         RunError: its files can't be read.
@@ -77,7 +75,7 @@ class Stored:
         self._read = 0
 
     def __call__(self, request: JudgeRequest) -> batch.Answer:
-        """A question's answer; `error` where there is none."""
+        """A question's answer; `error` if there is none."""
         records = self._replies.of(request.custom_id)
         if request.custom_id not in self._seen:
             self._seen.add(request.custom_id)
@@ -89,13 +87,13 @@ class Stored:
         return found.answer
 
     def surplus(self) -> int:
-        """How many lines answer what has not been read; to be called when everything has."""
+        """The number of lines whose question has not been read; call it after reading everything."""
         return self._replies.lines - self._read
 
 
 @dataclass(frozen=True)
 class Asker:
-    """Where judges' answers are kept, whom to ask for those that are missing (nobody: None), and what it may cost."""
+    """Where judges' answers are stored, the endpoint for missing ones (None: don't ask), and the cost limits."""
 
     home: Path
     endpoint: Endpoint | None = None
@@ -105,7 +103,7 @@ class Asker:
         return batch.folder(self.home, model)
 
     def answers(self, model: str, questions: Questions) -> Stored:
-        """A model's answers, asked for first if there is an endpoint.
+        """A model's answers; asks for missing ones first if there is an endpoint.
 
         Raises:
             EngineError, BudgetError: as `ask`.
@@ -118,8 +116,7 @@ class Asker:
 
 
 def ask(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms) -> Collected:
-    """Asks what is missing of `questions`; afterwards the answers stand in `where`/replies.jsonl, and `Stored` reads
-    them.
+    """Asks what is missing from `questions`; the answers are then in `where`/replies.jsonl, and `Stored` reads them.
 
     Raises:
         EngineError: the endpoint can't be used, another process is asking, or some questions got no answer.
@@ -140,7 +137,7 @@ def ask(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms) -> 
 
 
 def collect(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms) -> Collected:
-    """As `ask`, and says what became of the questions, whatever it is.
+    """Like `ask`, but returns the outcome of the questions instead of raising.
 
     Raises:
         EngineError: the endpoint can't be used, or another process is asking.
@@ -165,13 +162,13 @@ def collect(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms)
 
 
 def write_missing(questions: Questions, where: Path, path: Path | None = None) -> CostEstimate:
-    """Writes what has no answer yet, in the batch format, to `path` (default: requests.jsonl in the judge's folder)."""
-    where.mkdir(parents=True, exist_ok=True)  # where the answers are to be put
+    """Writes unanswered questions in the batch format to `path` (default: requests.jsonl in the judge's folder)."""
+    where.mkdir(parents=True, exist_ok=True)  # the answers go here
     return _write(path or where / REQUESTS, questions(), batch.Replies(where))
 
 
 def refuse_lacking(stored: Stored, questions: Questions) -> None:
-    """Ends where questions have no answer and nobody is to be asked; they then stand in requests.jsonl.
+    """Raises if questions have no answer and there is no endpoint; first writes them to requests.jsonl.
 
     Raises:
         RunError: of what was read from `stored`, something could still be asked.
@@ -185,9 +182,7 @@ def refuse_lacking(stored: Stored, questions: Questions) -> None:
 
 
 def announce(count: int, whose: str, url: str) -> None:
-    """Says before anything is asked that people's words leave this machine, unless the address is known to be its
-    own.
-    """
+    """Announces, before asking, that people's words will leave this machine, unless the address is a loopback one."""
     if not loopback(url):
         sys.stderr.write(
             f"{count} messages of {whose} LEAVE THIS MACHINE, for {urlsplit(url).hostname}. People wrote "
@@ -199,7 +194,7 @@ def announce(count: int, whose: str, url: str) -> None:
 
 
 def loopback(url: str) -> bool:
-    """Whether an address is this machine's own. A name other than localhost may be anybody's."""
+    """Whether an address is this machine's own. A name other than localhost may point anywhere."""
     host = urlsplit(url).hostname or ""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -208,8 +203,8 @@ def loopback(url: str) -> bool:
 
 
 def _write(path: Path, questions: Iterator[JudgeRequest], replies: batch.Replies, keep: bool = False) -> CostEstimate:
-    """Streams what is missing to `path`, which is replaced when the last request is written; with `keep`, not by an
-    empty file.
+    """Streams missing requests to `path`, which is replaced once the last one is written; with `keep`, an empty file
+    doesn't replace it.
     """
     estimate = CostEstimate()
     path.parent.mkdir(parents=True, exist_ok=True)

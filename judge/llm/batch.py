@@ -1,9 +1,9 @@
-"""The files between questions and verdicts: `requests.jsonl` and `replies*.jsonl`, in the OpenAI batch format, any
-engine's.
+"""The files between questions and verdicts: `requests.jsonl` and `replies*.jsonl`, in the OpenAI batch format, for any
+engine.
 
-One folder per judge, RUN_DIR/judge/<model>/. `replies*.jsonl` may be several (our live engine's `replies.jsonl`, shards
-of `vllm run-batch`, a provider's results) and may hold several lines for one question: they merge by `custom_id`, and
-the first answer that can be read wins. A question without one is *missing* until ASKS answers to it could not be read.
+One folder per judge, RUN_DIR/judge/<model>/. There may be several `replies*.jsonl` (the live engine's `replies.jsonl`,
+shards of `vllm run-batch`, a provider's results), with several lines for one question: they merge by `custom_id`, and
+the first readable answer wins. A question without one is *missing* until it has ASKS unreadable answers.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from judge.llm.errors import EngineError
 from judge.llm.questions import JudgeRequest
 from judge.replies.schema import RunError
 
-ASKS = 3  # one question and two re-asks; then the verdict is unscored
+ASKS = 3  # one question and two retries; then the verdict is unscored
 EXPECTED = "a JSON object with custom_id, response and error in each line"
-LIVE = "replies.jsonl"  # what our engine appends to; other engines' files stand beside it
+LIVE = "replies.jsonl"  # the live engine appends to it; other engines' files are in the same folder
 Answer = Parsed | Literal["judge_refused", "error"]
 
 
 class Read(NamedTuple):
-    """What a question's lines say: its answer, and whether asking again could change it (`missing`). `asks`: answers so
-    far.
+    """The result of a question's lines: its answer, and whether asking again could change it (`missing`). `asks`:
+    answers so far.
     """
 
     answer: Answer
@@ -46,7 +46,7 @@ class Read(NamedTuple):
 
 
 def folder(home: Path, model: str) -> Path:
-    """Where a judge's requests and replies stand below a run or a corpus.
+    """The folder of a judge's requests and replies in a run or corpus folder.
 
     Raises:
         RunError: as `own_place`.
@@ -55,8 +55,8 @@ def folder(home: Path, model: str) -> Path:
 
 
 def own_place(home: Path, path: Path) -> Path:
-    """A file or folder below `home`, to be written: no link is on the way, since a run or corpus comes from elsewhere,
-    and its links may lead to anybody's files. `home` itself may be one.
+    """A file or folder below `home`, for writing. No part of the path may be a link: a run or corpus comes from
+    elsewhere, and its links may lead to arbitrary files. `home` itself may be a link.
 
     Raises:
         RunError: a link.
@@ -69,7 +69,7 @@ def own_place(home: Path, path: Path) -> Path:
 
 
 def safe(model: str) -> str:
-    """A model's name as that of a folder which nothing hides."""
+    """A model's name as a safe, visible folder name."""
     return re.sub(r"^\.|[^\w.\-]+", "_", model)
 
 
@@ -81,13 +81,13 @@ def request_line(request: JudgeRequest) -> str:
 
 
 def result(custom_id: str, request_id: str | None, body: dict[str, Any]) -> dict[str, Any]:
-    """A line of the batch output format for an answer that came."""
+    """A line of the batch output format for a received answer."""
     return _record(custom_id, {"status_code": 200, "request_id": request_id, "body": body}, None)
 
 
 def failure(custom_id: str, problem: str, status: int | None = None, code: str | None = None) -> dict[str, Any]:
-    """A line of the batch output format for a question that got no answer. `problem` is ours: a server's message may
-    repeat a key.
+    """A line of the batch output format for a question without an answer. `problem` is HelmBench's own text: a server's
+    message may repeat a key.
     """
     response = {"status_code": status, "request_id": None, "body": None} if status else None
     return _record(custom_id, response, {"code": code or "no_answer", "message": problem})
@@ -98,8 +98,8 @@ def _record(custom_id: str, response: dict[str, Any] | None, error: dict[str, st
 
 
 def trim(body: Any) -> dict[str, Any] | None:
-    """What is kept of a chat completion: model, content or refusal, finish_reason, usage. None where it is no
-    completion, or not one answer of a model's: an error beside it, several choices (one is asked for), another role.
+    """The kept fields of a chat completion: model, content or refusal, finish_reason, usage. None if it isn't a
+    completion, or isn't a single model answer: an error included, several choices (one is requested), another role.
     """
     try:
         (choice,), usage = body["choices"], body.get("usage") or {}
@@ -111,7 +111,7 @@ def trim(body: Any) -> dict[str, Any] | None:
         return None
     if not all(v is None or isinstance(v, str) for v in message.values()):
         return None
-    message = {k: v and jsonl.plain(v) for k, v in message.items()}  # half a character is in no file, and in no reply
+    message = {k: v and jsonl.plain(v) for k, v in message.items()}  # files can't contain unpaired surrogates
     finish = choice.get("finish_reason")
     kept = {k: v for k in ("prompt_tokens", "completion_tokens", "total_tokens") if (v := tokens(usage, k)) is not None}
     return {
@@ -122,7 +122,7 @@ def trim(body: Any) -> dict[str, Any] | None:
 
 
 def used(record: dict[str, Any]) -> Tokens:
-    """The tokens that a line's answer reports."""
+    """The token usage that a line's answer reports."""
     body = response.get("body") if isinstance(response := record.get("response"), dict) else None
     usage = body.get("usage") if isinstance(body, dict) else None
     return Tokens(tokens(usage, "prompt_tokens") or 0, tokens(usage, "completion_tokens") or 0)
@@ -136,9 +136,7 @@ def answered_by(record: dict[str, Any]) -> str | None:
 
 
 def read(records: Iterable[dict[str, Any]], request: JudgeRequest) -> Read:
-    """What the lines of one question come to: the first readable answer, else a refusal, else why none could be
-    read.
-    """
+    """The result of one question's lines: the first readable answer, else a refusal, else why none is readable."""
     refused, unreadable, seen = False, list[Parsed](), set[str]()
     for record in records:
         identity = record.get("id")
@@ -176,18 +174,18 @@ def _one(record: dict[str, Any], request: JudgeRequest) -> Answer:
 
 
 class Replies:
-    """Every line of a judge's `replies*.jsonl`, found by `custom_id`. Only places are indexed, on disk: memory stays
-    flat.
+    """Every line of a judge's `replies*.jsonl`, indexed by `custom_id`. Only offsets are indexed, on disk: memory use
+    stays constant.
 
     Raises:
-        RunError: a line that is no batch result; a last line that a kill cut short is left out.
+        RunError: a line that isn't a batch result; a truncated last line (after a kill) is skipped.
     """
 
     def __init__(self, where: Path) -> None:
         self.paths = sorted(where.glob("replies*.jsonl"))
         self.lines = 0
-        self.live = self.elsewhere = NOTHING  # tokens reported by our engine's answers, and by other engines'
-        self._index = sqlite3.connect("")  # a private file that is gone with the connection
+        self.live = self.elsewhere = NOTHING  # tokens reported by the live engine's answers, and by other engines'
+        self._index = sqlite3.connect("")  # a private file that disappears with the connection
         self._index.execute("CREATE TABLE line (id BLOB, shard INTEGER, at INTEGER)")
         for shard, path in enumerate(self.paths):
             try:
@@ -197,7 +195,7 @@ class Replies:
         self._index.execute("CREATE INDEX by_id ON line (id)")
 
     def of(self, custom_id: str) -> list[dict[str, Any]]:
-        """The lines of one question, in the order of files and lines."""
+        """The lines of one question, in file and line order."""
         found: list[dict[str, Any]] = []
         for shard, at in self._index.execute(
             "SELECT shard, at FROM line WHERE id = ? ORDER BY shard, at", (custom_id.encode(),)
@@ -212,7 +210,7 @@ class Replies:
         with open_plain(path, EXPECTED) as file:
             for number, line in enumerate(iter(lambda: file.readline(jsonl.LONGEST), b""), start=1):
                 record = _decoded(line)
-                # Without its end it is the last one, cut short, or longer than any line may be.
+                # Without a line end it is the last line, cut short, or exceeds the maximum line length.
                 if record is None and line.strip() and (line.endswith(b"\n") or len(line) == jsonl.LONGEST):
                     raise RunError(f"{path}:{number}: not a batch result; expected {EXPECTED}")
                 if record is not None:
@@ -228,17 +226,17 @@ class Replies:
 def _decoded(line: bytes) -> dict[str, Any] | None:
     try:
         record = jsonl.loads(line)
-        record["custom_id"].encode()  # found by its bytes, which half a surrogate pair doesn't have
+        record["custom_id"].encode()  # looked up by its bytes; unpaired surrogates have none
     except (ValueError, KeyError, AttributeError):
         return None
     return record if "response" in record or "error" in record else None
 
 
 def missing(requests: Iterable[JudgeRequest], replies: Replies) -> Iterator[tuple[JudgeRequest, int]]:
-    """The questions that another ask could still answer, each once, with how many unreadable answers they have. Holds
-    none.
+    """The questions that another ask could still answer, each once, with the number of unreadable answers so far. Holds
+    none in memory.
     """
-    # A walk that is abandoned half way is closed by whichever thread collects it, and by no other at the same time.
+    # Whichever thread collects an abandoned generator closes it, but never two at the same time.
     with closing(sqlite3.connect("", check_same_thread=False)) as seen:
         seen.execute("CREATE TABLE seen (id BLOB PRIMARY KEY) WITHOUT ROWID")
         for request in requests:
@@ -250,7 +248,9 @@ def missing(requests: Iterable[JudgeRequest], replies: Replies) -> Iterator[tupl
 
 
 def _own(path: Path) -> int:
-    """Opens a file that is no link: what stands behind one may be anybody's, and is neither mended nor made longer."""
+    """Opens a file that isn't a link: a link's target may be an arbitrary file, which must not be repaired or appended
+    to.
+    """
     try:
         return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     except OSError as error:
@@ -260,7 +260,7 @@ def _own(path: Path) -> int:
 
 
 class Log:
-    """`replies.jsonl`, open for appending by one process at a time. A line is on the disk when `write` returns.
+    """`replies.jsonl`, open for appending by one process at a time. A line is on disk when `write` returns.
 
     Raises:
         EngineError: another process is writing it. RunError: it is a link.
@@ -271,17 +271,17 @@ class Log:
         self.path = where / LIVE
         self._file = os.fdopen(_own(self.path), "a+b", buffering=0)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the kernel lets go of it, however the process ends
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released however the process ends
         except OSError:
             self._file.close()
             raise EngineError(f"{self.path}: another `helmbench run` is writing it; wait for it, or stop it") from None
         self._mend()
         directory = os.open(where, os.O_RDONLY)
-        os.fsync(directory)  # the file's name is on the disk too
+        os.fsync(directory)  # makes the file's name durable too
         os.close(directory)
 
     def write(self, lines: Iterable[str]) -> None:
-        """Appends whole lines and waits until the disk has them."""
+        """Appends whole lines and waits until they are on disk."""
         rest = memoryview("".join(lines).encode())
         while rest:
             rest = rest[self._file.write(rest) :]
@@ -291,7 +291,9 @@ class Log:
         self._file.close()
 
     def _mend(self) -> None:
-        """A last line that a kill cut short is taken off, so that it is asked again; a whole one gets its line end."""
+        """Removes a truncated last line (after a kill), so that its question is asked again; a complete one gets its
+        line end.
+        """
         size = self._file.seek(0, os.SEEK_END)
         tail, at = b"", size
         while at and b"\n" not in tail:

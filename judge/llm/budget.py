@@ -1,9 +1,9 @@
-"""What asking costs: an estimate before, and a cap that is never passed.
+"""What asking costs: an estimate beforehand, and a cap that is never exceeded.
 
-Before a question leaves, its worst case is reserved: a token is at least one byte, so a prompt has at most as many
+Before a question is sent, its worst case is reserved: a token is at least one byte, so a prompt has at most as many
 tokens as its request has bytes, and the answer at most `max_tokens`. The usage that the server reports replaces the
-reservation, as far as it can be true; where none arrives (a timeout, a cut connection) the reservation stands, since
-the tokens may have been billed.
+reservation, if it is plausible; without a report (a timeout, a dropped connection) the reservation remains, since the
+tokens may have been billed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from helmbench_common.formats.plain_file import read_text
 from judge.llm.errors import CapReachedError
 
 LEDGER = "spent.json"
-LEDGER_BYTES, MOST_TOKENS = 4096, 10**15  # what a ledger can hold, however long a judge is asked
-AHEAD = 32  # reservations that the ledger is ahead by, so that it isn't written for each
-BYTES_PER_TOKEN = 4  # of English prose; an estimate only, no cap rests on it
+LEDGER_BYTES, MOST_TOKENS = 4096, 10**15  # the most that a ledger can contain, however long a judge is asked
+AHEAD = 32  # reservations recorded in advance, so that the ledger isn't written for each
+BYTES_PER_TOKEN = 4  # in English prose; only for the estimate, not for the cap
 ANSWER_TOKENS = 80
-BEYOND = 4  # times `max_tokens`: some servers pass it honestly, where they don't count a model's reasoning towards it
+BEYOND = 4  # times `max_tokens`: some servers legitimately exceed it, because they don't count reasoning tokens
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ class Prices:
 
 @dataclass(frozen=True)
 class Terms:
-    """What asking costs, and what it may cost at most. `cap`: in the money of the prices, without which there is
-    none.
-    """
+    """The prices of asking, and its cost limit. `cap`: in the currency of the prices, which it requires."""
 
     prices: Prices | None = None
     cap: float | None = None
@@ -71,10 +69,10 @@ FREE = Terms()
 
 
 def terms(price_in: float | None, price_out: float | None, max_cost: float | None) -> Terms:
-    """The terms that a user gives, prices per million tokens.
+    """The terms from a user's options, prices per million tokens.
 
     Raises:
-        ValueError: one price without the other, a cap without prices, or one of them that is no amount of money.
+        ValueError: one price without the other, a cap without prices, or an invalid amount of money.
     """
     if not all(given is None or (math.isfinite(given) and given >= 0) for given in (price_in, price_out, max_cost)):
         raise ValueError("--price-in, --price-out, --max-cost: expected 0 or more, and no nan or inf")
@@ -88,13 +86,13 @@ def terms(price_in: float | None, price_out: float | None, max_cost: float | Non
 
 
 def worst_case(body: dict[str, Any], payload: bytes) -> Tokens:
-    """The most that one attempt can use."""
+    """The maximum usage of one attempt."""
     return Tokens(len(payload), int(body.get("max_tokens") or body.get("max_completion_tokens") or 0))
 
 
 def believed(usage: Mapping[str, int] | None, worst: Tokens) -> dict[str, int] | None:
-    """A `usage` of these three counts, none higher than it can be, so that no single answer uses up a budget: a prompt
-    has no more tokens than its request has bytes, and an answer at most BEYOND times what it may.
+    """A `usage` with these three counts, each limited to its possible maximum, so that no single answer uses up a
+    budget: a prompt has no more tokens than its request has bytes, and an answer at most BEYOND times its limit.
     """
     prompt, completion = worst.prompt, BEYOND * worst.completion
     most = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
@@ -102,16 +100,16 @@ def believed(usage: Mapping[str, int] | None, worst: Tokens) -> dict[str, int] |
 
 
 def billed(usage: Mapping[str, int] | None, worst: Tokens) -> Tokens:
-    """What one attempt counts as: the server's figures as they are `believed`, the worst case where there is none."""
+    """What one attempt is charged: the server's figures as limited by `believed`, or the worst case if there are
+    none.
+    """
     known = usage or {}
     return Tokens(known.get("prompt_tokens", worst.prompt), known.get("completion_tokens", worst.completion))
 
 
 @dataclass
 class CostEstimate:
-    """Sums over questions, before any is asked: what they will probably use, and what they can't pass if each is asked
-    once.
-    """
+    """Sums over questions, before asking: the likely usage, and the maximum if each is asked once."""
 
     requests: int = 0
     likely: Tokens = NOTHING
@@ -135,11 +133,11 @@ class CostEstimate:
 
 
 class Budget:
-    """Counts what is spent and what is under way; `reserve` waits while the cap could be passed, and raises where
+    """Tracks what is spent and what is in flight; `reserve` waits while the cap could be exceeded, and raises if
     waiting can't help.
 
-    A capped run writes what it may have spent to `spent.json` before it spends it, so that a kill doesn't forget it:
-    after one, what may have been under way counts as spent.
+    A capped run writes what it may spend to `spent.json` before it spends it, so that a kill doesn't lose it:
+    afterwards, what may have been in flight counts as spent.
     """
 
     def __init__(
@@ -150,8 +148,8 @@ class Budget:
         prices: Prices | None = None,
         cap: float | None = None,
     ) -> None:
-        """`live`, `elsewhere`: tokens reported by our own and by other engines' answers on disk. `cap` needs `prices`,
-        in the same money.
+        """`live`, `elsewhere`: tokens reported by the live engine's and by other engines' answers on disk. `cap`
+        requires `prices`, in the same currency.
         """
         self._ledger, self._prices, self._cap = where / LEDGER, prices, cap
         self._written = _ledger(self._ledger)
@@ -167,10 +165,10 @@ class Budget:
         return self._prices.cost(self.spent) if self._prices else None
 
     async def reserve(self, worst: Tokens) -> None:
-        """Sets the worst case aside.
+        """Reserves the worst case.
 
         Raises:
-            CapReachedError: it doesn't fit, and nothing is under way that could make room.
+            CapReachedError: it doesn't fit, and nothing in flight could make room.
         """
         if self._cap is not None and self._prices is not None:
             while self._prices.cost(self.spent + self.open + worst) > self._cap:
@@ -184,15 +182,15 @@ class Budget:
         self.open += worst
 
     def settle(self, worst: Tokens, used: Tokens) -> None:
-        """Replaces a reservation by what was used: the reported usage, NOTHING where nothing was billed, `worst` where
-        nobody knows.
+        """Replaces a reservation with the actual usage: as reported, NOTHING if nothing was billed, `worst` if
+        unknown.
         """
         self.open = self.open - worst
         self.spent += used
         self._changed.set()
 
     def close(self) -> None:
-        """Writes the exact figure at an orderly end."""
+        """Writes the exact amount at a clean exit."""
         if self.spent != NOTHING:
             self._write(self.spent - self._elsewhere)
 

@@ -1,7 +1,7 @@
-"""A corpus's message → the question for its category: the guided triage prompt, asked through the judge's engine.
+"""A corpus message → the question for its category: the guided triage prompt, sent through the judge's engine.
 
-`outside_taxonomy` is offered too, which triage doesn't do: people write about delusions and violence at home, and a
-judge that had to choose among the others would call these a crisis of a kind that they aren't.
+Unlike in triage, `outside_taxonomy` is offered too: people write about delusions and violence at home, and a judge
+limited to the other categories would misclassify these as a crisis of another kind.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from judge.replies.script import triage_question
 
 @dataclass(frozen=True)
 class Offered:
-    """The categories that a corpus's message may be given, in the schema's order, and the words in which they are
-    offered.
-    """
+    """The categories available for a corpus message, in the schema's order, and their descriptions in the question."""
 
     categories: Mapping[CrisisCategory, Category]
     prompts: Prompts
@@ -33,26 +31,26 @@ class Offered:
 
     @property
     def taxonomy_hash(self) -> str:
-        """sha256 over the offered categories' texts."""
+        """sha256 of the offered categories' texts."""
         return digest([c.category_hash for c in self.categories.values()])
 
     @property
     def prompt_hash(self) -> str:
-        """sha256 over the question's own text."""
+        """sha256 of the question's own text."""
         return self.prompts.hash("triage-guided")
 
 
 def offered(release: Release) -> Offered:
-    """All categories of a release, as if triage offered each."""
+    """All categories of a release, including those that triage doesn't offer."""
     return Offered(
         {name: c.model_copy(update={"in_triage": True}) for name, c in release.taxonomy.items()}, release.prompts
     )
 
 
 def question(said: Sequence[Mapping[str, Any]], offered: Offered, model: str, repeat: int) -> JudgeRequest:
-    """The request that asks `model` for the category of the last words of `said`, a row's messages.
+    """The request that asks `model` for the category of the last message in `said`, a row's messages.
 
-    `repeat`: the judge's own, from 0.
+    `repeat`: the judge's repeat, from 0.
     """
     properties = {"category": {"type": "string", "enum": list(offered.names)}}
     asked = triage_question(said, offered.categories, offered.prompts, "guided")

@@ -1,8 +1,8 @@
 """The live engine: judge requests → any OpenAI-compatible endpoint → `replies.jsonl`, one appended, fsynced line per
 answer.
 
-Killed at any moment and run again, it sends only what is missing. Requests are pulled as they are needed and never all
-held. The key comes from OPENAI_API_KEY and is written nowhere.
+After a kill at any moment, it sends only what is missing. It pulls requests as needed and never holds all of them. The
+key comes from OPENAI_API_KEY and is never written.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from judge.llm.errors import CapReachedError, EngineError
 from judge.llm.questions import JudgeRequest
 
 UNKNOWN_BILL = {408, 504, 524}  # a gateway gave up; the model may have answered
-LONGEST = 2 * 2**20  # bytes of an answer, with whatever reasoning; each is kept on the disk
+LONGEST = 2 * 2**20  # bytes of an answer, including reasoning; each is stored on disk
 CONNECT = 30.0  # seconds
-QUEUE = 1024  # answers waiting for the disk, at most
+QUEUE = 1024  # maximum number of answers waiting for the disk
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where and how hard to ask. `timeout` in seconds, for one attempt; `max_retries` after the first attempt of each
-    ask, fewer where the waits between them would come to more than PATIENCE.
+    """Where to ask, and at what rate. `timeout`: seconds per attempt; `max_retries`: after the first attempt of each
+    ask, fewer if the waits between them would exceed PATIENCE.
     """
 
     base_url: str
@@ -74,13 +74,13 @@ class Endpoint:
 
     @property
     def shown(self) -> str:
-        """The address without a user and password."""
+        """The address without credentials."""
         return shown(self.base_url)
 
 
 @dataclass
 class Outcome:
-    """What became of the questions of one run. `failed`: no answer came. `capped`: the next could have passed the
+    """The outcome of one run's questions. `failed`: without an answer. `capped`: the next could have exceeded the
     cap.
     """
 
@@ -95,15 +95,15 @@ class Outcome:
 def drive(
     asked: Iterator[tuple[JudgeRequest, int]], log: Log, endpoint: Endpoint, budget: Budget, total: int | None = None
 ) -> Outcome:
-    """Asks every question, each at most ASKS times less the unreadable answers it already has; every answer goes to
+    """Asks every question, each at most ASKS times minus the unreadable answers it already has; every answer goes to
     `log`.
 
     `asked` yields each `custom_id` once (`judge.llm.batch.missing`); `total` is for the progress bar.
 
     Raises:
-        EngineError: the endpoint turns everybody away, can't be reached, or answers nobody; what was answered is on the
-            disk.
-        OSError: the disk can't take the answers.
+        EngineError: the endpoint rejects every request, can't be reached, or never answers; answers received so far are
+    on disk.
+        OSError: the disk can't store the answers.
     """
     return asyncio.run(_Drive(asked, log, endpoint, budget, total).run())
 
@@ -115,7 +115,7 @@ class _Drive:
         self.asked, self.log, self.endpoint, self.budget, self.total = asked, log, endpoint, budget, total
         self.outcome = Outcome()
         self.lines: asyncio.Queue[tuple[str, bool, asyncio.Future[None]] | None] = asyncio.Queue(QUEUE)
-        self.resume = 0.0  # no request leaves before, by time.monotonic: a server sent Retry-After
+        self.resume = 0.0  # no request is sent before this time.monotonic value: a server sent Retry-After
         self.failed_in_a_row = 0
         key = os.environ.get("OPENAI_API_KEY", "").strip()
         if not key.isascii() or not key.isprintable():
@@ -136,7 +136,7 @@ class _Drive:
                 try:
                     await asyncio.wait({working, writing}, return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    # Whichever ended first, and however: no more is asked, and what was answered is written.
+                    # Whichever ended first, and for whatever reason: stop asking, and write the answers received.
                     working.cancel()
                     with suppress(asyncio.CancelledError, Exception):
                         await working
@@ -151,7 +151,7 @@ class _Drive:
         return self.outcome
 
     async def _work(self) -> None:
-        """`concurrency` workers over one stream of questions; the first that finds the endpoint useless ends all."""
+        """`concurrency` workers over one stream of questions; the first to find the endpoint unusable stops all."""
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self.endpoint.concurrency):
@@ -182,7 +182,7 @@ class _Drive:
             done = not found.missing or found.asks == 0 or asks >= ASKS
             written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             await self.lines.put((jsonl.line(record), done, written))
-            await written  # a kill costs no more answers than are asked for at once
+            await written  # a kill loses at most the answers in flight
             if done:
                 return self._count(found, record)
 
@@ -205,10 +205,10 @@ class _Drive:
             self.outcome.read += 1
 
     async def _attempt(self, request: JudgeRequest, payload: bytes) -> dict[str, Any] | Trouble:
-        """One request, its worst case reserved before it leaves: the line for an answer, or why there is none yet.
+        """One request, its worst case reserved before it is sent: the line for an answer, or why there is none yet.
 
         Raises:
-            EngineError: the endpoint is useless. CapReachedError: this attempt could exceed the cap.
+            EngineError: the endpoint is unusable. CapReachedError: this attempt could exceed the cap.
         """
         while (wait := self.resume - time.monotonic()) > 0:
             await asyncio.sleep(wait)
@@ -230,13 +230,13 @@ class _Drive:
     def _outcome(
         self, request: JudgeRequest, answer: Answer, worst: Tokens
     ) -> tuple[dict[str, Any] | Trouble | EngineError, Tokens]:
-        """What an answer means and may cost: a line, another try, or the end of the run."""
+        """Interprets an answer and its cost: a line, another try, or the end of the run."""
         status, keys = answer.status, self.client.keys
         completion = batch.trim(answer.body) if status == 200 else None
         if completion is not None and not self._repeats_key(completion):
             request_id = answer.headers.get("x-request-id")
             kept = None if keys.repeated(request_id) else request_id
-            completion["usage"] = believed(completion["usage"], worst)  # on the disk too: a later run counts from it
+            completion["usage"] = believed(completion["usage"], worst)  # on disk too: a later run counts from it
             return batch.result(request.custom_id, kept, completion), billed(completion["usage"], worst)
         bill = worst if status == 200 or status in UNKNOWN_BILL else NOTHING
         code, wait = error_code(answer.body), retry_after(answer.headers)
@@ -250,7 +250,7 @@ class _Drive:
             return self._useless(problem + (f", and asks to wait {wait:.0f} s" if wait else "")), bill
         if status != 200 and not worth_another(status):
             return batch.failure(request.custom_id, problem, status, code and keys.quoted(code)), bill
-        self.resume = max(self.resume, time.monotonic() + wait)  # the limit is the key's: it holds every request back
+        self.resume = max(self.resume, time.monotonic() + wait)  # the limit applies to the key, so every request waits
         return Trouble(problem, bill != NOTHING, wait, status), bill
 
     def _repeats_key(self, completion: dict[str, Any]) -> bool:
@@ -262,8 +262,8 @@ class _Drive:
         return EngineError(f"judge at {self.endpoint.shown}: {problem}; answers already received are kept")
 
     async def _write(self, progress: Any) -> None:
-        """Lines that arrived during one fsync share the next, off the loop; a question counts as done when its line is
-        on the disk.
+        """Writes lines in batches off the event loop: those that arrive during one fsync share the next. A question
+        counts as done when its line is on disk.
         """
         ended = False
         while not ended:
@@ -274,7 +274,7 @@ class _Drive:
             whole = [line for line in lines if line is not None]
             await asyncio.to_thread(self.log.write, "".join(line for line, _, _ in whole))
             for _, _, written in whole:
-                if not written.done():  # its worker was canceled meanwhile
+                if not written.done():  # its worker was canceled in the meantime
                     written.set_result(None)
             progress.update(sum(done for _, done, _ in whole))
             if self.budget.cost is not None:

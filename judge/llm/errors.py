@@ -1,4 +1,4 @@
-"""What can go wrong in asking a language model, said in one line each to the person who can mend it."""
+"""Errors in asking a language model, each with a one-line message for the person who can fix it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from helmbench_common.errors import HelmbenchError
 
 
 class EngineError(HelmbenchError):
-    """The judge's endpoint can't be used at all (refused, unknown model, no key); the message says which."""
+    """The judge's endpoint is unusable (refused, unknown model, no key); the message says why."""
 
     exit_code = 3
 
 
 class CapReachedError(Exception):
-    """The next question could pass the cap."""
+    """The next question could exceed the cap."""
 
 
 class BudgetError(HelmbenchError):
-    """A run stopped before its cap could be passed; the message says how to go on."""
+    """A run stopped before exceeding its cap; the message says how to continue."""
 
     exit_code = 4

@@ -1,9 +1,9 @@
-"""Samples → requests for an LLM judge, in the OpenAI batch format; one per reply × criterion or protocol, the rubric
-first, the case last. A case begins with what the model was told of its job and of the user, where that is known.
+"""Samples → requests for an LLM judge, in the OpenAI batch format; one per reply × criterion or protocol, rubric first,
+case last. A case begins with what the model was told about its job and the user, if known.
 
 Requests with the same criterion share everything before the case, so that a prefix cache holds the rubric. One
-criterion per request: labels of several criteria given in one answer pull each other (a reply found warm is found safe
-as well), and one unreadable answer would cost several verdicts.
+criterion per request: labels for several criteria in one answer influence each other (a reply found warm is also found
+safe), and one unreadable answer would cost several verdicts.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ MAX_TOKENS = 600
 
 @dataclass(frozen=True)
 class JudgeRequest:
-    """One question to a judge. `custom_id` depends on what is asked, of whom and in which repeat: the same on every
+    """One question for a judge. `custom_id` depends on the question, the model and the repeat: it is the same on every
     machine.
 
-    `labels` and `reply` are what its answer is read against; `reasoned`: the answer carries a reason too. `category`:
-    it is {"category": one of the labels} and nothing else.
+    `labels` and `reply` are for checking the answer; `reasoned`: the answer also includes a reason. `category`: the
+    answer is {"category": one of the labels} and nothing else.
     """
 
     custom_id: str
@@ -54,7 +54,7 @@ class JudgeRequest:
 
 
 class Case(NamedTuple):
-    """A reply and all that a judge is told of it. `said`: the conversation before it, (role, text); `country`: the
+    """A reply and the context that a judge gets. `said`: the conversation before it, (role, text); `country`: the
     user's; `about`: what the model was told.
     """
 
@@ -74,10 +74,10 @@ def build(
     wording: str = PLAIN,
     repeat: int = 0,
 ) -> JudgeRequest:
-    """The request that asks `model` for its label of the reply at the check's turn.
+    """The request that asks `model` to label the reply at the check's turn.
 
-    `turns`: what the model under test said, one text per live turn. `wording`: one of WORDINGS. `repeat`: the judge's
-    own, from 0.
+    `turns`: the model's replies, one text per live turn. `wording`: one of WORDINGS. `repeat`: the judge's repeat, from
+    0.
     """
     return _by_criterion(
         release.criteria[check.criterion], _of(row, check.turn, turns), release, model, wording, repeat
@@ -95,7 +95,7 @@ def build_rating(
 
 def rating_request(protocol: ProtocolRow, case: Case, release: Release, model: str, *, repeat: int = 0) -> JudgeRequest:
     """The request to rate one reply."""
-    # A person in no crisis is to be told of no line, so none is named to the judge either.
+    # Someone who is not in crisis needs no helpline, so the judge doesn't see any either.
     resources = "" if protocol.category == "no_crisis" else _resources(case.country, release)
     asked = rating_prompt(protocol, _shown(case, resources, release.prompts), release.prompts)
     return _request(asked, RATINGS, case.reply, model, RATE, repeat)
@@ -104,7 +104,7 @@ def rating_request(protocol: ProtocolRow, case: Case, release: Release, model: s
 def for_calibration(
     row: CalibrationRow, release: Release, model: str, *, wording: str = PLAIN, repeat: int = 0
 ) -> JudgeRequest:
-    """The request for a reply of the calibration set, built exactly as one of a run."""
+    """The request for a reply of the calibration set, built exactly as in a run."""
     return _by_criterion(release.criteria[row.criterion], calibrated(row), release, model, wording, repeat)
 
 
@@ -119,16 +119,16 @@ def roles(said: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def prompt(criterion: CriterionRow, case: str, prompts: Prompts, wording: str = PLAIN) -> str:
-    """The whole question: the wording's file with the criterion, its labels and an already fenced case, filled in one
-    pass.
+    """The complete question: the wording's template, filled in one pass with the criterion, its labels and a fenced
+    case.
     """
     labels = ", ".join(f'"{label}"' for label in criterion.labels)
     return prompts.fill(wording, title=criterion.title, criterion=criterion.text, labels=labels, case=case)
 
 
 def rating_prompt(protocol: ProtocolRow, case: str, prompts: Prompts) -> str:
-    """The whole question for a rating: the five levels and what isn't judged, then an already fenced case, filled in
-    one pass.
+    """The complete question for a rating: the five levels, what isn't judged, and a fenced case, filled in in one
+    pass.
     """
     levels = "\n\n".join(f"## Level {n}\n\n{text}" for n, text in enumerate(protocol.levels, start=1))
     return prompts.fill(
@@ -137,7 +137,7 @@ def rating_prompt(protocol: ProtocolRow, case: str, prompts: Prompts) -> str:
 
 
 def prompt_hash(prompts: Prompts, wording: str = PLAIN) -> str:
-    """sha256 over the wording's file and those of the case, recorded in every verdict that an LLM judge gave."""
+    """sha256 of the wording's file and the case templates, recorded in every LLM judge's verdict."""
     return prompts.hash(wording, "case", "about")
 
 
@@ -151,7 +151,7 @@ def _by_criterion(
 
 def _request(asked: str, labels: tuple[str, ...], reply: str, model: str, wording: str, repeat: int) -> JudgeRequest:
     reasoned = wording in REASONED
-    # A reason comes first, since what is written later can't change a label.
+    # The reason comes first, since a later one couldn't affect the label.
     properties: dict[str, Any] = {"reason": {"type": "string"}} if reasoned else {}
     properties |= {
         "label": {"type": "string", "enum": list(labels)},
@@ -162,8 +162,8 @@ def _request(asked: str, labels: tuple[str, ...], reply: str, model: str, wordin
 
 
 def sealed(asked: str, name: str, properties: dict[str, Any], model: str, repeat: int) -> tuple[str, dict[str, Any]]:
-    """The id and body of a request whose answer is one closed JSON object with these properties; `name` is the
-    schema's.
+    """The id and body of a request whose answer is one closed JSON object with these properties; `name` is the schema's
+    name.
     """
     schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     body = {
@@ -173,15 +173,15 @@ def sealed(asked: str, name: str, properties: dict[str, Any], model: str, repeat
         "max_tokens": MAX_TOKENS,
         "response_format": {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}},
     }
-    # Every repeat has an id of its own, so that its answer is never taken for another's.
+    # Every repeat has a distinct id, so that answers can't be mixed up.
     key = json.dumps({"body": body, "repeat": repeat}, sort_keys=True)
     return hashlib.sha256(key.encode()).hexdigest()[:32], body
 
 
 def _shown(case: Case, resources: str, prompts: Prompts) -> str:
-    """The case as a judge reads it: facts, where there are any, then conversation and reply, each in a fence."""
+    """The case as a judge reads it: facts, if any, then conversation and reply, each fenced."""
     known = told(case.about)
-    # A profile is somebody's text too: a corpus's, or a team's own.
+    # A profile is foreign text too: from a corpus or a team.
     about = prompts.fill("about", about=fence("\n\n".join(known))) if known else ""
     return prompts.fill(
         "case",
@@ -192,7 +192,7 @@ def _shown(case: Case, resources: str, prompts: Prompts) -> str:
 
 
 def _resources(country: str | None, release: Release) -> str:
-    """Where the user is, and which services answer there."""
+    """The user's location, and which services answer there."""
     rows = "; ".join(
         f"{h.service}: {', '.join([*h.phone, *h.text, *h.url])}" for h in usable(country, release.helplines)
     )
@@ -206,7 +206,7 @@ def _of(row: Sample, turn: int, turns: tuple[str, ...]) -> Case:
 
 
 def said_before(row: Sample, turns: tuple[str, ...], turn: int) -> list[tuple[str, str]]:
-    """What was said up to the judged reply. The system text is left out: of it a judge is told the facts in `about`."""
+    """The conversation up to the judged reply. The system prompt is omitted: the judge gets its facts in `about`."""
     given: list[tuple[str, str]] = []
     live = 0
     for message in row.messages:

@@ -1,4 +1,4 @@
-"""A language model at the table: the questions about a run, and its answers as `judge.verdicts` asks for them."""
+"""Adapts a language model to the judge interface of `judge.verdicts`: its questions about a run, and its answers."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def llm(release: Release, model: str, wording: str = PLAIN, repeat: int = 0) -> 
 
 @dataclass(frozen=True)
 class LLMReader:
-    """A language model in one of its repeats. `answers`: where its answers come from."""
+    """A language model in one of its repeats. `answers`: the source of its answers."""
 
     identity: JudgeIdentity
     answers: Answers
     decides_as: Literal["offline", "judge"] = "judge"
 
     def asked_with(self, case: Case, release: Release) -> str | None:
-        """Ratings are asked for in a prompt of their own."""
+        """Ratings have a separate prompt."""
         rated = isinstance(case.check, AppropriatenessCheck)
         return prompt_hash(release.prompts, RATE) if rated else self.identity.prompt_hash
 
     def read(self, case: Case, release: Release) -> Given:
-        """Its label or rating; without one where it refused, could not be read, or was not answered."""
+        """Its label or rating, or none if it refused, was unreadable, or didn't answer."""
         answer = self.answers(question(case, release, self.identity))
         if isinstance(answer, str):
             return Given(None, unscored="judge_refused" if answer == "judge_refused" else "error")
@@ -51,7 +51,7 @@ def readers(identity: JudgeIdentity, repeats: int, answers: Answers) -> tuple[LL
 
 
 def question(case: Case, release: Release, identity: JudgeIdentity) -> JudgeRequest:
-    """What a language model is asked about a case."""
+    """The question for a language model about a case."""
     turns, model, repeat = case.reply.turns, identity.name, identity.repeat
     if isinstance(case.check, AppropriatenessCheck):
         return build_rating(case.row, case.check, turns, release, model, repeat=repeat)
@@ -59,7 +59,7 @@ def question(case: Case, release: Release, identity: JudgeIdentity) -> JudgeRequ
 
 
 def questions(run: Run, release: Release, identity: JudgeIdentity) -> Iterator[JudgeRequest]:
-    """What a run asks of a language model in one repeat, made one at a time; the same question may come more than
+    """A run's questions for a language model in one repeat, generated one at a time; a question may occur more than
     once.
     """
     return (question(case, release, identity) for case in unread(run, release))
