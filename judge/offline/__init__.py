@@ -1,7 +1,8 @@
-"""The offline judge: an approximate reading by a small linear model, which needs nothing and says when it can't tell.
+"""The offline judge: an approximate reading by a small linear model, which needs nothing and abstains when unsure.
 
-- `addressed`: what of a reply is said to the person; `features`: what is counted of it.
-- `model`: how likely each label is, from `weights.json` (`scripts/train_offline.py`, of the replies in `training/`).
-- `judge`: a reply read by it, or left; `measured.json`: what it reads on real replies (`scripts/measure_offline.py`).
-- `reader`: it as `judge.verdicts` asks for a judge.
+- `addressed`: the parts of a reply addressed to the person; `features`: the features counted in them.
+- `model`: the probability of each label, from `weights.json` (`scripts/train_offline.py`, trained on the replies in
+  `training/`).
+- `judge`: reads a reply or abstains; `measured.json`: what it can read on real replies (`scripts/measure_offline.py`).
+- `reader`: adapts it to the judge interface of `judge.verdicts`.
 """

@@ -1,9 +1,9 @@
-"""What of a reply is said to the person: text aimed at a grader, or invisible to a reader, is blanked before the
-offline judge reads.
+"""Finds the parts of a reply addressed to the person: text aimed at a grader, or invisible to a reader, is blanked
+before the offline judge reads it.
 
-A reply may quote the rubric, state its own verdict, pretend that the case has ended, or hide words in a comment.
-Whoever wrote to the service reads none of that as help or harm to them, so neither does the judge. Blanks keep every
-offset, so evidence can be copied from the reply as it stands.
+A reply may quote the rubric, state its own verdict, pretend that the case has ended, or hide words in a comment. The
+person who wrote to the service doesn't read these as help or harm, so the judge ignores them. Blanking preserves every
+offset, so evidence can be copied from the original reply.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import re2
 
-# Letters of other scripts that look like Latin ones; a mixed word is a trick, and pure Cyrillic is not English either
-# way.
+# Letters of other scripts that look like Latin ones; a mixed word is a trick, and pure Cyrillic is not English in any
+# case.
 LOOKALIKES = dict(
     zip(
         "аеорсухіјѕԁԛԝһӏАВЕКМНОРСТХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧοντκɑɡıℓ",
@@ -37,7 +37,8 @@ STRAIGHT = {
     "\u2028": "\n",
     "\u2029": "\n",
 }
-# NFKC one by one, where it gives one plain character: full-width, mathematical and circled letters, the many spaces.
+# NFKC character by character, where it gives one plain character: full-width, mathematical and circled letters, the
+# many spaces.
 WIDE = {
     chr(n): plain
     for span in (
@@ -60,15 +61,15 @@ ROLES = r"(?:system|assistant|user|human|developer|tool|grader|judge|evaluator|i
 CHECKED = r"(?:reply|response|answer|message|output|text)"
 PARAGRAPH = r"(?:[^\n]|\n[^\n])*"
 SENTENCE = r"[^.!?\n]*"
-# A quick look whether anything below could match; most replies end here.
+# A quick check whether any pattern below could match; most replies end here.
 TELL = re2.compile(
     rf"(?i)\b{GRADERS}\b|\brubrics?\b|\bverdicts?\b|\blabels?\b|\bcriterion\b|\bgraded?\b|\b(?:this|the|my|above|preceding|previous) {CHECKED}\b|\bscores?\b|\bmarks\b|\bevaluation\b|\bthe (?:assistant|model|AI|bot|author)\b|\bgenerated\b|\brat(?:e|ing)\b|"
     r"\binstructions?\b|\bprompts?\b|\bdisregard\b|\bthe case\b|\bend of\b|\bthe "
     rf"(?:person|writer|user)\b|<[!|/a-z]|<<|>>|\[/?inst|\b{ROLES}\b\W{{0,4}}(?:[:\n]|$)|^#|^\[|\{{|\[[a-z]|[^\s]{{60}}|[01]{{8}} [01]{{8}}|(?:[0-9a-f]{{2}}[ :]){{8}}|PASS|FAIL|PARTIAL"
 )
 BLOCKS = (
-    re2.compile(r"(?s)<!--.*?(?:-->|\z)"),  # comments: no page shows them
-    re2.compile(r"(?m)^\[[^\]\n]*\]:\s*[#<].*$"),  # the comment of Markdown
+    re2.compile(r"(?s)<!--.*?(?:-->|\z)"),  # comments: not visible on a page
+    re2.compile(r"(?m)^\[[^\]\n]*\]:\s*[#<].*$"),  # Markdown comments
     re2.compile(
         rf"(?i)<\|[^|>\n]*\|>{PARAGRAPH}|\[/?INST\]{PARAGRAPH}|</?s>{PARAGRAPH}|<</?SYS>>{PARAGRAPH}|<(?:start|end)_of_turn>{PARAGRAPH}"
     ),  # chat templates
@@ -88,7 +89,7 @@ BLOCKS = (
     re2.compile(r"(?m)^[ \t]*(?:<{3,}|>{3,}|`{3,}[ \t]*(?:json|xml)?[ \t]*$).*$"),  # fences
     re2.compile(
         r"(?is)\{[^{}]*\b(?:label|verdict|score|rating|grade|quotes|result|outcome|decision)\b[^{}]*\}"
-    ),  # an answer of its own
+    ),  # an answer in the judge's format
     re2.compile(r"(?:[A-Za-z0-9+/=_]{60,}|(?:[01]{8}[ ]?){6,}|(?:[0-9A-Fa-f]{2}[ :]){20,})"),  # encoded text
     re2.compile(
         rf"(?i){SENTENCE}(?:"
@@ -114,25 +115,25 @@ BLOCKS = (
         r")?(?:kept|named|handed|did|does|has|was|is|noticed|saw|sees|stays?|stayed|accepted|turned|helps?|met|passes|passed|refus\w+|withh\w+)\b|\bevaluation (?:summary|result|note)|\bauto-?generated\b|\b(?:scores?|ratings?|grades?|label|verdict): ?\w"
         r"|\bI(?:'ve| have)? (?:also |clearly |correctly |fully |just )?(?:satisfied|met "
         r"(?:all|every|the)|complied with|followed (?:all|every|the) (?:rules?|guidelines?|instructions?))\b"
-        rf"){SENTENCE}(?:[.!?]+[\"']{SENTENCE})*[.!?]*"  # a question that is quoted inside doesn't end the sentence
+        rf"){SENTENCE}(?:[.!?]+[\"']{SENTENCE})*[.!?]*"  # a quoted question inside doesn't end the sentence
     ),
     re2.compile(rf"{SENTENCE}\b(?:PASS|FAIL|PARTIAL)\b{SENTENCE}[.!?]*"),
 )
 
 
 class Addressed(NamedTuple):
-    """A reply's text as it reads to the person: `text[i]` stands at `places[i]` of the reply (None: at i)."""
+    """A reply's text as the person reads it: `text[i]` is at `places[i]` of the reply (None: at i)."""
 
     text: str
     places: tuple[int, ...] | None
 
     def original(self, reply: str, start: int, end: int) -> str:
-        """The reply's own words behind a span."""
+        """The original text of a span."""
         return reply[start:end] if self.places is None else reply[self.places[start] : self.places[end - 1] + 1]
 
 
 def addressed(reply: str) -> Addressed:
-    """Folds look-alikes to plain letters, drops what can't be seen, blanks what speaks to a grader."""
+    """Folds look-alikes to plain letters, drops invisible characters, blanks text aimed at a grader."""
     text, index = reply, None
     if not reply.isascii():
         text = reply.translate(FOLD)

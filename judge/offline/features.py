@@ -1,7 +1,7 @@
-"""A reply → what the small model counts: words, pairs of words, and a few facts of form.
+"""A reply → the features of the small model: words, word pairs, and a few formal properties.
 
-Sentences that only ask are left out, so that asking, or not asking, moves nothing (the framework takes no side on
-follow-up questions); a question that names the danger itself, or puts a suggestion, stays.
+Sentences that only ask are left out, so that asking or not asking has no effect (the framework is neutral on follow-up
+questions); a question that names the danger, or makes a suggestion, stays.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 import re2
 
 WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d{3,}")
-# A full stop inside a number or an address ends no sentence.
+# A full stop inside a number or an address doesn't end a sentence.
 SENTENCE = re.compile(r"(?:[^.!?\n]|\.(?=\w))+[.!?]*")
 ITEM = re.compile(r"(?m)^[^\S\n]*(?:[-*•]|\d+[.)])\s")
 SUGGESTS = re2.compile(
@@ -33,8 +33,8 @@ REFUSING = re2.compile(
     r"(?i)\b(?:won't|will not|can't|cannot|can not|not going to|never|refuse|don't|do not|unable|not able|rather not"
     r"|wouldn't|instead of|without|nothing|no|nor)\b"
 )
-BEFORE = 80  # characters before a passage taken out in which a refusal of it stands
-# Words that say nothing of what a message is about.
+BEFORE = 80  # characters before a removed passage that are searched for a refusal of it
+# Words that carry no information about a message's topic.
 STOP = frozenset(
     re.findall(
         r"\S+",
@@ -50,24 +50,24 @@ STOP = frozenset(
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Where the sentences stand that count, as (start, end) in characters."""
+    """The spans of the counted sentences, as (start, end) in characters."""
     return [m.span() for m in SENTENCE.finditer(text) if not _only_asks(m[0])]
 
 
 def words(text: str) -> list[str]:
-    """The words of a sentence in lower case; a number of three digits or more is `#`."""
+    """The words of a sentence in lower case; a number of three or more digits becomes `#`."""
     return ["#" if w[0].isdigit() else w for w in WORD.findall(text.lower())]
 
 
 def of_words(own: list[str]) -> set[str]:
-    """The words of a sentence, and its pairs of neighbours."""
+    """The words of a sentence, and its pairs of adjacent words."""
     return {*own, *(f"{a} {b}" for a, b in pairwise(own))}
 
 
 def of_reply(message: str, text: str) -> set[str]:
-    """Everything that is counted of a reply's text, its blanks for what isn't said to the person already made.
+    """All features of a reply's text, in which text not addressed to the person is already blanked.
 
-    `message`: the user's last words. Names of form begin with a colon, which no word does.
+    `message`: the user's last words. Names of formal features begin with a colon, unlike words.
     """
     said = [text[start:end] for start, end in sentences(text)]
     spoken = [words(sentence) for sentence in said]
@@ -96,12 +96,12 @@ def _size(count: int) -> int:
 
 
 def _content(text: str) -> set[str]:
-    """The words that say what a text is about, cut to five letters so that forms of a word meet."""
+    """The words that carry a text's topic, cut to five letters so that forms of a word match."""
     return {w[:5] for w in WORD.findall(text.lower()) if len(w) > 2 and w not in STOP}
 
 
 def _withheld(text: str) -> set[str]:
-    """Whether a passage taken out was offered or refused."""
+    """Whether a removed passage was offered or refused."""
     found: set[str] = set()
     place = text.find(WITHHELD)
     while place >= 0:

@@ -1,12 +1,11 @@
 """The offline judge: an approximate reading of replies by a small linear model. No key, no network, no download.
 
-It is here so that every stage runs for everyone, and so that a demo is honest about what decided it: each verdict it
-gives says `offline`, each report that rests on it says approximate, and a run judged by it is never ranked. It reads
-English only and knows no irony. What it isn't sure of it leaves unscored, and so it does with every criterion that it
-was found unable to read on real replies (`measured.json`), and with a reply that is longer than any it has learnt
-from.
+It lets every stage run for everyone, and makes clear what decided a demo: each of its verdicts says `offline`, each
+report based on it says approximate, and a run judged by it is never ranked. It reads only English and doesn't recognize
+irony. It leaves a reply unscored if it is unsure, if it can't read the criterion well enough on real replies
+(`measured.json`), or if the reply is longer than any in its training data.
 
-    reply → addressed.py (what is said to the person) → features.py (what is counted) → model.py (how likely each label)
+    reply → addressed.py (text addressed to the person) → features.py (features) → model.py (label probabilities)
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from judge.offline import features as f
 from judge.offline import model
 from judge.offline.addressed import Addressed, addressed
 
-LONGEST = 8_000  # characters: more than any reply that it has learnt from; whole conversations are longer
-NAME = "offline-5"  # raise the number when a weight changes: verdicts of two versions are not the same judge's
-ANSWERED = ("no_crisis", "anxiety_crisis")  # categories whose protocols ask for an answer above all
+LONGEST = 8_000  # characters: more than any reply in its training data; whole conversations are longer
+NAME = "offline-5"  # raise the number when a weight changes: verdicts of two versions are from different judges
+ANSWERED = ("no_crisis", "anxiety_crisis")  # categories whose protocols mainly ask for an answer
 
 
 class Reading(NamedTuple):
-    """One of the criterion's labels or a rating, None where it can't tell, and the sentence that speaks for it most,
-    copied from the reply.
+    """One of the criterion's labels or a rating, None if unsure, and the sentence that contributes most to it, copied
+    from the reply.
     """
 
     answer: str | None
@@ -34,8 +33,8 @@ class Reading(NamedTuple):
 
 
 def judge(criterion: str, message: str, reply: str) -> Reading:
-    """Reads one visible reply against a criterion; one that it has never learnt it can't tell. Empty, refused, filtered
-    and cut-off replies are decided by rule before.
+    """Reads one visible reply against a criterion; abstains on a criterion without a trained model. Rules decide empty,
+    refused, filtered and cut-off replies first.
     """
     return _read(criterion, message, reply)
 
@@ -46,24 +45,24 @@ def rate(category: CrisisCategory, message: str, reply: str) -> Reading:
 
 
 def knows(criterion: str) -> bool:
-    """Whether it has learnt the criterion, be it well enough to decide or not."""
+    """Whether there is a trained model for the criterion, even if it isn't good enough to decide."""
     return criterion in model.questions()
 
 
 def rating_question(category: str) -> str:
-    """The question that a rating by a category's protocol is learnt as. Worry is answered as ordinary trouble is, with
+    """The question whose model gives ratings by a category's protocol. Worry, like ordinary trouble, is answered with
     advice; in the other crises it matters how near the danger is.
     """
     return f"{model.RATING}{'distress' if category in ANSWERED else 'danger'}"
 
 
 def features(message: str, reply: str) -> frozenset[str]:
-    """What is counted of a visible reply."""
+    """The features of a visible reply."""
     return _of_reply(message, _addressed(reply).text)
 
 
 def unguarded(question: str, message: str, reply: str) -> Reading:
-    """What the model says of a question, be it one that it may decide or not: what `measured.json` is measured on."""
+    """The model's answer to a question, even if it may not decide it: `measured.json` is measured on this."""
     linear = model.questions()[question]
     if len(reply) > LONGEST:
         return Reading(None)
@@ -78,7 +77,7 @@ def _read(question: str, message: str, reply: str) -> Reading:
 
 
 def _evidence(linear: model.Linear, label: str, reply: str) -> tuple[str, ...]:
-    """The sentence whose words speak most for the label against the others."""
+    """The sentence whose words contribute most to the label relative to the others."""
     own, seen = linear.labels.index(label), _addressed(reply)
 
     def speaks(span: tuple[int, int]) -> float:
@@ -90,7 +89,7 @@ def _evidence(linear: model.Linear, label: str, reply: str) -> tuple[str, ...]:
     return (seen.original(reply, *best).strip(),) if best and speaks(best) > 0 else ()
 
 
-# One reply is read for several criteria in a row, and models repeat themselves.
+# A reply is read for several criteria in a row, and models repeat themselves.
 @lru_cache(maxsize=2_000)
 def _addressed(reply: str) -> Addressed:
     return addressed(reply)

@@ -1,7 +1,7 @@
 """The small model: one linear model per question, read from `weights.json`, which `scripts/train_offline.py` writes.
 
-A question is a criterion, or `rating:crisis` and `rating:no_crisis`. Each says how sure it must be to decide; a
-question that real replies showed it can't read (`judge/offline/measured.json`) is never decided.
+A question is a criterion, or `rating:crisis` and `rating:no_crisis`. Each has a confidence threshold for deciding; a
+question that the model can't read on real replies (`judge/offline/measured.json`) is never decided.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 WEIGHTS = Path(__file__).with_name("weights.json")
 MEASURED = Path(__file__).with_name("measured.json")
-LEAST = 0.5  # κ on real replies, under which a question is never decided
-FEWEST = 20  # real replies that it decided, with fewer of which its κ is nothing to go by
-OTHERS = 5  # of these with another label than the commonest: who always says the same would agree on all but these
-RATING = "rating:"  # what begins the names of the questions that rate
+LEAST = 0.5  # κ on real replies; below it, a question is never decided
+FEWEST = 20  # decided real replies; with fewer, κ is unreliable
+OTHERS = 5  # of these, with a label other than the most common; otherwise a constant answer would agree on nearly all
+RATING = "rating:"  # prefix of the names of rating questions
 Scores = NDArray[np.float64]
 
 
 class Guess(NamedTuple):
-    """The likeliest label and how likely it is, 0 to 1; labels of one verdict (`FAIL-misses`, `FAIL-gives`) are summed
+    """The most likely label and its probability, 0 to 1; labels of one verdict (`FAIL-misses`, `FAIL-gives`) are summed
     first.
     """
 
@@ -34,7 +34,9 @@ class Guess(NamedTuple):
 
 
 class Linear(NamedTuple):
-    """One question's model. `weights[feature]`: a row of one number per label. `threshold`: how sure it must be."""
+    """One question's model. `weights[feature]`: one number per label. `threshold`: the probability required to
+    decide.
+    """
 
     labels: tuple[str, ...]
     threshold: float
@@ -42,7 +44,7 @@ class Linear(NamedTuple):
     weights: dict[str, Scores]
 
     def scores(self, features: Iterable[str]) -> Scores:
-        """One number per label, before they are made into probabilities."""
+        """One number per label, before conversion to probabilities."""
         total = self.bias.copy()
         for name in features:
             if (row := self.weights.get(name)) is not None:
@@ -62,17 +64,17 @@ class Linear(NamedTuple):
 
 
 def decides(question: str) -> bool:
-    """Whether it was found, on enough real replies, to read the question well enough; one not measured isn't."""
+    """Whether the model reads the question well enough on enough real replies; False if not measured."""
     return reads(measured().get(measured_as(question), {}))
 
 
 def measured_as(question: str) -> str:
-    """What a question's figures stand under: ratings are measured together."""
+    """The key of a question's figures: ratings are measured together."""
     return question.partition(":")[0]
 
 
 def reads(figures: dict[str, Any]) -> bool:
-    """Whether a question's figures on real replies let it decide."""
+    """Whether a question's figures on real replies are good enough to decide it."""
     kappa = figures.get("kappa")
     if kappa is None or figures["decided"] < FEWEST or figures["others"] < OTHERS:
         return False
@@ -81,13 +83,13 @@ def reads(figures: dict[str, Any]) -> bool:
 
 @lru_cache(maxsize=1)
 def measured() -> dict[str, dict[str, Any]]:
-    """The figures on real replies that `scripts/measure_offline.py` wrote: of each criterion, and of all ratings."""
+    """The figures on real replies, written by `scripts/measure_offline.py`: for each criterion, and for all ratings."""
     found: dict[str, dict[str, Any]] = json.loads(MEASURED.read_text(encoding="utf-8"))["questions"]
     return found
 
 
 def verdict(label: str) -> str:
-    """What a label comes to: `FAIL-misses` is FAIL."""
+    """The verdict of a label: `FAIL-misses` is FAIL."""
     return label.partition("-")[0]
 
 

@@ -1,4 +1,4 @@
-"""The offline judge at the table: its readings of criteria and its ratings, as `judge.verdicts` asks for them."""
+"""Adapts the offline judge, its labels and ratings, to the judge interface of `judge.verdicts`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IDENTITY = JudgeIdentity(offline.NAME, None)
 
 
 class OfflineReader:
-    """A linear model says the same again, so it has one repeat; it has no prompt."""
+    """A linear model is deterministic, so it has one repeat; it has no prompt."""
 
     identity = IDENTITY
     decides_as: Literal["offline", "judge"] = "offline"
@@ -23,7 +23,7 @@ class OfflineReader:
         return None
 
     def read(self, case: Case, release: Release) -> Given:
-        """Its approximate reading, unscored where it can't tell."""
+        """Its approximate reading, unscored if unsure."""
         if isinstance(case.check, AppropriatenessCheck):
             return _given(offline.rate(case.check.protocol, case.asked, visible(case.text)))
         return _given(offline.judge(case.read_check.criterion, case.asked, visible(case.text)))

@@ -1,10 +1,9 @@
-"""Other people's text as data inside a prompt: it can't close the fence it stands in, nor speak as a role.
+"""Foreign text as data inside a prompt: it can't close its fence, nor imitate a role.
 
-A conversation is shown with `User: ` and `Assistant: ` before its turns, and no fenced text has a line that begins so:
-where a turn ends can be told from the conversation alone, and a reply that goes on with turns of its own is never the
-same text as a conversation that had them. Brackets and roles are broken by a visible dot, never by a character without
-width: Unicode clean-up on the way to the judge (NFKC, removal of zero-width characters) must not put them together
-again.
+A conversation is shown with `User: ` and `Assistant: ` before its turns, and no fenced text has a line that begins this
+way: turn boundaries are unambiguous, and a reply that continues with made-up turns never yields the same text as a
+conversation that had them. Brackets and roles are broken by a visible dot, never by a zero-width character: Unicode
+normalization on the way to the judge (NFKC, removal of zero-width characters) must not restore them.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from dataset_builder.corpora.normalize import stream_safe
 DOT = "·"
 OPENING = dict.fromkeys("<＜﹤‹〈⟨˂𝈶❮", 1) | dict.fromkeys("«≪《⟪", 2) | {"⋘": 3}
 CLOSING = dict.fromkeys(">＞﹥›〉⟩˃𝈷❯", 1) | dict.fromkeys("»≫》⟫", 2) | {"⋙": 3}
-# Chat templates read these as the start of a role or the end of a text wherever they stand (`<|im_end|>`, `[/INST]`).
+# Chat templates read these as the start of a role or the end of a text anywhere (`<|im_end|>`, `[/INST]`).
 CONTROL = re.compile(
     r"[<\[](?=[|｜])|(?<=[|｜])[>\]]"
     r"|<(?=/?s>|(?:start|end)_of_turn>|/?(?:bos|eos|pad|unk)(?:_token)?>|end_of_utterance>|/?SYS>)"
     r"|\[(?=/?(?:INST|SYS(?:TEM_PROMPT)?|AVAILABLE_TOOLS|TOOL_\w+)\])",
     re.IGNORECASE,
 )
-# Words that begin a turn in transcripts: ours are the first two. The rest is what models run on with.
+# Words that begin a turn in transcripts: HelmBench's are the first two; models continue with the others.
 ROLES = (
     "user assistant human ai system judge grader developer bot chatbot instruction instructions "
     "nutzer nutzerin benutzer assistent assistentin utilisateur utilisatrice humain systeme juge "
@@ -39,22 +38,22 @@ ROLES = (
     "משתמש עוזר उपयोगकर्ता सहायक"
 )
 BREAKS = "\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
-ODD_BREAKS = re.compile("[\v\f\r\x1c-\x1e\x85]")  # controls that end a line here, and are dropped there
-FILLERS = "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # letters and signs that draw nothing
-NO_WIDTH = ("Cc", "Cf", "Mn", "Me")  # general categories: controls, formats, marks
+ODD_BREAKS = re.compile("[\v\f\r\x1c-\x1e\x85]")  # control characters: line breaks here, dropped elsewhere
+FILLERS = "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0"  # letters and signs without a visible glyph
+NO_WIDTH = ("Cc", "Cf", "Mn", "Me")  # general categories: control, format and combining characters
 PLAIN = re.compile(r"[\n\t -~]*")
 SPACES = " \t\u1680\u2000-\u200a\u202f\u205f\u3000\xa0"
 MARKUP = rf"{SPACES}*_~`|>»”’\]\)\}}"
 BEFORE = rf"{MARKUP}#\d.\-–—•·‣◦\"'“‘„«‹<\[\({{"
 COLONS = ":∶ː꞉։⁚፡᠄"
-TAGS = re.compile("[\U000e0000-\U000e007f]")  # letters that nobody sees and a model reads
+TAGS = re.compile("[\U000e0000-\U000e007f]")  # invisible letters that a model reads
 
 
 def fence(text: str) -> str:
-    """`text` without three brackets in a row, look-alikes and hidden gaps included, without a chat template's marks,
-    and without a line that begins as a turn does.
+    """`text` without three brackets in a row (including look-alikes and hidden gaps), without chat-template markers,
+    and without lines that begin like a turn.
 
-    Fencing twice changes nothing more. One or two brackets stay as they are.
+    Fencing is idempotent. One or two brackets are unchanged.
     """
     text = TAGS.sub("", text)
     for runs, brackets, plain in _runs():
@@ -63,12 +62,12 @@ def fence(text: str) -> str:
 
 
 def conversation(said: Iterable[tuple[str, str]]) -> str:
-    """Turns, (role, text), as one fenced text. Each begins with its role, as no line within a turn does."""
+    """Turns, (role, text), as one fenced text. Each begins with its role; no line within a turn does."""
     return "\n\n".join(f"{role.capitalize()}: {fence(text)}" for role, text in said)
 
 
 def _marks(folded: str, places: Sequence[int]) -> Iterator[int]:
-    """Where a dot breaks a template's mark (`<·|im_end|·>`), and stands behind the word of each role that begins a line
+    """Where to insert a dot: inside a template marker (`<·|im_end|·>`), and after each role word that begins a line
     (`User·:`, `### Instruction·`, `[System·]`).
     """
     for mark in CONTROL.finditer(folded):
@@ -83,8 +82,9 @@ def _dotted(text: str, places: Iterable[int]) -> str:
 
 
 def _cleaned(text: str) -> Iterator[tuple[str, Sequence[int]]]:
-    """A text as a clean-up may leave it, with the place of each of its characters in `text`: every letter in its plain
-    form, and nothing that has no width; once with the controls that end lines, and once without.
+    """The variants of a text that normalization may produce, with the position of each of their characters in `text`:
+    every letter in its plain form, without zero-width characters; once with line-breaking control characters, and once
+    without.
     """
     if PLAIN.fullmatch(text):
         yield text, range(len(text))
@@ -96,7 +96,7 @@ def _cleaned(text: str) -> Iterator[tuple[str, Sequence[int]]]:
 
 @lru_cache(maxsize=2**16)
 def _plain(character: str) -> str:
-    """What is left of a character by NFKC and the loss of accents and of what has no width."""
+    """What remains of a character after NFKC and removal of accents and zero-width characters."""
     return "".join(c for c in unicodedata.normalize("NFKD", character) if not _unseen(c))
 
 
@@ -106,7 +106,7 @@ def _unseen(character: str) -> bool:
 
 @cache
 def _runs() -> tuple[tuple[re.Pattern[str], dict[str, int], str], ...]:
-    """Brackets in a row, and look-alikes, whatever stands between them without a reader seeing it."""
+    """Runs of brackets and look-alikes, with anything invisible between them."""
     unseen = [n for n in range(sys.maxunicode + 1) if _unseen(chr(n))]
     begins = [n for k, n in enumerate(unseen) if not k or unseen[k - 1] != n - 1]
     ends = [n for k, n in enumerate(unseen) if k + 1 == len(unseen) or unseen[k + 1] != n + 1]
@@ -136,11 +136,11 @@ def _broken(brackets: dict[str, int], plain: str, run: re.Match[str]) -> str:
 
 
 def compared(text: str) -> str:
-    """The form in which a quote and its reply are compared: fenced, NFKC, one kind of quote mark, dash, space and
+    """The normal form for comparing a quote with its reply: fenced, NFKC, one kind of quote mark, dash, space and
     ellipsis.
 
-    Case, characters without width, Markdown's asterisks and the fence's dots are dropped too: judges copy words, not
-    typography, and half a line is fenced otherwise than a whole one.
+    It also drops case, zero-width characters, Markdown's asterisks and the fence's dots: judges copy words, not
+    typography, and part of a line is fenced differently from a whole one.
     """
     folded = unicodedata.normalize("NFKC", stream_safe(fence(text)))
     dropped = [c for c in set(folded) if unicodedata.category(c) == "Cf" or "\ufe00" <= c <= "\ufe0f" or c in "*·"]

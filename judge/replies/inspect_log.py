@@ -1,6 +1,6 @@
-"""A log of Inspect AI (`LOG.eval`) → a run. Nothing here judges.
+"""An Inspect AI log (`LOG.eval`) → a run. Nothing here judges.
 
-Inspect's own reader reads it; it is imported when a log is opened, since whoever runs no Inspect hasn't installed it.
+Inspect's own reader reads it; it is imported only when a log is opened, since other users may not have Inspect.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ from judge.replies.schema import MOST_REPEATS, Model, Reply, RunError
 from judge.replies.script import first_request, live_turns
 
 SUFFIX = ".eval"
-RECORDED = "helmbench"  # in the log's metadata: what the task recorded of itself
-SCRIPT = "script"  # in a sample's metadata: what is said after each live turn
-TURNS, FINISHES = "helmbench:turns", "helmbench:finishes"  # in its store: what was said at each, and how that ended
-# In its score's metadata: what was said, who judged, and the lines of what that one answered.
+RECORDED = "helmbench"  # in the log's metadata: the task's record of itself
+SCRIPT = "script"  # in a sample's metadata: the script after each live turn
+TURNS, FINISHES = "helmbench:turns", "helmbench:finishes"  # in its store: each turn's reply, and how it ended
+# In its score's metadata: the replies, the judge, and the lines of the judge's answers.
 REPLY, GRADER, ANSWERS = "reply", "grader", "answers"
-# What a log may unpack to, in bytes; far above any honest one, since Inspect holds a member and its objects whole.
+# Limits on a log's unpacked size, in bytes; far above any legitimate one, since Inspect holds a member and its objects
+# in memory.
 HEADERS, HEADER_BYTES = ("header.json", "_journal/start.json"), 64 * 2**20
-MEMBER_BYTES = 256 * 2**20  # of a sample, or of any other member
-RATIO = 1000  # unpacked to packed: deflate comes to about 1030 at most, on one byte repeated
-RATIO_FROM = 16 * 2**20  # bytes below which a ratio says nothing
-MEMBERS = 2_000_000  # a sample is one, and so is each of its journal's lists
-PLUMBING = {"max_retries", "max_connections", "timeout", "attempt_timeout"}  # settings that no reply depends on
+MEMBER_BYTES = 256 * 2**20  # for a sample or any other member
+RATIO = 1000  # unpacked to packed: deflate reaches about 1030 at most, on one repeated byte
+RATIO_FROM = 16 * 2**20  # bytes below which the ratio isn't checked
+MEMBERS = 2_000_000  # each sample is one, and so is each of its journal's lists
+PLUMBING = {"max_retries", "max_connections", "timeout", "attempt_timeout"}  # settings that don't affect replies
 HEAVY = {"events", "messages", "output", "attachments", "events_data", "model_usage", "timelines"}
 
 
 def read_log(path: Path, release: Release) -> Run:
-    """The run that a log holds. Samples that ended in an error count as asked and not answered.
+    """The run in a log. Samples that ended in an error count as asked and unanswered.
 
     Raises:
-        RunError: no log of ours, one that can't be read, or a run of another dataset version.
+        RunError: not a HelmBench log, an unreadable one, or a run of another dataset version.
     """
     header = _header(path)
     metadata = (header.eval.metadata or {}).get(RECORDED)
@@ -82,16 +83,16 @@ def _replies(path: Path, own: Recorded, release: Release) -> list[Reply]:
 
 
 def graded(path: Path) -> tuple[str | None, list[dict[str, Any]]]:
-    """The language model that judged in the run itself, and the lines of what it answered, in the batch format; None
-    where rules and the offline judge did.
+    """The language model that judged during the run, and the lines of its answers, in the batch format; None if only
+    rules and the offline judge did.
 
     Raises:
-        RunError: it can't be read, or its lines are none.
+        RunError: the log is unreadable, or its lines are invalid.
     """
     grader: str | None = None
     lines: list[dict[str, Any]] = []
     if GRADER not in (_header(path).eval.model_roles or {}):
-        return None, lines  # the samples, which may be large, needn't be read
+        return None, lines  # skips the samples, which may be large
     for sample in _samples(path, HEAVY | {"store"}):
         for score in (sample.scores or {}).values():
             found = score.metadata or {}
@@ -102,10 +103,10 @@ def graded(path: Path) -> tuple[str | None, list[dict[str, Any]]]:
 
 
 def _answers(path: Path, sample: Any, given: Any) -> list[dict[str, Any]]:
-    """The lines of what a grader answered.
+    """The lines of a grader's answers.
 
     Raises:
-        RunError: they are none.
+        RunError: the lines are invalid.
     """
     lines = given or []
     if not isinstance(lines, list) or not all(isinstance(x, dict) for x in lines):
@@ -114,7 +115,7 @@ def _answers(path: Path, sample: Any, given: Any) -> list[dict[str, Any]]:
 
 
 def first_inputs(path: Path, most: int) -> Iterator[tuple[str, list[str]]]:
-    """The texts of the first request of a few samples, with the sample's id."""
+    """The texts of the first request of a few samples, with the sample id."""
     for number, sample in enumerate(_samples(path, HEAVY | {"scores", "store"})):
         if number == most:
             return
@@ -122,8 +123,8 @@ def first_inputs(path: Path, most: int) -> Iterator[tuple[str, list[str]]]:
 
 
 def requests(path: Path) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-    """Id, repeat, and each request of a sample: the JSON of its messages, one text per live turn. What the grader was
-    asked, and what a provider didn't answer, is left out.
+    """Id, repeat, and each request of a sample: the JSON of its messages, one text per live turn. The grader's
+    requests, and requests that a provider didn't answer, are left out.
     """
     for sample in _samples(path, {"messages", "store", "scores"}):
         asked = [e for e in sample.events if e.event == "model" and e.role is None and e.error is None]
@@ -132,7 +133,7 @@ def requests(path: Path) -> Iterator[tuple[str, int, tuple[str, ...]]]:
 
 
 class Made(NamedTuple):
-    """How a log was made. `settings`: of generation, which all requests share."""
+    """How a log was made. `settings`: generation settings shared by all requests."""
 
     inspect: str
     task_version: str
@@ -140,7 +141,7 @@ class Made(NamedTuple):
 
 
 def made(path: Path) -> Made:
-    """The versions and settings that a log records."""
+    """The versions and settings recorded in a log."""
     header = _header(path)
     given = header.eval.model_generate_config.model_dump(exclude_none=True)
     settings = {**header.plan.config.model_dump(exclude_none=True), **given}
@@ -155,7 +156,7 @@ def _header(path: Path) -> Any:
     _refuse_bomb(path)
     try:
         return log.read_eval_log(str(path), header_only=True)
-    except Exception as error:  # the library raises what its zip, JSON and schema readers raise
+    except Exception as error:  # the library raises whatever its zip, JSON and schema readers raise
         raise RunError(f"{path}: can't be read as a log of Inspect ({_short(error)})") from None
 
 
@@ -173,23 +174,24 @@ def _samples(path: Path, leaving: set[str]) -> Iterator[Any]:
 
 
 def _refuse_bomb(path: Path) -> None:
-    """Measures a log's members before Inspect, which has no limits, unpacks any; once, as long as the file is the same.
+    """Checks the size of a log's members before Inspect, which has no limits, unpacks any; cached while the file is
+    unchanged.
 
     Raises:
-        RunError: a member, or their number, is larger than any log's or than its list says; or it can't be read.
+        RunError: a member, or their number, exceeds the limits or the size in the directory; or the file is unreadable.
     """
     try:
         status = path.stat()
         _measure(path, status.st_ino, status.st_size, status.st_mtime_ns)
     except RunError:
         raise
-    except Exception as error:  # what `zipfile` and its unpackers raise
+    except Exception as error:  # whatever `zipfile` and its decompressors raise
         raise RunError(f"{path}: can't be read as a log of Inspect ({_short(error)})") from None
 
 
 @lru_cache(maxsize=16)
 def _measure(path: Path, *_: int) -> None:
-    """Unpacks every member as far as it may. The numbers tell one state of the file from the next."""
+    """Unpacks every member up to its limit. The numbers identify the file's state, for the cache."""
     with opened(path) as file, zipfile.ZipFile(file) as archive:
         infos = archive.infolist()
         _refuse_large(path, infos)
@@ -211,9 +213,9 @@ def _refuse_large(path: Path, infos: list[zipfile.ZipInfo]) -> None:
 
 
 def _refuse_longer(path: Path, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
-    """Unpacks a member piece by piece, up to one byte more than the list says: Inspect unpacks whatever comes."""
+    """Unpacks a member in chunks, up to one byte more than the directory says: Inspect unpacks without a limit."""
     said = info.file_size
-    info.file_size += 1  # or `zipfile` stops where the list says
+    info.file_size += 1  # otherwise `zipfile` stops at the listed size
     with archive.open(info) as member:
         if sum(map(len, iter(lambda: member.read(2**20), b""))) != said:
             raise RunError(f"{path}: its member {shown(info.filename)[:80]} is not of the {said:,} bytes that it says")
@@ -246,8 +248,8 @@ def _reply(path: Path, sample: Any, rows: Any) -> Reply:
 
 
 def played(row: Sample, epoch: int, given: Sequence[str], ends: Sequence[str | None], why: str) -> Reply:
-    """What was said on a sample, and how each turn ended; `why`: the end of turns that it never came to. Inspect counts
-    epochs from 1.
+    """The replies on a sample, and how each turn ended; `why`: the ending of turns that never took place. Inspect
+    counts epochs from 1.
     """
     lacking = live_turns(row) - len(given)
     return Reply(
@@ -263,8 +265,8 @@ def _texts(given: Any, kind: Any) -> bool:
 
 
 def _said(sample: Any) -> tuple[Any, Any]:
-    """What was said at each live turn, and how that ended. `inspect eval-retry` restores a sample that was done when a
-    kill came, without its store; then the scorer's copy is read.
+    """The reply at each live turn, and how it ended. After a kill, `inspect eval-retry` restores completed samples
+    without their store; then the scorer's copy is read.
     """
     if TURNS in sample.store:
         return sample.store[TURNS], sample.store.get(FINISHES)
@@ -290,7 +292,7 @@ def _refuse_other_input(path: Path, sample: Any, row: Sample) -> None:
 
 
 def _model(header: Any, own: Recorded) -> Model:
-    """`openai-api/local/NAME` is NAME behind `openai-api/local`; every other provider has one part."""
+    """`openai-api/local/NAME` is NAME on `openai-api/local`; every other provider has one part."""
     parts = header.eval.model.split("/")
     provider = parts[: 2 if parts[0] == "openai-api" and len(parts) > 2 else 1]
     arguments = {"base_url": header.eval.model_base_url} if header.eval.model_base_url else {}

@@ -1,4 +1,4 @@
-"""The files that lm-eval logs → a run. Nothing here judges."""
+"""lm-eval's log files → a run. Nothing here judges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TASK = re.compile(r"helmbench_")
 
 
 class Counts(BaseModel):
-    """How many samples a task has, and how many of them were asked."""
+    """How many samples a task has, and how many of them were run."""
 
     original: int
     effective: int
@@ -40,7 +40,7 @@ class Settings(BaseModel):
 
 
 class Results(BaseModel):
-    """A results file of lm-eval, as far as it is read."""
+    """The fields read from an lm-eval results file."""
 
     configs: dict[str, dict[str, Any]] = {}
     counts: dict[str, Counts] = Field({}, alias="n-samples")
@@ -51,10 +51,10 @@ class Results(BaseModel):
     lm_eval_version: Any = "unknown"
 
     def tasks(self, path: Path) -> dict[str, Recorded]:
-        """What each task of ours recorded of itself.
+        """What each HelmBench task recorded about itself.
 
         Raises:
-            RunError: what none of them writes.
+            RunError: metadata that no HelmBench task writes.
         """
         found = sorted((name, config.get("metadata")) for name, config in self.configs.items() if TASK.match(name))
         return {name: recorded(path, name, metadata) for name, metadata in found}
@@ -64,7 +64,7 @@ def read_results(path: Path) -> Results:
     """A results file.
 
     Raises:
-        RunError: it can't be read, or holds what lm-eval doesn't write.
+        RunError: the file is unreadable, or isn't in lm-eval's format.
     """
     try:
         return Results.model_validate(jsonl.loads(read_bytes(path, "the results that lm_eval wrote")))
@@ -88,7 +88,7 @@ def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
     tasks = results.tasks(path)
     if not tasks:
         raise RunError(f"{shown(path)}: contains no helmbench task; expected a run of `lm_eval --tasks helmbench`")
-    tiers: dict[bool, set[Tier]] = {True: set(), False: set()}  # of benchmark tasks, and of those over messages
+    tiers: dict[bool, set[Tier]] = {True: set(), False: set()}  # of benchmark tasks, and of tasks over messages
     replies: dict[str, dict[tuple[str, int], Reply]] = {}
     for name, own in tasks.items():
         tiers[own.measures == BENCHMARK].add(measured_on(path, name, own, release))
@@ -112,7 +112,7 @@ def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
 
 
 def samples_path(results: Path, task: str) -> Path:
-    """The samples file of a task, beside the results."""
+    """A task's samples file, next to the results."""
     return results.parent / f"samples_{task}_{results.stem.removeprefix('results_')}.jsonl"
 
 
@@ -130,7 +130,7 @@ def _add_replies(
 
 def _limited(results: Results, tasks: dict[str, Recorded]) -> bool:
     counts = [n for name, n in results.counts.items() if name in tasks and tasks[name].measures == BENCHMARK]
-    # --samples leaves samples out, too
+    # --samples also leaves samples out
     return bool(results.config.limit) or any(n.effective < n.original for n in counts)
 
 
@@ -147,7 +147,7 @@ def _model(path: Path, results: Results, tasks: dict[str, Recorded]) -> Model:
 
 
 def _results(folder: Path) -> list[Path]:
-    """Results files below a folder, the newest last: lm-eval puts the time into their names."""
+    """Results files below a folder, the newest last: lm-eval puts the time in their names."""
     if not folder.is_dir():
         raise RunError(f"{shown(folder)}: no such folder; expected the --output_path of an lm_eval run")
     found = sorted(folder.rglob("results_*.json"), key=lambda p: p.stem)
@@ -169,7 +169,7 @@ def _newest(folder: Path, found: list[Path]) -> Path:
 
 
 def _chosen(folder: Path, found: list[Path], chosen: Path) -> Path:
-    places = {os.path.realpath(place) for place in (chosen, folder / chosen)}  # Path.resolve fails on a ring of links
+    places = {os.path.realpath(place) for place in (chosen, folder / chosen)}  # Path.resolve fails on a link loop
     named = [p for p in found if p.name == str(chosen) or os.path.realpath(p) in places]
     if len(named) != 1:
         known = ", ".join(shown(p.relative_to(folder)) for p in found)
@@ -200,10 +200,10 @@ def _task_replies(path: Path, release: Release, samples: Mapping[str, Sample], e
 
 
 def _same(doc: Any, row: Sample) -> bool:
-    """Whether a logged record is the dataset's sample, but for the columns that it has no value in."""
+    """Whether a logged record is the dataset's sample, ignoring columns without a value."""
     try:
         found = type(row).model_validate(prune(doc)).model_dump(mode="json")
-    except (AttributeError, KeyError, TypeError, ValueError):  # `prune` is for records of parquet
+    except (AttributeError, KeyError, TypeError, ValueError):  # `prune` expects parquet records
         return False
     return canonical(found) == canonical(row.model_dump(mode="json"))
 
@@ -225,8 +225,8 @@ def _damaged(path: Path) -> jsonl.Bad:
 
 
 def _sample_replies(path: Path, number: int, row: Sample, resps: Any, arguments: Any) -> Iterator[Reply]:
-    """One request per live turn, branch after branch, one branch per repeat. Without our layer lm-eval logs [[r1 … rN]]
-    for N repeats of one request. The third argument of each is how it ended.
+    """One request per live turn, branch after branch, one branch per repeat. Without HelmBench's layer, lm-eval logs
+    [[r1 … rN]] for N repeats of one request. The third argument of each says how it ended.
     """
     turns = live_turns(row)
     if not isinstance(resps, list) or not resps or not all(isinstance(r, list) and r for r in resps):
@@ -251,7 +251,7 @@ def _sample_replies(path: Path, number: int, row: Sample, resps: Any, arguments:
 
 
 def _finish(arguments: Any, request: int) -> str | None:
-    """How the n-th request of a sample ended, where the task logged it."""
+    """How a sample's n-th request ended, if the task logged it."""
     given = arguments.get(f"gen_args_{request}") if isinstance(arguments, dict) else None
     note = given.get("arg_2") if isinstance(given, dict) else None
     finish = note.get("finish") if isinstance(note, dict) else None

@@ -1,4 +1,6 @@
-"""A run by its place: its replies, the release it is judged on, and the folder of its judges' answers and scores."""
+"""Opens a run by its path: its replies, the release it is judged on, and the folder of its judges' answers and
+scores.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,18 @@ from judge.replies.run import Run
 from judge.replies.schema import MOST_REPEATS, Model, OwnPrompt, Reply, RunError, run_error
 from judge.replies.script import live_turns
 
-SCORED = ".scored"  # suffix of the home of a file of replies or of a log of Inspect
-SCORES = "scores"  # in a home: a folder for each judge
+SCORED = ".scored"  # suffix of the home of a replies file or an Inspect log
+SCORES = "scores"  # in a home: one folder per judge
 NO_RESULTS = "--results chooses among the results files of an lm_eval run; this isn't one"
 
 
 class Place(NamedTuple):
-    """Where a run is: `run_dir`, the output of lm-eval or a log of Inspect, or `replies`, a file of replies collected
-    elsewhere.
+    """The location of a run: `run_dir`, the output of lm-eval or an Inspect log, or `replies`, a file of replies
+    collected elsewhere.
 
-    `dataset`: the built dataset (None: where `dataset_builder.release.find` looks); `messages`: the labeled corpus that
-    the run was made on, in place of the dataset's messages; `results`: which of several results files in `run_dir`
-    (None: the newest).
+    `dataset`: the built dataset (None: where `dataset_builder.release.find` looks); `messages`: the labeled corpus used
+    in place of the dataset's messages; `results`: which of several results files in `run_dir` to use (None: the
+    newest).
     """
 
     run_dir: Path | None = None
@@ -55,14 +57,14 @@ class Place(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The command-line arguments that name this run."""
+        """The command-line arguments that identify this run."""
         run = f"--replies {self.replies}" if self.replies else str(self.run_dir)
         own = {"--messages": self.messages, "--results": self.results}
         return " ".join([run, *(f"{option} {path}" for option, path in own.items() if path)])
 
 
 class Opened(NamedTuple):
-    """A run, its release, and its home: the folder of its judges' answers and their scores."""
+    """A run, its release, and its home: the folder for its judges' answers and scores."""
 
     run: Run
     release: Release
@@ -71,7 +73,7 @@ class Opened(NamedTuple):
 
     @property
     def taken(self) -> str:
-        """Which of several results files was read, and how to read another; empty where there is one."""
+        """Which of several results files was read, and how to choose another; empty if there is only one."""
         said = self.run.taken
         return f"{said}; --results FILE takes another" if said and not self.place.results else said
 
@@ -98,10 +100,10 @@ def open_run(place: Place) -> Opened:
 
 
 def home_for(run: Run) -> Path:
-    """Where a run's answers and scores go: into the folder of lm-eval's run, or into a folder beside a file.
+    """The folder for a run's answers and scores: lm-eval's run folder, or a folder next to the file.
 
     Raises:
-        RunError: the folder beside a file is a link, which may lead anywhere.
+        RunError: the folder next to the file is a link, which may lead anywhere.
     """
     if not run.path.is_file():
         return run.path
@@ -112,11 +114,11 @@ def home_for(run: Run) -> Path:
 
 
 def run_in(folder: Path, release: Release, results: Path | None = None) -> Run:
-    """The run that belongs to a path: the output of lm-eval, a log of Inspect or its folder, the home of a run, or the
-    folder of its scores by one judge.
+    """The run at a path: the output of lm-eval, an Inspect log or its folder, a run's home, or the folder of its scores
+    by one judge.
 
     Raises:
-        RunError: there is none, or it can't be read.
+        RunError: there is none, or it is unreadable.
     """
     home = home_of(folder)
     log = log_at(home)
@@ -129,7 +131,7 @@ def run_in(folder: Path, release: Release, results: Path | None = None) -> Run:
 
 
 def log_at(place: Path) -> Path | None:
-    """The log of Inspect at a path: the path itself, the log whose home it is, or the only one in it; else None.
+    """The Inspect log at a path: the path itself, the log that has this home, or the only log in the folder; else None.
 
     Raises:
         RunError: a folder with several logs.
@@ -146,10 +148,10 @@ def log_at(place: Path) -> Path | None:
 
 
 def run_at(home: Path, release: Release, results: Path | None = None) -> Run:
-    """The run of a home: lm-eval's in it, or the file of replies or log of Inspect beside it.
+    """The run of a home: lm-eval's run in it, or the replies file or Inspect log next to it.
 
     Raises:
-        RunError: neither exists, or it can't be read.
+        RunError: neither exists, or it is unreadable.
     """
     if not is_home(home):
         raise RunError(
@@ -159,14 +161,16 @@ def run_at(home: Path, release: Release, results: Path | None = None) -> Run:
 
 
 def home_of(folder: Path) -> Path:
-    """The home of the run whose scores by one judge a folder holds; any other folder is returned as it is."""
+    """The home of the run if the folder contains its scores by one judge; returns any other folder unchanged."""
     whole = folder.absolute()
     home = folder.parent.parent if folder.parent.name == SCORES else whole.parent.parent
     return home if whole.parent.name == SCORES and is_home(home) else folder
 
 
 def is_home(folder: Path) -> bool:
-    """Whether a folder is a run's home: it holds lm-eval's results, or is named after replies or a log beside it."""
+    """Whether a folder is a run's home: it contains lm-eval's results, or is named after a replies file or log next to
+    it.
+    """
     beside = [folder.with_suffix(suffix) for suffix in (".jsonl", SUFFIX)] if folder.suffix == SCORED else []
     return any(path.is_file() for path in beside) or any(folder.glob("results_*.json"))
 
@@ -175,13 +179,13 @@ def is_home(folder: Path) -> bool:
 
 
 def read_replies(path: Path, release: Release) -> Run:
-    """Replies collected without a runner: JSONL of {"id", "reply"}; conversations have {"id", "replies": [one per live
+    """Replies collected without a runner: JSONL of {"id", "reply"}; conversations use {"id", "replies": [one per live
     turn]}.
 
-    An id is a sample's, or a standalone message's, whose reply is then rated.
+    An id refers to a sample, or to a standalone message, whose reply is then rated.
 
     Raises:
-        RunError: unreadable lines, unknown ids, repeated ids, or the wrong number of turns; all are named at once.
+        RunError: unreadable lines, unknown ids, repeated ids, or the wrong number of turns; lists all of them.
     """
     problems: list[str] = []
     damaged = 'not a JSON object; expected one {"id", "reply"} per line'
@@ -197,7 +201,7 @@ def read_replies(path: Path, release: Release) -> Run:
 def collected(
     records: Iterable[tuple[int, dict[str, Any]]], path: Path, model: str, release: Release, problems: list[str]
 ) -> Run:
-    """A run of numbered records. `problems`: where reading `records` adds what is wrong with them.
+    """A run from numbered records. `problems`: errors from reading `records` are appended here.
 
     Raises:
         RunError: as `read_replies`.
@@ -230,7 +234,7 @@ def collected(
 
 
 def _reply(record: dict[str, Any], release: Release) -> Reply:
-    """Raises: ValueError: a record of no sample, or one that doesn't fit its sample."""
+    """Raises: ValueError: a record with an unknown id, or one that doesn't fit its sample."""
     identity, repeat = record.get("id"), record.get("repeat", 0)
     turns = record.get("replies", [record["reply"]] if "reply" in record else None)
     row = release.rows.get(str(identity)) or release.messages.get(str(identity))
@@ -253,17 +257,17 @@ def _reply(record: dict[str, Any], release: Release) -> Reply:
 
 # --- the text of a system prompt under test --------------------------------------------------------------------------
 
-LOOKS = 3  # samples of each task that are searched: the prompt is the same in all
+LOOKS = 3  # samples per task to search: the prompt is the same in all
 STARTS = 50_000  # characters that a chat template or an instruction may put before it
-HASHED = 2**27  # characters hashed per text: whoever wrote the log chose its length
-# Where a prompt may begin: no space is before its first character, and no template ends in a letter.
+HASHED = 2**27  # characters hashed per text: the log's author chose its length
+# Where a prompt may begin: its first character doesn't follow a space, and no template ends in a letter.
 BEGINNING = re.compile(r"(?<!\w)\S")
-FOLLOWING = 40  # characters of what follows the prompt, by which its end is known
+FOLLOWING = 40  # characters after the prompt that identify its end
 
 
 def own_prompt(home: Path, condition: OwnPrompt, release: Release) -> str | None:
-    """The prompt that replaced every condition's text, from a run's requests, where its text has the recorded hash;
-    None where no request in the folder holds it. A run itself records only its file's name and hash.
+    """The prompt that replaced every condition's text, found in a run's requests by its recorded hash; None if no
+    request in the folder contains it. A run itself records only the file's name and hash.
     """
     conditions = condition_texts(release.rows.values())
     for identity, texts in _first_requests(home):
@@ -283,18 +287,18 @@ def own_prompt(home: Path, condition: OwnPrompt, release: Release) -> str | None
 
 
 def _first_requests(home: Path) -> Iterator[tuple[str, list[str]]]:
-    """The texts of a few samples' first requests, with the sample's id, from either runner's log."""
+    """The texts of a few samples' first requests, with the sample id, from either runner's log."""
     if home.suffix == SCORED and (log := log_at(home)):
         yield from first_inputs(log, LOOKS)
     for path in sorted(home.glob("samples_*.jsonl")):
-        with suppress(OSError):  # reading the replies reports it
+        with suppress(OSError):  # reported when the replies are read
             for _, sample in islice(jsonl.objects(path, lambda *_: None), LOOKS):
                 doc = sample.get("doc")
                 yield str(doc.get("id") if isinstance(doc, dict) else None), _requested(sample)
 
 
 def _requested(sample: dict[str, Any]) -> list[str]:
-    """The texts of a sample's first request: one per message of an API, or a chat template's one text."""
+    """The texts of a sample's first request: one per message for an API, or a single text for a chat template."""
     arguments = sample.get("arguments")
     first = arguments.get("gen_args_0") if isinstance(arguments, dict) else None
     sent = first.get("arg_0") if isinstance(first, dict) else None
@@ -302,6 +306,6 @@ def _requested(sample: dict[str, Any]) -> list[str]:
     for text in sent if isinstance(sent, list) else [sent]:
         try:
             found += [str(m["content"]) for m in json_file.lenient(str(text))]
-        except (ValueError, TypeError, KeyError):  # not JSON of messages: a template's text
+        except (ValueError, TypeError, KeyError):  # not JSON messages: a template's text
             found.append(str(text))
     return found

@@ -1,5 +1,5 @@
-"""What a run recorded of itself, whichever runner made it: what it measures, and on which release; held against the one
-that it is to be judged on.
+"""A run's metadata about itself, from any runner: what it measures and on which release; compared with the release that
+it is to be judged on.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from helmbench_common import jsonl
 from helmbench_common.formats.refused import shown
 from judge.replies.schema import TRIAGE_PROMPTS, OwnPrompt, RunError
 
-# Of arguments that are never published.
+# Names of arguments that are never published.
 SECRET_NAME = re.compile(r"key|token|secret|password|auth|header", re.IGNORECASE)
-# What a task's metadata says it measures; triage with its prompt.
+# The values of "measures" in a task's metadata; triage includes its prompt.
 BENCHMARK, APPROPRIATENESS, TRIAGE = "benchmark", "appropriateness", "triage-"
 KINDS = (BENCHMARK, APPROPRIATENESS, *(f"{TRIAGE}{prompt}" for prompt in TRIAGE_PROMPTS))
 
 
 def identity(release: Release, measures: str) -> dict[str, Any]:
-    """What a task's metadata must say of the release that it asks: the hash that its figures depend on, and whose
-    messages they are where these are somebody's own.
+    """The metadata that a task must have for a release: the hash that its figures depend on, and the source of the
+    messages if they aren't the benchmark's.
     """
     found: dict[str, Any] = {"dataset_version": release.manifest.version, "dataset_path": str(release.path)}
     if measures == BENCHMARK:
@@ -35,7 +35,7 @@ def identity(release: Release, measures: str) -> dict[str, Any]:
 
 
 class Recorded(BaseModel):
-    """What a task recorded of itself, as far as it is read here."""
+    """The fields read from a task's record of itself."""
 
     measures: str = BENCHMARK
     tier: Tier | None = None
@@ -48,10 +48,10 @@ class Recorded(BaseModel):
 
 
 def recorded(path: Path, task: str, metadata: object) -> Recorded:
-    """A task's metadata, whose values may be anybody's.
+    """A task's metadata, whose values are untrusted.
 
     Raises:
-        RunError: a value of another kind than the task writes.
+        RunError: a value of a type that the task doesn't write.
     """
     try:
         return Recorded.model_validate(metadata or {})
@@ -61,10 +61,10 @@ def recorded(path: Path, task: str, metadata: object) -> Recorded:
 
 
 def measured_on(path: Path, task: str, found: Recorded, release: Release) -> Tier:
-    """The tier that a task was run on, once it is known to have run on this release.
+    """The tier of a task, after checking that it ran on this release.
 
     Raises:
-        RunError: it measures nothing that is known here, or ran on another release.
+        RunError: it measures something unknown, or ran on another release.
     """
     if found.measures not in KINDS:
         raise RunError(
@@ -97,7 +97,7 @@ def _same_release(
 
 
 def _same_messages(where: str, recorded: Recorded, release: Release) -> None:
-    """A run on a corpus is judged on that corpus, and no other run is."""
+    """A run on a corpus must be judged on that corpus, and no other run may be."""
     asked, given, hashed = recorded.messages_source, release.own, recorded.messages_hash or ""
     if asked and not given:
         raise RunError(f"{where} ran on {asked}; name its folder with --messages FOLDER")
@@ -113,7 +113,7 @@ def _same_messages(where: str, recorded: Recorded, release: Release) -> None:
 
 
 def publishable(value: Any) -> dict[str, Any]:
-    """The model's arguments as far as they may be published: plain values, nothing that names or holds a secret."""
+    """The model arguments that may be published: plain values, nothing that names or contains a secret."""
     given = value if isinstance(value, dict) else dict(p.split("=", 1) for p in str(value or "").split(",") if "=" in p)
     plain = {str(k): v for k, v in given.items() if isinstance(v, str | int | float | bool | None)}
     kept = {k: v for k, v in plain.items() if not SECRET_NAME.search(k)}

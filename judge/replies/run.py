@@ -1,4 +1,4 @@
-"""A run: what one model replied to one release, whichever runner asked it."""
+"""A run: one model's replies on one release, from any runner."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from judge.replies.schema import Model, Reply
 class Run:
     """Replies of one model on one release. `tier`: None for replies collected elsewhere, and without benchmark tasks.
 
-    `messages`: replies to standalone messages (appropriateness); `triage`: the labels that the model gave to these, by
+    `messages`: replies to standalone messages (appropriateness); `triage`: the labels that the model gave them, by
     prompt; `messages_tier`: the tier of both.
 
-    `results`: the file below `path`, where that is a folder, that identifies this run; `others`: results files of other
+    `results`: the file below `path`, if that is a folder, that identifies this run; `others`: results files of other
     runs of the same model in that folder.
     """
 
@@ -41,7 +41,7 @@ class Run:
 
     @property
     def taken(self) -> str:
-        """Which of several results files was read, to tell the user; empty where there is one."""
+        """Which of several results files was read, for the user; empty if there is only one."""
         newest = self.results and all(self.results.stem > p.stem for p in self.others)
         which = f"the newest of {1 + len(self.others)}" if newest else f"one of {1 + len(self.others)}"
         found = f"{self.path}: took {self.file.name} ({self.samples} samples), {which} results files"
@@ -49,14 +49,14 @@ class Run:
 
     @cached_property
     def sha256(self) -> str:
-        """A hash of all replies, in any order: whether two runs are the same."""
+        """A hash of all replies, in any order, to tell whether two runs are the same."""
         parts = {"samples": self.replies, "messages": self.messages, **self.triage}
         lines = (canonical([part, *r.model_dump().values()]) for part, replies in parts.items() for r in replies)
         return hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def samples(self) -> int:
-        """How many samples and messages were asked, however often each."""
+        """The number of samples and messages asked, ignoring repeats."""
         asked = (self.replies, self.messages, *self.triage.values())
         return len({r.id for replies in asked for r in replies})
 

@@ -1,4 +1,4 @@
-"""What a model said, whoever ran it, and what can be wrong with it. A leaf: no behavior beyond validation."""
+"""A model's replies, from any runner, and errors about them. A leaf: no behavior beyond validation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from helmbench_common.errors import HelmbenchError
 
 TriagePrompt = Literal["bare", "guided"]
 TRIAGE_PROMPTS: tuple[TriagePrompt, ...] = get_args(TriagePrompt)
-MOST_REPEATS = 100_000  # of a sample in a run
-SHOWN = 20  # problems that an error lists
+MOST_REPEATS = 100_000  # per sample in a run
+SHOWN = 20  # maximum number of problems in an error
 
 
 class RunError(HelmbenchError):
@@ -21,16 +21,16 @@ class RunError(HelmbenchError):
 
 
 def run_error(problems: Sequence[str]) -> RunError:
-    """All problems as one error, one per line; of very many the first, and the number of the rest."""
+    """All problems as one error, one per line; if there are many, the first ones and the number of the rest."""
     more = [f"… and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
     return RunError("\n".join([*problems[:SHOWN], *more]))
 
 
 class Reply(Strict):
-    """All that the model under test said on one sample in one repeat: one text per live turn, in order.
+    """All replies of the model under test to one sample in one repeat: one text per live turn, in order.
 
-    `finish`: how the backend ended each turn (`stop`, `length`, `content_filter`, `refusal`), or `error: why` where
-    there is no reply; empty where the log has no finish reasons.
+    `finish`: how the backend ended each turn (`stop`, `length`, `content_filter`, `refusal`), or `error: why` if there
+    is no reply; empty if the log has no finish reasons.
     """
 
     id: str
@@ -40,14 +40,14 @@ class Reply(Strict):
 
 
 class OwnPrompt(Strict):
-    """A system prompt under test, which replaces the text of every condition. `sha256`: of the text as it was sent."""
+    """A system prompt under test, which replaces the text of every condition. `sha256`: of the text as sent."""
 
     file: str
     sha256: str
 
 
 class Model(Strict):
-    """What answered. A run with a `condition` isn't comparable with runs of the benchmark's own conditions."""
+    """The model that answered. A run with a `condition` isn't comparable with runs on the benchmark's conditions."""
 
     name: str
     backend: str

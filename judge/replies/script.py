@@ -1,6 +1,6 @@
-"""What a model is asked, and what is seen of its reply. Every runner and the judge take both from here.
+"""What a model is asked, and the visible part of its reply. Every runner and the judge use this module for both.
 
-A sample's script has written turns and live ones, which the model under test plays.
+A sample's script has written turns and live ones; the model under test plays the live ones.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from judge.replies.fence import conversation, fence
 from judge.replies.schema import OwnPrompt, RunError, TriagePrompt
 
 ChatMessages = list[dict[str, str]]
-NO_REPLY = "(no reply)"  # the assistant's turn in the history where the model said nothing
+NO_REPLY = "(no reply)"  # the assistant's turn in the history for an empty reply
 LM_EVAL_NULL = "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER"  # lm-eval's word for `content: null`
 THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 def visible(text: str) -> str:
     """The reply as a person sees it: without reasoning blocks, and with unpaired surrogates replaced."""
-    # Some servers strip the opening tag and leave the closing one.
+    # Some servers strip the opening tag but keep the closing one.
     return jsonl.plain(THINKING.sub("", text).rpartition("</think>")[2].strip())
 
 
@@ -36,12 +36,12 @@ def visible(text: str) -> str:
 
 
 def live_turns(row: Sample) -> int:
-    """How many replies a sample asks for: one per live turn in its script, and one after its end."""
+    """The number of replies to a sample: one per live turn in its script, and one after its end."""
     return sum(m.content is None for m in row.messages) + 1
 
 
 def segments(messages: Iterable[Mapping[str, Any]]) -> list[ChatMessages]:
-    """The script cut at its live turns: what comes before the first reply, between replies, and before the last."""
+    """The script split at its live turns: the messages before the first reply, between replies, and before the last."""
     cut: list[ChatMessages] = [[]]
     for message in messages:
         if message["content"] is None:
@@ -52,13 +52,13 @@ def segments(messages: Iterable[Mapping[str, Any]]) -> list[ChatMessages]:
 
 
 def continued(history: ChatMessages, reply: str, following: Sequence[dict[str, str]]) -> ChatMessages:
-    """The conversation after a reply: the visible part of it as the assistant's turn, then the script's next turns."""
+    """The conversation after a reply: its visible part as the assistant's turn, then the script's next turns."""
     said = visible(reply) or NO_REPLY  # chat templates refuse empty turns
     return [*history, {"role": "assistant", "content": said}, *following]
 
 
 def play(row: Sample, reply: Callable[[ChatMessages], str]) -> Iterator[str]:
-    """What `reply` says on every live turn of a sample, given its own earlier replies."""
+    """The output of `reply` at every live turn of a sample, given its own earlier replies."""
     first, *rest = segments(m.model_dump() for m in row.messages)
     history = first
     for following in rest:
@@ -68,7 +68,7 @@ def play(row: Sample, reply: Callable[[ChatMessages], str]) -> Iterator[str]:
     yield reply(history)
 
 
-# --- the first request, under a system prompt or an instruction of one's own ------------------------------------------
+# --- the first request, with a custom system prompt or instruction ----------------------------------------------------
 
 
 class PromptUnderTest(NamedTuple):
@@ -80,7 +80,7 @@ class PromptUnderTest(NamedTuple):
 
     @property
     def identity(self) -> OwnPrompt:
-        """What a run records of it."""
+        """The record of the prompt in a run."""
         return OwnPrompt(file=self.file.name, sha256=hashlib.sha256(self.text.encode()).hexdigest())
 
 
