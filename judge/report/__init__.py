@@ -1,8 +1,8 @@
-"""The scorecard for people: a page that needs nothing else, and text.
+"""The scorecard for people: a self-contained page, and text.
 
-- `page`: the report; `sentences`: its words; `tables`: its tables, which the summary shows too.
-- `charts`: the geometry of its drawings.
-- `entries`: the replies, harmful ones withheld; `transcripts`: all replies, searchable.
-- `summary`: the same for a terminal; `ratings_table`: several models' ratings.
-- `comparison`: several runs next to each other, as text and as a page; `junit`: its gates, for CI.
+- `page`: the report; `sentences`: its sentences; `tables`: its tables, which the summary also shows.
+- `charts`: the geometry of its charts.
+- `entries`: the replies, with harmful ones withheld; `transcripts`: all replies, searchable.
+- `summary`: the report for a terminal; `ratings_table`: several models' ratings.
+- `comparison`: several runs side by side, as text and as a page; `junit`: its gates, for CI.
 """

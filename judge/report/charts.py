@@ -1,5 +1,5 @@
-"""Geometry of the drawings: the axis of scores, detection curves, sensitivity against specificity. The
-templates draw them.
+"""Geometry of the charts: the axis of scores, detection curves, sensitivity against specificity. The templates draw
+them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Literal, NamedTuple
 
 from judge.schema import Curve, Figure, Rung, Scorecard
 
-LOWEST = -100  # a score has no lower end; a whisker that goes on is cut here and marked
-MARGIN = 3  # percent of the chart kept free at either end, so that a mark at 100 is whole
+LOWEST = -100  # a score has no lower bound; a longer whisker is cut here and marked
+MARGIN = 3  # percent of the chart kept free at either end, so that a mark at 100 is fully visible
 LADDER = range(1, 11)  # severities
 HEADROOM = 7  # percent of a curve's height kept free above 100 % and below 0 %
 LARGEST = 9.0  # radius in pixels of the rung with the most messages
 SMALLEST = 2.5
-DARKEST = 45  # percent of the accent in a cell at 100 %: its number stays readable in both color schemes
+DARKEST = 45  # percent of the accent color in a cell at 100 %: its number stays readable in both color schemes
 
 
 class Whisker(NamedTuple):
-    """Where a figure is on the chart, in percent of its width; `cut` where its interval runs off to the left."""
+    """A figure's position on the chart, in percent of its width; `cut` if its interval extends beyond the left edge."""
 
     dot: float
     low: float | None
@@ -50,13 +50,13 @@ class Axis(NamedTuple):
 
 
 def axis(s: Scorecard) -> Axis:
-    """The scale of all that a run scored."""
+    """The scale for all of a run's scores."""
     scores = [*s.behaviors.values(), *([s.tasks] if s.tasks else [])]
     return axis_of([s.composite, *s.headlines.values(), *(b.score for b in scores)])
 
 
 def axis_of(figures: Iterable[Figure]) -> Axis:
-    """From the lowest limit, in steps of 25, to 100; never above 0, never below the cut."""
+    """From the lowest limit, in steps of 25, to 100; never above 0, never below the cutoff."""
     lowest = min((f.low if f.low is not None else f.value for f in figures if f.value is not None), default=0)
     return Axis(int(max(LOWEST, min(0, 25 * math.floor((lowest or 0) / 25)))))
 
@@ -70,9 +70,7 @@ class Point(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """A threshold with its interval, in percent of the plot's width. `dot`, `low`, `high`: null where they lie beyond
-    the plot.
-    """
+    """A threshold with its interval, in percent of the plot's width. `dot`, `low`, `high`: null if outside the plot."""
 
     dot: float | None
     low: float | None
@@ -82,9 +80,7 @@ class Limits(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """One detection curve. `line`: the fitted curve as an SVG path over 0..100 × 0..100, empty where nothing was
-    fitted.
-    """
+    """One detection curve. `line`: the fitted curve as an SVG path over 0..100 × 0..100, empty without a fit."""
 
     curve: Curve
     rungs: list[Rung | None]
@@ -94,7 +90,7 @@ class Plot(NamedTuple):
 
 
 def plot(curve: Curve) -> Plot:
-    """The marks of one curve; the rungs by severity, with None for those without messages."""
+    """The marks of one curve; rungs by severity, with None for those without messages."""
     by_severity = {r.severity: r for r in curve.rungs}
     most = max((r.messages for r in curve.rungs), default=1)
     points = [
@@ -105,7 +101,7 @@ def plot(curve: Curve) -> Plot:
 
 
 def along(severity: float) -> float:
-    """Ten columns of one width, so that the table beneath lines up with the points."""
+    """Ten columns of equal width, so that the table below lines up with the points."""
     return round((severity - 0.5) * 100 / len(LADDER), 2)
 
 
@@ -123,7 +119,7 @@ def _line(curve: Curve) -> str:
 
 
 def _limits(figure: Figure | None) -> Limits | None:
-    """The interval cut to the plot; None where all of it lies beyond."""
+    """The interval clipped to the plot; None if it is entirely outside."""
     if figure is None or figure.value is None or figure.low is None or figure.high is None:
         return None
     dot, low, high = (along(x) if 0.5 <= x <= 10.5 else None for x in (figure.value, figure.low, figure.high))
@@ -132,7 +128,7 @@ def _limits(figure: Figure | None) -> Limits | None:
 
 
 def shade(rate: float) -> float:
-    """The percent of the accent behind a number of the heat map."""
+    """The percent of the accent color behind a number of the heat map."""
     return round(DARKEST * rate, 1)
 
 
@@ -140,7 +136,7 @@ def shade(rate: float) -> float:
 WIDTH, HEIGHT = 360, 352
 LEFT, RIGHT, TOP, BOTTOM = 52, 348, 12, 308
 NEAR = 14  # marks closer than this share one label
-NUMBERS = 4  # in one label
+NUMBERS = 4  # per label
 
 
 class Spot(NamedTuple):
@@ -162,7 +158,7 @@ class Mark(NamedTuple):
 
 
 class Label(NamedTuple):
-    """The numbers of one mark, or of several that lie on each other. It is left of a mark near the right edge."""
+    """The numbers of one mark, or of several that overlap. It is left of a mark near the right edge."""
 
     numbers: list[int]
     x: float
@@ -181,7 +177,7 @@ class Label(NamedTuple):
 
 
 class Scatter(NamedTuple):
-    """`spots`: all, numbered from 1 in the table. `marks`, `labels`: those with both figures, models on top."""
+    """`spots`: all, numbered from 1 as in the table. `marks`, `labels`: those with both figures, models on top."""
 
     spots: list[Spot]
     marks: list[Mark]

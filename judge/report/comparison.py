@@ -1,7 +1,8 @@
-"""Scored runs next to each other: as text, and as one HTML page that needs nothing else.
+"""Scored runs side by side: as text, and as one self-contained HTML page.
 
 The page shows the runs' figures, the prompts that differ, and the samples that differ most: both replies, and the
-criterion with each run's verdict. A reply that one run must withhold is withheld in all runs (`judge.report.entries`).
+criterion with each run's verdict. A reply that must be withheld for one run is withheld for all
+(`judge.report.entries`).
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ TITLES: dict[str, str] = {
     "specificity": "Specificity",
     "tasks": "Tasks of people in no danger",
 }
-PIECES = re.compile(r"\s+|\S[^.!?\n]*[.!?]*")  # a prompt's sentences and lines, and what is between them
-SHARED = frozenset(("Severity", "Criterion", "Protocol", "Right answer"))  # details that both runs' verdicts have
+PIECES = re.compile(r"\s+|\S[^.!?\n]*[.!?]*")  # a prompt's sentences and lines, and the text between them
+SHARED = frozenset(("Severity", "Criterion", "Protocol", "Right answer"))  # details common to both runs' verdicts
 
 
 class RunFiles(NamedTuple):
-    """What a run's folder has besides its scores. `replies`: to every sample and repeat that was judged, or none, and
-    `lacking` then says why; `prompt`: the text of the user's own condition.
+    """A run's files other than its scores. `replies`: to every judged sample and repeat, or none, with the reason in
+    `lacking`; `prompt`: the text of the user's own condition.
     """
 
     replies: Sequence[Reply] = ()
@@ -49,8 +50,8 @@ class RunFiles(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """A system prompt that not all runs had. `pieces`: its text, each piece with whether another prompt has it too;
-    empty if the text isn't known.
+    """A system prompt that not all runs had. `pieces`: its text, each piece with whether another prompt contains it;
+    empty if the text is unknown.
     """
 
     runs: list[str]
@@ -59,7 +60,7 @@ class Prompt(NamedTuple):
 
 
 class Side(NamedTuple):
-    """How one run did in one check. `finding`: None without its reply; `own`: details of this verdict alone."""
+    """One run's result in one check. `finding`: None without its reply; `own`: details of this verdict only."""
 
     run: str
     points: float
@@ -71,8 +72,8 @@ class Side(NamedTuple):
 
 
 class CheckDifference(NamedTuple):
-    """A check in which two runs differ, the baseline's side first. `text`: of its criterion; `labels`: the lines of it
-    on the labels that were given.
+    """A check in which two runs differ, the baseline's side first. `text`: the criterion's; `labels`: its lines on the
+    labels that occur.
     """
 
     title: str
@@ -84,14 +85,14 @@ class CheckDifference(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step of a conversation: a turn that both runs had, or each run's reply, None if it isn't there."""
+    """A step of a conversation: a turn common to both runs, or each run's reply, None if missing."""
 
     shared: Turn | None
     replies: tuple[Turn | None, Turn | None]
 
 
 class SampleSides(NamedTuple):
-    """A sample that two runs answered differently, in the repeat in which they differ most."""
+    """A sample that two runs answered differently, in the repeat with the largest difference."""
 
     opening: str
     facts: str
@@ -101,7 +102,7 @@ class SampleSides(NamedTuple):
 
 
 class Against(NamedTuple):
-    """One run against the baseline. `found`: the figures that stand out, if any; `others`: the rest."""
+    """One run against the baseline. `found`: the significant figures, if any; `others`: the rest."""
 
     run: str
     sentence: str
@@ -152,7 +153,7 @@ def page(
 ) -> str:
     """The comparison as a page. `runs`, `files`: in the order of `found.runs`."""
     samples = _sample_sides(found, _Replies(runs, [f.replies for f in files]), rows, criteria)
-    most = max(runs, key=lambda r: r.card.judge.by_judge)  # one judge read all runs, of some nothing
+    most = max(runs, key=lambda r: r.card.judge.by_judge)  # one judge read all runs; it may have read nothing in some
     spots = [Spot(r.name, r.card.detection.sensitivity, r.card.detection.specificity, "model") for r in runs]
     policies = [Spot(p.policy, p.sensitivity, p.specificity, "policy") for p in runs[0].card.references]
     return (
@@ -194,7 +195,7 @@ def _runs(c: Comparison, runs: Sequence[ScoredRun]) -> Table:
 
 def _prompts(runs: Sequence[ScoredRun], files: Sequence[RunFiles]) -> list[Prompt]:
     """The prompts that not all runs had, each with the runs that had it."""
-    found: dict[str, list[str]] = defaultdict(list)  # a prompt's title, which has its hash
+    found: dict[str, list[str]] = defaultdict(list)  # a prompt's title, which contains its hash
     texts: dict[str, str] = {}
     for run, own in zip(runs, files, strict=True):
         for title, prompt in _own_prompts(run, own):
@@ -206,7 +207,7 @@ def _prompts(runs: Sequence[ScoredRun], files: Sequence[RunFiles]) -> list[Promp
 
 
 def _own_prompts(run: ScoredRun, own: RunFiles) -> Iterator[tuple[str, str | None]]:
-    """Title and text of what a run was told besides the samples."""
+    """Title and text of a run's prompts other than the samples."""
     condition, instruction = run.card.model.condition, run.card.model.system_instruction
     if condition:
         yield f"{condition.file}, sha256 {condition.sha256[:12]}, in place of every condition’s text", own.prompt
@@ -239,7 +240,7 @@ def _against(c: Comparison, name: str, samples: list[SampleSides]) -> Against:
 
 
 class _Replies:
-    """Every run's verdicts and replies by sample and repeat, with those to withhold withheld."""
+    """Every run's verdicts and replies by sample and repeat, with withheld ones hidden."""
 
     def __init__(self, runs: Sequence[ScoredRun], replies: Sequence[Sequence[Reply]]) -> None:
         self.verdicts: dict[str, dict[Key, list[Verdict]]] = {r.name: defaultdict(list) for r in runs}
@@ -253,7 +254,7 @@ class _Replies:
         def marked(of: Mapping[str, Mapping[Key, Any]]) -> dict[Key, Any]:
             return {(f"{n}\n{i}", repeat): x for n in there for (i, repeat), x in of[n].items()}
 
-        # As if all were one run's: words that one run must not show, no other shows either.
+        # Treat all runs as one: words that must be hidden in one run are hidden in all.
         self._hidden = withheld(marked(self.verdicts), marked(self.replies))
 
     def repeat(self, a: str, b: str, identity: str) -> int:
@@ -268,7 +269,7 @@ class _Replies:
         return max(both, key=lambda r: (apart(r), -r), default=0)
 
     def exchange(self, name: str, row: Row, repeat: int) -> Exchange | None:
-        """What a run answered; None without its replies."""
+        """A run's exchange; None without its replies."""
         reply = self.replies[name].get((row.id, repeat))
         if reply is None:
             return None

@@ -1,5 +1,5 @@
-"""Every reply as the report shows it, failures first. Decides what is withheld: no text that must not be seen leaves
-this module.
+"""Every reply as the report shows it, failures first. Decides what is withheld: no text that must be hidden leaves this
+module.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from judge.replies.script import visible
 from judge.schema import Verdict
 from judge.wording import MEANINGS, behavior_title, plain, whole
 
-Show = Literal["failures", "all", "withheld"]  # replies that failed; passing ones too; and what is withheld elsewhere
-SHOWN = 4000  # characters of one reply in the report, which stays small; the run's own files have the rest
-OPENING = 160  # characters of a message in the line that opens its entry
+Show = Literal["failures", "all", "withheld"]  # failed replies; passing ones too; also what is otherwise withheld
+SHOWN = 4000  # characters per reply, to keep the report small; the run's own files have the rest
+OPENING = 160  # characters of a message in its entry's summary line
 WITHHELD = "[withheld]"
 
 
 class Turn(NamedTuple):
-    """One text of an exchange. `judged` names the behaviors that were judged on it; `note` what is not shown of it."""
+    """One text of an exchange. `judged`: the behaviors judged on it; `note`: what isn't shown of it."""
 
     role: str
     text: str
@@ -32,8 +32,8 @@ class Turn(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One verdict of a sample. `failed`: it makes the sample one of the failures. The five after it are what the filter
-    asks for. `reply`: which of the model's replies it is of, from 1.
+    """One verdict on a sample. `failed`: it makes the sample a failure. The next five fields are for the filter.
+    `reply`: the number of the judged reply, from 1.
     """
 
     failed: bool
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One reply and the exchange it ends, in the words of the page. `system`: what the model was told before."""
+    """One reply and the exchange it ends, as text for the page. `system`: what the model was told beforehand."""
 
     anchor: str
     id: str
@@ -69,7 +69,7 @@ class Entry(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """What was said, from the first message to the last reply, and the verdicts in the order of the checks."""
+    """The texts from the first message to the last reply, and the verdicts in the order of the checks."""
 
     facts: str
     turns: tuple[Turn, ...]
@@ -80,7 +80,7 @@ Key = tuple[str, int]  # a sample's id and the repeat
 
 
 class ShownReply(NamedTuple):
-    """One reply to be shown, with its sample and its verdicts. `hidden`: its words may not be seen."""
+    """One reply to show, with its sample and its verdicts. `hidden`: its text must not be shown."""
 
     row: Sample
     reply: Reply
@@ -89,18 +89,18 @@ class ShownReply(NamedTuple):
 
     @property
     def failures(self) -> int:
-        """How many of the verdicts make the reply one of the failures."""
+        """The number of verdicts that make the reply a failure."""
         return sum(map(is_failure, self.verdicts))
 
 
-INAPPROPRIATE = 2  # replies rated so, or lower, are listed
+INAPPROPRIATE = 2  # replies with this rating or lower are listed
 
 
 def to_show(
     verdicts: Iterable[Verdict], replies: Iterable[Reply], rows: Mapping[str, Sample], show: Show
 ) -> list[ShownReply]:
-    """Every reply that is to be shown: harm first, then those with a failed, lost or incident verdict or a low rating,
-    then the others, each by severity; the same input gives the same list.
+    """Every reply to show: harm first, then those with a failed, lost or incident verdict or a low rating, then the
+    others, each group by severity. Deterministic.
     """
     by_sample: dict[Key, list[Verdict]] = defaultdict(list)
     for v in verdicts:
@@ -118,19 +118,19 @@ def to_show(
 
 
 def exchange(row: Sample, reply: Reply, verdicts: Iterable[Verdict], hidden: bool, characters: int = SHOWN) -> Exchange:
-    """One reply with its verdicts, failed or not, as far as it may be seen; of each turn the first `characters`."""
+    """One reply with its verdicts, failed or not, as far as it may be shown; the first `characters` of each turn."""
     ordered = sorted(verdicts, key=lambda v: v.index)
     findings = tuple(_finding(row, v, len(reply.turns), hidden) for v in ordered)
     return Exchange(_facts(row, reply), tuple(_turns(row, reply, ordered, hidden, characters)), findings)
 
 
 def system_text(row: Sample) -> str:
-    """What the model was told before the conversation; "" for nothing."""
+    """What the model was told before the conversation, or ""."""
     return inert("\n\n".join(m.content for m in row.messages if m.role == "system" and m.content))
 
 
 def anchor(shown: ShownReply) -> str:
-    """The id of a reply on its page, the same in every run."""
+    """A reply's id on its page, the same in every run."""
     return f"f-{shown.row.id}" + (f"-repeat-{shown.reply.repeat}" if shown.reply.repeat else "")
 
 
@@ -140,8 +140,8 @@ def is_failure(v: Verdict) -> bool:
 
 
 def withheld(by_sample: dict[Key, list[Verdict]], said: dict[Key, Reply]) -> frozenset[Key]:
-    """Samples whose replies are not shown: those with an unscored verdict, or in which any judge of several sees harm;
-    and any reply with the same words, since a judge may call only one of two equal replies harmful.
+    """Samples whose replies are hidden: those with an unscored verdict, or with harm according to any of several
+    judges; and any reply with the same words, since a judge may find only one of two identical replies harmful.
     """
 
     def hides(v: Verdict) -> bool:
@@ -158,7 +158,7 @@ def _words(turn: str) -> str:
 
 
 def entry(shown: ShownReply) -> Entry:
-    """The reply in the words of the page."""
+    """The reply as text for the page."""
     row = shown.row
     said = exchange(*shown)
     first = listed_by(said.findings)
@@ -200,16 +200,14 @@ def _facts(row: Sample, reply: Reply) -> str:
 
 
 def listed_by(findings: tuple[Finding, ...]) -> Finding:
-    """The finding that an entry is listed by: the first that failed, else the first that isn't a full pass."""
+    """The finding under which an entry is listed: the first failed one, else the first that isn't a full pass."""
     return next((f for f in findings if f.failed), None) or next(
         (f for f in findings if f.label != "PASS"), findings[0]
     )
 
 
 def _turns(row: Sample, reply: Reply, verdicts: list[Verdict], hidden: bool, characters: int) -> Iterator[Turn]:
-    """The conversation as it went: the script's messages, and the model's own words at each live turn and at the
-    end.
-    """
+    """The conversation in order: the script's messages, and the model's replies at each live turn and at the end."""
     judged: dict[int, list[str]] = defaultdict(list)
     for v in verdicts:
         judged[v.turn if v.turn > 0 else len(reply.turns)].append(v.behavior)
@@ -284,8 +282,8 @@ def _label(v: Verdict) -> str:
 
 
 def _votes(v: Verdict) -> str:
-    """What the members of a panel said, each once with the labels of its repeats. Labels only: quotes may have to be
-    withheld.
+    """The votes of a panel's members, each with the labels of its repeats. Labels only: quotes may have to be
+    hidden.
     """
     said: dict[str, list[str]] = defaultdict(list)
     for vote in v.votes:
@@ -298,7 +296,7 @@ def _severity(row: Sample, v: Verdict) -> int | None:
 
 
 def asked(check: Check, crisis: bool) -> str:
-    """What counts as right, where the row itself says it; a criterion says it in its own file."""
+    """What counts as right, if the row itself defines it; a criterion's file defines its own."""
     if check.check == "tags" and check.flag is not None:
         return f"{'one of the tags' if crisis else 'none of the tags'} {', '.join(check.flag)}"
     if check.check == "tags":

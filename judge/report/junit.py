@@ -10,7 +10,7 @@ from judge import wording
 from judge.scoring.compare import Comparison, Rank, Tested
 from judge.scoring.gates import ANSWERED
 
-FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0, however it is escaped
+FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in XML 1.0, even if escaped
 ASKED = {
     ANSWERED: "enough was answered for the figures to count",
     "regression": "no certain loss of points against the baseline",
@@ -21,7 +21,9 @@ ASKED = {
 
 
 def as_junit(found: Comparison) -> str:
-    """The file. A failed gate is a failure with its reasons; with too little answered, every other gate is an error."""
+    """The file. A failed gate is a failure with its reasons; if too little was answered, every other gate is an
+    error.
+    """
     root = ElementTree.Element("testsuites", {"name": "helmbench compare"})
     for rank in sorted(found.ranks, key=lambda r: found.runs.index(r.run)):
         suite = ElementTree.SubElement(root, "testsuite", {"name": _text(rank.run)})

@@ -1,9 +1,8 @@
-"""Scorecard, verdicts and replies → one HTML page that needs nothing else: no network, no other files, no script to
-be read.
+"""Scorecard, verdicts and replies → one self-contained HTML page: no network, no other files, readable without scripts.
 
-Replies are hostile input. Jinja escapes every value, the page's own policy allows no script but the one below, and what
-must not be seen never reaches the template (`judge.report.entries`). The page stays small enough to be sent by e-mail;
-`transcripts.html` holds every reply (`judge.report.transcripts`).
+Replies are hostile input. Jinja escapes every value, the page's content policy allows no script except the one below,
+and text that must be hidden never reaches the template (`judge.report.entries`). The page is small enough for e-mail;
+`transcripts.html` has every reply (`judge.report.transcripts`).
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
 
 TEMPLATES = Path(__file__).with_name("templates")
 TRANSCRIPTS = "transcripts.html"
-PAGE_BYTES = 1_950_000  # with its entries; the whole page stays under 2 MB
-# What templates call on one value.
+PAGE_BYTES = 1_950_000  # including its entries; the whole page stays under 2 MB
+# Filters for single values in templates.
 FILTERS = (
     *(wording.number, wording.percent, wording.interval, wording.percents, wording.signed, wording.plain, inert, clip),
     *(wording.whole, wording.behavior_title, wording.coefficient, wording.lost, wording.lost_interval),
@@ -50,7 +49,7 @@ NAMES: dict[str, Any] = {
 
 
 class Report(NamedTuple):
-    """`report.html`, and `transcripts.html` in pieces that are made on demand."""
+    """`report.html`, and `transcripts.html` in chunks generated on demand."""
 
     page: str
     transcripts: Iterator[str]
@@ -59,7 +58,7 @@ class Report(NamedTuple):
 class Listing(NamedTuple):
     """The entries on the page and the system texts that they refer to, both as HTML.
 
-    `left`: how many more there are; `elsewhere`: sample id → the anchor in the transcripts of an entry not on the page.
+    `left`: the number of omitted entries; `elsewhere`: sample id → transcript anchor of an entry not on the page.
     """
 
     entries: list[Entry]
@@ -74,7 +73,7 @@ class Listing(NamedTuple):
 
     @property
     def anchors(self) -> dict[str, str]:
-        """Sample id → the entry to link to; of several repeats the first that failed."""
+        """Sample id → the entry to link to; of several repeats, the first that failed."""
         return {e.id: e.anchor for e in reversed(self.entries)}  # failures come first
 
 
@@ -90,7 +89,7 @@ def report(
     """The report and its transcripts. `show`: which replies; those with a harm incident, and unscored ones, are
     withheld in both files unless it says otherwise. `criteria`: by name; both pages show those that a verdict names.
 
-    The report has the gravest failures, then other replies, up to `page_bytes`; the transcripts have all.
+    The report has the most severe failures, then other replies, up to `page_bytes`; the transcripts have all.
     """
     environment = environment_over()
     named = {v.criterion for v in verdicts}
@@ -105,7 +104,7 @@ def report(
 
 
 def _fit(environment: Environment, found: list[ShownReply], room: int, criteria: dict[str, CriterionRow]) -> Listing:
-    """The gravest entries with their system texts, up to the first that doesn't fit into `room` bytes."""
+    """The most severe entries with their system texts, up to the first that doesn't fit into `room` bytes."""
     macros: Any = environment.get_template("entry.html").make_module({"criteria": criteria})
     rendered: dict[str, Markup] = {}
     numbers: dict[str, int] = {}  # of system texts, from 1
@@ -125,7 +124,7 @@ def _fit(environment: Environment, found: list[ShownReply], room: int, criteria:
         if new:
             numbers[one.system] = number
             systems.append(text)
-    # As a reader goes through them: failures first, by behavior, the gravest of each first.
+    # In reading order: failures first, by behavior, most severe first.
     entries = sorted(kept, key=lambda e: (not e.failed, listed_by(e.findings).behavior))
     left = found[len(kept) :]
     elsewhere = {p.row.id: anchor(p) for p in reversed(left)}
@@ -146,7 +145,7 @@ def _transcripts(
 
 
 def _of_scorecard(s: Scorecard) -> dict[str, Any]:
-    """What the page shows of the scorecard, and what it is made with."""
+    """The page's values from the scorecard, and the data for computing them."""
     among = tables.beside_policies(s)
     spots = [charts.Spot(r.policy, r.sensitivity, r.specificity, "model" if own else "policy") for r, own in among]
     return {
@@ -163,7 +162,9 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
 
 
 def environment_over(*folders: Path) -> Environment:
-    """The report's filters and names over its templates, and over more folders of them."""
+    """A Jinja environment with the report's filters and globals over its templates, and over additional template
+    folders.
+    """
     jinja = environment(*folders, TEMPLATES)
     filters: dict[str, Any] = jinja.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     names: dict[str, Any] = jinja.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
@@ -180,11 +181,11 @@ def floor_counts(s: Scorecard) -> str:
 
 
 def _alone(s: Scorecard) -> bool:
-    """Whether a run has only messages alone; the page then leaves out the benchmark's own parts."""
+    """Whether a run has only standalone messages; the page then omits the benchmark's parts."""
     return not s.dataset.samples and (s.appropriateness is not None or bool(s.triage))
 
 
 def _judge(s: Scorecard) -> Judge:
-    """Who decided; in a run of messages alone, who rated them."""
+    """The judge; in a run of standalone messages, their judge."""
     rated = s.appropriateness.judge if _alone(s) and s.appropriateness else None
     return rated.model_copy(update={"agreement": s.judge.agreement, "people": s.judge.people}) if rated else s.judge

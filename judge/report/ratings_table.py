@@ -25,7 +25,7 @@ CELLS = (
 
 
 class Rated(NamedTuple):
-    """A run as the tables name it, and its figures."""
+    """A run under its name in the tables, and its figures."""
 
     model: str
     figures: Appropriateness
@@ -35,7 +35,7 @@ def of_runs(folders: Sequence[Path], release: Release) -> list[Rated]:
     """The figures of scored runs.
 
     Raises:
-        RunError: a folder without ratings, or runs that one table would mix up.
+        RunError: a folder without ratings, or runs that don't belong in one table.
     """
     return together([_read(folder, release) for folder in folders], folders)
 
@@ -63,10 +63,10 @@ def _read(folder: Path, release: Release) -> Rated:
 
 
 def together(runs: Sequence[Rated], folders: Sequence[Path]) -> list[Rated]:
-    """The runs as one table may show them; models with the same name get their folders' names, too.
+    """The runs in a form for one table; models with the same name also get their folders' names.
 
     Raises:
-        RunError: runs of different tiers or judges, whose difference would be read as one of models.
+        RunError: runs of different tiers or judges, whose difference would look like one between models.
     """
     first = runs[0].figures
     for run, folder in zip(runs, folders, strict=True):
@@ -90,7 +90,7 @@ def plain_values(runs: Sequence[Rated]) -> dict[str, Any]:
 
 
 def text(runs: Sequence[Rated]) -> str:
-    """The tables: all messages, harm by category, ways to fail."""
+    """The tables: all messages, harm by category, failure modes."""
     named = [(r.model + ("" if r.figures.complete else " *"), r.figures) for r in runs]
     categories = list(dict.fromkeys(name for r in runs for name in r.figures.categories))
     modes = list(dict.fromkeys(mode_title(m) for r in runs for m in r.figures.failure_modes))

@@ -1,5 +1,5 @@
-"""A scorecard in words: the sentence that opens every report, the large figures with what they mean, and a page in
-plain words.
+"""A scorecard in words: the sentence that opens every report, the large figures with explanations, and a page in plain
+language.
 """
 
 from __future__ import annotations
@@ -47,13 +47,14 @@ LIMITS: dict[FloorState, str] = {
     "passed": "Kept",
     "undetermined": "Undecided, because there are too few messages or too little was read",
 }
-NAMED = 3  # groups that the plain words name; the section on groups has all
+NAMED = 3  # groups that the plain-language page names; the section on groups has all
 
 
 class LargeFigure(NamedTuple):
-    """A figure in the first rows of the report. `value`: one line, or several if no number says it; `lines`: beneath.
+    """A figure in the first rows of the report. `value`: one line, or several if no single number says it; `lines`: the
+    text below.
 
-    `state`: whether the value is missing, or a breached floor.
+    `state`: whether the value is missing, or is a breached floor.
     """
 
     title: str
@@ -63,7 +64,7 @@ class LargeFigure(NamedTuple):
 
 
 class PlainWords(NamedTuple):
-    """Sentences, by the question they answer."""
+    """Sentences, by the question that they answer."""
 
     asked: list[str]
     found: list[str]
@@ -72,7 +73,7 @@ class PlainWords(NamedTuple):
 
 
 def sentence(s: Scorecard) -> str:
-    """What the run did, in one sentence; it names what isn't known."""
+    """What the run did, in one sentence; it also says what is unknown."""
     rates = s.detection.sensitivity, s.detection.specificity
     missed, alarmed = (None if f.value is None else of(100 * (1 - f.value), 100) for f in rates)
     harm = harm_floor(s)
@@ -98,18 +99,18 @@ def sentence(s: Scorecard) -> str:
 
 
 def _could_change(f: Figure) -> bool:
-    """Whether the unscored verdicts could change what the sentence says of the figure."""
+    """Whether the unscored verdicts could change the sentence's statement about the figure."""
     ends = (f.all_fail, f.value, f.all_pass)
     return f.value is not None and len({of(100 * x, 100) for x in ends if x is not None}) > 1
 
 
 def harm_floor(s: Scorecard) -> Floor | None:
-    """The floor that counts means and encouragement."""
+    """The floor for means and encouragement."""
     return next((f for f in s.floors if "harm" in f.name), None)
 
 
 def of(count: float, whole: int) -> str:
-    """`3 of 100`; only an exact nothing or everything is called that."""
+    """`3 of 100`; rounds to nothing or everything only if that is exact."""
     if round(count, 9) <= 0:
         return f"none of {whole}"
     if count < 0.5:
@@ -152,7 +153,7 @@ def _between(f: Figure) -> tuple[str, ...]:
 
 
 def floors_figure(floors: Sequence[Floor]) -> LargeFigure:
-    """How many floors are in which state; every breached one by name."""
+    """How many floors are in each state; names every breached one."""
     title = "Safety floors"
     if not floors:
         return LargeFigure(title, ("none",), ("This release has none.",), "none")
@@ -169,7 +170,7 @@ def floors_figure(floors: Sequence[Floor]) -> LargeFigure:
 
 
 def judge_figure(j: Judge) -> LargeFigure:
-    """Who judged, and how well the judge agrees with people: as large as the scores that depend on it."""
+    """The judge, and how well it agrees with people: as large as the scores that depend on it."""
     if not j.by_judge:
         line = f"Rules decided all {j.verdicts} verdicts, the same way for every model; no judge was needed."
         return LargeFigure("The judge", ("rules alone",), (line,))
@@ -193,7 +194,7 @@ def judge_figure(j: Judge) -> LargeFigure:
 
 
 def judge_trust(j: Judge) -> LargeFigure:
-    """How far the judge can be trusted, in few words."""
+    """How far the judge can be trusted, in a few words."""
     known, whole = _validated(j), next(iter(j.agreement), None)
     overall = whole.overall if whole and whole.measured else None
     value = [f"κ {_range([p.kappa for p in known])} with people"] if known else ["not validated against people"]
@@ -232,14 +233,14 @@ def policies_figure(s: Scorecard) -> LargeFigure:
 
 
 def why_no_policies(s: Scorecard) -> str:
-    """Why the report shows no trivial policy."""
+    """Why the report shows no trivial policies."""
     if s.dataset.tier:
         return "This data is a different build from the release whose scores are on file, so they don’t compare."
     return "This run has no tier, and the scores on file are for whole tiers, so they don’t compare."
 
 
 def plain_words(s: Scorecard) -> PlainWords:
-    """The run for readers without statistics, on at most one printed page; every number is the scorecard's."""
+    """The run for readers without statistics, on at most one printed page; every number comes from the scorecard."""
     kinds = [PRODUCTS.get(k, plain(k)) for k in sorted({c.condition_kind for c in s.heat})]
     products = f", such as {listed(kinds, 'or')}" if kinds else ""
     d, harm = s.detection, harm_floor(s)
@@ -284,7 +285,7 @@ def plain_words(s: Scorecard) -> PlainWords:
 
 
 def _wrong(did: str, what: str, right: Figure) -> str:
-    """How often it went wrong, of 100. `right`: the share that went right."""
+    """How often it went wrong, out of 100. `right`: the share that went right."""
     if right.value is None:
         return f"{did} an unknown share of the {what}: too little of it could be judged."
     rest = ""
@@ -304,7 +305,7 @@ def _means(f: Floor) -> str:
 
 
 def _plain_groups(s: Scorecard) -> list[str]:
-    """Groups that did worse than others with the same needs, by more than chance."""
+    """Groups that did significantly worse than others with the same needs."""
     if all(g.greyed for g in s.groups):
         return []
     behind = sorted((g for g in s.groups if g.found and (g.gap.value or 0) < 0), key=lambda g: g.gap.value or 0)
@@ -316,7 +317,7 @@ def _plain_groups(s: Scorecard) -> list[str]:
 
 
 def _plain_judge(j: Judge) -> str:
-    """Who judged, without a term of statistics."""
+    """The judge, without statistical terms."""
     unread = f" {j.unscored} could not be judged, and count for neither side." if j.unscored else ""
     if not j.by_judge:
         return f"More than rules can tell: fixed rules made all {j.verdicts} judgments.{unread}"
@@ -341,7 +342,7 @@ def _plain_judge(j: Judge) -> str:
 
 
 def glued(text: str) -> str:
-    """No line break before a percent sign."""
+    """Prevents a line break before a percent sign."""
     return text.replace(" %", "\u00a0%")
 
 

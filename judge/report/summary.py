@@ -33,13 +33,13 @@ from judge.wording import (
 
 SCORES = ("95 % interval", "in danger", "in no danger", "messages", "unscored")
 WIDTH = 118
-# A wrapped line that begins like this would start a heading, a quote, a list or a code block.
+# A wrapped line that begins like this would start a heading, quote, list or code block.
 BEGINS = re.compile(r"(?m)^(  )(?=#{1,6}(?: |$)|>|[-+*](?: |$)|[-=]+ *$|~~~|```)")
-MISSES = 10  # high-risk misses that are named; scorecard.json has all
+MISSES = 10  # high-risk misses to name; scorecard.json has all
 
 
 def summary(scorecard: Scorecard) -> str:
-    """What a run scored, in aligned columns. Contains no reply text."""
+    """A run's scores, in aligned columns. Contains no reply text."""
     s = scorecard
     parts = [
         f"# HELMbench: {one_line(clip(s.model.name))}",
@@ -85,7 +85,7 @@ def _benchmark(s: Scorecard) -> list[str]:
         f"{best.title.lower()}: {best.value[0]}. {best.lines[0]} {BY_RULE if s.references else ''}".rstrip(),
         smallest_sentence(s.smallest_difference),
     ]
-    # What the safety prompt does to the job: P4-B1 is scored under it.
+    # How the safety prompt affects the job: P4-B1 is scored under it.
     arms = [
         f"P4-B1, points with the safety prompt minus points without it: {signed(a.difference.value)} "
         f"({interval(a.difference)})"
@@ -105,7 +105,9 @@ def _benchmark(s: Scorecard) -> list[str]:
 
 
 def _headlines(s: Scorecard) -> str:
-    """The headlines and the composite in points, detection in percent; what unscored verdicts could change, if any."""
+    """The headlines and the composite in points, detection in percent; and how unscored verdicts could change them, if
+    at all.
+    """
     bounds = bool(s.judge.unscored)
 
     def row(
@@ -149,7 +151,7 @@ def _appropriateness(a: Appropriateness) -> list[str]:
 
 
 def _triage(prompts: Sequence[Triage]) -> list[str]:
-    """How often the model's own labels are the authored ones, and what it took for what, by prompt."""
+    """How often the model's own labels match the authored ones, and its confusions, by prompt."""
     if not prompts:
         return []
     parts = [tables.triage_shares(prompts).markdown("Triage: share labelled rightly")]
@@ -170,7 +172,7 @@ def _triage(prompts: Sequence[Triage]) -> list[str]:
 
 
 def _judge(j: Judge) -> list[str]:
-    """What is known of the judge: a panel's votes, agreement by criterion, agreement with people."""
+    """The judge's quality: a panel's votes, agreement by criterion, agreement with people."""
     parts: list[str] = []
     if (panel := tables.panel(j)) and (p := j.panel):
         alpha = f"Krippendorff's α {coefficient(p.alpha)}, ordinal {coefficient(p.alpha_ordinal)}"
@@ -192,7 +194,7 @@ def _wrapped(text: str) -> str:
 
 
 def _bullets(lines: Sequence[str]) -> str:
-    """A Markdown list of those that aren't empty, wrapped."""
+    """A wrapped Markdown list of the non-empty lines."""
     wrapped = (
         textwrap.fill(
             one_line(line),

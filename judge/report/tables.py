@@ -1,4 +1,4 @@
-"""A scorecard's tables, as cells of text: the pages show them as HTML, the summary as Markdown."""
+"""A scorecard's tables, as text cells: the pages show them as HTML, the summary as Markdown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ Cells = Sequence[Cell | str | int]
 
 
 class TableRow(NamedTuple):
-    """`note` explains the head, on pages only; `flag` is a remark. `link`: what the head links to. `look`: a CSS class.
+    """`note` explains the row head, on pages only; `flag` is a remark. `link`: the link on the head. `look`: a CSS
+    class.
 
     `examples`: ids of samples, for a last column on pages.
     """
@@ -76,14 +77,14 @@ class TableRow(NamedTuple):
 
 
 class Table(NamedTuple):
-    """`columns`: the first is that of the heads. `left`: those that aren't numbers."""
+    """`columns`: the first is for the row heads. `left`: columns that aren't numeric."""
 
     columns: Sequence[str]
     rows: list[TableRow]
     left: Sequence[str] = ()
 
     def markdown(self, title: str = "") -> str:
-        """As a Markdown table, its first column under `title`; "" without rows."""
+        """A Markdown table with its first column under `title`; "" without rows."""
         heads = [f"{r.head} ({r.flag})" if r.flag else r.head for r in self.rows]
         cells = [[f"{c.value} [{c.small}]" if c.small else str(c.value) for c in r.shown] for r in self.rows]
         lines = [[head, *own] for head, own in zip(heads, cells, strict=True)]
@@ -108,8 +109,8 @@ def coefficient(m: Estimate | None) -> Cell:
 
 
 class ScorePart(NamedTuple):
-    """A headline's behaviors by code: those that earn points, and those that only cost. `score`: None if the run lacks
-    some of it.
+    """A headline's behaviors by code: those that earn points, and those that only cost. `score`: None if the run
+    doesn't have all of them.
     """
 
     title: str
@@ -119,7 +120,7 @@ class ScorePart(NamedTuple):
 
 
 def score_parts(s: Scorecard) -> list[ScorePart]:
-    """The behaviors, in a part for each headline that the run has; the tasks have no code."""
+    """The behaviors, in one part for each headline in the run; the tasks have no code."""
     parts: list[ScorePart] = []
     for name, title in wording.HEADLINES.items():
         own = [(c, b) for c, b in sorted(s.behaviors.items()) if b.headline == name]
@@ -146,7 +147,7 @@ def floors(s: Scorecard) -> Table:
 
 
 def sides(s: Scorecard, detects: bool) -> Table:
-    """What the scores are made of: those of detection, or the others."""
+    """The sides of the scores: those of detection, or the others."""
     rows: list[TableRow] = []
     for code, b in [both for p in score_parts(s) for both in p.earning + p.costs]:
         if (b.reads == "detection") == detects:
@@ -158,7 +159,7 @@ def sides(s: Scorecard, detects: bool) -> Table:
 
 
 def detection(s: Scorecard) -> Table:
-    """Sensitivity and specificity, in all their forms."""
+    """Sensitivity and specificity in all variants."""
     d = s.detection
     figures = {
         "Sensitivity": d.sensitivity,
@@ -173,7 +174,7 @@ def detection(s: Scorecard) -> Table:
 
 
 def conversations(s: Scorecard) -> Table:
-    """Conversations without a failed reply."""
+    """Conversations without failed replies."""
     kinds = sorted(s.conversations.items())
     rows = [TableRow(kind, [percent(f.value), percents(f), f.n, f.clusters, f.unscored]) for kind, f in kinds]
     return Table(("Kind", "Share", "95 % interval", "Conversations", "Scripts", "Unscored"), rows)
@@ -195,7 +196,7 @@ def arms(s: Scorecard) -> Table:
 
 
 def pairs(s: Scorecard) -> Table:
-    """Paired differences other than the safety prompt's."""
+    """Paired differences other than for the safety prompt."""
     known = [(p, wording.SIGNS[p.kind, p.polarity]) for p in s.pairs]
     rows = [TableRow(wording.pairing_title(p), _difference(p.difference, p.pairs), sign) for p, sign in known]
     return Table(("Compared", *DIFFERENCE), rows)
@@ -206,7 +207,7 @@ def _difference(f: Figure, count: int) -> list[str | int]:
 
 
 def heat(s: Scorecard) -> Table:
-    """The share of points by behavior and kind of product; the shade repeats the number."""
+    """The share of points by behavior and kind of product; the shade shows the same number."""
     found = {(c.behavior, c.condition_kind): c.rate for c in s.heat if c.rate.value is not None}
     behaviors, kinds = (sorted({key[n] for key in found}) for n in (0, 1))
 
@@ -220,7 +221,7 @@ def heat(s: Scorecard) -> Table:
 
 
 def incidents(s: Scorecard) -> Table:
-    """How often each kind of failure occurred."""
+    """The frequency of each kind of failure."""
     rows: list[TableRow] = []
     for i in s.incidents:
         cells: Cells = [i.count, i.crisis, i.control, wording.whole(i.worst_severity)]
@@ -230,7 +231,7 @@ def incidents(s: Scorecard) -> Table:
 
 
 class GroupColumn(NamedTuple):
-    """The groups of one column of the dataset. `ranked`: by gap, the lowest first, then those too small to rank."""
+    """The groups of one dataset column. `ranked`: by gap, lowest first, then those too small to rank."""
 
     title: str
     ranked: list[Group]
@@ -281,7 +282,7 @@ def beside_policies(s: Scorecard) -> list[tuple[Reference, bool]]:
 
 
 def policies(among: Iterable[tuple[Reference, bool]]) -> Table:
-    """The same, numbered as in the plot."""
+    """The same as a table, numbered as in the plot."""
     rows: list[TableRow] = []
     for n, (r, own) in enumerate(among, start=1):
         cells: Cells = [n, score(r.composite), rate(r.sensitivity), rate(r.specificity), r.breached]
@@ -292,7 +293,7 @@ def policies(among: Iterable[tuple[Reference, bool]]) -> Table:
 
 def criteria(judge: Judge, on_page: Collection[str | None] = ()) -> Table | None:
     """The judge's agreement with the calibration set, by criterion; None if not measured. `on_page`: criteria whose
-    text can be linked to.
+    text is available as a link target.
     """
     whole = judge.agreement[0] if judge.agreement else None
     if whole is None or whole.overall is None or not whole.measured:
@@ -320,7 +321,7 @@ def criteria(judge: Judge, on_page: Collection[str | None] = ()) -> Table | None
 
 
 def people(judge: Judge) -> Table:
-    """The judge's agreement with people's labels, by set, next to the agreement between people."""
+    """The judge's agreement with human labels, by set, next to the agreement between people."""
     coarse = any(p.coarse for p in judge.people)
     rows: list[TableRow] = []
     for p in judge.people:
@@ -337,7 +338,7 @@ def people(judge: Judge) -> Table:
 
 
 def panel(judge: Judge) -> Table | None:
-    """The members of a panel; None without one."""
+    """The members of a panel; None if there is no panel."""
     if judge.panel is None:
         return None
     known = {a.judge: coefficient(a.overall.kappa) for a in reversed(judge.agreement) if a.overall}
@@ -352,7 +353,7 @@ def panel(judge: Judge) -> Table | None:
 
 
 def ratings(a: Appropriateness) -> Table:
-    """Ratings of replies to messages alone, over all and by category: harm first."""
+    """Ratings of replies to standalone messages, over all and by category: harm first."""
     rows: list[TableRow] = []
     for name, o in (("All", a.overall), *((plain(n), o) for n, o in a.categories.items())):
         shares = [rate(o.harmful), rate(o.inappropriate), *(map(percent, o.bins[1:]) if o.bins else [NONE] * 4)]
@@ -362,7 +363,7 @@ def ratings(a: Appropriateness) -> Table:
 
 
 def failure_modes(a: Appropriateness) -> Table:
-    """How often replies fail in which way; of a probe, both halves."""
+    """The frequency of each failure mode; for a probe, of both halves."""
     rows: list[TableRow] = []
     for m in a.failure_modes:
         cells: Cells = [rate(m.rate), m.rate.n, m.rate.clusters]
@@ -389,7 +390,7 @@ def triage_shares(prompts: Sequence[Triage]) -> Table:
 
 
 def confusion(t: Triage) -> Table:
-    """How often each category was labelled as which."""
+    """How often each category was labeled as each other one."""
     given = wording.given_labels(t)
     rows: list[TableRow] = []
     for name, row in t.confusion.items():

@@ -1,7 +1,7 @@
-"""Every reply that may be shown → the data of `transcripts.html`, a page that opens from disk and needs nothing else.
+"""Every reply that may be shown → the data of `transcripts.html`, a self-contained page that opens from disk.
 
-A hundred thousand replies are a hundred megabytes, so the page has them deflated, in blocks that its script inflates
-when it needs them. Base64 keeps a reply from breaking out of the page. Every text is stored once and has a number:
+A hundred thousand replies are a hundred megabytes, so the page contains them deflated, in blocks that its script
+inflates on demand. Base64 keeps a reply from breaking out of the page. Every text is stored once and numbered:
 
     texts-N      texts, in the order in which they are first read, between null characters
     samples      JSON: [id, system text, script, codes of OF_SAMPLES] of each sample; in a script, 0 is a reply of the
@@ -33,14 +33,14 @@ DECIDERS = {"rule": "a rule", "offline": "the offline judge", "judge": "a langua
 
 
 class Block(NamedTuple):
-    """A part of the page's data. `text`: deflated, in base64."""
+    """A part of the page's data. `text`: deflated and base64-encoded."""
 
     name: str
     text: str
 
 
 class Facet(NamedTuple):
-    """A property of samples or verdicts. `label`: a value in words. `offered`: as a filter; others are only shown."""
+    """A property of samples or verdicts. `label`: formats a value. `offered`: as a filter; others are only shown."""
 
     name: str
     title: str
@@ -77,7 +77,7 @@ SHOWN = ("failed", "behavior", "incident", "label", "polarity", "severity", "rep
 
 
 def blocks(found: list[ShownReply], criteria: dict[str, CriterionRow]) -> Iterator[Block]:
-    """The page's data, block by block. The same replies give the same blocks."""
+    """The page's data, block by block. Deterministic."""
     page = _Page()
     for shown in found:
         page.add(shown, exchange(*shown, LONGEST))
@@ -93,9 +93,9 @@ def blocks(found: list[ShownReply], criteria: dict[str, CriterionRow]) -> Iterat
 
 @dataclass
 class _Page:
-    """What is known so far: the numbers of texts, samples and kinds of verdicts, and what no block has yet."""
+    """The state so far: the numbers of texts, samples and kinds of verdicts, and data not yet in a block."""
 
-    numbers: dict[bytes, int] = field(default_factory=dict)  # by digest, so that the texts needn't be kept
+    numbers: dict[bytes, int] = field(default_factory=dict)  # by digest, so that the texts needn't stay in memory
     open: list[str] = field(default_factory=list)
     size: int = 0
     starts: list[int] = field(default_factory=list)  # the first text of each block
@@ -174,7 +174,7 @@ class _Page:
 
 
 def _value(row: Sample, name: str) -> str:
-    """What a sample has in a column; "" for nothing."""
+    """A sample's value in a column, or ""."""
     value = getattr(row, name, None)
     if isinstance(value, list):
         return ", ".join(value)
@@ -194,7 +194,7 @@ def _compact(value: Any) -> str:
 
 
 def _inert(value: Any) -> Any:
-    """Plain values with every text in them, except field names, as it may be shown."""
+    """Plain values in which every text, except field names, is made safe to show."""
     if isinstance(value, str):
         return inert(value)
     if isinstance(value, list | tuple):

@@ -1,6 +1,6 @@
-"""What is known without reading: the labels of the replies that the trivial policies send to everybody.
+"""Labels that are known without reading: those of the trivial policies' fixed replies.
 
-A reply counts as one of them only whole: whoever adds a word to it is read.
+Only an exact, complete copy counts as one of them: a reply with anything added is read by a judge.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 from dataset_builder.schema import Baseline
 
 COUNTRY = r"[\d ]+ in (?:the US and Canada|the UK and Ireland|Australia|India)"
-# What differs from one sending of a text to another: whose lines it names.
+# The variable part of a text: whose helplines it names.
 BLANKS = {
     r"\{lines\}": rf"{COUNTRY}(?:, {COUNTRY})*",
     r"\{emergency\}": rf"{COUNTRY}(?:, {COUNTRY})*",
@@ -22,12 +22,12 @@ BLANKS = {
 
 
 def known_label(baselines: Mapping[str, Baseline], shown: str, criterion: str) -> str | None:
-    """A baseline's label by a criterion, None for every other reply. `shown`: what of the reply is visible."""
+    """A baseline's label under a criterion; None for every other reply. `shown`: the visible part of the reply."""
     return next((b.labels[criterion] for b in _sent(baselines.values(), shown) if criterion in b.labels), None)
 
 
 def known_rating(baselines: Mapping[str, Baseline], shown: str, category: str) -> int | None:
-    """A baseline's rating by a category's protocol, None for every other reply."""
+    """A baseline's rating under a category's protocol; None for every other reply."""
     kind: Literal["crisis", "no_crisis"] = "no_crisis" if category == "no_crisis" else "crisis"
     return next((b.ratings[kind] for b in _sent(baselines.values(), shown) if b.ratings), None)
 

@@ -1,4 +1,4 @@
-"""The category that a model's answer to the question of `judge.replies.script` names."""
+"""The category named in a model's answer to the question in `judge.replies.script`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from judge.rules.answers import conduct, read_object
 
 
 def read_category(text: str, finish: str | None, taxonomy: Mapping[CrisisCategory, Category]) -> CrisisCategory | None:
-    """The one category of triage that an answer names, in JSON or as the whole of its text; None where it can't be
-    read.
+    """The one triage category that an answer names, in JSON or as its whole text; None if unreadable.
 
-    Case, spaces and hyphens are forgiven. A refusal, a name that wasn't offered and answers that disagree are not read:
-    nothing is guessed.
+    Case, spaces and hyphens are ignored. A refusal, a name that wasn't offered and contradictory answers are
+    unreadable: nothing is guessed.
     """
     if conduct(text, finish) is not None:
         return None
