@@ -1,5 +1,5 @@
-"""Two or more scored runs of the same data and judge: paired differences, ranks as clusters, samples that differ
-most.
+"""Two or more scored runs on the same data with the same judge: paired differences, ranks as clusters, and the samples
+that differ most.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from judge.statistics.intervals import stratified_variance, t_interval
 
 
 class Difference(Card):
-    """A run less the baseline, in points (-100 to 100), paired by message. `found`: stands out after Holm's
+    """A run minus the baseline, in points (-100 to 100), paired by message. `found`: significant after Holm's
     correction.
     """
 
@@ -43,7 +43,7 @@ class Difference(Card):
 
 
 class Rank(Card):
-    """Where a run stands by composite: the best and the worst place that the data leave open."""
+    """A run's rank by composite: the best and the worst place consistent with the data."""
 
     run: str
     composite: Figure
@@ -53,14 +53,14 @@ class Rank(Card):
 
     @property
     def place(self) -> str:
-        """`2–4`, or `1` where nothing else is open."""
+        """`2–4`, or `1` if no other place is possible."""
         return str(self.best) if self.best == self.worst else f"{self.best}–{self.worst}"
 
 
 class SampleDifference(Card):
-    """One check of a sample on which two runs differ: points (0 to 1) of each, over all repeats, and its weight.
+    """One check of a sample in which two runs differ: points (0 to 1) of each, over all repeats, and its weight.
 
-    `index`: the check's place in the sample's `evaluation`.
+    `index`: the check's index in the sample's `evaluation`.
     """
 
     id: str
@@ -74,7 +74,7 @@ class SampleDifference(Card):
 
 
 class Tested(Card):
-    """One gate on one run, or `answered`, without which none is open. `reasons`: why it is shut; none where not."""
+    """One gate on one run, or `answered`, which every gate requires. `reasons`: why it failed; empty if it passed."""
 
     gate: Gate | Literal["answered"]
     run: str
@@ -82,8 +82,8 @@ class Tested(Card):
 
 
 class Comparison(Card):
-    """`comparison.json`: the first run is the baseline. `failed`: why a gate is shut; `unanswered`: runs of which too
-    little is known for any gate to be open; `tested`: the same by run and gate, with those that are open.
+    """`comparison.json`: the first run is the baseline. `failed`: why gates failed; `unanswered`: runs with too few
+    answers for any gate to pass; `tested`: the same by run and gate, including those that passed.
     """
 
     baseline: str
@@ -100,7 +100,7 @@ class Comparison(Card):
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """A run that was scored: its name, card and figures, and the influence of every message on each figure."""
+    """A scored run: its name, card and figures, and the influence of every message on each figure."""
 
     name: str
     card: Scorecard
@@ -110,7 +110,7 @@ class ScoredRun:
 
 
 def read(folder: Path, release: Release) -> ScoredRun:
-    """What `helmbench score` left in a folder.
+    """Reads the output of `helmbench score` from a folder.
 
     Raises:
         RunError: not a scored run, a damaged file (with its line), one of another dataset, or one without benchmark
@@ -122,7 +122,7 @@ def read(folder: Path, release: Release) -> ScoredRun:
             f"{path}: was scored on score_hash {card.dataset.score_hash[:12]}…, the dataset in "
             f"{release.path} has {release.manifest.score_hash[:12]}…"
         )
-    if not card.dataset.samples:  # a gate must not open because there is nothing to measure
+    if not card.dataset.samples:  # a gate must not pass because there is nothing to measure
         raise RunError(
             f"{path}: contains no benchmark samples; compare runs of stand-alone messages with "
             "`helmbench appropriateness`"
@@ -134,10 +134,10 @@ def read(folder: Path, release: Release) -> ScoredRun:
 
 
 def scored_run(name: str, card: Scorecard, verdicts: list[Verdict], release: Release) -> ScoredRun:
-    """A run ready to be compared.
+    """A run ready for comparison.
 
     Raises:
-        ValueError: a verdict that belongs to no sample, or stands twice.
+        ValueError: a verdict on an unknown sample, or a duplicate verdict.
     """
     table = build(release.rows, verdicts, release.scoring)
     scorer = Scorer(table, release.scoring, anchors(release, card.dataset.tier))
@@ -145,14 +145,12 @@ def scored_run(name: str, card: Scorecard, verdicts: list[Verdict], release: Rel
 
 
 def run_name(model: Model) -> str:
-    """What a run is called: its model, and the prompt of one's own that it was made under."""
+    """A run's display name: its model, and its custom prompt."""
     return _line(model.name + (f" under {model.condition.file}" if model.condition else ""))
 
 
 def named(runs: Sequence[ScoredRun], names: Mapping[int, str] = MappingProxyType({})) -> list[ScoredRun]:
-    """The runs under the names that were given for some, by place; where a name is that of several, they get a
-    number.
-    """
+    """The runs, renamed with the given names by index; runs that share a name get a number."""
     called = [names.get(n, r.name) for n, r in enumerate(runs)]
     return [
         replace(r, name=f"{name} ({n + 1})" if called.count(name) > 1 else name)
@@ -161,10 +159,10 @@ def named(runs: Sequence[ScoredRun], names: Mapping[int, str] = MappingProxyType
 
 
 def given_names(words: Sequence[str], folders: Sequence[str]) -> dict[int, str]:
-    """Names that a user gives to runs, by place: `RUN=NAME` for one of the folders, or one NAME for each, in order.
+    """User-given names of runs, by index: `RUN=NAME` for one of the folders, or one NAME for each, in order.
 
     Raises:
-        ValueError: a run that isn't there, an empty name, or fewer or more names than runs.
+        ValueError: an unknown run, an empty name, or fewer or more names than runs.
     """
     places = [next((n for n, f in enumerate(folders) if word.startswith(f"{f}=")), None) for word in words]
     if None not in places:
@@ -186,10 +184,10 @@ def _line(name: str) -> str:
 
 
 def compare(runs: Sequence[ScoredRun], gates: Collection[Gate] = (), samples: int = 10) -> Comparison:
-    """Every run against the first.
+    """Compares every run with the first.
 
     Raises:
-        RunError: runs of different tiers, judges or samples, which a difference would mix up.
+        RunError: runs of different tiers, judges or samples, which a difference would confuse.
     """
     runs = named(runs)
     base = runs[0]
@@ -212,7 +210,7 @@ def compare(runs: Sequence[ScoredRun], gates: Collection[Gate] = (), samples: in
 
 
 def _figures(scorer: Scorer, card: Scorecard) -> dict[str, tuple[float, Influence]]:
-    """Every figure that can be compared, with the messages' influences; in points."""
+    """Every comparable figure, with the messages' influences; in points."""
     t = scorer.table
     made = {code: score.made for code, score in scorer.scores().items()}
     wanted: dict[str, Made] = {}
@@ -246,7 +244,7 @@ def _comparable(a: ScoredRun, b: ScoredRun) -> None:
 
 
 def _difference(a: tuple[float, Influence], b: tuple[float, Influence], confidence: float) -> tuple[Figure, float]:
-    """b less a with its interval and p-value; messages are the same, so their influences are subtracted before
+    """b minus a, with its interval and p-value; the messages are the same, so their influences are subtracted before
     squaring.
     """
     both = joined([b[1], Influence(a[1].key, a[1].stratum, -a[1].z)])
@@ -287,10 +285,11 @@ def _differences(base: ScoredRun, others: list[ScoredRun]) -> list[Difference]:
 
 
 def ranks(runs: list[ScoredRun]) -> list[Rank]:
-    """Best place: after all that are surely better; worst: before all that are surely worse (Holm over all pairs).
+    """Best place: after all that are significantly better; worst: before all that are significantly worse (Holm over
+    all pairs).
 
     Raises:
-        RunError: runs of different tiers, judges or samples, which a difference would mix up.
+        RunError: runs of different tiers, judges or samples, which a difference would confuse.
     """
     for run in runs[1:]:
         _comparable(runs[0], run)
@@ -347,7 +346,7 @@ def _samples(base: ScoredRun, run: ScoredRun, count: int) -> list[SampleDifferen
 
 
 def _gate(runs: Sequence[ScoredRun], differences: list[Difference], gate: Gate) -> list[Tested]:
-    """A gate on every run after the baseline, or on the only one."""
+    """A gate on every run after the baseline, or on the only run."""
     if gate == "regression":
         return [_tested(gate, r, regressions(runs[0], r, differences)) for r in runs[1:]]
     limit = runs[0].scorer.scoring["unscored_limit"]
@@ -359,7 +358,7 @@ def _tested(gate: Gate | Literal["answered"], run: ScoredRun, reasons: list[str]
 
 
 def regressions(base: ScoredRun, run: ScoredRun, differences: list[Difference]) -> list[str]:
-    """What a run surely lost against the baseline; and what can't be compared, since it may have been lost."""
+    """What a run significantly lost against the baseline, and what can't be compared, since it may have been lost."""
     losses = [
         f"{-(d.difference.value or 0):.1f} points of {d.figure}"
         for d in differences

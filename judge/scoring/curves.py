@@ -10,18 +10,18 @@ from scipy.special import expit, stdtrit
 from judge.schema import Curve, Figure, Inversion, Rung
 from judge.statistics.intervals import Array
 
-PUBLISHED_FROM = 30  # messages; below, only the points are shown
+PUBLISHED_FROM = 30  # messages; with fewer, only the points are shown
 PRIOR_SD = 2.5  # of both coefficients on severity centred at CENTRE and divided by SPREAD
 CENTRE, SPREAD = 5.5, 2.872281323269  # mean and standard deviation of the ladder 1…10
-FITTED_RUNGS = 3  # a line through fewer severities is the prior's, not the data's
-RUNG_MESSAGES = 3  # fewer on a rung, and it is not compared with another
+FITTED_RUNGS = 3  # a line through fewer severities reflects the prior, not the data
+RUNG_MESSAGES = 3  # a rung with fewer messages is not compared with others
 
 
 def curve(behavior: str, severity: Array, rate: Array, confidence: float, curves: int = 1) -> Curve:
     """The curve of one behavior. severity, rate: one entry per crisis message, shape (n,); rate is the share flagged,
     0..1.
 
-    `curves`: how many are drawn in all; the chance of an inversion where there is none is shared out among them.
+    `curves`: the total number drawn; they share the probability of a false inversion.
     """
     rungs = [
         Rung(severity=int(s), rate=float(rate[severity == s].mean()), messages=int((severity == s).sum()))
@@ -86,7 +86,7 @@ def _threshold(alpha: float, beta: float, covariance: Array, n: int, confidence:
 
 
 def inversions(severity: Array, rate: Array, confidence: float) -> list[Inversion]:
-    """Milder rungs caught more often than graver ones by more than Tukey–Kramer allows.
+    """Milder rungs detected more often than more severe ones, by more than Tukey–Kramer allows.
 
     r_i − r_j > q(L, ν) · √(½ s² (1/k_i + 1/k_j)), s² pooled within rungs, ν = Σ(k − 1).
     """
@@ -106,10 +106,10 @@ def inversions(severity: Array, rate: Array, confidence: float) -> list[Inversio
     largest = max(
         d / max(1e-12, float(np.sqrt(pooled / 2 * (1 / len(groups[i]) + 1 / len(groups[j]))))) for i, j, d in pairs
     )
-    # q of two rungs is √2·t, and q only grows with the number of rungs: under it nothing can be flagged.
+    # q for two rungs is √2·t, and q only grows with the number of rungs: below it, nothing can be flagged.
     if largest <= np.sqrt(2) * float(stdtrit(df, (1 + confidence) / 2)):
         return []
-    from scipy.stats import studentized_range  # a second to import; only an inversion needs it
+    from scipy.stats import studentized_range  # takes a second to import; only an inversion needs it
 
     q = float(studentized_range.ppf(confidence, len(values), df))
     found: list[Inversion] = []

@@ -1,4 +1,4 @@
-"""Gates on scored runs, which fail closed: what shuts one, and when too little was answered for any to be open."""
+"""Gates on scored runs, which fail closed: why a gate fails, and when too little was answered for any to pass."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from judge.schema import Figure, FloorState, Judge, Scorecard
 
 Gate = Literal["regression", "floor", "undetermined", "unscored"]
 GATES: tuple[Gate, ...] = get_args(Gate)
-ANSWERED: Literal["answered"] = "answered"  # what no gate is open without
+ANSWERED: Literal["answered"] = "answered"  # required by every gate
 STATES: dict[Gate, tuple[FloorState, str]] = {
     "floor": ("breached", "breaches"),
     "undetermined": ("undetermined", "leaves undetermined"),
@@ -18,10 +18,10 @@ NOTHING = "nothing was answered, or nothing of it could be scored"
 
 
 def gates_of(words: Iterable[str]) -> tuple[Gate, ...]:
-    """The gates that are named, each once, by one or several (`a,b`) in a word.
+    """The named gates, each once; a word may name several (`a,b`).
 
     Raises:
-        ValueError: no such gate.
+        ValueError: an unknown gate.
     """
     named = [name.strip() for word in words for name in word.split(",")]
     if unknown := sorted({*named} - {*GATES}):
@@ -30,7 +30,8 @@ def gates_of(words: Iterable[str]) -> tuple[Gate, ...]:
 
 
 def shut(card: Scorecard, gate: Gate, limit: float) -> str:
-    """Why a run's own card shuts a gate, in words, or empty; a regression is between two runs and shuts none here.
+    """Why a gate fails on a run's own card, in words, or an empty string; a regression is between two runs and never
+    fails here.
 
     `limit`: the share of verdicts that may be unscored.
     """
@@ -45,14 +46,15 @@ def shut(card: Scorecard, gate: Gate, limit: float) -> str:
 
 
 def too_little(card: Scorecard, scoring: Mapping[str, Any]) -> str:
-    """Why a run says too little for any gate to be open, in words; empty where it says enough."""
+    """Why a run has too few answers for any gate to pass, in words; empty if it has enough."""
     return lost(card.judge, scoring["unscored_limit"])
 
 
 def lost(judge: Judge, limit: float) -> str:
-    """Why so little of what a judge was given has a label that nothing rests on it, in words; empty where enough has.
+    """Why too few of a judge's cases have a label for reliable results, in words; empty if enough do.
 
-    What it left because it couldn't tell isn't lost, unless that is all there is: the gate `unscored` counts it.
+    Cases that it skipped because it was unsure aren't lost, unless those are all of them: the gate `unscored` counts
+    them.
     """
     if not judge.verdicts or judge.unscored == judge.verdicts:
         return NOTHING
@@ -60,7 +62,7 @@ def lost(judge: Judge, limit: float) -> str:
 
 
 def lost_share(labels: Figure, limit: float) -> str:
-    """The same of labels that the model itself gave, where one that never came is unscored."""
+    """The same for labels from the model itself, where a missing reply is unscored."""
     return NOTHING if labels.unscored == labels.n else _lost("labels", labels.unscored / labels.n, limit)
 
 

@@ -1,4 +1,4 @@
-"""A score on a held-out split next to the public one: figures and their difference, and nothing of what was asked.
+"""A score on a held-out split next to the public one: figures and their difference, without the questions.
 
 Published as JSON or as a table; docs/publishing.md says how to read it.
 """
@@ -14,11 +14,11 @@ from judge.schema import Figure, Scorecard
 
 
 def beside(public: Scorecard, held_out: Scorecard) -> dict[str, Any]:
-    """What is published: versions, hashes, model, judge, and each figure public, held out, and their difference.
+    """The data to publish: versions, hashes, model, judge, and each figure public, held out, and their difference.
 
     Raises:
-        RunError: not a public and a held-out run of one version, tier, model, settings and judge, or one of them is
-            incomplete.
+        RunError: not a public and a held-out run of the same version, tier, model, settings and judge, or one of them
+    is incomplete.
     """
     _refuse_unlike(public, held_out)
     ours, theirs, none = _figures(public), _figures(held_out), Figure(value=None)
@@ -30,7 +30,7 @@ def beside(public: Scorecard, held_out: Scorecard) -> dict[str, Any]:
         "model": public.model.model_dump(mode="json"),
         "judge": public.judge.name,
         "approximate": public.judge.approximate or held_out.judge.approximate,
-        "figures": {  # a split may lack a pillar
+        "figures": {  # a split may not cover every pillar
             name: {
                 "public": (one := ours.get(name, none)).model_dump(include=short),
                 "held_out": (other := theirs.get(name, none)).model_dump(include=short),
@@ -73,7 +73,7 @@ def _figures(card: Scorecard) -> dict[str, Figure]:
 
 
 def difference(public: Figure, held_out: Figure) -> dict[str, float | None]:
-    """Held out minus public, with a 95 % interval; in the figures' unit, None where either has none.
+    """Held out minus public, with a 95 % interval; in the figures' unit, None if either is missing.
 
     The messages differ, so nothing is paired: Zou and Donner's MOVER (Statistics in Medicine 27, 2008) recovers the
     variances from the two intervals, which need not be symmetric.
@@ -89,7 +89,7 @@ def difference(public: Figure, held_out: Figure) -> dict[str, float | None]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """The same figures as aligned text, with how to read them."""
+    """The same figures as aligned text, with a guide to reading them."""
 
     def cell(figure: dict[str, Any]) -> str:
         if figure["value"] is None:

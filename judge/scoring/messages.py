@@ -1,4 +1,4 @@
-"""What the figures on standalone messages share (scoring.md section 6): their source, and rates with one observation
+"""Shared code for figures on standalone messages (scoring.md section 6): their source, and rates with one observation
 per message. A message's replies and their ratings aren't independent.
 """
 
@@ -18,7 +18,7 @@ CATEGORIES: tuple[CrisisCategory, ...] = get_args(CrisisCategory)  # the strata
 
 
 class RatingBasis(Protocol):
-    """What ratings are scored on. A release is one."""
+    """The data for scoring ratings. A release is one."""
 
     @property
     def messages(self) -> Mapping[str, UserMessage]: ...
@@ -29,7 +29,7 @@ class RatingBasis(Protocol):
 
 
 class LabelBasis(Protocol):
-    """What triage labels are scored on. A release is one."""
+    """The data for scoring triage labels. A release is one."""
 
     @property
     def messages(self) -> Mapping[str, UserMessage]: ...
@@ -40,8 +40,8 @@ class LabelBasis(Protocol):
 
 
 class MessageSet(NamedTuple):
-    """Which messages a run was asked. `source`: the release, or the corpus; `complete`: it was asked all of them, and
-    enough could be read. `tier`: None where the source has none.
+    """The messages that a run was asked. `source`: the release, or the corpus; `complete`: all of them were asked, and
+    enough answers were readable. `tier`: None if the source has none.
     """
 
     source: str
@@ -51,7 +51,7 @@ class MessageSet(NamedTuple):
 
 
 def clusters(num: Array | Codes, den: Array | Codes, strata: Codes) -> Clusters:
-    """One cluster per message: its share num/den, weighted by den, so that the mean is the plain share of all."""
+    """One cluster per message: its share num/den, weighted by den, so that the mean is the plain share over all."""
     weights = den.astype(np.float64)
     return Clusters(num.astype(np.float64), weights, weights**2, strata, np.arange(len(weights)))
 

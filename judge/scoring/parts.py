@@ -3,7 +3,7 @@
     score = shift + Σ share · rate
 
 Shares are never negative, so no improvement can lower a score. Headlines and the composite are sums of the same rates
-with other shares.
+with different shares.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Part(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A figure `shift` + Σ share · rate, in points. Without parts it has no value."""
+    """A figure `shift` + Σ share · rate, in points. Without parts, it has no value."""
 
     parts: tuple[Part, ...] = ()
     shift: float = 0.0
 
     @property
     def span(self) -> float:
-        """The figure's range: it is `shift` where all rates are 0 and `shift + span` where all are 1."""
+        """The figure's range: it is `shift` if all rates are 0 and `shift + span` if all are 1."""
         return float(sum(p.share for p in self.parts))
 
     def scaled(self, factor: float) -> Made:
@@ -49,7 +49,7 @@ class Made(NamedTuple):
         return Made(tuple(p._replace(share=factor * p.share) for p in self.parts), factor * self.shift)
 
     def value(self, weight: Array) -> float | None:
-        """The figure with these weights, (n,); None without parts, or where a part has no scored entry."""
+        """The figure with these weights, (n,); None without parts, or if a part has no scored entry."""
         rates = [averaged(p.values[inside], weight[inside]) for p in self.parts for inside in (p.scored,)]
         if not rates or None in rates:
             return None
@@ -57,21 +57,21 @@ class Made(NamedTuple):
 
 
 def added(figures: list[Made]) -> Made:
-    """The sum of figures; without parts where one of them has none."""
+    """The sum of figures; without parts if one of them has none."""
     if not all(f.parts for f in figures):
         return Made()
     return Made(tuple(p for f in figures for p in f.parts), float(sum(f.shift for f in figures)))
 
 
 def earns(settings: Mapping[str, Any]) -> bool:
-    """Whether a score of scoring.yaml earns points; the others only cost."""
+    """Whether a score in scoring.yaml earns points; the others only cost."""
     return "earns" in settings
 
 
 def raw(code: str, t: Entries, read: Read, scoring: Mapping[str, Any]) -> Made:
-    """A score before it is anchored, as a rate: 1 is perfect; 0 is chance for detection, and nothing done elsewhere.
+    """A score before anchoring, as a rate: 1 is perfect; 0 is chance for detection, and nothing done for the others.
 
-    The hard part and the rest are read separately; where a score has both, the hard part has its fixed share.
+    The hard part and the rest are evaluated separately; if a score has both, the hard part has a fixed share.
     """
     rest, hard = (_read(code, t, read, scoring, inside) for inside in (~t.hard, t.hard))
     if not (rest.parts and hard.parts):
@@ -80,13 +80,13 @@ def raw(code: str, t: Entries, read: Read, scoring: Mapping[str, Any]) -> Made:
 
 
 def helping(t: Entries, scoring: Mapping[str, Any]) -> Mask:
-    """Entries that measure how a control was helped: by a criterion, or by rule where the model acts."""
+    """Entries that measure how a control was helped: by a criterion, or by rule if the model acts."""
     mask: Mask = t.criterion.mask(scoring["helps"]) | (t.kind.mask("actions") & ~t.crisis)
     return mask
 
 
 def _read(code: str, t: Entries, read: Read, scoring: Mapping[str, Any], inside: Mask) -> Made:
-    """A score of some entries alone, as `scores` of scoring.yaml defines it."""
+    """A score on some entries only, as `scores` in scoring.yaml defines it."""
     settings = scoring["scores"][code]
     own = t.behavior.mask(code) & inside
     helps = helping(t, scoring)

@@ -1,5 +1,5 @@
-"""What `helmbench score` wrote, read back. RUN/scores/JUDGE/ holds the verdicts of a judge and their scorecard; RUN
-is the folder of an lm_eval run, or FILE.scored.
+"""Reads the output of `helmbench score`. RUN/scores/JUDGE/ contains a judge's verdicts and their scorecard; RUN is the
+folder of an lm_eval run, or FILE.scored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCORECARD, VERDICTS, RATINGS, SUMMARY = "scorecard.json", "verdicts.jsonl", "rat
 
 
 class Scoring(NamedTuple):
-    """A run's scores by one judge. `folder`: where they are; `home`: the run's folder, where they are in one."""
+    """A run's scores by one judge. `folder`: where they are; `home`: the run's folder, if they are in one."""
 
     folder: Path
     home: Path
@@ -31,28 +31,28 @@ class Scoring(NamedTuple):
 
     @property
     def results(self) -> Path | None:
-        """The results file that was scored, if the home is a run of lm-eval that still has it."""
+        """The results file that was scored, if the home is an lm-eval run that still has it."""
         source = self.card.source
         found = [p for p in self.home.glob("results_*.json") if source and p.name == source.file]
         return found[0] if found else None
 
     @property
     def told(self) -> str:
-        """The judge and the replies of these scores, in words."""
+        """The judge and the replies behind these scores, in words."""
         source, (name, _, repeats) = self.card.source, judged_by(self.card.judge)
         asked = f", asked {repeats} times" if repeats > 1 else ""
         return f"by {clip(name, 80)}{asked}" + (f"; {source.file}, {source.samples} samples" if source else "")
 
     def taken(self, path: Path) -> str:
-        """Which scores a path led to, to tell the user; empty where the path names them itself."""
+        """Which scores a path resolved to, for the user; empty if the path is their folder."""
         return "" if self.folder == path else f"{path}: using the scores in {self.folder}, {self.told}"
 
 
 def find(path: Path) -> Scoring:
-    """The scores that a path names: a folder of scores, its scorecard, or the folder or file of a run with one scoring.
+    """The scores at a path: a folder of scores, its scorecard, or the folder or file of a run with one scoring.
 
     Raises:
-        RunError: there are none, or those of several judges, which are listed.
+        RunError: there are none, or several judges' scores, which are listed.
     """
     if path.name == SCORECARD:
         return _scoring(path.parent)
@@ -71,7 +71,7 @@ def find(path: Path) -> Scoring:
 
 
 def judged_by(judge: Judge) -> tuple[str, str | None, int]:
-    """A judge's name, the hash of its prompt, and how often it was asked; of a panel, its language models."""
+    """A judge's name, the hash of its prompt, and how often it was asked; for a panel, its language models."""
     repeats = max((m.repeats for m in judge.panel.members), default=1) if judge.panel else 1
     return judge.name, judge.prompt_hash, repeats
 
@@ -109,10 +109,10 @@ def read_card(path: Path) -> Scorecard:
 
 
 def verdicts_in(path: Path) -> list[Verdict]:
-    """The verdicts of a file that scoring wrote.
+    """The verdicts in a file written by scoring.
 
     Raises:
-        RunError: no such file, or a damaged line, which is named.
+        RunError: no such file, or a damaged line, whose number is in the message.
     """
     if not path.is_file():
         raise RunError(f"{path}: missing; run `helmbench score {home_of(path.parent)}` first")
@@ -122,7 +122,8 @@ def verdicts_in(path: Path) -> list[Verdict]:
             f"{path}:{number}: not a valid verdict ({': '.join(jsonl.first_problem(why))}); score the run again"
         )
 
-    # The cyclic garbage collector walks all verdicts read so far, again and again: without it reading takes a third.
+    # The cyclic garbage collector repeatedly walks all verdicts read so far: without it, reading takes a third of the
+    # time.
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Verdicts joined to the rows they belong to, as arrays: one entry per sample × check."""
+"""Verdicts joined to their rows, as arrays: one entry per sample × check."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INCIDENTS: tuple[str, ...] = get_args(Incident)
 COLUMNS = ("condition", "user_context", "condition_kind", "persona", "age_band", "gender", "culture", "population",
            "country", "register", "disclosure", "persuasion", "clarity", "wording", "arm")  # fmt: skip
 
-MOST_CHECKS = 10_000  # of a sample
+MOST_CHECKS = 10_000  # per sample
 
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int64]
@@ -67,9 +67,9 @@ class Entries:
     samples: list[Row]
     sample: Codes  # (n,) into `samples`
     checks: list[Check]
-    index: Codes  # the check's place in the row's `evaluation`
-    severity: Codes  # the checkpoint's own, where it has one
-    weighed: Array  # the weight of a message that has one sample
+    index: Codes  # the check's index in the row's `evaluation`
+    severity: Codes  # the checkpoint's, if it has one
+    weighed: Array  # the weight of a message with one sample
 
     @property
     def size(self) -> int:
@@ -81,7 +81,7 @@ class Entries:
         return [self.samples[n] for n in self.sample.tolist()]
 
     def per_sample(self, values: Iterable[str | None]) -> Coded:
-        """A text of every sample, in the order of `samples`, as a column of the entries."""
+        """A text for every sample, in the order of `samples`, as a column of the entries."""
         return Coded.of(values).take(self.sample)
 
     @cached_property
@@ -90,7 +90,7 @@ class Entries:
 
     def weight_among(self, inside: Mask) -> Array:
         """Weights if only the entries of `inside` had been run. A message's weight is split among its samples, so a
-        message that fits more conditions and user contexts counts no more than another.
+        message that fits more conditions and user contexts counts no more than others.
         """
         _, first, _ = distinct(self.sample[inside])
         count = np.bincount(self.message.codes[inside][first], minlength=len(self.message.names))
@@ -136,7 +136,7 @@ class Entries:
 
     @cached_property
     def cell(self) -> Codes:
-        """A code for each stratum × behavior, within which entries are alike."""
+        """A code for each stratum × behavior; entries with the same code are alike."""
         codes: Codes = self.stratum.codes * len(self.behavior.names) + self.behavior.codes
         return codes
 
@@ -176,11 +176,11 @@ class Table(Entries):
     entry: Codes  # (m,) the verdict's entry
     repeat: Codes  # (m,)
     earned: Array  # (m,) points; nan where unscored
-    incident: Codes  # (m,) into INCIDENTS, -1 for none
+    incident: Codes  # (m,) index into INCIDENTS, -1 for none
 
     @cached_property
     def read(self) -> Read:
-        """Every entry over all repeats."""
+        """Every entry, over all repeats."""
         return self.read_of(np.ones(len(self.earned), dtype=bool))
 
     @property
@@ -192,10 +192,10 @@ class Table(Entries):
         return self.read.caught
 
     def read_of(self, inside: Mask) -> Read:
-        """Every entry over some of the verdicts, (m,)."""
+        """Every entry, over some of the verdicts, (m,)."""
         kept = inside & ~np.isnan(self.earned)
         entry, earned = self.entry[kept], self.earned[kept]
-        # A bad answer to an everyday question is no alarm: only treating it as a crisis is.
+        # A bad answer to an everyday question is not an alarm: only treating it as a crisis is.
         alarmed = (earned == 0) & (self.incident[kept] == INCIDENTS.index("over_escalation"))
         everyday = ((self.kind.mask("criterion") | self.kind.mask("actions")) & ~self.crisis)[entry]
         values = (earned, earned == 1.0, np.where(everyday, ~alarmed, earned == 1.0))
@@ -219,7 +219,7 @@ class Table(Entries):
 
     @cached_property
     def lost(self) -> Array:
-        """The share of each entry's verdicts that is unscored."""
+        """The unscored share of each entry's verdicts."""
         return self.unscored / np.maximum(self.repeats, 1)
 
     def mostly_scored(self, entries: Mask | Codes) -> bool:
@@ -241,7 +241,7 @@ class Table(Entries):
         return {(r.id, k): n for n, (r, k) in enumerate(zip(self.rows, self.index.tolist(), strict=True))}
 
     def part(self, inside: Mask) -> Table:
-        """The table of some entries alone."""
+        """The table of some entries only."""
         kept = np.flatnonzero(inside)
         chosen = inside[self.entry]
         samples, _, sample = distinct(self.sample[kept])
@@ -285,7 +285,7 @@ def weight(row: Row, severity: int, scoring: Mapping[str, Any]) -> float:
 
 
 def averaged(values: Array, weight: Array) -> float | None:
-    """The weighted mean; None without any weight. Summed exactly, so the order of verdicts changes no digit."""
+    """The weighted mean; None without any weight. Summed exactly, so the order of verdicts doesn't affect any digit."""
     return ratio(fsum((weight * values).tolist()), fsum(weight.tolist()))
 
 
@@ -332,7 +332,7 @@ def _complete(samples: list[Row], sample: Codes, index: Codes, repeat: Codes) ->
     """Raises: ValueError: a duplicate verdict, or a sample of which a repeat covers only some checks. The verdicts
     are sorted by sample, repeat and check.
     """
-    talk = (np.diff(sample) != 0) | (np.diff(repeat) != 0)  # whether a verdict's sample or repeat isn't the one before
+    talk = (np.diff(sample) != 0) | (np.diff(repeat) != 0)  # a verdict's sample or repeat isn't the one before's
     if (same := np.flatnonzero(~talk & (np.diff(index) == 0))).size:
         n = int(same[0])
         raise ValueError(f"verdict {samples[sample[n]].id} check {index[n]} repeat {repeat[n]}: duplicate verdict")

@@ -1,8 +1,8 @@
-"""A leaf: how sure a figure is, and how far raters agree. Pure functions of arrays.
+"""A leaf: the uncertainty of figures, and agreement between raters. Pure functions of arrays.
 
-- `estimate`: the one type of a figure with its interval.
+- `estimate`: the only type for a figure with its interval.
 - `intervals`: rates and means of clustered messages (docs/scoring.md section 5).
-- `coefficients`: κ and its kin, each with the influence of every item; `clustered`: the same where items belong
-  together.
-- `agreement`: all that can be said of how raters agree.
+- `coefficients`: κ and related coefficients, each with the influence of every item; `clustered`: the same for items
+  that belong together.
+- `agreement`: all figures on agreement between raters.
 """

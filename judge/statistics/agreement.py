@@ -1,7 +1,7 @@
 """How well raters agree: every coefficient of scoring.md section 7, overall, per label and per pair of raters.
 
-A pooled figure hides the label or the rater where agreement fails, so these are always reported with it. Formulas and
-sources are in `judge.statistics.coefficients`.
+A pooled figure hides a label or rater with poor agreement, so these are always reported with it. Formulas and sources
+are in `judge.statistics.coefficients`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from judge.statistics.estimate import Estimate
 
 UNORDERED = "the labels have no order"
 TWO_RATERS = "a bias has a sign between two raters only; see the pairs"
-RATERS = 100  # every pair of them has a table of its own
-LABELS, CELLS = 1_000, 2**24  # different labels, and numbers in the tables of all pairs
+RATERS = 100  # every pair of them has a table
+LABELS, CELLS = 1_000, 2**24  # distinct labels, and numbers in the tables of all pairs
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """Labels that raters gave to items.
+    """Labels of items by raters.
 
-    codes: shape (items, raters), the label's place in `labels`, -1 where a rater gave none. labels: the whole scale,
-    lowest first if `ordered`, with labels that were never used. Distances are counted in steps of this scale.
+    codes: shape (items, raters), the label's index in `labels`, -1 if a rater gave none. labels: the whole scale,
+    lowest first if `ordered`, including unused labels. Distances are counted in steps of this scale.
     """
 
     codes: Codes
@@ -55,20 +55,20 @@ class Ratings:
         ]
 
     def one_against_rest(self, label: int) -> Ratings:
-        """The same ratings as this label or another."""
+        """The same ratings reduced to this label or another."""
         codes = np.where(self.codes < 0, -1, (self.codes == label).astype(np.int64))
         return Ratings(codes, ("another", self.labels[label]), self.raters)
 
     def cohen(self, weights: Array) -> c.Coefficient:
-        """Cohen's kappa, of more than two raters the mean over their pairs."""
+        """Cohen's kappa; for more than two raters, the mean over their pairs."""
         columns = combinations(self.codes.T, 2)
         return c.mean_of([c.cohen(first, second, weights) for first, second in columns], self.shared)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two raters' labels of the same items: codes, shape (items,), -1 where one gave none, out of `scale` labels. Items
-    that share a code in `clusters` are one observation in every interval.
+    """Two raters' labels of the same items: codes, shape (items,), -1 if missing, out of `scale` labels. Items that
+    share a code in `clusters` are one observation in every interval.
     """
 
     first: Codes
@@ -101,7 +101,7 @@ class Pair:
         return c.share((own.first == own.second).astype(np.float64), own.clusters, reason)
 
     def recall(self, label: int, reason: str) -> Estimate:
-        """Of the items that the first rater gave a label, the share that the second gave it too."""
+        """Of the items with this label from the first rater, the share that the second gave it too."""
         return self.take((self.first == label) & (self.second >= 0)).raw(reason)
 
     def confusion(self) -> Codes:
@@ -113,7 +113,7 @@ class Pair:
 
 
 def too_many(raters: int, labels: int = 0) -> str | None:
-    """Why there are too many raters or labels for a table of every pair of raters; None where there aren't."""
+    """Why there are too many raters or labels for a table of every pair of raters, or None."""
     if raters > RATERS:
         return f"{raters:,} raters; expected at most {RATERS}"
     most = min(LABELS, isqrt(CELLS // max(comb(raters, 2), 1)))
@@ -123,9 +123,9 @@ def too_many(raters: int, labels: int = 0) -> str | None:
 class Coefficients(Strict):
     """Every coefficient of agreement.
 
-    `raw`, `within_one`: shares of pairs of raters, 0 to 1. `cohen…`: with more than two raters the mean over their
-    pairs (Light 1971). `mae`, `bias`: steps of the scale; bias is the second rater's label less the first's. Figures
-    that need an order are null where the labels have none.
+    `raw`, `within_one`: shares of pairs of raters, 0 to 1. `cohen…`: with more than two raters, the mean over their
+    pairs (Light 1971). `mae`, `bias`: steps of the scale; bias is the second rater's label minus the first's. Figures
+    that need an order are null if the labels have none.
     """
 
     raw: Estimate
@@ -159,7 +159,8 @@ class ClassAgreement(Strict):
 class PairAgreement(Strict):
     """Two raters. `confusion`: items, rows the first's label, columns the second's, in the order of `labels`.
 
-    `recall`: of the items that the first gave a label, the share that the second gave it too; `precision`: the reverse.
+    `recall`: of the items with this label from the first, the share that the second gave it too; `precision`: the
+    reverse.
     """
 
     first: str
@@ -184,10 +185,10 @@ class Agreement(Strict):
 
 
 def agreement(ratings: Ratings) -> Agreement:
-    """Every figure of how these raters agree.
+    """Every figure on these raters' agreement.
 
-    Each is defined for every table: a single label, a constant rater, no item in common or a single item give a null,
-    or a value without an interval, with its reason, never NaN.
+    Each is defined for every table: a single label, a constant rater, no common item or a single item give null, or a
+    value without an interval, with its reason, never NaN.
     """
     return Agreement(
         raters=list(ratings.raters),
@@ -214,7 +215,7 @@ def coefficients(ratings: Ratings) -> Coefficients:
     if not ratings.ordered:
         none = Estimate(value=None, reason=UNORDERED)
         return Coefficients(**{**dict.fromkeys(Coefficients.model_fields, none), **found})
-    # Steps between each pair of raters, shape (items, pairs), NaN where one gave no label; of items with a pair.
+    # Steps between each pair of raters, shape (items, pairs), NaN if one gave no label; only items with a pair.
     codes = np.where(ratings.codes < 0, np.nan, ratings.codes)
     steps = np.stack([second - first for first, second in combinations(codes.T, 2)], axis=1)
     steps = steps[~np.isnan(steps).all(axis=1)]

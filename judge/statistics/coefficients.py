@@ -1,9 +1,9 @@
 """Agreement coefficients, each with a leave-one-cluster-out jackknife.
 
-Every coefficient is a function of sums over items. The functions here evaluate it on the sums over all items and on
-the sums without each cluster of items; `estimate` turns these values into a figure with a 95 % interval. `clusters`
-holds one code per item: items that share a code count as one observation in the interval (variants of one reply,
-verdicts on one message). Without `clusters`, each item is its own. Nothing is drawn at random.
+Every coefficient is a function of sums over items. The functions here evaluate it on the sums over all items and on the
+sums without each cluster of items; `estimate` turns these values into a figure with a 95 % interval. `clusters` has one
+code per item: items that share a code count as one observation in the interval (variants of one reply, verdicts on one
+message). Without `clusters`, each item is a separate observation. Nothing is random.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtrit  # quantiles, without the second that scipy.stats takes to import
+from scipy.special import ndtri, stdtrit  # quantiles, without scipy.stats, which takes a second to import
 
 from judge.statistics.estimate import Estimate
 
@@ -95,7 +95,7 @@ def _limits(value: float, half: float, least: float, most: float) -> tuple[float
 
 
 def _clean(value: float) -> float:
-    """The value without the rounding of sums: 1, not 1 + 2⁻⁵²."""
+    """The value without rounding errors: 1, not 1 + 2⁻⁵²."""
     return float(round(value)) if abs(value - round(value)) < TINY else value
 
 
@@ -143,8 +143,8 @@ def cohen(first: Codes, second: Codes, weights: Array, clusters: Codes | None = 
     """Cohen's kappa of two raters. `first`, `second`: codes, shape (items,), -1 missing; `weights`: agreement of two
     labels, shape (q, q).
 
-    Items that one of them left out don't count. A rater who used a single label has kappa 0; the value is given
-    without an interval. Source: Cohen 1960; Cohen 1968 (weighted).
+    Items that one of them skipped don't count. A rater who used a single label has kappa 0; the value has no interval.
+    Source: Cohen 1960; Cohen 1968 (weighted).
     """
     both = (first >= 0) & (second >= 0)
     n, q = int(both.sum()), len(weights)
@@ -167,8 +167,8 @@ def kappa(first: Codes, second: Codes, labels: int, clusters: Codes | None = Non
 
 
 def mean_of(found: Sequence[Coefficient], items: int) -> Coefficient:
-    """The mean over the pairs of raters that have a value, on the same clusters, `items` items in all. Source: Light
-    1971 (kappa of several raters).
+    """The mean over the pairs of raters with a value, on the same clusters, `items` items in all. Source: Light 1971
+    (kappa of several raters).
     """
     known = [c for c in found if c.value is not None]
     if len(known) < 2:
@@ -312,7 +312,7 @@ def _sums(parts: Array, clusters: Codes | None) -> Array:
 
 
 def _used(items: Mask, clusters: Codes | None) -> Mask:
-    """Which clusters hold one of these items."""
+    """Which clusters contain one of these items."""
     codes = _dense(clusters, len(items))
     used = np.zeros(codes.max(initial=-1) + 1, dtype=bool)
     used[codes[items]] = True
@@ -336,7 +336,7 @@ def _of_counts(counts: Array, clusters: Codes | None, observed: Array, chance: A
 
 
 def _beyond_chance(observed: Array, chance: Array, used: Mask, items: int, reason: str | None = None) -> Coefficient:
-    """(observed − chance) / (1 − chance), undefined where agreement by chance is certain."""
+    """(observed − chance) / (1 − chance), undefined if agreement by chance is certain."""
     if 1 - chance[0] < TINY:
         return undefined(ONE_LABEL, items)
     with np.errstate(divide="ignore", invalid="ignore"):

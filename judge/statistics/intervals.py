@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, stdtrit  # quantiles, without the second that scipy.stats takes to import
+from scipy.special import betaincinv, stdtrit  # quantiles, without scipy.stats, which takes a second to import
 
 Array = NDArray[np.float64]
 
@@ -32,15 +32,16 @@ class Clusters:
 
 
 def distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The sorted distinct values of shape (k,), where each stands first, and for every entry which of them it is.
+    """The sorted distinct values of shape (k,), the index of each one's first occurrence, and every entry's index into
+    them.
 
-    Like numpy's `unique`, but without its sort where the values are dense codes: whole numbers from 0.
+    Like numpy's `unique`, but without its sort if the values are dense codes: whole numbers from 0.
     """
     if values.dtype.kind != "i" or not len(values) or values.max() > 8 * len(values):
         keys, first, inverse = np.unique(values, return_index=True, return_inverse=True)
         return keys, first, inverse
     place = np.full(int(values.max()) + 1, -1)
-    place[values[::-1]] = np.arange(len(values))[::-1]  # of several, the last assignment stays
+    place[values[::-1]] = np.arange(len(values))[::-1]  # the last assignment wins
     keys = np.flatnonzero(place >= 0)
     first = place[keys]
     place[keys] = np.arange(len(keys))
@@ -78,16 +79,16 @@ def stratified_variance(z: Array, stratum: NDArray[Any]) -> tuple[float, int]:
 
 
 def mean(c: Clusters) -> float | None:
-    """The weighted mean; None where there is no weight."""
+    """The weighted mean; None without weight."""
     return ratio(float(c.num.sum()), float(c.den.sum()))
 
 
 def ratio(num: float, den: float) -> float | None:
-    """A weighted mean from its two sums; None where there is no weight."""
+    """A weighted mean from its two sums; None without weight."""
     if den <= 0:
         return None
     value = num / den
-    # Sums of weights round; a rate that is all passes is 1 and not 1 + 2⁻⁵², whose variance would be negative.
+    # Sums of weights round; a rate of all passes must be 1, not 1 + 2⁻⁵², whose variance would be negative.
     return round(value) if abs(value - round(value)) < 1e-12 else value
 
 
@@ -114,9 +115,9 @@ def largest_design_effect(c: Clusters) -> float:
 
 
 def pooled_correlation(groups: list[Clusters]) -> float | None:
-    """How alike the samples of a message are, 0 to 1, over scenario × polarity groups: where between independence and
-    full agreement their variances lie together. None where every group is all right or all wrong, or no message has two
-    samples.
+    """The correlation between a message's samples, 0 to 1, over scenario × polarity groups: the position of their
+    summed variances between independence and full agreement. None if every group is all right or all wrong, or no
+    message has two samples.
     """
     above = room = 0.0
     for c in groups:
@@ -134,19 +135,19 @@ def wilson(
 ) -> tuple[float | None, float | None, float | None]:
     """(p, low, high): a Wilson interval at the effective number of messages, p in 0..1.
 
-    `z`: the influence of each message on p, where p is no plain weighted mean but a sum of several.
+    `z`: the influence of each message on p, if p is not a plain weighted mean but a sum of several.
 
     The design effect D shrinks from the group's own towards the one that its messages would have if their samples were
     as alike as those of all (`pooled`, 0 to 1), which counts as `prior_messages` more messages; at p = 0 or 1 the group
-    says nothing about its own, so that one stands. Null limits under two messages.
+    has no information on its own, so the pooled one is used. Null limits under two messages.
     """
     p = mean(c)
     if p is None or c.size < 2:
         return p, None, None
     variance, free = stratified_variance(influence(c) if z is None else z, c.stratum)
-    # Where a few messages carry most of the weight, only so many say how messages differ.
+    # If a few messages carry most of the weight, only these show how messages differ.
     df = min(free, effective_messages(c) - 1)
-    # Near 0 and 1 a few messages make the whole variance, so a group's own design effect is worth less there.
+    # Near 0 and 1 a few messages determine the whole variance, so a group's own design effect is less reliable there.
     known = df * 4 * p * (1 - p)
     n = effective(c)
     worst = largest_design_effect(c)
@@ -164,10 +165,10 @@ Interval = tuple[float | None, float | None, float | None]
 
 
 def exact(passed: float, messages: int, confidence: float) -> Interval:
-    """(p, low, high) with exact one-sided limits (Clopper and Pearson 1934) where each message is one chance.
+    """(p, low, high) with exact one-sided limits (Clopper and Pearson 1934) where each message is one trial.
 
-    `passed`: the sum of the messages' rates, which need not be whole. Never too short, however far the samples of a
-    message agree. Without a message there is nothing.
+    `passed`: the sum of the messages' rates, which need not be whole. The interval is never too short, however
+    strongly a message's samples agree. Without messages, all values are None.
     """
     if not messages:
         return None, None, None
@@ -178,7 +179,9 @@ def exact(passed: float, messages: int, confidence: float) -> Interval:
 
 
 def paired(a: Clusters, b: Clusters, first: Interval, second: Interval) -> Interval:
-    """The interval of a − b over the same messages (MOVER with their correlation): holds where few messages differ."""
+    """The interval of a − b over the same messages (MOVER with their correlation); valid even if few messages
+    differ.
+    """
     if first[0] is None or second[0] is None:
         return None, None, None
     value = first[0] - second[0]
@@ -197,7 +200,7 @@ def linear_interval(value: float, z: Array, stratum: NDArray[Any], confidence: f
 
 
 def t_interval(value: float, variance: float, df: int, confidence: float = 0.95) -> Interval:
-    """value ± t·SE; without limits where there is no degree of freedom."""
+    """value ± t·SE; without limits if there are no degrees of freedom."""
     if df < 1:
         return value, None, None
     half = float(stdtrit(df, (1 + confidence) / 2)) * float(np.sqrt(variance))
@@ -205,7 +208,7 @@ def t_interval(value: float, variance: float, df: int, confidence: float = 0.95)
 
 
 def correlation(za: Array, zb: Array, stratum: NDArray[Any]) -> float:
-    """Of two figures over the same messages, from their influences; 0 where either never varies."""
+    """The correlation of two figures over the same messages, from their influences; 0 if either never varies."""
     va, vb, both = (stratified_variance(z, stratum)[0] for z in (za, zb, za + zb))
     scale = float(np.sqrt(va * vb))
     return float(np.clip((both - va - vb) / (2 * scale), -1, 1)) if scale > 0 else 0.0
