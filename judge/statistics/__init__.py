@@ -2,7 +2,6 @@
 
 - `estimate`: the only type for a figure with its interval.
 - `intervals`: rates and means of clustered messages (docs/scoring.md section 5).
-- `coefficients`: κ and related coefficients, each with the influence of every item; `clustered`: the same for items
-  that belong together.
+- `coefficients`: κ and related coefficients, each with a jackknife over clusters of items.
 - `agreement`: all figures on agreement between raters.
 """
