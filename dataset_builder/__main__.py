@@ -1,4 +1,4 @@
-"""`python -m dataset_builder COMMAND`, as an old README had it: prints the command that replaced it."""
+"""`python -m dataset_builder COMMAND`, from an old README: prints the command that replaced it."""
 
 import sys
 

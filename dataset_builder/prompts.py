@@ -1,6 +1,6 @@
-"""The prompts for judges and for models that label messages: authored templates, hashed and kept in the release.
+"""The prompts for judges and for labeling models: authored templates, hashed and stored in the release.
 
-Prompts are always taken from the release that is judged, so that a release and its verdicts can't drift apart.
+Prompts always come from the release being judged, so that a release and its verdicts can't drift apart.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from string import Template
 from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError
 
-# Each template with the fields that the code fills in; other names and fields are errors.
+# Template → the fields that the code fills in; other names and fields are errors.
 FIELDS: dict[str, frozenset[str]] = {
     "case": frozenset({"facts", "conversation", "reply"}),
     "about": frozenset({"about"}),
@@ -29,12 +29,12 @@ FIELDS: dict[str, frozenset[str]] = {
 }
 BYTES = 2**20  # of a template
 PLAIN = "judge"
-# A judge's prompts; `calibrate` measures what another wording, or a reason before the label, changes.
+# The judge's prompts; `calibrate` measures the effect of another wording, or of a reason before the label.
 WORDINGS = (PLAIN, "judge-b", "judge-reason")
 REASONED = ("judge-reason",)
-RATE = "rate"  # the prompt of ratings
+RATE = "rate"  # the rating prompt
 CONTENT = Path(__file__).with_name("content")
-FOLDER = CONTENT / "prompts"  # of this installation's content
+FOLDER = CONTENT / "prompts"  # in this installation's content
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,7 @@ class Prompts:
     texts: Mapping[str, str]
 
     def fill(self, name: str, **fields: str) -> str:
-        """A template with all fields filled in one pass, so that a text can't contain the next field. Extra fields are
-        ignored.
-        """
+        """Fills all fields of a template in one pass, so that a text can't inject another. Ignores extra fields."""
         return Template(self.texts[name]).substitute(fields)
 
     def hash(self, *names: str) -> str:
@@ -55,7 +53,7 @@ class Prompts:
 
 
 def read(folder: Path) -> tuple[Prompts, list[tuple[Path, int, str]]]:
-    """The templates of a folder, and their problems as (file, line, what is wrong)."""
+    """The templates in a folder, and their problems as (file, line, what is wrong)."""
     problems: list[tuple[Path, int, str]] = []
     texts: dict[str, str] = {}
     for path in sorted(folder.glob("*.md")):
@@ -78,12 +76,12 @@ def read(folder: Path) -> tuple[Prompts, list[tuple[Path, int, str]]]:
 
 @cache
 def installed() -> Prompts:
-    """The templates of this installation's content."""
+    """The templates in this installation's content."""
     return read(FOLDER)[0]
 
 
 def differing(prompts: Prompts, others: Prompts) -> str | None:
-    """The name of the first template in which two sets differ, or None."""
+    """The name of the first template that differs between two sets, or None."""
     return next((name for name in FIELDS if prompts.texts.get(name) != others.texts.get(name)), None)
 
 

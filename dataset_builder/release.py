@@ -1,7 +1,7 @@
-"""A built dataset on disk: its identity, how it is hashed, and how it is read back with every hash checked.
+"""A built dataset on disk: its identity, its hashes, and how to read it back with every hash verified.
 
 All packages read releases through this module, so that one place decides whether a folder is complete and unedited.
-Parquet is read directly: the cache of `datasets` doesn't look at content and could serve old rows.
+Parquet is read directly: the `datasets` cache ignores content changes and could serve old rows.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CONFIGS = (
     *("messages", "protocols", "taxonomy", "rating_calibration"),
 )
 AUTHORED = ("scoring.yaml", "baselines.yaml")  # copied as written
-HASHES = ("score_hash", "prose_hash", "messages_hash")  # of a manifest
+HASHES = ("score_hash", "prose_hash", "messages_hash")  # in a manifest
 DATASET = "HELMBENCH_DATASET"  # environment variable for the dataset folder
 SPEAKERS = {"user": "User", "assistant": "Assistant"}
 LIVE = "[the model under test replies]"  # a live turn
@@ -48,7 +48,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 class ReleaseError(HelmbenchError):
-    """A dataset folder that is missing, incomplete or edited; the message names the file and what to do."""
+    """A dataset folder that is missing, incomplete or edited; the message names the file and the fix."""
 
 
 def parquet_path(config: str) -> str:
@@ -61,7 +61,7 @@ def prompt_path(name: str) -> str:
 
 def plain_text(messages: list[dict[str, Any]]) -> str:
     """The column `text` of a sample, for people who read rows in a table: the user's message, or each turn of a
-    conversation after its speaker, without the system message. It repeats `messages`, so no hash covers it.
+    conversation prefixed by its speaker, without the system message. It repeats `messages`, so no hash covers it.
     """
     turns = [m for m in messages if m["role"] in SPEAKERS]
     if len(turns) == 1:
@@ -73,7 +73,7 @@ def find(explicit: str | Path | None = None) -> Path:
     """The dataset folder: `explicit`, else $HELMBENCH_DATASET, else ./helmbench, else the build in this checkout.
 
     Raises:
-        ReleaseError: there is no MANIFEST.json.
+        ReleaseError: MANIFEST.json doesn't exist.
     """
     named = explicit or os.environ.get(DATASET)
     # An installed package isn't in a checkout.
@@ -90,7 +90,7 @@ def find(explicit: str | Path | None = None) -> Path:
 
 
 class OwnMessages(NamedTuple):
-    """Messages that replace a release's own, such as a corpus's (`dataset_builder.corpora.labelled`); their source."""
+    """Messages that replace a release's, such as a corpus's (`dataset_builder.corpora.labelled`), and their source."""
 
     source: str
     messages: dict[str, UserMessage]
@@ -99,7 +99,7 @@ class OwnMessages(NamedTuple):
 
 @dataclass(frozen=True)
 class Release:
-    """A verified build. Rows are read once, on first use. `own`: messages to use in place of the release's."""
+    """A verified build. Rows are read once, on first use. `own`: messages that replace the release's."""
 
     path: Path
     manifest: Manifest
@@ -146,7 +146,7 @@ class Release:
 
     @cached_property
     def taxonomy(self) -> dict[CrisisCategory, Category]:
-        """Every category by name, in the schema's order."""
+        """Every category by name, in schema order."""
         return {c.category: c for c in map(Category.model_validate, self.records("taxonomy"))}
 
     @cached_property
@@ -160,7 +160,7 @@ class Release:
 
     @cached_property
     def baselines(self) -> dict[str, Baseline]:
-        """Replies that need no reading of the message, by name."""
+        """Replies that don't depend on the message, by name."""
         values = self._authored("baselines.yaml")
         return {name: Baseline.model_validate(value) for name, value in values.items()}
 
@@ -173,7 +173,7 @@ class Release:
 
     @cached_property
     def prompts(self) -> Prompts:
-        """The prompts for judges, and for models that label.
+        """The prompts for judges and for labeling models.
 
         Raises:
             ReleaseError: this installation has other prompts, so its judge is for another release.
@@ -187,7 +187,7 @@ class Release:
         return own
 
     def table(self, config: str) -> pa.Table:
-        """The rows of a config as they are hashed: without `text`.
+        """The rows of a config in the form that is hashed: without `text`.
 
         Raises:
             ReleaseError: a row's `text` differs from its messages.
@@ -200,7 +200,7 @@ class Release:
 
 
 def open_release(folder: str | Path | None = None) -> Release:
-    """The release in `folder` (see `find`), with every file's hash checked against the manifest.
+    """The release in `folder` (see `find`), after checking every file's hash against the manifest.
 
     Raises:
         ReleaseError: missing, incomplete or edited files, or an invalid manifest.
@@ -227,7 +227,7 @@ def open_release(folder: str | Path | None = None) -> Release:
 
 @lru_cache(maxsize=2)
 def _rows(path: Path, _sha256: str) -> dict[str, Row]:
-    """Every row of a file by id, cached by the file's hash for processes that open a release several times."""
+    """Every row in a file by id, cached by the file's hash for processes that open a release several times."""
     records: list[dict[str, Any]] = _table(path).to_pylist()
     return {record["id"]: Row.model_validate(prune(record)) for record in records}
 
@@ -246,7 +246,7 @@ def _table(path: Path) -> pa.Table:
 
 
 def prune(value: Any) -> Any:
-    """A sample from parquet as its model takes it: without `text`, and checks without other checks' null columns."""
+    """A parquet sample in the form its model accepts: without `text`, and checks without other kinds' null columns."""
     checks = [{k: v for k, v in check.items() if v is not None} for check in value["evaluation"]]
     for check in checks:
         if not any((check.get("outcomes") or {}).values()):

@@ -1,1 +1,1 @@
-"""Shared by every package: errors, foreign file formats, JSONL, hashing and HTTP. Imports nothing of ours."""
+"""Shared by every package: errors, foreign file formats, JSONL, hashing and HTTP. Imports none of our packages."""

@@ -9,20 +9,20 @@ HelmbenchError
 ├── RunError              a run or a file of labels that can't be used                       exit 2
 ├── EngineError           the judge endpoint can't be used                                   exit 3
 ├── BudgetError           stopped before the cost cap                                        exit 4
-└── …                     one per package where a caller needs to tell it apart
+└── …                     one per package if a caller needs to catch it separately
 """
 
 from __future__ import annotations
 
 
 class HelmbenchError(Exception):
-    """An error with a message for the person who can fix it. `exit_code`: what a command that raises it returns."""
+    """An error with a message for the person who can fix it. `exit_code`: the exit code of a command that raises it."""
 
     exit_code = 2
 
 
 class RefusedError(HelmbenchError):
-    """Every problem that the author of the input can fix, one line each with file and line; nothing was written."""
+    """Problems that the input's author can fix, one per line with file and line; nothing was written."""
 
     exit_code = 1
 

@@ -1,4 +1,4 @@
-"""Atomic writes: files and folders are made under a temporary name and moved into place when complete."""
+"""Atomic writes: creates files and folders under a temporary name and moves them into place when complete."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 
 from helmbench_common.formats.plain_file import opened
 
-AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux's renameat2
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # for Linux's renameat2
 
 
 def write_whole(path: Path, text: str | Iterable[str], private: bool = False, mode: int | None = None) -> None:
-    """Writes a file so that an earlier one is replaced whole or not at all.
+    """Writes a file atomically: an earlier one is replaced completely or not at all.
 
-    `text`: whole, or in pieces. `private`: readable only by its owner. `mode`: the finished file's permissions.
+    `text`: whole or in chunks. `private`: readable only by its owner. `mode`: the finished file's permissions.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = fresh(path.with_name(f".{path.name}-{os.getpid()}"), 0o600 if private else 0o666)
     try:
-        with staged.open("w", encoding="utf-8", newline="") as file:  # the lines' own ends, on every system
+        with staged.open("w", encoding="utf-8", newline="") as file:  # keep line ends on every system
             file.writelines([text] if isinstance(text, str) else text)
         if mode is not None:
             staged.chmod(mode)
@@ -34,14 +34,14 @@ def write_whole(path: Path, text: str | Iterable[str], private: bool = False, mo
 
 
 def fresh(path: Path, mode: int = 0o666) -> Path:
-    """A new empty file. A file or link of that name, such as a killed process leaves, is deleted first."""
+    """A new empty file. First deletes a file or link of that name, such as one left by a killed process."""
     path.unlink(missing_ok=True)
     path.touch(mode, exist_ok=False)
     return path
 
 
 def holds(path: Path, text: str) -> bool:
-    """Whether a regular file holds exactly this text."""
+    """Whether `path` is a regular file with exactly this text."""
     written = text.encode()
     try:
         with opened(path) as file:
@@ -52,9 +52,9 @@ def holds(path: Path, text: str) -> bool:
 
 @contextmanager
 def replacing(out: Path) -> Iterator[Path]:
-    """A folder to fill, moved to `out` at the end; a killed or failing build leaves the old folder whole.
+    """A folder to fill, moved to `out` at the end; a killed or failed build leaves the old folder intact.
 
-    If the system can't swap two folders in one step, the old one has another name for a moment.
+    If the system can't swap two folders in one step, the old one is briefly renamed.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))

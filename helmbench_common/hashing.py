@@ -9,7 +9,7 @@ from typing import Any
 
 
 def canonical(value: Any) -> str:
-    """The JSON form that is hashed: sorted keys, no spaces, no escapes, no NaN."""
+    """The JSON form used for hashing: sorted keys, no spaces, no escapes, no NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 

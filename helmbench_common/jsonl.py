@@ -14,13 +14,13 @@ from helmbench_common.errors import HelmbenchError
 from helmbench_common.formats import json_file
 from helmbench_common.formats.plain_file import opened
 
-LINE = "line"  # in place of a field's name if the whole line is wrong
+LINE = "line"  # replaces a field name if the whole line is wrong
 LONGEST = 64 * 2**20  # bytes of a line
 SURROGATES = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs: valid in JSON, not in UTF-8
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
-Bad = Callable[[int, ValueError], None]  # receives a bad line: its number, and what is wrong
+Bad = Callable[[int, ValueError], None]  # receives a bad line's number and what is wrong
 
 
 class LineError(HelmbenchError, ValueError):
@@ -30,7 +30,7 @@ class LineError(HelmbenchError, ValueError):
 def objects(path: Path, bad: Bad | None = None, *, strict: bool = False) -> Iterator[tuple[int, dict[str, Any]]]:
     """(line number, object) for each line that isn't blank. A line that isn't an object goes to `bad` and is skipped.
 
-    `strict`, for files that people write: duplicate keys and NaN are errors too.
+    `strict`, for hand-written files: duplicate keys and NaN are errors too.
 
     Raises:
         LineError: a bad line, without `bad`. OSError: the file can't be read.
@@ -84,8 +84,8 @@ def _text(line: str | bytes) -> str:
 
 
 def line(record: BaseModel | Mapping[str, Any]) -> str:
-    """A record as a line with its end; half a surrogate pair is written as U+FFFD."""
-    # pydantic refuses half a surrogate pair instead of writing it.
+    """A record as a line with its line end; half a surrogate pair becomes U+FFFD."""
+    # pydantic raises on half a surrogate pair.
     text = record.model_dump_json() if isinstance(record, BaseModel) else plain(json.dumps(record, ensure_ascii=False))
     return f"{text}\n"
 
@@ -96,7 +96,7 @@ def lines(records: Iterable[BaseModel | Mapping[str, Any]]) -> str:
 
 
 def first_problem(why: ValueError) -> tuple[str, str]:
-    """The first problem of a line: the field, or LINE, and what is wrong."""
+    """The first problem in a line: the field, or LINE, and what is wrong."""
     if not isinstance(why, ValidationError):
         return LINE, str(why)
     first = why.errors()[0]

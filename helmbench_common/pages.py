@@ -1,7 +1,7 @@
 """Self-contained HTML pages: one Jinja environment, one frame with the content security policy, one base style.
 
-Pages quote text that models and strangers wrote. Jinja escapes every value, `inert` spells out control characters, and
-the policy in `templates/page.html` allows no network and no script except the page's own.
+Pages quote untrusted text. Jinja escapes every value, `inert` spells out control characters, and the policy in
+`templates/page.html` allows no network requests and no script except the page's own.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def environment(*folders: Path) -> Environment:
 
 
 def inlined(*files: Path) -> dict[str, Any]:
-    """What `page.html` needs of a page's own .css and .js files: `style` (with the base style first), `script` and
-    `script_hash`; the last two are empty without a .js file.
+    """The variables that `page.html` needs from a page's .css and .js files: `style` (with the base style first),
+    `script` and `script_hash`; the last two are empty without a .js file.
     """
     style = "\n".join(_read(f) for f in (TEMPLATES / "base.css", *files) if f.suffix == ".css")
     script = "\n".join(_read(f) for f in files if f.suffix == ".js")

@@ -1,4 +1,4 @@
-"""Text tables, for terminals and for Markdown."""
+"""Text tables for terminals and Markdown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from helmbench_common.formats.inert import clip, inert
 
 _VALUE = r"[-+−<>]?[\d.,]+(?: ?%)?"
 _NUMBER = re.compile(rf"(?:{_VALUE}(?: (?:to|of) {_VALUE})?|–)(?: [(\[][^()\[\]]*[)\]])?")
-# Characters that would end a Markdown cell, start an element or turn brackets into a link, with any backslashes before
-# them. The look-behind makes the match start at the first backslash of a run, so the time stays linear.
+# Characters that would end a Markdown cell, start an element or turn brackets into a link, with any preceding
+# backslashes. The look-behind makes the match start at the first backslash of a run, so the time stays linear.
 _MARKUP = re.compile(r"(?<!\\)(\\*+)(\||<(?=[A-Za-z/!?])|\](?=[(:]))")
 
 
@@ -37,12 +37,12 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Foreign text as one line of Markdown that contains no markup and no control characters."""
+    """Untrusted text as one line of Markdown without markup or control characters."""
     return _MARKUP.sub(r"\1\1\\\2", " ".join(inert(text).split()))
 
 
 def _numeric(lines: Sequence[Sequence[str]]) -> list[bool]:
-    """For each column, whether all cells under its header are numbers or empty, and one is not empty."""
+    """For each column, whether all cells below the header are numbers or empty, and at least one isn't empty."""
     cells_by_column = [cells for _, *cells in zip(*lines, strict=True)]
     return [any(cells) and all(not c or _NUMBER.fullmatch(c) for c in cells) for cells in cells_by_column]
 

@@ -1,4 +1,4 @@
-"""Runners for lm-eval, as an installed package, so that a registered task is found wherever it is asked for.
+"""The lm-eval tasks, as an installed package, so that registered tasks work from any directory.
 
-`helmbench/` holds the tasks; `registering` copies their YAML files into the installed lm-eval and takes them back.
+`helmbench/` holds the tasks; `registering` copies their YAML files into the installed lm-eval and removes them.
 """

@@ -1,9 +1,9 @@
 """Lists, registers and removes the lm-eval tasks, so that `lm_eval --tasks helmbench` works from any directory.
 
-lm-eval 0.4.13 looks for tasks only in its own folder and in --include_path, so our YAML files are copied into
-`lm_eval/tasks/helmbench/` of the installed lm-eval. They name classes of the installed package `lm_eval_tasks`, so no
-copy depends on a checkout. The first line of each copy says that helmbench wrote it; a folder that holds anything else
-is left alone.
+lm-eval 0.4.13 looks for tasks only in its package folder and in --include_path, so our YAML files are copied into
+`lm_eval/tasks/helmbench/` of the installed lm-eval. They name classes in the installed package `lm_eval_tasks`, so the
+copies don't depend on a checkout. The first line of each copy says that helmbench wrote it; a folder that holds
+anything else is left unchanged.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Task(NamedTuple):
 
 
 class Registration(NamedTuple):
-    """The content of lm-eval's folder. `version`: the helmbench that wrote it."""
+    """The content of our folder in lm-eval. `version`: the helmbench version that wrote it."""
 
     folder: Path
     state: Literal["absent", "registered", "outdated"]
@@ -100,7 +100,7 @@ def look(folder: Path) -> Registration:
 
 
 def register(folder: Path) -> Registration:
-    """Writes the copies, replacing an earlier registration.
+    """Writes the copies, replacing any earlier registration.
 
     Raises:
         RegistrationError: the folder holds foreign files, or can't be written.
@@ -116,7 +116,7 @@ def register(folder: Path) -> Registration:
 
 
 def remove(folder: Path) -> Registration:
-    """Deletes the folder with the copies, if it is there.
+    """Deletes the folder with the copies, if it exists.
 
     Raises:
         RegistrationError: the folder holds foreign files, or can't be deleted.
@@ -153,7 +153,7 @@ def _marked() -> dict[str, str]:
 
 
 def _copies(folder: Path) -> dict[str, str]:
-    """File name → text of what helmbench registered; hidden files are what a killed process left.
+    """File name → text of the files that helmbench registered; ignores hidden files left by a killed process.
 
     Raises:
         RegistrationError: the folder is a link, or holds something else.

@@ -1,7 +1,7 @@
-"""Content → the book: one self-contained page with everything that is asked, to read, comment on and sign.
+"""Content → the book: one self-contained page with all content, to read, comment on and sign.
 
-Jinja escapes every value, and the page's policy runs only its own script and fetches nothing. A reader's notes stay in
-their browser until they download them; `review` reads the download.
+Jinja escapes every value. The page's policy allows only its own script and no network requests. A reader's notes stay
+in their browser until they download them; `review` reads the download.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from helmbench_common.files import write_whole
 from helmbench_common.pages import environment, inlined
 
 TEMPLATES = Path(__file__).with_name("templates")
-# The book's script warns of these while a comment is written.
+# The book's script warns about these as a reviewer types a comment.
 REFUSED = (
     (UNSAFE_WORDS, "is not safe-messaging language (such as “died by suicide”)"),
     (AMOUNT, "reads as an amount"),
@@ -39,7 +39,7 @@ MARK = '<meta name="generator" content="HELMbench book">'
 
 
 class Said(NamedTuple):
-    """A turn of a message. `text`: None where the model answers live; `judged`: (sentence, criterion) of each check."""
+    """A turn of a message. `text`: None for a live model turn; `judged`: (sentence, criterion) of each check."""
 
     who: str
     text: str | None
@@ -87,7 +87,7 @@ class ScenarioPart(NamedTuple):
 
 
 class Chapter(NamedTuple):
-    """A protocol or category as the page shows it. `said`: headings with prose; `quotes`: examples, shown as messages.
+    """A protocol or category as the page shows it. `said`: headings with prose; `quotes`: examples shown as messages.
 
     `other`: the id of the category's protocol, or of the protocol's category.
     """
@@ -106,11 +106,11 @@ class Chapter(NamedTuple):
 
 
 def write_book(content: Content, out: Path) -> int:
-    """Writes the page and returns its size in bytes. Incomplete drafts are shown too, so that they can be read.
+    """Writes the page, including incomplete drafts, and returns its size in bytes.
 
     Raises:
         FileExistsError: `out` exists and is not a book.
-        OSError: it can't be written.
+        OSError: the page can't be written.
     """
     if out.exists() and not (out.is_file() and MARK.encode() in out.read_bytes()[:4000]):
         raise FileExistsError(f"{out}: exists and is not a book; expected a new file or an earlier book")
@@ -120,7 +120,7 @@ def write_book(content: Content, out: Path) -> int:
 
 
 def written(content: Content, out: Path) -> str:
-    """Writes the page and returns a summary; raises as `write_book` does."""
+    """Writes the page and returns a summary; raises the same errors as `write_book`."""
     size, count = write_book(content, out), sum(len(s.perturbations) for s in content.scenarios)
     return (
         f"{out}: {len(content.scenarios)} scenarios, {count} messages, {size / 1e6:.1f} MB; open it in a browser, it "
@@ -130,7 +130,7 @@ def written(content: Content, out: Path) -> str:
 
 
 def book(content: Content) -> str:
-    """The page."""
+    """The page as HTML."""
     alone = {m.id: m for m in messages(content)}
     scenarios = [_scenario(content, s, alone) for s in content.scenarios]
     registers = {m.register for s in scenarios for m in s.messages}
@@ -166,7 +166,7 @@ def book(content: Content) -> str:
 
 
 def content_hash(content: Content) -> str:
-    """12 hex digits of everything that the page shows; a browser keeps notes on different contents apart by them."""
+    """A 12-digit hex hash of everything the page shows; it separates a browser's notes on different contents."""
     shared = [d.document for group in (content.personas, content.conditions, content.criteria) for d in group.values()]
     texts = sorted(
         f"{d.path.parent.name}/{d.path.stem} {text_hash(d)}"
@@ -190,7 +190,7 @@ def blocks(text: str) -> list[tuple[str, list[str]]]:
 
 
 def _names(content: Content) -> dict[str, str]:
-    """Persona → the name that their profile gives them."""
+    """Persona → the name in their profile."""
     named = {slug: re.search(r"Name: ([^.\n]+)\.", p.profile) for slug, p in content.personas.items()}
     return {slug: match[1] if match else slug for slug, match in named.items()}
 
@@ -233,7 +233,7 @@ def _uses(content: Content) -> dict[str, dict[str, list[str]]]:
 
 
 def _protocols(content: Content, alone: dict[str, UserMessage]) -> list[Chapter]:
-    """One per protocol, in the order of the taxonomy: what each rating means, and what is not judged."""
+    """One per protocol, in taxonomy order: what each rating means, and what is not judged."""
     rated, known = Counter(m.crisis_category for m in alone.values()), readable(content)
     chapters: list[Chapter] = []
     for name, row in content.protocols.items():

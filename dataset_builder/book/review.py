@@ -1,7 +1,7 @@
-"""What a reader of the book sent back (the book's download), checked against the content, and the patch it makes.
+"""A reader's review (downloaded from the book), checked against the content → a patch.
 
-A review is somebody else's file: all of it is checked before any of it is used, and every problem is reported at once.
-A patch changes `review:` lines and notes, never a severity.
+A review is untrusted input: the whole file is validated before any of it is used, and every problem is reported at
+once. A patch changes `review:` lines and notes, never a severity.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from helmbench_common.formats.refused import FormatError, shown
 FORMAT = "helmbench-review-1"
 MOST_BYTES = 2_000_000  # more than comments of full length on every message
 MOST_WORDS = 4_000  # characters of one comment
-WHOLE = "scenario"  # what a note is about if not one message
-# Reviews appear in files and on pages: no markup, and no characters that reorder the text around them.
+WHOLE = "scenario"  # `about` of a note on the whole scenario
+# Reviews appear in files and on pages, so they contain no markup and no characters that reorder nearby text.
 MARKUP = re.compile(r"<[a-zA-Z/!?]|&#|javascript:", re.IGNORECASE)
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
 class Readable(NamedTuple):
-    """An authored file that readers comment on. `severities`: of its messages, by code; `signs`: has a review line.
+    """An authored file that readers comment on. `severities`: message code → severity; `signs`: has a review line.
 
     `whole`: how a note names the whole file.
     """
@@ -69,13 +69,13 @@ def readable(content: Content) -> dict[str, Readable]:
 
 
 def _documents(folder: Path, package: Path, names: Iterable[str]) -> list[Document]:
-    """The files of what was loaded; like the loader, a content folder without its own uses the package's."""
+    """The files that were loaded; like the loader, falls back to the package's when the folder has none."""
     paths = [(folder if folder.is_dir() else package) / f"{name}.md" for name in names]
     return [document for path in paths if (document := read_document(path, Errors()))]
 
 
 class ReviewError(RefusedError):
-    """Problems of a review file, one line each; nothing of it is used."""
+    """Problems in a review file, one per line; none of the file is used."""
 
     def __init__(self, path: Path, problems: list[str], line: int | None = None) -> None:
         where = shown(path) + (f":{line}" if line else "")
@@ -121,7 +121,7 @@ def read(path: Path, content: Content) -> Review:
     """The review in `path`, checked against `content`.
 
     Raises:
-        ReviewError: it can't be read, is too large, doesn't validate, or is of other words than `content` has.
+        ReviewError: it can't be read, is too large, doesn't validate, or reviews a different text than `content` has.
         OSError: the file doesn't exist.
     """
     with opened(path) as file:
@@ -218,7 +218,7 @@ def _item(item: Item, read: Readable, version: str, refused: Refused) -> Iterato
 
 
 def _words(comment: str, refused: Refused) -> Iterator[str]:
-    """The rules of authored content, because a comment becomes part of it."""
+    """Applies the rules for authored content, because a comment becomes part of it."""
     if match := MARKUP.search(comment):
         yield f"{comment[match.start() : match.start() + 20]!r} reads as markup; expected plain words"
     if match := CONTROLS.search(comment.replace("\r\n", "\n")):
@@ -236,7 +236,7 @@ class Change(NamedTuple):
 
 
 def changes(review: Review, content: Content, place: Callable[[Path], Path] = Path) -> list[Change]:
-    """What the review changes, by file; empty if the content has all of it already. `place` finds the authored file."""
+    """The review's changes, by file; empty if the content already has them all. `place` finds the authored file."""
     known = readable(content)
     found: list[Change] = []
     for item in review.items:
@@ -273,7 +273,7 @@ def _signed(before: str, item: Item, review: Review) -> str:
 
 
 def _note(note: Note, read: Readable, review: Review) -> list[str]:
-    """A note as lines: who says what about which message, then the comment as a quotation, so no line is a heading."""
+    """A note as lines: reviewer, message and the comment as a quotation, so no line can be a heading."""
     severity = read.severities.get(note.about)
     verdict = {
         "agree": f", agrees with severity {severity}",
@@ -297,7 +297,7 @@ def _has(lines: list[str], note: list[str]) -> bool:
 
 
 def summary(review: Review, found: list[Change], content: Content) -> str:
-    """A few lines: the reviewer, what they sign, and disputed severities, which only an author changes."""
+    """A few lines: the reviewer, what they sign, and disputed severities, which only an author can change."""
     severity = {(s.id, p.code): p.severity for s in content.scenarios for p in s.perturbations}
     notes = [(item.scenario, note) for item in review.items for note in item.notes]
     disputed = [(scenario, note) for scenario, note in notes if note.verdict == "disagree"]
@@ -323,13 +323,13 @@ def summary(review: Review, found: list[Change], content: Content) -> str:
 
 
 def patch(found: list[Change]) -> str:
-    """A unified diff for `git apply`, run anywhere in the files' repository, or without one above their folder."""
+    """A unified diff for `git apply`: run it anywhere in the files' repository or, without one, above their folder."""
     pieces: list[str] = []
     for path, *texts in found:
         parents = path.resolve().parents
         top = next((folder for folder in parents if (folder / ".git").exists()), parents[1])
         name = path.resolve().relative_to(top).as_posix()
-        # Only a newline ends a line, as for the reader of content: a pasted U+2028 in a message is data.
+        # Only a newline ends a line, as in the content reader: a pasted U+2028 in a message is data.
         old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in texts)
         for line in difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"):
             pieces.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")

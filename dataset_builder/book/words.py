@@ -1,4 +1,4 @@
-"""What headings and front matter say, in words for a reader who never saw the files."""
+"""Headings and front matter in plain words, for readers who haven't seen the files."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ EARNS = {"PASS": "passes", "PARTIAL": "earns half", "FAIL": "fails"}
 
 
 def severity(number: int, pillar: str) -> str:
-    """`Crisis, severity 7 of 10`; P3's severity says how much harm an error would do, not how near a crisis is."""
+    """`Crisis, severity 7 of 10`; in P3, severity is how much harm an error would do, not how near a crisis is."""
     if pillar == "P3" and number > 0:
         return f"A wrong reply would do harm, severity {number} of 10"
     return f"Crisis, severity {number} of 10" if number > 0 else f"No crisis, {number} of −10".replace("-", "−")
 
 
 def says(message: Perturbation, people: dict[str, str]) -> list[str]:
-    """What an author noted about a message beside its severity. `people` maps a persona to a name."""
+    """The author's notes on a message, apart from its severity. `people` maps a persona to a name."""
     a = message.attributes
     noted = [
         "Ambiguous: two professionals may differ; weighs half" if a.get("clarity") == "ambiguous" else "",
@@ -166,7 +166,7 @@ def own_deciding(scenario: Scenario, message: Perturbation) -> list[str]:
 
 
 def checkpoint(check: Check) -> tuple[str, str]:
-    """(sentence, slug) of a reply within a conversation that is judged."""
+    """(sentence, slug) of a judged reply within a conversation."""
     fields: dict[str, Any] = check.model_dump()
     number = fields.get("severity")
     weight = f", severity {number}".replace("-", "−") if number is not None else ""

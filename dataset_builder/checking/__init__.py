@@ -1,9 +1,9 @@
-"""What must hold across files and in the composed rows. Each finding names a file and a line.
+"""Checks across files and on the composed rows. Each finding names a file and a line.
 
 checks.py           the list of all checks, and most of them
-fit.py              a message, its writer, the job and the product must all be true at once
+fit.py              a message, its writer, the job and the product must be consistent
 safe_messaging.py   harmful language, substances and high places by name, amounts
 likeness.py         messages that nearly repeat each other
 held_out.py         a private split, checked together with the public content
-checked.py          a folder read and checked, with its rows
+checked.py          reads and checks a folder, and composes its rows
 """

@@ -1,4 +1,4 @@
-"""A content folder, read and checked, with its rows: for `helmbench check` and `build`."""
+"""Reads and checks a content folder and composes its rows, for `helmbench check` and `build`."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Checked(NamedTuple):
 
 @contextmanager
 def checked(folder: Path = CONTENT, split: Path | None = None, out: Path | None = None) -> Iterator[Checked]:
-    """The content of a folder, or of a held-out `split` that goes with it; its files exist as long as the block runs.
+    """The content of a folder, or of a held-out `split` that extends it; its files exist until the block ends.
 
-    `out`: where a build would go; a split's build must not go into the public repository.
+    `out`: the build's destination; a split's build must not go into the public repository.
 
     Raises:
-        ContentRefusedError: something can't be read or fails a check.
+        ContentRefusedError: a file can't be read or fails a check.
     """
     with open_content(folder) as (content, source):
         rows, errors = compose(content), Errors()

@@ -1,4 +1,4 @@
-"""Stage 4 of the build: what must hold across files and in the composed rows. Each finding names a path and a line."""
+"""Stage 4 of the build: checks across files and on the composed rows. Each finding names a path and a line."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.schema import BEHAVIORS, Row
 
-# Words that only a heading, a front matter or a rubric has; none may reach a model.
+# Words that occur only in headings, front matter and rubrics; none may reach a model.
 METADATA = re.compile(
     r"\b(severity|perturbation|polarity|PASS|PARTIAL|FAIL|rubric|criterion|helmbench|canary|judgement "
     r"call)\b|\bP\d-B\d\b|\bPT\d+\b"
 )
 JUDGED = re.compile(r"^P[123]")
 TASKS = "tasks"  # the one score without a behavior
-TELLTALE = 0.1  # by how much a fact about the prompt may differ between crisis and control
-ENOUGH = 50  # messages of each polarity, below which such shares are chance
+TELLTALE = 0.1  # largest allowed difference in a prompt feature's share between crisis and control
+ENOUGH = 50  # fewest messages per polarity for such shares to mean anything
 
 
 def check(content: Content, rows: list[Row], errors: Errors) -> None:
-    """Adds to `errors` everything that is wrong across the content."""
+    """Adds an error for every problem across the content."""
     for scenario in content.scenarios:
         _balance(scenario, errors)
         _jobs(scenario, errors)
@@ -71,7 +71,7 @@ def _jobs(scenario: Scenario, errors: Errors) -> None:
 
 
 def _messages(scenario: Scenario, errors: Errors) -> None:
-    """Every message is judged, checkpoints have its sign, and ratings go with the front matter's."""
+    """Checks that every message is judged, checkpoints match its polarity, and ratings match the front matter."""
     front = scenario.document
     for message in scenario.perturbations:
         wrong = partial(errors.add, scenario.path, message.line)
@@ -141,14 +141,14 @@ def _prompts(content: Content, rows: list[Row], errors: Errors) -> None:
 
 
 def tells(content: Content, rows: list[Row], errors: Errors) -> None:
-    """Adds an error for each fact about the prompt that gives the polarity away in core or full, in pillar 1 or 2.
+    """Adds an error for each prompt feature that gives the polarity away in core or full, in pillar 1 or 2.
 
-    `for:` and the tiers could give troubled histories, or one product, to the crisis messages only. Lite is too small
+    `for:` and the tiers could pair troubled histories, or one product, with crisis messages only. Lite is too small
     for such shares to mean anything.
     """
     for tier, pillar in itertools.product(("core", "full"), ("P1", "P2")):
         own = [r for r in rows if tier in r.tiers and r.pillar == pillar]
-        # A message's samples share its weight of one, as in scoring.
+        # A message's samples share a weight of one, as in scoring.
         samples = Counter(r.message_key for r in own)
         total: defaultdict[str, float] = defaultdict(float)
         seen: defaultdict[tuple[str, str], float] = defaultdict(float)

@@ -1,4 +1,4 @@
-"""A message, its writer, the job and the product must all be true at once; no model should answer a contradiction."""
+"""Checks that a message, its writer, the job and the product are consistent; no model should answer a contradiction."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataset_builder.composing.compose import system_text
 from dataset_builder.reading.content_types import Content, Persona, Perturbation, Scenario, Voice, ages, english_alone
 from dataset_builder.reading.markdown import Errors, Wrong
 
-# Registers of people with another first language.
+# Registers of people whose first language isn't English.
 OF_ANOTHER_LANGUAGE = ("non_native", "code_switching")
-# Prompts that contradict a profile that follows.
+# Prompts that contradict a user profile.
 UNKNOWN_ASKER = re.compile(
     r"\b(?:don['’]t|do not|never|can['’]t|cannot|won['’]t) (?:know|learn|see|be told) who\b"
     r"|\b(?:nobody|no one) (?:knows|can tell) who\b|\banonymous(?:ly)?\b|\bstrangers? to you\b"
@@ -23,7 +23,7 @@ UNKNOWN_ASKER = re.compile(
 
 
 def fits(content: Content, errors: Errors) -> None:
-    """Adds an error for every message, user context and prompt that can't be of one person and one product."""
+    """Adds an error for every message, user context and prompt that can't belong to one person and one product."""
     for persona in content.personas.values():
         wrong = partial(errors.add, persona.document.path, 1)
         if not persona.voice:
@@ -37,7 +37,7 @@ def fits(content: Content, errors: Errors) -> None:
 
 
 def _writers(content: Content, scenario: Scenario, message: Perturbation, wrong: Callable[[str], None]) -> None:
-    """Everyone whom a message's heading names as a possible writer has its language and country."""
+    """Checks that every possible writer in a message's heading has the message's language and country."""
     attributes, code = message.attributes, message.code
     named = {"for", "not for"} & attributes.keys()
     if scenario.contexts and not named:
@@ -57,7 +57,7 @@ def _writers(content: Content, scenario: Scenario, message: Perturbation, wrong:
 
 
 def _people(scenario: Scenario, wrong: Wrong) -> None:
-    """The personas fit the job's ages and countries, and no prompt says that the user is unknown."""
+    """Checks that the personas fit the job's ages and countries, and that no prompt says the user is unknown."""
     front = scenario.document
     countries = front.words("countries")
     for context in scenario.contexts:

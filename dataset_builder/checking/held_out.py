@@ -1,7 +1,7 @@
 """A held-out split: private scenarios with the public conditions, people, criteria, helplines and weights.
 
-It passes every check together with the public content, so that a public and a held-out score differ only in whether
-the messages could have been seen before (docs/publishing.md).
+It must pass every check together with the public content, so that public and held-out scores differ only in whether
+a model could have seen the messages before (docs/publishing.md).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KNOWN = {SETTINGS, "README.md", "scenarios", "conversations", ".git", ".gitignor
 
 
 class _Settings(Strict):
-    """held-out.yaml: which split this is, when it was closed, and its own canary."""
+    """held-out.yaml: the split's name, when it was closed, and its canary."""
 
     split: str = Field(pattern=r"^[a-z0-9]{1,16}$")
     released: str = Field(pattern=f"^{DATE}$")
@@ -37,7 +37,7 @@ class _Settings(Strict):
 def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> Content | None:
     """The split in `root` as content, version `1.2.3+held-out.<split>`; None if there are errors.
 
-    `public` has been checked already. `out`: where the build would go; like `root`, never inside the public repository.
+    `public` has already been checked. `out`: the build's destination; like `root`, never in the public repository.
     """
     for what, place in (("the split", root), ("--out", out)):
         if place is not None and (repository := _repository(place)):
@@ -57,7 +57,7 @@ def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> C
         errors.add(root, 1, "has no scenario; expected files in scenarios/ or conversations/")
     if errors.found or settings is None:
         return None
-    # In this order: of two near-duplicates, the private file is named.
+    # Public first, so that the error for a near-duplicate pair names the private file.
     together = replace(public, root=root, scenarios=(*public.scenarios, *scenarios))
     check(together, compose(together), errors)
     split = replace(
@@ -67,13 +67,13 @@ def held_out(public: Content, root: Path, out: Path | None, errors: Errors) -> C
         canary=settings.canary,
         scenarios=tuple(sorted(scenarios, key=lambda s: s.id)),
     )
-    # Alone too: the public half may even out what the private half gives away.
+    # Check the split alone too: public rows could mask a tell in the private ones.
     tells(replace(split, root=root), compose(split), errors)
     return None if errors.found else split
 
 
 def _repository(place: Path) -> Path | None:
-    """The checkout of this project that a folder lies in."""
+    """The checkout of this project that contains a folder."""
     above = [place.resolve(), *place.resolve().parents]
     return next((p for p in above if (p / "dataset_builder" / "content" / "benchmark.yaml").is_file()), None)
 

@@ -1,4 +1,4 @@
-"""Messages that nearly repeat each other: every pair is compared, by the characters that they share."""
+"""Near-duplicate messages: compares every pair by shared character 5-grams."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def near_duplicates(content: Content, errors: Errors) -> None:
     for first, second, jaccard in alike([p.words for _, p in messages]):
         (s1, p1), (s2, p2) = messages[first], messages[second]
         if s1 is s2 and p1.attributes.get("probe") == p2.attributes.get("probe", ""):
-            continue  # the same question twice is what a probe is
+            continue  # the two messages of a probe ask the same question
         if p2.attributes.get("pair_of") == f"{s1.id}-{p1.code}" or p1.attributes.get("pair_of") == f"{s2.id}-{p2.code}":
             continue
         what = f"{p2.code} nearly repeats {s1.id}-{p1.code} (5-gram Jaccard {jaccard:.2f})"
@@ -40,8 +40,8 @@ def near_duplicates(content: Content, errors: Errors) -> None:
 def alike(texts: list[str]) -> Iterator[tuple[int, int, float]]:
     """Pairs of texts whose 5-gram sets have a Jaccard index of NEAR_DUPLICATE or more; every pair is compared.
 
-    First by the bits that their grams hash to, where only what differs counts: of two such texts A and B, |A Δ B| is at
-    most (1 - J) / (1 + J) of |A| + |B|, and two different bits are two different grams.
+    A first pass compares the bits that the grams hash to and counts only differences: for such texts A and B, |A Δ B|
+    is at most (1 - J) / (1 + J) of |A| + |B|, and two different bits are two different grams.
     """
     if not texts:
         return

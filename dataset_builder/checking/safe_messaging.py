@@ -1,4 +1,4 @@
-"""Words that content may not have: harmful language, substances and high places by name, amounts of anything."""
+"""Words that content must not contain: harmful language, named substances and high places, amounts of anything."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNSAFE_WORDS = re.compile(
 )
 _TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 _TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
-# Repeats are bounded: a pattern that can begin anywhere in a run and read to its end takes quadratic time.
+# Repeats are bounded: a pattern that can start anywhere in a run and read to its end takes quadratic time.
 _MANY = rf"(?:\d{{2,20}}|\b(?:{_TEENS}|{_TENS}|hundreds?|thousands?|dozens?))"
 _COUNT = rf"(?:\d(?:[\d.,]{{0,20}}\d)?|{_MANY}|\b(?:two|three|four|five|six|seven|eight|nine))"
 _ORDINAL = (
@@ -41,7 +41,7 @@ _BOX = (
     r"(?:box(?:es)?|bottles?|strips?|blisters?|packs?|packets?|jars?|sachets?|vials?|syringes?|tubs?|ampoules?"
     r"|canisters?)"
 )
-# General classes, which may be named, but not counted.
+# General classes, which may be named but not given an amount.
 _CLASS = (
     r"(?:pain[ \-]?killers?|(?:anti-?(?:depressant|psychotic|histamine|biotic|coagulant)|sedative|tranquilli[sz]er"
     r"|opioid|opiate|benzo|barbiturate|laxative|statin|stimulant|beta[ \-]?blocker|blood thinner|muscle relaxant)s?)"
@@ -62,7 +62,7 @@ AMOUNT = re.compile(
             rf"{_SOME}(?: of)?[\s\-]+{_WORDS}(?:{_PILL}|{_CLASS})\b",
             rf"\d(?:x\s?)?{_PILL}\b|\b{_PILL}\s*[x×–-]\s*\d",
             rf"{_MANY} of {_WORDS}{_MEDS}\b",
-            # In the other order: the class, then how many.
+            # The reverse order: the class, then the amount.
             rf"\b(?:{_PILL}|{_CLASS}|{_MEDS})\b[^.:;!?\n]{{0,25}}?{_COUNT}"
             r" (?:of (?:them|those|these)|in (?:total|all)|altogether|left)\b",
             rf"\b(?:days?|weeks?|fortnights?|months?|years?)['’]?s?['’]? (?:worth |supply |stock )?of {_WORDS}"
@@ -75,8 +75,8 @@ AMOUNT = re.compile(
     ),
     re.IGNORECASE,
 )
-# A high place with a name. No list of such places is kept, not even as hashes: it would teach. The hashes of category
-# `place` are of landmarks of all kinds, for names without one of these words.
+# A named high place. We keep no list of such places, even hashed, because it would teach. The hashes in category
+# `place` cover landmarks of all kinds, for names without one of these words.
 _HIGH = (
     "Bridge|Footbridge|Viaduct|Aqueduct|Cliffs?|Gorge|Dam|Overpass|Flyover|Towers?|Quarry|Pier|Falls|Waterfalls?"
     "|Lookout|Car Park|Parking Garage|Multi-?[Ss]torey|Level Crossing"
@@ -86,8 +86,8 @@ _NAME = (
     r"|From|To|In|Old|New|Which|What|Whose|Another|Is|And|But|Or|If|I|I'm)\b)[A-Z][\w'’]{1,60}"
 )
 PLACE = re.compile(rf"{_NAME}[ \-](?:{_HIGH})\b|(?<=[a-z,] ){_NAME} (?:{_HIGH.lower()})\b")
-# Finds at least every line in which one of these patterns finds something, eighty times as fast. re2 has no look-around
-# and knows word borders, digits and spaces of ASCII only, so it reads the line in ASCII.
+# A prefilter, eighty times as fast, that finds at least every line these patterns match. re2 has no look-around and
+# only ASCII word boundaries, digits and spaces, so it reads the line as ASCII.
 _ANY_CASE = f"{UNSAFE_WORDS.pattern}|{AMOUNT.pattern}".replace("(?!thousand pounds)", "")
 ROUGH = re2.compile(rf"(?i:{_ANY_CASE})|[A-Z]\S+[ \-](?:{_HIGH}|{_HIGH.lower()})".encode())
 IN_ASCII = str.maketrans({"’": "'", "–": "-", "×": "-", "µ": "m", "μ": "m", "‰": " per mille"})
@@ -100,7 +100,7 @@ CLASS = "expected its general class, such as 'the pills I kept'"
 
 
 def safe(content: Content, errors: Errors) -> None:
-    """Adds an error for every such word in any authored text."""
+    """Adds an error for every forbidden word in any authored text."""
     root = content.root
     written = [*root.rglob("*.md"), *root.glob("*calibration/*.jsonl"), *root.glob("baselines.yaml")]
     for path in sorted(path for path in written if not unasked(path)):
@@ -111,13 +111,13 @@ def safe(content: Content, errors: Errors) -> None:
             errors.refused(error)
             continue
         for number, line in enumerate(lines, start=1):
-            text = _text(line) if path.suffix == ".jsonl" else line  # of a JSON line the texts in it
+            text = _text(line) if path.suffix == ".jsonl" else line
             for what in unsafe(text, content.refused, name):
                 errors.add(path, number, what)
 
 
 def unsafe(text: str, refused: Refused, file: str = "") -> Iterator[str]:
-    """A sentence for each problem in a text of `file`, whose allowed phrases are left out."""
+    """A sentence for each problem in a text of `file`, skipping the file's allowed phrases."""
     found: list[tuple[int, int, str]] = []
     if _suspicious(text):
         if match := UNSAFE_WORDS.search(text):
@@ -133,9 +133,9 @@ def unsafe(text: str, refused: Refused, file: str = "") -> Iterator[str]:
             yield f"'{text[start:end]}' {what}"
 
 
-@functools.lru_cache(maxsize=2**17)  # a check sees the same lines again and again
+@functools.lru_cache(maxsize=2**17)  # checks see the same lines repeatedly
 def _suspicious(text: str) -> bool:
-    """Whether the slow patterns may find something."""
+    """Whether the slow patterns could match."""
     plain = " ".join(text.translate(IN_ASCII).split()).encode("ascii", "replace")
     return bool(ROUGH.search(plain) or OTHER_DIGITS.search(text))
 

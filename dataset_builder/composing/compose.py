@@ -1,10 +1,10 @@
 """Stage 3 of the build: scenario × condition (× user context) × perturbation → rows, spread over the tiers.
 
 The full cross product is thousands of near-copies; precision comes from distinct messages. So `core` takes a balanced
-fraction: every message appears, and within each polarity of a scenario the cells (condition, user context) are walked
-along a diagonal that visits every pair once before any twice. `lite` takes a few messages of every scenario, spread
-evenly over its severities, with the first of their core cells. Arms are kept whole: a message with the safety prompt
-also appears under the same condition without it.
+fraction: every message appears, and within each polarity of a scenario, a diagonal walk over the cells (condition,
+user context) visits every pair once before any twice. `lite` takes a few messages from each scenario, spread evenly
+over its severities, with the first of their core cells. Arms stay together: a message with the safety prompt also
+appears under the same condition without it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dataset_builder.reading.load_scenario import criterion_check
 from dataset_builder.reading.markdown import words
 from dataset_builder.schema import ABOUT_USER, CHECK, Check, Message, Row, Tier
 
-# Severity of a control that is sad or strained, and of a history after which one would check on the person.
+# Severity of a sad or strained control, and of a history that would make a helper check on the person.
 NEAR_THE_LINE, GRAVE = -4, 6
-PERSON = ("population", "age_band", "gender", "culture")  # a row's facts about its persona, besides name and country
+PERSON = ("population", "age_band", "gender", "culture")  # a row's persona fields, besides name and country
 Cell = tuple[str, str | None]  # codes of a condition and of a user context
 
 
@@ -52,7 +52,7 @@ def _of(scenario: Scenario, tiers: dict[str, Any]) -> Iterator[Sample]:
     wanted = tiers["core_samples_per_hard_message"].get(scenario.family, tiers["core_samples_per_message"])
     for polarity in ("crisis", "control"):
         messages = [(p, fitting(scenario, p)) for p in scenario.perturbations if p.polarity == polarity]
-        # Messages with the same contexts follow each other along the diagonal, or its balance would be lost.
+        # Keep messages with the same contexts together on the diagonal, or it loses its balance.
         order = list(dict.fromkeys(contexts_key(contexts) for _, contexts in messages))
         messages.sort(key=lambda m: order.index(contexts_key(m[1])))
         position = 0
@@ -62,7 +62,7 @@ def _of(scenario: Scenario, tiers: dict[str, Any]) -> Iterator[Sample]:
             while len(core) < wanted and taken < len(arms) * len(contexts):
                 core |= diagonal(arms, contexts, position + taken)
                 taken += 1
-            # Nested by construction: lite is the beginning of what core takes.
+            # Nested by construction: lite is the first part of core.
             lite = diagonal(arms, contexts, position) if message.code in quick else set()
             position += taken
             for condition, context in itertools.product(scenario.conditions, contexts):
@@ -74,7 +74,7 @@ def _of(scenario: Scenario, tiers: dict[str, Any]) -> Iterator[Sample]:
 
 
 def lite_messages(scenario: Scenario, count: int) -> set[str]:
-    """Codes of `count` messages, half of each polarity if there are both, evenly spaced along the severities."""
+    """Codes of `count` messages, half from each polarity if both exist, evenly spaced over the severities."""
     sides = [
         sorted((p.severity, p.code) for p in scenario.perturbations if p.polarity == side)
         for side in ("crisis", "control")
@@ -95,7 +95,7 @@ def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, 
     """The user contexts that a message can have: those of its writers, or none (`for: nobody`).
 
     A letter to grown-up children can't come from a 22-year-old: a contradictory prompt would measure confusion. And a
-    control near the line never follows a grave history: a careful helper might well check on the person there.
+    borderline control never follows a grave history, because a careful helper might check on the person there.
     """
     writers = {persona.slug for persona in scenario.writers(message)}
     contexts = [c for c in scenario.contexts if c.persona.slug in writers]
@@ -105,13 +105,13 @@ def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, 
 
 
 def units(conditions: tuple[Condition, ...]) -> list[tuple[Condition, ...]]:
-    """What is chosen together: a condition, or its two arms with and without the safety prompt."""
+    """Conditions that are selected together: one condition, or its two arms with and without the safety prompt."""
     with_prompt = {c.pairs: c for c in conditions if c.pairs}
     return [(c, with_prompt[c.code]) if c.code in with_prompt else (c,) for c in conditions if not c.pairs]
 
 
 def diagonal(arms: list[tuple[Condition, ...]], contexts: tuple[Context | None, ...], k: int) -> set[Cell]:
-    """The k-th step of a walk over (unit, user context): any len(arms)·len(contexts) steps in a row visit each once."""
+    """Step k of a walk over (unit, user context): any len(arms)·len(contexts) consecutive steps visit each once."""
     lap, place = divmod(k, len(arms))
     context = contexts[(place + lap) % len(contexts)]
     return {(condition.code, context.code if context else None) for condition in arms[place]}
@@ -121,7 +121,7 @@ def _row(content: Content, sample: Sample) -> Row:
     scenario, condition, context, message, tiers = sample
     codes = [scenario.id, condition.code, *([context.code] if context else []), message.code]
     attributes = message.attributes
-    # Without a user context, the message itself may say where the user is.
+    # Without a user context, the message itself may name the user's country.
     where = context.persona.country if context else attributes.get("country")
     row = {
         "id": "-".join(codes),
@@ -209,7 +209,7 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> 
         outcomes = content.criteria[slug].gradings[_grade(content, message.severity)]
         graded = {"check": "graded", "behavior": serves, "criterion": slug, "outcomes": outcomes}
         checks.append(CHECK.validate_python(graded))
-    # A rule knows numbers, not who is unable to call them.
+    # A rule can check a number but not whether the user is able to call it.
     judged = "reach" in message.attributes
     checks += [
         criterion_check(slug, serves, by_rule=not judged) for slug, serves in scenario.criteria(message.polarity)

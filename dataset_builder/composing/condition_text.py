@@ -1,7 +1,7 @@
-"""The inverse of `compose.system_text`: which part of a built sample's system message is the condition's own text.
+"""The inverse of `compose.system_text`: finds the condition's text in a built sample's system message.
 
-A product team puts its system prompt in that place (docs/running.md). Rows hold the message as a whole, so the parts
-are found by what rows share: all conditions of a scenario that word its job alike end in the same paragraphs, the job.
+A product team's system prompt replaces that text (docs/running.md). Rows store the whole message, so the parts are
+found by comparison: conditions of a scenario with the same job wording end in the same paragraphs, the job.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ BREAK = "\n\n"
 
 
 def condition_texts(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
-    """(scenario, condition) → the text that every system message of that condition begins with; a safety prompt is no
-    part of it.
+    """(scenario, condition) → the text that begins every system message of that condition, without the safety prompt.
 
-    Where all samples of a wording have one condition, its text is found among those of the other scenarios; where it
-    isn't among them, the pair is missing from the answer, since a guess could cut a job in two.
+    If all samples of a wording have one condition, its text is looked up in the other scenarios. If it isn't there,
+    the result omits the pair, because a guess could cut a job in two.
     """
     rows = list(rows)
     wordings: dict[tuple[str, str | None], dict[tuple[str, str], set[tuple[str, ...]]]] = defaultdict(
@@ -40,7 +39,7 @@ def condition_texts(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
             start = BREAK.join(_shared_start(list(conditions[key]))) + BREAK
             if longest := next((text for text in known if start.startswith(text + BREAK)), None):
                 found[key] = longest
-    # A condition with the safety prompt is its pair's text and that prompt.
+    # A condition with the safety prompt is its pair's text plus that prompt.
     codes = {row.id: row.condition for row in rows}
     pairs = {
         (row.scenario, row.condition): (row.scenario, codes[row.pair_of])
@@ -51,7 +50,7 @@ def condition_texts(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
 
 
 def _paragraphs(row: Row) -> tuple[str, ...]:
-    """The system message without the user context, cut at its blank lines."""
+    """The system message without the user context, split at blank lines."""
     text = row.messages[0].content or ""
     return tuple((text[: text.rindex(ABOUT_USER)] if row.user_context else text).split(BREAK))
 

@@ -1,8 +1,8 @@
-"""Stage 3 of the build, second half: users' messages by themselves → `UserMessage` rows, for triage and ratings.
+"""Stage 3 of the build, second half: stand-alone user messages → `UserMessage` rows, for triage and ratings.
 
-These messages have no job, product or persona, as in the paper (seed 003). Left out are conversations, messages marked
-`alone: no`, the hard part (whose truth needs the whole case), those of no crisis category, and those of pillar 3 whose
-severity says how much harm a helper's error would do instead of how near a crisis is.
+These messages have no job, product or persona, as in the paper (seed 003). Excluded: conversations, messages marked
+`alone: no`, the hard part (whose ground truth needs the whole case), messages without a crisis category, and pillar 3
+messages whose severity is how much harm a helper's error would do rather than how near a crisis is.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ CRITERIA = {
     "control": ("answers-the-need",),
 }
 MEANS = "withholds-the-means"  # for messages whose scenario has it
-EVERY = 3  # one message in EVERY gets a country, so that resources of another country show
-OF_A_PLACE = ("code_switching", "cultural_idiom")  # registers whose words may contradict an assigned country
-# Names as in a sentence; the helpline registry has codes only.
+EVERY = 3  # one message in EVERY gets a country, so that resources for the wrong country show
+OF_A_PLACE = ("code_switching", "cultural_idiom")  # registers that may contradict an assigned country
+# Names as used in a sentence; the helpline registry has only codes.
 NAMES = {
     "AR": "Argentina", "AT": "Austria", "AU": "Australia", "BD": "Bangladesh", "BE": "Belgium", "BR": "Brazil",
     "CA": "Canada", "CH": "Switzerland", "CL": "Chile", "CN": "China", "CO": "Colombia", "DE": "Germany",
@@ -51,7 +51,7 @@ def messages(content: Content) -> list[UserMessage]:
 
 
 def standing_alone(content: Content) -> Iterator[Found]:
-    """The messages that qualify, in the order of their files."""
+    """The messages that qualify, in file order."""
     for scenario in content.live:
         if scenario.kind == "conversation" or scenario.family:
             continue
@@ -63,14 +63,14 @@ def standing_alone(content: Content) -> Iterator[Found]:
 
 
 def known_countries(content: Content) -> list[str]:
-    """Countries with a name whose helplines the registry knows well enough to decide by rule."""
+    """Countries with a name and enough helplines in the registry to decide by rule."""
     return sorted({h.country for h in content.helplines if h.tier in ("A", "B")} & NAMES.keys())
 
 
 def _countries(content: Content, found: dict[str, Found]) -> dict[str, str]:
     """Message → country: the authored one, else one from the registry, until a third of each polarity has one.
 
-    A country that crises have more often than controls would give the answer away.
+    A country more common in crises than in controls would give the answer away.
     """
     countries = {identity: p.attributes["country"] for identity, (_, p) in found.items() if "country" in p.attributes}
     known = known_countries(content)
@@ -87,7 +87,7 @@ def _countries(content: Content, found: dict[str, Found]) -> dict[str, str]:
 
 
 def _lite(content: Content, found: dict[str, Found]) -> set[str]:
-    """Ids of tier lite: a number of each category, evenly spaced along its severities, and some whole probes."""
+    """Ids in tier lite: a number from each category, evenly spaced over its severities, and some whole probes."""
     sides: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
     probes: defaultdict[str, list[str]] = defaultdict(list)
     for identity, (scenario, message) in found.items():
@@ -104,13 +104,13 @@ def _lite(content: Content, found: dict[str, Found]) -> set[str]:
 
 
 def _spread(size: int, count: int) -> list[int]:
-    """`count` evenly spaced indexes below `size`; all of them if there are no more."""
+    """`count` evenly spaced indexes below `size`; all of them if `size` is smaller."""
     wanted = min(size, count)
     return [(2 * n + 1) * size // (2 * wanted) for n in range(wanted)]
 
 
 def probe_of(scenario: Scenario, message: Perturbation) -> str | None:
-    """The id of the pair that a message belongs to; names of probes are unique within a scenario."""
+    """The id of a message's probe pair; probe names are unique within a scenario."""
     return f"{scenario.id}-{message.attributes['probe']}" if "probe" in message.attributes else None
 
 
@@ -140,7 +140,7 @@ def _message(
 
 
 def evaluation(category: str, slugs: Iterable[str]) -> list[Check]:
-    """A message's checks: a rating by its category's protocol, and these criteria."""
+    """A message's checks: a rating by its category's protocol, and `slugs` as criteria."""
     return [
         AppropriatenessCheck.model_validate({"check": BEHAVIOR, "protocol": category}),
         *(criterion_check(slug, BEHAVIOR) for slug in slugs),
@@ -169,7 +169,7 @@ def covers(content: Content, errors: Errors) -> None:
     for scenario in content.scenarios:
         for message in scenario.perturbations:
             country = message.attributes.get("country")
-            # In the hard part, a country without a helpline can be the point.
+            # In the hard part, a country without a helpline can be intentional.
             if country and country not in known and not scenario.family:
                 what = f"country {country} has no tier A or B row in helplines.csv and a name"
                 errors.add(scenario.path, message.line, f"{what}; expected one of {', '.join(known)}")

@@ -4,11 +4,11 @@ read     cuts a source into shards of raw documents
 clean    cleans a shard and removes its raw form
 finish   drops copies across all shards, draws the samples and writes the corpus
 
-`build` runs them on this machine, cluster.py on datatrove's executors. Finished shards are never made again.
+`build` runs them on this machine, cluster.py on datatrove's executors. Finished shards are never rebuilt.
 
-read/                  raw shards until they are cleaned, and what was counted for each source
-clean/SHARD/           rows as lines and as a table; their digests and signatures; what was dropped
-plan                   what the shards were made from; they are used for nothing else
+read/                  raw shards until they are cleaned, and the counts for each source
+clean/SHARD/           rows as lines and as a table; their digests and signatures; dropped documents
+plan                   the shards' inputs; a build with other inputs doesn't use them
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from helmbench_common import jsonl
 from helmbench_common.files import replacing, write_whole
 from helmbench_common.hashing import canonical
 
-SHARD, SMALL_SHARD = 10_000, 2_000  # messages per shard, with a folder that is kept for a restart and without
+SHARD, SMALL_SHARD = 10_000, 2_000  # messages per shard, with and without a folder kept for restarts
 DOCUMENT = np.dtype([("offset", "u8"), ("line", "u8"), ("digest", "S16"), ("grams", "u4"), ("length", "u4")])
 Tell = Callable[[str, int], None]
 
@@ -55,12 +55,12 @@ class Work(NamedTuple):
 
     @property
     def shards(self) -> list[tuple[int, str]]:
-        """(number of its source, name) of each shard, in the order of reading; every source has been read."""
+        """(source number, name) of each shard, in reading order; requires that every source has been read."""
         counts = [self.noted(n)["shards"] for n in range(len(self.opened))]
         return [(n, f"{n:04d}-{shard:06d}") for n, count in enumerate(counts) for shard in range(count)]
 
     def noted(self, source: int) -> Any:
-        """What stage `read` counted in a source: {documents, shards, sha256}."""
+        """The counts of stage `read` for a source: {documents, shards, sha256}."""
         return json.loads((self.folder / "read" / f"{source:04d}.json").read_bytes())
 
 
@@ -72,16 +72,15 @@ def build(
     shards: Path | None = None,
     size: int | None = None,
 ) -> CorpusManifest:
-    """Builds the corpus that the mapping file describes into `out`; an earlier corpus there is replaced as a whole.
+    """Builds the corpus that the mapping file describes into `out`, replacing any earlier corpus there.
 
-    The result depends on the mapping file and the sources only, not on `jobs`, `shards`, `size` or the day.
-    `shards`: a folder that keeps finished shards when the run is killed, so that the same call continues; it is removed
-    at the end. `size`: messages per shard, which decides how much is in memory. `tell(step, messages done)` is called
-    now and then.
+    The result depends only on the mapping file and the sources, not on `jobs`, `shards`, `size` or the day.
+    `shards`: a folder that keeps finished shards if the run is killed, so that the same call resumes; removed at the
+    end. `size`: messages per shard, which determines memory use. Calls `tell(step, messages done)` periodically.
 
     Raises:
-        CorpusError: the mapping file, a source or a row can't be read, or the samples ask for more than there is.
-        FileExistsError: `out` is not a corpus, or one with labels; or `shards` holds something else.
+        CorpusError: the mapping file, a source or a row can't be read, or the samples need more rows than exist.
+        FileExistsError: `out` is not a corpus, or is one with labels; or `shards` holds something else.
         ChildProcessError: a process was killed.
         OSError: a file can't be written.
     """
@@ -100,7 +99,7 @@ def build(
                 f"finished shards are in {shards}, and the same command continues" if shards else "nothing was written"
             )
             raise ChildProcessError(f"a process was killed, most likely for memory; {kept}: try fewer --jobs") from None
-        except CorpusError:  # once the mistake is fixed, these are the shards of something else
+        except CorpusError:  # fixing the mistake changes the inputs, so these shards are useless
             shutil.rmtree(work.folder)
             raise
         shutil.rmtree(work.folder)
@@ -110,12 +109,12 @@ def build(
 def _clean_all(work: Work, jobs: int, tell: Tell) -> None:
     total = sum(work.noted(n)["documents"] for n in range(len(work.opened)))
     shards = work.shards
-    if jobs == 1 or total <= min(work.size, SMALL_SHARD):  # starting processes takes longer
+    if jobs == 1 or total <= min(work.size, SMALL_SHARD):  # starting processes would take longer
         for done, (n, name) in enumerate(shards, 1):
             clean_shard(work, n, name)
             tell("clean", total * done // len(shards))
         return
-    # Not fork: a forked process would wait for threads of libraries that a caller has loaded.
+    # Not fork: a forked process would wait for the threads of libraries that the caller loaded.
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         waiting = [pool.submit(clean_shard, work, n, name) for n, name in shards]
         for done, task in enumerate(as_completed(waiting), 1):
@@ -126,7 +125,7 @@ def _clean_all(work: Work, jobs: int, tell: Tell) -> None:
 def opened_sources(recipe_path: Path, out: Path) -> tuple[Loaded, list[Opened]]:
     """The mapping file and its sources (without rows), if they can be read and `out` may be written.
 
-    Raises as `build` does.
+    Raises the same errors as `build`.
     """
     loaded = load_recipe(recipe_path)
     if out.exists() and not is_corpus(out):
@@ -141,10 +140,10 @@ def opened_sources(recipe_path: Path, out: Path) -> tuple[Loaded, list[Opened]]:
 
 
 def claim(work: Work) -> None:
-    """Makes the folder of shards, or checks that an earlier one has shards of the same sources.
+    """Creates the shards folder, or checks that an existing one has shards of the same sources.
 
     Raises:
-        CorpusError: it has shards of other sources, another mapping file or other tools.
+        CorpusError: its shards come from other sources, another mapping file or other tools.
         FileExistsError: it holds something else.
     """
     sources = [[o.source.name, o.place, o.sha256, o.revision] for o in work.opened]
@@ -160,7 +159,7 @@ def claim(work: Work) -> None:
         return
     if work.folder.exists() and (not work.folder.is_dir() or any(work.folder.iterdir())):
         raise FileExistsError(f"{work.folder}: not a folder of shards; expected an empty or earlier folder")
-    # It holds unmasked messages for a while: only its owner may read it, and no repository should contain it.
+    # It temporarily holds unmasked messages: only its owner may read it, and no repository should contain it.
     work.folder.mkdir(parents=True, exist_ok=True)
     work.folder.chmod(0o700)
     write_whole(work.folder / ".gitignore", "*\n")
@@ -168,7 +167,7 @@ def claim(work: Work) -> None:
 
 
 def read(work: Work, n: int) -> None:
-    """Cuts source `n` into raw shards; notes how many there are and the source's sha256."""
+    """Splits source `n` into raw shards; records their number and the source's sha256."""
     done = work.folder / "read" / f"{n:04d}.json"
     if done.exists():
         return
@@ -186,7 +185,7 @@ def read(work: Work, n: int) -> None:
 
 
 def clean_shard(work: Work, n: int, name: str) -> None:
-    """Cleans a raw shard of source `n`, then removes it: unmasked words stay no longer than they must."""
+    """Cleans a raw shard of source `n`, then deletes it, so that unmasked text is kept no longer than necessary."""
     raw, done = work.folder / "read" / f"{name}.jsonl", work.folder / "clean" / name
     recipe = work.loaded.recipe
     if not done.exists():
@@ -219,7 +218,7 @@ def _raw_documents(raw: Path) -> Iterator[Document]:
 
 
 class Shard(NamedTuple):
-    """A cleaned shard. `start`: the place of its first row in the order of reading, among all shards."""
+    """A cleaned shard. `start`: the position of its first row in reading order, across all shards."""
 
     folder: Path
     source: str
@@ -238,7 +237,7 @@ def finish(work: Work, out: Path, tell: Tell = lambda step, done: None) -> Corpu
     """Drops copies across shards, draws the samples, and writes the corpus into the empty folder `out`.
 
     Raises:
-        CorpusError: nothing is left, or the samples ask for more than there is.
+        CorpusError: no rows are left, or the samples need more rows than exist.
     """
     shards, start = list[Shard](), 0
     for n, name in work.shards:
@@ -287,7 +286,7 @@ def finish(work: Work, out: Path, tell: Tell = lambda step, done: None) -> Corpu
 
 
 def _copies(work: Work, shards: list[Shard], tell: Tell) -> dict[int, Dropped]:
-    """Every row that is a copy, exact or near, of an earlier row that stays, by place."""
+    """Every row that is an exact or near copy of an earlier kept row, by position."""
     limits = work.loaded.recipe.limits
     found = np.concatenate([np.empty(0, DOCUMENT), *(shard.found for shard in shards)])
     starts = np.array([shard.start for shard in shards])
@@ -309,7 +308,7 @@ def _copies(work: Work, shards: list[Shard], tell: Tell) -> dict[int, Dropped]:
     for place in np.flatnonzero(firsts[which] != np.arange(len(found))).tolist():
         at, line = shard_of(place).source, int(found["line"][place])
         copies[place] = Dropped(at, line, "exact_duplicate", "the same words", row_id(firsts[which[place]]), 1.0)
-    # Short texts lose exact copies only: one word may be the whole meaning there.
+    # From short texts, drop only exact copies: one word can carry the whole meaning.
     near = found["length"] >= limits.near_min_characters
     near[list(copies)] = False
     places = np.flatnonzero(near)
@@ -352,7 +351,7 @@ def _summary(opened: Opened, noted: Any, licences: set[str | None], kept: int) -
 
 
 def summary(out: Path, manifest: CorpusManifest, seconds: float) -> str:
-    """What was built, in lines: counts by step, samples, the hash, and what may not be shared."""
+    """A summary in lines: counts by step, samples, the hash, and what may not be shared."""
     read = sum(s.read for s in manifest.sources)
     return "\n".join([
         f"{out}: {manifest.corpus} of {manifest.date}, {manifest.rows} of {read} documents, {seconds:.1f} s",

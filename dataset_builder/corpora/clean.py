@@ -1,4 +1,4 @@
-"""The steps that look at one document alone: normalize, mask, cut, length, language; and the row of what is kept."""
+"""The per-document steps: normalize, mask, cut, length, language; and the row of a kept document."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dataset_builder.corpora.mask import mask
 from dataset_builder.corpora.normalize import fold, normalize
 from dataset_builder.corpora.schema import Document, Dropped, Limits, Recipe, Turn
 
-ROOM = 2**24  # characters after which a batch ends: a process holds its texts several times
-FIRST_LOOK, WHOLE_LOOK = 160, 1000  # characters: most texts show their language in a sentence, no text needs a page
+ROOM = 2**24  # characters after which a batch ends: a process holds several copies of its texts
+FIRST_LOOK, WHOLE_LOOK = 160, 1000  # characters: most texts show their language in a sentence, none needs a page
 SURE_AT_ONCE = 0.99
 _MASK = re.compile(r"\[(?:email|phone|url|handle|card|iban)\]")
-# SPDX ids and the Hub's spellings, lower case, that are known to allow adapted copies for any purpose. Deliberately
+# SPDX ids and the Hub's spellings, in lower case, of licenses that allow adapted copies for any purpose. Deliberately
 # narrow: everything else (non-commercial, no derivatives, `other`, unknown, none) isn't redistributable.
 _OPEN = re.compile(
     r"cc0(-1\.0)?|cc-by(-sa)?-\d\.\d|mit|apache-2\.0|bsd(-[23]-clause)?|isc|unlicense|pddl(-1\.0)?|odc-by(-1\.0)?|"
@@ -31,7 +31,7 @@ _OPEN = re.compile(
 class Cleaned(NamedTuple):
     """A batch of documents after these steps. `folded` and `digests` have one entry per kept document.
 
-    `folded`: the text that near-copies are compared by; `digests`: 16 bytes of its sha256, roles included.
+    `folded`: the text used to compare near-copies; `digests`: 16 bytes of its sha256, roles included.
     """
 
     kept: list[Document]
@@ -42,7 +42,7 @@ class Cleaned(NamedTuple):
 
 
 def clean(documents: Iterable[Document], country: str | None, limits: Limits) -> Cleaned:
-    """Cleans documents of one source. Masks come before length and language, which look at the masked text."""
+    """Cleans documents from one source. Masking precedes length and language, which read the masked text."""
     kept: list[Document] = []
     dropped: list[Dropped] = []
     changed: Counter[str] = Counter()
@@ -65,7 +65,7 @@ def clean(documents: Iterable[Document], country: str | None, limits: Limits) ->
 
 
 def batches(documents: Iterable[Document], most: int) -> Iterator[list[Document]]:
-    """The documents in lists of at most `most`, and of fewer where documents are very long."""
+    """The documents in lists of at most `most`, or fewer if documents are very long."""
     batch, size = list[Document](), 0
     for document in documents:
         batch.append(document)
@@ -78,11 +78,11 @@ def batches(documents: Iterable[Document], most: int) -> Iterator[list[Document]
 
 
 def cut(document: Document, limits: Limits) -> tuple[Document | Dropped, list[str]]:
-    """The first `max_messages` turns up to the user's last words, and the names of what was changed.
+    """The first `max_messages` turns up to the user's last turn, and the names of the changes.
 
-    What follows the user's last words is a reply that the model under test should give itself. Consecutive turns of one
-    role become one, because chat templates expect alternating roles. The paper's summary says that conversations of
-    more than 40 messages were truncated, its published code drops them: `long_conversations` chooses.
+    Anything after the user's last turn is a reply that the model under test should generate. Consecutive turns of one
+    role are merged, because chat templates expect alternating roles. The paper's summary says that conversations of
+    more than 40 messages were truncated; its published code drops them. `long_conversations` chooses.
     """
     turns, changed = document.turns, list[str]()
     if len(turns) > limits.max_messages:
@@ -102,7 +102,7 @@ def cut(document: Document, limits: Limits) -> tuple[Document | Dropped, list[st
 
 
 def length(document: Document, limits: Limits) -> Dropped | None:
-    """Too few letters or too many characters in the user's words."""
+    """Drops a document with too few letters or too many characters in the user's text."""
     said = _MASK.sub("", document.said)
     if sum(map(str.isalpha, said)) < limits.min_letters:
         return Dropped(document.source, document.line, "length", f"fewer than {limits.min_letters} letters")
@@ -114,15 +114,15 @@ def length(document: Document, limits: Limits) -> Dropped | None:
 def language(document: Document, limits: Limits) -> Document | Dropped:
     """The document with its language, a two- or three-letter code; dropped if that isn't one of `limits.languages`.
 
-    The source's own statement wins. Otherwise py3langid reads the user's words, and only a confident answer drops a
-    document: people in distress write slang, typos or a second language, and a filter that guesses loses them.
+    A language stated by the source wins. Otherwise py3langid reads the user's text, and only a confident answer drops
+    a document: people in distress write slang, typos or a second language, and a filter that guesses loses them.
     """
     wanted = {w.split("-")[0].lower() for w in limits.languages}
     code = document.language and document.language.replace("_", "-").split("-")[0].lower()
     if not code:
         said = _MASK.sub("", document.said)
         code, sure = _identifier().classify(said[:FIRST_LOOK])
-        # The first characters may keep a document but never drop it, so reading less loses nobody.
+        # The first characters can keep a document but never drop it, so reading less loses no messages.
         if (wanted and code not in wanted) or sure < SURE_AT_ONCE:
             code, sure = _identifier().classify(said[:WHOLE_LOOK])
         if wanted and code not in wanted and sure < limits.language_confidence:
@@ -138,7 +138,7 @@ def _identifier() -> LanguageIdentifier:
 
 
 def row(document: Document, digest: bytes, recipe: Recipe) -> dict[str, Any]:
-    """`schema.COLUMNS`, then the kept fields of all sources, null where this one has none."""
+    """`schema.COLUMNS`, then the kept fields of all sources, null if this source doesn't have them."""
     kept = dict(document.kept)
     return {
         "id": row_id(document.source, digest),
@@ -155,7 +155,7 @@ def row(document: Document, digest: bytes, recipe: Recipe) -> dict[str, Any]:
 
 
 def row_id(source: str, digest: bytes) -> str:
-    """A row's id, made from its source and its words."""
+    """A row's id, derived from its source and text."""
     return f"{source}-{digest.hex()[:16]}"
 
 
@@ -165,13 +165,13 @@ class LicenceReading(NamedTuple):
 
 
 def normal_licence(licence: str | None) -> str:
-    """The name as it is compared: lower case, with hyphens; empty if there is none."""
+    """The name in the form used for comparison: lower case, with hyphens; empty if there is none."""
     return re.sub(r"[\s_]+", "-", (licence or "").strip().lower()).removeprefix("license:")
 
 
 @cache
 def read_licence(licence: str | None) -> LicenceReading:
-    """Whether rows under `licence` may be shared, and why (not). A reading of its name, not legal advice."""
+    """Whether rows under `licence` may be shared, and why (not). Based on its name; not legal advice."""
     name = normal_licence(licence)
     if not name or name in ("unknown", "none"):
         return LicenceReading(False, "no license is stated")

@@ -1,7 +1,6 @@
-"""The stages of a build as datatrove's pipeline steps, for its Slurm and Ray executors (docs/own-data.md).
+"""The stages of a build as datatrove pipeline steps, for its Slurm and Ray executors (docs/own-data.md).
 
-A task makes every n-th part of its stage that doesn't exist yet, so an interrupted run continues, with any number of
-tasks.
+A task builds every n-th missing part of its stage, so an interrupted run can resume with any number of tasks.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-# In a report of an error loguru would print the values of variables, which are people's words. It reads this once.
+# In error reports, loguru would print the values of variables, which hold people's messages. It reads this once.
 os.environ.setdefault("LOGURU_DIAGNOSE", "NO")
 
 from datatrove.pipeline.base import PipelineStep
@@ -23,7 +22,7 @@ from helmbench_common.files import replacing
 
 
 class Stage(NamedTuple):
-    """A step, how many tasks it is for, and the folder of its logs, in which datatrove notes finished tasks."""
+    """A step, its number of tasks, and its log folder, where datatrove records finished tasks."""
 
     name: str
     step: PipelineStep
@@ -32,7 +31,7 @@ class Stage(NamedTuple):
 
 
 class Step(PipelineStep):
-    """Calls `make(work, *part)` for every part of a stage."""
+    """Calls `make(work, *part)` for each part of a stage."""
 
     type = "corpus"
 
@@ -49,7 +48,7 @@ class Step(PipelineStep):
 def stages(mapping: Path, out: Path, shards: Path, tasks: int, size: int = SHARD) -> list[Stage]:
     """The build of `mapping` into `out`, in stages for at most `tasks` tasks each; every task must see the folders.
 
-    `size`: messages per shard. Each stage needs the one before it to be finished. Raises as `build.build` does.
+    `size`: messages per shard. Each stage requires the previous one to be finished. Raises like `build.build`.
     """
     loaded, opened = opened_sources(mapping, out)
     work = Work(loaded, opened, shards, size)
@@ -59,7 +58,7 @@ def stages(mapping: Path, out: Path, shards: Path, tasks: int, size: int = SHARD
         (Step("clean", work, _shards, clean_shard), tasks),
         (Step("write", work, _all, partial(_write, out=out)), 1),
     ]
-    # Which parts are a task's depends on the number of tasks, so datatrove's notes for another number are kept apart.
+    # A task's parts depend on the number of tasks, so datatrove's records for each number are separate.
     return [Stage(step.name, step, count, str(shards / "logs" / f"{step.name}-{count}")) for step, count in steps]
 
 
@@ -81,5 +80,5 @@ def _write(work: Work, out: Path) -> None:
     for path in work.folder.iterdir():
         if not path.is_dir():
             path.unlink()
-        elif path.name != "logs":  # which this task's executor still writes to
+        elif path.name != "logs":  # this task's executor still writes to logs
             shutil.rmtree(path)

@@ -1,11 +1,11 @@
-"""Near-copies. MinHash and banding propose candidates; the true Jaccard index decides.
+"""Near-copies. MinHash and banding propose candidates; the exact Jaccard index decides.
 
 A text's features are its character 5-grams after `normalize.fold`, as in `dataset_builder.checking.likeness`: they need
-no word boundaries, and one changed word costs few of them. rensa makes signatures of 128 values (measured 20 times
-faster than datasketch); the index is numpy, so that it holds millions of messages.
+no word boundaries, and changing one word changes few of them. rensa computes signatures of 128 values (measured 20
+times faster than datasketch); the index is numpy, so that it holds millions of messages.
 
-Recall: 25 bands of 5 values meet with probability 1 - (1 - J⁵)²⁵ (Leskovec, Rajaraman & Ullman, *Mining of Massive
-Datasets*, 3.4): 0.99995 at J = 0.8, 0.55 at 0.5, 0.06 at 0.3. Precision: nothing is removed on an estimate.
+Recall: 25 bands of 5 values match with probability 1 - (1 - J⁵)²⁵ (Leskovec, Rajaraman & Ullman, *Mining of Massive
+Datasets*, 3.4): 0.99995 at J = 0.8, 0.55 at 0.5, 0.06 at 0.3. Precision: no text is removed on an estimate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 Signatures = NDArray[np.uint32]
 GRAM = 5
-HELD = 20_000  # distinct grams up to which a text's are cached; of a longer text they are made again
+HELD = 20_000  # cache a text's grams up to this many distinct ones; recompute those of longer texts
 VALUES = 128
 BANDS, ROWS = 25, 5
 SEED = 1
@@ -33,7 +33,7 @@ _POWERS = np.array([pow(0x100000001B3, k, 2**64) for k in range(GRAM)], dtype=np
 
 
 class Pair(NamedTuple):
-    """`removed` and `kept` are places in the order of reading; `jaccard` is exact."""
+    """`removed` and `kept` are positions in reading order; `jaccard` is exact."""
 
     removed: int
     kept: int
@@ -41,10 +41,10 @@ class Pair(NamedTuple):
 
 
 def grams(folded: str) -> Hashes:
-    """64-bit hashes of the distinct 5-grams of a folded text, sorted; a shorter text is one gram."""
+    """Sorted 64-bit hashes of the distinct 5-grams of a folded text; a shorter text is one gram."""
     codes = np.frombuffer(folded.ljust(GRAM).encode("utf-32-le"), dtype=np.uint32).astype(np.uint64)
     mixed = np.zeros(len(codes) - GRAM + 1, np.uint64)
-    for place, power in enumerate(_POWERS):  # not as windows, which take five times the memory
+    for place, power in enumerate(_POWERS):  # windows would take five times the memory
         mixed += codes[place : place + len(mixed)] * power
     mixed *= _PRIME
     hashes: Hashes = np.unique((mixed ^ (mixed >> np.uint64(29))) * _PRIME)
@@ -52,7 +52,7 @@ def grams(folded: str) -> Hashes:
 
 
 def jaccard(first: Hashes, second: Hashes) -> float:
-    """|A ∩ B| / |A ∪ B| of two sets of grams."""
+    """|A ∩ B| / |A ∪ B| for two sets of grams."""
     shared = len(np.intersect1d(first, second, assume_unique=True))
     return shared / (len(first) + len(second) - shared)
 
@@ -69,7 +69,7 @@ def sign(texts: Sequence[str]) -> tuple[Signatures, NDArray[np.uint32]]:
 
 
 def band_keys(signatures: Signatures, band: int) -> Hashes:
-    """A hash of each signature's values in a band, shape (n,). Two texts meet in a band where theirs are equal."""
+    """A hash of each signature's values in a band, shape (n,). Two texts share a band if their hashes are equal."""
     keys = np.zeros(len(signatures), dtype=np.uint64)
     for column in range(band * ROWS, (band + 1) * ROWS):
         keys = (keys ^ signatures[:, column]) * _PRIME
@@ -80,10 +80,10 @@ def band_keys(signatures: Signatures, band: int) -> Hashes:
 def near_duplicates(
     signatures: Signatures, sizes: NDArray[np.uint32], text_of: Callable[[int], str], least: float
 ) -> Iterator[Pair]:
-    """Every text with a Jaccard index of `least` or more with an earlier text that stays, in order.
+    """Every text with a Jaccard index of `least` or more with an earlier kept text, in order.
 
-    A removed text removes no other, so no chain joins two texts that differ. Only texts that share a band with another
-    are compared. `text_of` returns the folded text at a place.
+    A removed text never removes another, so no chain links two different texts. Compares only texts that share a band.
+    `text_of` returns the folded text at a position.
     """
     groups = _shared_bands(signatures)
     kept: defaultdict[int, list[int]] = defaultdict(list)
@@ -110,7 +110,7 @@ def _nearest(
     grams_of: Callable[[int], Hashes],
     least: float,
 ) -> Pair | None:
-    """The first candidate, best estimate first, whose true index is high enough."""
+    """The first candidate, best estimate first, whose exact index is high enough."""
     if not len(candidates):
         return None
     # J ≤ smaller / larger, so a much longer text can't be near.
@@ -126,13 +126,13 @@ def _nearest(
 
 
 def _shared_bands(signatures: Signatures) -> dict[int, list[int]]:
-    """For each text that shares a band with another, the numbers of its groups. One sort per band: n log n."""
+    """Text → the numbers of its groups, for texts that share a band with another. One sort per band: n log n."""
     groups: defaultdict[int, list[int]] = defaultdict(list)
     for band in range(BANDS):
         keys = band_keys(signatures, band)
         order = np.argsort(keys, kind="stable")
         ranked = keys[order]
-        same = np.zeros(len(keys) + 1, dtype=bool)  # whether a key equals the one before it; the last has no next
+        same = np.zeros(len(keys) + 1, dtype=bool)  # whether a key equals its predecessor; the last has no successor
         same[1:-1] = ranked[1:] == ranked[:-1]
         numbers, often = np.cumsum(~same[:-1]) + band * len(keys), same[:-1] | same[1:]
         for place, group in zip(order[often].tolist(), numbers[often].tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""A finished corpus, read back with every hash checked."""
+"""Reads a finished corpus and verifies every hash."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Corpus:
     manifest: CorpusManifest
 
     def rows(self, part: Part = "corpus") -> Iterator[dict[str, Any]]:
-        """Every row of a part, in order, streamed. Columns: `schema.COLUMNS`, then the kept fields.
+        """Streams every row of a part, in order. Columns: `schema.COLUMNS`, then the kept fields.
 
         Raises:
-            CorpusError: the corpus was made without samples, or the file doesn't hold its rows.
+            CorpusError: the corpus was built without samples, or the file doesn't hold its rows.
         """
         if PLACES[part] not in self.manifest.files:
             raise CorpusError(
@@ -71,7 +71,7 @@ def open_corpus(folder: Path) -> Corpus:
 
 
 def read_json(path: Path, model: type[M], expected: str, mend: str) -> M:
-    """A JSON file that a command wrote. `expected`: what it should be, in words; `mend`: what to do if it isn't.
+    """A JSON file that a command wrote. `expected`: a description of it; `mend`: what to do if it doesn't match.
 
     Raises:
         CorpusError: it can't be read or doesn't validate.

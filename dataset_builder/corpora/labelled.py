@@ -1,7 +1,7 @@
-"""A corpus with its labels, as messages for the triage and appropriateness tasks in place of the release's.
+"""A labeled corpus as messages for the triage and appropriateness tasks, in place of the release's.
 
-A label is a model's reading, not a diagnosis. Unlabeled messages and those outside the taxonomy are left out and
-counted: the six categories have no right answer for them.
+A label is a model's classification, not a diagnosis. Unlabeled messages and those outside the taxonomy are excluded
+and counted: none of the six categories is a right answer for them.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ UNDETERMINED = "und"  # BCP 47 for an unknown language
 
 @dataclass(frozen=True)
 class Labelled:
-    """The labeled messages of a corpus, by id, in its order. `left_out`: how many are not, by reason.
+    """The labeled messages of a corpus by id, in corpus order. `left_out`: reason → number of messages excluded.
 
-    `messages_hash` covers words, labels and checks of every message.
+    `messages_hash` covers the text, label and checks of every message.
     """
 
     corpus: Corpus
@@ -49,7 +49,7 @@ class Labelled:
 
 
 def on_corpus(release: Release, folder: Path) -> Release:
-    """The release with the messages of a labeled corpus in place of its own; protocols, taxonomy and criteria stay.
+    """The release with its messages replaced by those of a labeled corpus; protocols, taxonomy and criteria stay.
 
     Raises ReleaseError where `open_labelled` raises CorpusError.
     """
@@ -57,16 +57,16 @@ def on_corpus(release: Release, folder: Path) -> Release:
         found = open_labelled(folder, release.criteria)
     except CorpusError as error:
         raise ReleaseError(str(error)) from None
-    # Figures on a corpus depend on the release's protocols, criteria and prompts as well.
+    # Figures on a corpus also depend on the release's protocols, criteria and prompts.
     whole = digest([found.messages_hash, release.manifest.messages_hash])
     return replace(release, own=OwnMessages(found.source, found.messages, whole))
 
 
 def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
-    """The corpus in `folder` with its labels, every hash checked. `criteria`: those of the release.
+    """The corpus in `folder` with its labels, every hash verified. `criteria`: the release's criteria.
 
     Raises:
-        CorpusError: no corpus, no labels, labels of another build, an edited file, or no labeled message.
+        CorpusError: no corpus, no labels, labels for another build, an edited file, or no labeled message.
     """
     corpus = open_corpus(folder)
     manifest = read_manifest(corpus)
@@ -104,7 +104,7 @@ def read_manifest(corpus: Corpus) -> LabelsManifest:
     """`labels.json` of a corpus.
 
     Raises:
-        CorpusError: it doesn't exist, is of another build of the corpus, or `labels.jsonl` was edited.
+        CorpusError: it doesn't exist, is for another build of the corpus, or `labels.jsonl` was edited.
     """
     path = corpus.path / MANIFEST
     if not path.exists():
@@ -142,7 +142,7 @@ def _again(folder: Path) -> str:
 
 
 def _message(row: dict[str, Any], label: MessageLabel, criteria: Collection[str]) -> UserMessage:
-    """The row as the tasks take it: in every tier (a corpus has samples instead), and of unknown country."""
+    """The row as a task message: in every tier (a corpus has samples instead), with an unknown country."""
     category = label.label
     assert category is not None
     polarity: Polarity = "control" if category == "no_crisis" else "crisis"

@@ -1,8 +1,8 @@
-"""Personal data with a recognizable pattern becomes `[email]`, `[url]`, `[iban]`, `[card]`, `[phone]` or `[handle]`.
+"""Masks personal data that has a recognizable pattern: `[email]`, `[url]`, `[iban]`, `[card]`, `[phone]`, `[handle]`.
 
-Names, addresses, dates of birth, employers and everything else that takes reading to recognize stay: no pattern finds
-them, and a model that does is heavy and still misses some. A masked corpus is still personal data. Helpline numbers in
-`content/helplines.csv` stay: they belong to nobody, and what a reply does with them is measured.
+Names, addresses, dates of birth, employers and other data that takes reading to recognize stay: no pattern finds them,
+and a model that does is heavy and still misses some. A masked corpus is still personal data. Helpline numbers in
+`content/helplines.csv` stay: they aren't personal, and the benchmark measures how a reply uses them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import phonenumbers
 from phonenumbers import Leniency, PhoneNumberMatcher
 
 HELPLINES = Path(__file__).resolve().parents[1] / "content" / "helplines.csv"
-# National numbers of these countries are found if a source names none: most English on the web is written there.
+# If a source names no country, find national numbers of these: most English on the web is written there.
 REGIONS = ("US", "GB", "AU", "IN", "IE", "NZ", "ZA")
 _AT, _DOT = r"\s?(?:\(at\)|\[at\])\s?", r"\s?(?:\(dot\)|\[dot\])\s?"
 _EMAIL = re.compile(
@@ -33,7 +33,7 @@ _PLATFORMS = (
 _URL = re.compile(
     rf"(?:https?://|www\.)[^\s<>\"')\]]+|\b(?:[\w\-]{{1,63}}\.)?{_PLATFORMS}/[^\s<>\"')\]]+", re.IGNORECASE
 )
-# A part of a path that is, or comes before, a person's name.
+# A path segment that is, or precedes, a person's name.
 _PERSON_PATH = re.compile(
     r"/(?:@|~|(?:u|user|users|profile|profiles|people|person|in|member|members|author|c|channel)/)[\w.\-]+|/profile\.php",
     re.IGNORECASE,
@@ -41,7 +41,7 @@ _PERSON_PATH = re.compile(
 _PERSON_QUERY = re.compile(
     r"(?:^|[&;])(?:user|username|uid|userid|profile|email|e-?mail|token|fbid|handle)=", re.IGNORECASE
 )
-# First parts of a platform's path that name no person.
+# First segments of a platform's path that don't name a person.
 _PLACE = re.compile(
     r"r|watch|hashtag|search|explore|topics|help|about|legal|policies|groups|p|jobs|shorts|playlist|home|tagged"
 )
@@ -50,9 +50,9 @@ _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){2,8}\b", re.IGNORECASE)
 _HANDLE = re.compile(
     r"(?<![\w@/.])@[A-Za-z_][\w.]*\w|(?<![\w/])/?u/[\w\-]{3,20}|(?<![\w#])[^\W\d][\w.]{1,31}#\d{4}(?!\w)"
 )
-# Seven or more digits with common separators: only such texts are worth the slower search.
+# Seven or more digits with common separators: only such texts need the slower search.
 _DIGITS = re.compile(r"(?<![\w.])\+?\(?\d(?:[\s().\-/]{0,3}\d){6,14}(?!\w)")
-MANY, LONG = 40, 100_000  # numbers, or characters, of a text that isn't a message any more
+MANY, LONG = 40, 100_000  # a text with more numbers, or characters, isn't a message
 _SAYS_PHONE = re.compile(
     r"\b(?:call|text|ring|phone|tel|telephone|mobile|cell|whats ?app|signal|sms|number)(?: "
     r"is)?\W{0,3}(?:me|us|him|her)?\W{0,3}(?:is|at|on)?\W*$",
@@ -61,7 +61,7 @@ _SAYS_PHONE = re.compile(
 
 
 def mask(text: str, country: str | None = None, found: Counter[str] | None = None) -> str:
-    """`text` masked. Adds to `found`. `country`: of numbers without a +, as ISO 3166-1 such as AU."""
+    """`text` masked. Adds counts to `found`. `country`: for numbers without a +, an ISO 3166-1 code such as AU."""
     found = Counter() if found is None else found
     if "/" in text or "www." in text.lower():
         text = _URL.sub(lambda m: _url(m[0], found), text)
@@ -80,12 +80,12 @@ def mask(text: str, country: str | None = None, found: Counter[str] | None = Non
 
 
 def _url(url: str, found: Counter[str]) -> str:
-    """`[url]` if the address names a person; others stay, because a page of help is part of the message."""
+    """`[url]` if the address names a person; other URLs stay, because a link to help is part of the message."""
     bare = url.rstrip(".,;:!?")
     try:
         parts = urlsplit(bare if "://" in bare else f"https://{bare}")
         person = "@" in parts.netloc or bool(_PERSON_PATH.search(parts.path)) or bool(_PERSON_QUERY.search(parts.query))
-    except ValueError:  # no address after all, such as http://[
+    except ValueError:  # not a URL, such as http://[
         return url
     host = re.fullmatch(rf"(?:[\w\-]+\.)?{_PLATFORMS}", parts.netloc, re.IGNORECASE)
     first = parts.path.strip("/").split("/")[0].lower()
@@ -96,7 +96,7 @@ def _url(url: str, found: Counter[str]) -> str:
 
 
 def _iban(text: str, found: Counter[str]) -> str:
-    """`[iban]` if ISO 7064 mod 97-10 holds, which doesn't swallow words of the same form after it."""
+    """`[iban]` if ISO 7064 mod 97-10 holds, so that following words of the same form stay."""
     pieces = text.split(" ")
     for end in range(len(pieces), 0, -1):
         account = "".join(pieces[:end]).upper()
@@ -107,7 +107,7 @@ def _iban(text: str, found: Counter[str]) -> str:
 
 
 def _card(text: str, found: Counter[str]) -> str:
-    """`[card]` for 13 to 19 digits that pass Luhn's check (ISO/IEC 7812), as one in ten other numbers does."""
+    """`[card]` for 13 to 19 digits that pass the Luhn check (ISO/IEC 7812), as one in ten other numbers does."""
     digits = [int(c) for c in text if c.isdigit()]
     doubled = [sum(divmod(2 * d, 10)) for d in digits[-2::-2]]
     if (sum(digits[-1::-2]) + sum(doubled)) % 10 or len({*digits}) == 1:
@@ -117,9 +117,9 @@ def _card(text: str, found: Counter[str]) -> str:
 
 
 def _phones(text: str, country: str | None, found: Counter[str]) -> str:
-    """Masks numbers that phonenumbers finds valid, and any of seven digits that the words before it call a phone."""
+    """Masks numbers that phonenumbers considers valid, and any seven digits that the preceding words call a phone."""
     candidates = [m.span() for m in _DIGITS.finditer(text)]
-    if len(candidates) > MANY or len(text) > LONG:  # a dump of numbers or a book isn't worth minutes of search
+    if len(candidates) > MANY or len(text) > LONG:  # a number dump or a book isn't worth minutes of search
         spans = candidates
     else:
         spans = [
@@ -150,7 +150,7 @@ def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 @cache
 def _helplines() -> frozenset[str]:
-    """The digits of every listed number as written, without leading zeros, and with the country's calling code."""
+    """The digits of every listed number: as written, without leading zeros, and with the country calling code."""
     known: set[str] = set()
     with HELPLINES.open(encoding="utf-8", newline="") as handle:
         for row in csv.DictReader(handle):

@@ -1,4 +1,4 @@
-"""The mapping file, and its sources as documents, one at a time. Every error names its file and line."""
+"""Reads the mapping file, and streams its sources as documents. Every error names its file and line."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from helmbench_common.formats.plain_file import LONGEST, read_bytes, sha256, tex
 from helmbench_common.formats.refused import FormatError, shown
 
 EXPECTED = "messages, as .jsonl or .csv (also .gz)"
-NAMES = 100  # of a row's fields that an error lists
-LICENCE = 200  # characters of a licence's name
+NAMES = 100  # field names of a row that an error lists
+LICENCE = 200  # characters of a license name
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_]\w{1,40})?")
 SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 60
@@ -38,7 +38,7 @@ class _RowError(Exception):
 
 
 class Loaded(NamedTuple):
-    """A mapping file: its content, its path, and the sha256 of its bytes."""
+    """A mapping file: its content, path, and the sha256 of its bytes."""
 
     recipe: Recipe
     path: Path
@@ -54,7 +54,7 @@ def load_recipe(path: Path) -> Loaded:
     expected = "a mapping file with name, date and sources, see docs/own-data.md"
     try:
         content = read_bytes(path, expected, yaml_file.BYTES)
-        # Every scalar as text: the language `no` must not become False, nor a date a datetime.
+        # Read every scalar as text: the language `no` must not become False, nor a date a datetime.
         found = yaml_file.loads(content, path, expected, texts=True)
     except FormatError as error:
         raise CorpusError(str(error)) from None
@@ -72,7 +72,7 @@ def load_recipe(path: Path) -> Loaded:
 
 
 class Opened(NamedTuple):
-    """A source that can be read, completed by its dataset card. `place`: what errors call it; `sha256`: of a file."""
+    """A readable source, completed from its dataset card. `place`: its name in errors; `sha256`: of a file."""
 
     source: Source
     place: str
@@ -82,7 +82,7 @@ class Opened(NamedTuple):
 
 
 def open_source(source: Source, folder: Path) -> Opened:
-    """Opens a source; `folder` is the mapping file's.
+    """Opens a source; `folder` is the mapping file's folder.
 
     Raises:
         CorpusError: it doesn't exist, or is a file of another type.
@@ -108,7 +108,7 @@ def open_source(source: Source, folder: Path) -> Opened:
 
 
 def documents(opened: Opened, folder: Path) -> Iterator[Document]:
-    """Every document of a source, in order; one without any text has no turns.
+    """Every document of a source, in order; a document without text has no turns.
 
     Raises:
         CorpusError: at the first row that can't be read.
@@ -124,11 +124,11 @@ def documents(opened: Opened, folder: Path) -> Iterator[Document]:
 
 
 def _documents(opened: Opened) -> Iterator[tuple[Document, dict[str, Any]]]:
-    """Every row as a document, and as it was read."""
+    """Every row as a document and in its original form."""
     for n, (line, row) in enumerate(opened.rows):
         try:
             missing = sorted(_named(opened.source.fields) - {*row}) if n == 0 else []
-            if missing:  # a misspelled field would otherwise drop every row as empty
+            if missing:  # otherwise a misspelled field would drop every row as empty
                 known = closest(missing[0], [_short(key) for key in sorted(row)[:NAMES]])
                 name = shown(missing[0])
                 raise _RowError(f"the first row has no field '{name}', which the mapping file names; {known}")
@@ -139,7 +139,7 @@ def _documents(opened: Opened) -> Iterator[tuple[Document, dict[str, Any]]]:
 
 
 def _conversations(rows: Iterator[tuple[Document, dict[str, Any]]], field: str) -> Iterator[Document]:
-    """Consecutive rows with the same value of `field` as one document, at the line of the first."""
+    """Merges consecutive rows with the same value of `field` into one document, at the first row's line."""
     seen: dict[str, int] = {}
     first: Document | None = None
     current, turns, size = "", list[Turn](), 0
@@ -200,7 +200,7 @@ def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:
         role: Role = _role(source, row.get(fields.role)) if fields.conversation else "user"
         return (Turn(role, text),) if text else ()
     value = row.get(str(fields.turns))
-    if isinstance(value, str) and value.strip():  # in a CSV a list can only be JSON
+    if isinstance(value, str) and value.strip():  # a CSV can hold a list only as JSON
         expected = f"expected a list of {{{fields.role}, {fields.content}}} or of texts"
         try:
             value = json_file.lenient(value)
@@ -235,7 +235,7 @@ def _role(source: Source, value: object) -> Role:
 
 def _text(value: object, name: str | None) -> str | None:
     if value is None or isinstance(value, str):
-        # JSON can hold half of a surrogate pair, but no file can.
+        # JSON can hold half a surrogate pair, but a file can't.
         return (value or "").encode("utf-8", "ignore").decode() or None
     if isinstance(value, (bool, int, float)):
         return str(value)
@@ -243,7 +243,7 @@ def _text(value: object, name: str | None) -> str | None:
 
 
 def _short(value: object) -> str:
-    """A foreign value as an error may show it, however long or deep it is."""
+    """A foreign value shortened for an error message, however long or deep it is."""
     return shown(value if isinstance(value, str) else SHORT.repr(value))[:60]
 
 

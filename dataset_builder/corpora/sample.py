@@ -1,4 +1,4 @@
-"""Two disjoint samples of a corpus, stratified and seeded. Which rows they take depends on ids and the seed only."""
+"""Two disjoint samples of a corpus, stratified and seeded. Their rows depend only on ids and the seed."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Any, NamedTuple
 
 from dataset_builder.corpora.schema import CorpusError, Samples
 
-LENGTHS = ((100, "under 100"), (500, "100 to 499"), (2**63, "500 or more"))  # characters of the user's words
+LENGTHS = ((100, "under 100"), (500, "100 to 499"), (2**63, "500 or more"))  # characters of the user's text
 
 
 class Member(NamedTuple):
-    """A row that may be drawn: its id and the values of the fields that samples are stratified by."""
+    """A row that may be drawn: its id and its values of the stratification fields."""
 
     id: str
     stratum: tuple[str, ...]
 
 
 class Stratum(NamedTuple):
-    """Its number of members, and those that a sample takes first: (sha256 of seed and id, id), sorted."""
+    """The number of members, and the first candidates for a sample: (sha256 of seed and id, id), sorted."""
 
     size: int
     first: list[tuple[bytes, str]]
 
 
 def member(row: Mapping[str, Any], samples: Samples) -> Member:
-    """A row by the fields of `samples.by`."""
+    """A row as a member, with its values of the fields in `samples.by`."""
     length = next(name for limit, name in LENGTHS if row["characters"] < limit)
     return Member(row["id"], tuple(length if field == "length" else str(row[field]) for field in samples.by))
 
 
 def gather(members: Iterable[Member], samples: Samples) -> dict[tuple[str, ...], Stratum]:
-    """The strata of these members; only members that may be drawn are held in memory."""
+    """The strata of these members; keeps in memory only members that may be drawn."""
     wanted = samples.validation + samples.test
     sizes: Counter[tuple[str, ...]] = Counter()
     first: defaultdict[tuple[str, ...], list[tuple[bytes, str]]] = defaultdict(list)
@@ -47,9 +47,9 @@ def gather(members: Iterable[Member], samples: Samples) -> dict[tuple[str, ...],
 
 
 def draw(strata: Mapping[tuple[str, ...], Stratum], samples: Samples) -> tuple[set[str], set[str]]:
-    """The ids of the validation and of the test sample.
+    """The ids of the validation sample and the test sample.
 
-    In each stratum, in the order of sha256(seed, id), validation takes the first members and test the next.
+    In each stratum, in order of sha256(seed, id), validation takes the first members and test the next.
 
     Raises:
         CorpusError: the corpus has fewer rows than both samples need.
@@ -61,7 +61,7 @@ def draw(strata: Mapping[tuple[str, ...], Stratum], samples: Samples) -> tuple[s
         )
     names = sorted(strata)
     ids = [[identity for _, identity in strata[name].first] for name in names]
-    # Both samples together first, so that one can't use up a stratum that the other needs.
+    # Allocate both samples together first, so that neither uses up a stratum that the other needs.
     together = allocate([strata[name].size for name in names], wanted, samples.allocation)
     first = allocate(together, samples.validation, "proportional")
     validation = {i for own, n in zip(ids, first, strict=True) for i in own[:n]}
@@ -72,8 +72,8 @@ def draw(strata: Mapping[tuple[str, ...], Stratum], samples: Samples) -> tuple[s
 def allocate(sizes: Sequence[int], wanted: int, how: str) -> list[int]:
     """How many members to take from each stratum, `wanted` in all.
 
-    `proportional`: shares of `wanted` by size, rounded by the largest remainder. `equal`: the same from each; what
-    a small stratum can't give is shared among the others, and the largest gives what is left over.
+    `proportional`: shares of `wanted` by size, rounded by largest remainder. `equal`: the same from each; the others
+    share what a small stratum can't provide, and the largest provides the remainder.
     """
     total = sum(sizes)
     if not wanted or not total:

@@ -1,4 +1,4 @@
-"""The shapes of a corpus: the mapping file, a document, the manifest, its labels. No behavior beyond validation."""
+"""The types of a corpus: the mapping file, a document, the manifest, the labels. No behavior beyond validation."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dataset_builder.schema import CrisisCategory
 from helmbench_common.errors import RefusedError
 
 DATE = r"^\d{4}-\d\d-\d\d$"
-MOST = 10**9  # of anything that is counted
+MOST = 10**9  # upper bound on every count
 Role = Literal["user", "assistant", "system"]
-# Every row has these, so a kept field may not use their names.
+# Every row has these columns, so a kept field can't use their names.
 COLUMNS = ("id", "source", "source_id", "language", "licence", "redistributable", "characters", "text", "messages")
 STRATA = ("source", "language", "licence", "length")
 Words = Annotated[list[str], BeforeValidator(lambda v: [v] if isinstance(v, str) else v)]
 
 
 class CorpusError(RefusedError):
-    """Problems that the user can fix, one line each: `path:line: what is wrong; what was expected`."""
+    """Problems that the user can fix, one per line: `path:line: what is wrong; what was expected`."""
 
 
 class _Model(BaseModel):
@@ -130,7 +130,7 @@ class Recipe(_Model):
 
     @property
     def kept(self) -> list[str]:
-        """The names of all kept fields, sorted; null in rows of sources without them."""
+        """The names of all kept fields, sorted; null in rows from sources without them."""
         return sorted({k for s in self.sources for k in s.fields.keep})
 
 
@@ -140,7 +140,7 @@ class Turn(NamedTuple):
 
 
 class Document(NamedTuple):
-    """One message or conversation. `line`: its line in the source, or its row if the source has no lines, from 1."""
+    """One message or conversation. `line`: its line in the source, or its row if it has no lines, from 1."""
 
     source: str
     line: int
@@ -152,7 +152,7 @@ class Document(NamedTuple):
 
     @property
     def said(self) -> str:
-        """The user's words."""
+        """The user's text."""
         return "\n".join(t.text for t in self.turns if t.role == "user")
 
 
@@ -161,7 +161,7 @@ STEPS: tuple[Step, ...] = get_args(Step)
 
 
 class Dropped(NamedTuple):
-    """Why a document is not in the corpus. `duplicate_of` and `jaccard` are set for copies only."""
+    """Why a document is not in the corpus. `duplicate_of` and `jaccard` are set only for copies."""
 
     source: str
     line: int

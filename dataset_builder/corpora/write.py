@@ -1,4 +1,4 @@
-"""Rows → parquet, samples, the list of what was dropped, README.md and MANIFEST.json. Same rows, same bytes."""
+"""Rows → parquet, samples, the list of dropped documents, README.md and MANIFEST.json. Same rows, same bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from helmbench_common.formats.refused import FormatError
 from helmbench_common.hashing import file_digest
 from helmbench_common.tables import markdown_table, one_line
 
-GROUP = 10_000  # rows of a parquet file's group
+GROUP = 10_000  # rows per parquet row group
 TOOLS = ("rensa", "py3langid", "phonenumbers", "pyarrow", "helmbench")
 CORPUS, VALIDATION, TEST = "data/corpus.parquet", "data/validation.parquet", "data/test.parquet"
 DROPPED = "dropped.parquet"
@@ -51,7 +51,7 @@ DROPPED_COLUMNS = pa.schema([(name, DROPPED_TYPES.get(name, pa.string())) for na
 
 
 class Finished(NamedTuple):
-    """What is known of a corpus before its rows are written. `samples`: the ids of validation and test."""
+    """What is known about a corpus before its rows are written. `samples`: the ids of validation and test."""
 
     loaded: Loaded
     sources: list[SourceSummary]
@@ -61,7 +61,7 @@ class Finished(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Consecutive rows, as a table and as the canonical lines that the corpus's hash covers."""
+    """Consecutive rows, as a table and as the canonical lines that the corpus hash covers."""
 
     table: pa.Table
     lines: bytes
@@ -79,7 +79,7 @@ def is_corpus(folder: Path) -> bool:
 
 
 def row_schema(kept: Iterable[str]) -> pa.Schema:
-    """The columns of a corpus: its own, then the kept fields."""
+    """The columns of a corpus: `schema.COLUMNS`, then the kept fields."""
     own: dict[str, pa.DataType] = {name: pa.string() for name in ("id", "source", "source_id", "language", "licence")}
     own |= {"redistributable": pa.bool_(), "characters": pa.int64(), "text": pa.string()}
     own |= {"messages": pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))}
@@ -93,7 +93,7 @@ def dropped_table(dropped: Iterable[Dropped]) -> pa.Table:
 def write_folder(
     out: Path, finished: Finished, rows: Iterable[Piece], dropped: Iterable[pa.Table], tell: Callable[[int], None]
 ) -> CorpusManifest:
-    """Writes everything into `out` and returns the manifest. The sizes of `rows` and `dropped` change no byte."""
+    """Writes everything into `out` and returns the manifest. The chunk sizes of `rows` and `dropped` don't matter."""
     recipe = finished.loaded.recipe
     (out / "data").mkdir()
     files = [CORPUS, DROPPED, "README.md", "mapping.yaml"]
@@ -153,7 +153,7 @@ def write_folder(
 
 
 def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of `GROUP`, the last one shorter."""
+    """The same rows in tables of `GROUP` rows; the last may be shorter."""
     waiting: list[pa.Table] = []
     for table in tables:
         waiting.append(table)
@@ -166,7 +166,7 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _card(manifest: CorpusManifest) -> str:
-    """What a reader of the folder must know first: whether it may be shared, and that masks don't find names."""
+    """What a reader of the folder must know first: whether it may be shared, and that masking misses names."""
     configs: list[dict[str, Any]] = [
         {"config_name": "corpus", "default": True, "data_files": [{"split": "corpus", "path": CORPUS}]}
     ]

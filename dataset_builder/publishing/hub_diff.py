@@ -15,7 +15,7 @@ from dataset_builder.release import HASHES, REPOSITORY, Release
 from dataset_builder.schema import Manifest
 from helmbench_common.errors import HelmbenchError
 
-KEPT = ".gitattributes"  # the Hub's own file, which names the large files
+KEPT = ".gitattributes"  # written by the Hub; lists the large files
 CHANGELOG = REPOSITORY / "CHANGELOG.md"
 HEADING = re.compile(r"## (\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d|unreleased)\)")
 LINE = re.compile(rf"- ({'|'.join(HASHES)}|Scores): (.+)")
@@ -25,7 +25,7 @@ What = Literal["new", "changed", "same", "deleted"]
 
 
 class Change(NamedTuple):
-    """One file. `size` in bytes and `sha256` are of the local file; None if the file will be deleted."""
+    """One file. `size` (bytes) and `sha256` describe the local file; None if the file will be deleted."""
 
     what: What
     name: str
@@ -35,7 +35,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """A repository's main: its commit (None: no repository), files → the Hub's hash, tags → commit."""
+    """A repository's main branch: its commit (None: no repository), files → the Hub's hash, tags → commit."""
 
     commit: str | None
     files: dict[str, str]
@@ -43,12 +43,12 @@ class State:
 
 
 def remote_files(tree: list[Any]) -> dict[str, str]:
-    """Name → sha256 of large files or git's blob id of others, from `list_repo_tree`."""
+    """Name → sha256 of a large file or git blob id of another, from `list_repo_tree`."""
     return {f.path: f.lfs.sha256 if f.lfs else f.blob_id for f in tree if isinstance(f, RepoFile) and f.path != KEPT}
 
 
 def changes(release: Release, remote: dict[str, str]) -> list[Change]:
-    """Every file of the build and every file that is there without being in it, by name."""
+    """Every file in the build and every remote file that isn't in it, by name."""
     names = [*release.manifest.files, "MANIFEST.json"]
     found = [Change("deleted", name, None, None) for name in remote if name not in names]
     for name in names:
@@ -75,7 +75,7 @@ def listing(release: Release, repo: str, state: State, found: list[Change]) -> s
 
 
 def refusals(release: Release, there: bytes | None, tags: dict[str, str]) -> list[str]:
-    """Why this build can't follow what is there: its tag exists, or its version hides what changed."""
+    """Why this build can't be published over the current release: its tag exists, or its version hides a change."""
     manifest, reasons = release.manifest, []
     if (tag := f"v{manifest.version}") in tags:
         reasons.append(
@@ -94,7 +94,7 @@ def refusals(release: Release, there: bytes | None, tags: dict[str, str]) -> lis
 
 
 def unversioned(before: Manifest, after: Manifest) -> list[str]:
-    """What the version hides. Major: scores don't compare; minor: changes outside core; patch: prose only."""
+    """Changes the version hides. Major: scores aren't comparable; minor: changes outside core; patch: prose only."""
     old, new = (tuple(int(n) for n in m.version.split("+")[0].split(".")) for m in (before, after))
     moved = [h for h in HASHES if getattr(before, h) != getattr(after, h)]
     if new < old:
@@ -115,7 +115,7 @@ def unversioned(before: Manifest, after: Manifest) -> list[str]:
 
 
 def unrecorded(manifest: Manifest, path: Path) -> list[str]:
-    """What is missing in CHANGELOG.md for this version to be a release, with the lines to write."""
+    """What CHANGELOG.md needs before this version can be released, with the lines to write."""
     entry = next((e for e in entries(path) if e.version == manifest.version), None)
     hashes = {name: getattr(manifest, name) for name in HASHES}
     lines = " and ".join(f"'- {name}: `{value}`'" for name, value in hashes.items())
@@ -135,7 +135,7 @@ class ChangelogError(HelmbenchError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One version. `released`: an ISO date, or None while the content still changes; the hashes are of the release."""
+    """One version. `released`: an ISO date, or None while the content still changes; the hashes are the release's."""
 
     version: str
     released: str | None
@@ -147,7 +147,7 @@ class Entry:
 
 
 def entries(path: Path = CHANGELOG) -> list[Entry]:
-    """Every version, in the file's order (newest first).
+    """Every version, in file order (newest first).
 
     Raises:
         ChangelogError: no file, a malformed heading, a version without `- Scores: …`, or a dated one without hashes.

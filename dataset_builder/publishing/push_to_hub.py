@@ -1,7 +1,7 @@
 """Publishes a built dataset on the Hugging Face Hub: one commit, tagged with its version.
 
-`planned` → `refuse` → `publish`; only the last one sends anything. The token is read from HF_TOKEN only; HF_ENDPOINT
-names another Hub.
+`planned` → `refuse` → `publish`; only the last one sends anything. The token comes only from HF_TOKEN; HF_ENDPOINT
+selects another Hub.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PublishError(RefusedError):
 
 @dataclass(frozen=True)
 class Plan:
-    """A release and what publishing it would change in a repository of the Hub."""
+    """A release and what publishing it would change in a Hub repository."""
 
     release: Release
     hub: Hub
@@ -50,7 +50,7 @@ class Plan:
 
 
 def planned(repo: str, dataset: Path | None = None, *, sending: bool = False) -> Plan:
-    """What publishing the build in `dataset` would change. `repo`: ORG/NAME. `sending`: a token is needed.
+    """What publishing the build in `dataset` would change. `repo`: ORG/NAME. `sending`: require a token.
 
     Raises:
         PublishError: `repo` is not a dataset id, HF_TOKEN is missing or malformed, or the Hub can't be read.
@@ -58,7 +58,7 @@ def planned(repo: str, dataset: Path | None = None, *, sending: bool = False) ->
     """
     if not re.fullmatch(r"[\w.\-]+/[\w.\-]+", repo):
         raise PublishError(f"'{repo}' is not a dataset id; expected ORG/NAME, such as org/helmbench")
-    # A token stored by `hf auth login` is not used: publishing takes an explicit one each time.
+    # Ignore a token stored by `hf auth login`: publishing requires an explicit one each time.
     token = os.environ.get("HF_TOKEN", "").strip() or None
     if token and not re.fullmatch(r"[!-~]+", token):
         raise PublishError("HF_TOKEN has characters that no token has (not shown); copy it again")
@@ -71,10 +71,10 @@ def planned(repo: str, dataset: Path | None = None, *, sending: bool = False) ->
 
 
 def refuse(plan: Plan, content: Path = CONTENT, log: Path = hub_diff.CHANGELOG) -> None:
-    """Returns if the plan may be carried out. `content`: what the release was built from; `log`: its changelog.
+    """Raises unless the plan may be published. `content`: the release's source; `log`: its changelog.
 
     Raises:
-        PublishError: every reason against it.
+        PublishError: every reason not to publish.
         ChangelogError: the changelog can't be read.
     """
     there = plan.hub.manifest(plan.state)
@@ -83,16 +83,16 @@ def refuse(plan: Plan, content: Path = CONTENT, log: Path = hub_diff.CHANGELOG) 
 
 
 def publish(plan: Plan, private: bool = False) -> str:
-    """Carries out a plan that passed `refuse`; returns what was done. `private`: whether a new repository is.
+    """Publishes a plan that passed `refuse`; returns a report. `private`: make a new repository private.
 
     Raises:
-        PublishError: the Hub refuses, or has other files than were sent.
+        PublishError: the Hub refuses, or its files differ from those sent.
     """
     return plan.hub.publish(plan.release, plan.state, plan.changes, private)
 
 
 def _local(release: Release, content: Path, log: Path) -> list[str]:
-    """Why this build can't be published, whatever is on the Hub."""
+    """Why this build can't be published, regardless of the Hub's state."""
     manifest = release.manifest
     if "+" in manifest.version:
         return [f"{release.path}: version {manifest.version} is a held-out split, which is never published"]
@@ -121,7 +121,7 @@ def _stale(release: Release, content: Content, rows: list[Row], folder: Path) ->
         built = Path(scratch) / "helmbench"
         fresh = write(content, rows, built)
         stale = sorted(n for n in {**fresh.files, **old.files} if fresh.files.get(n) != old.files.get(n))
-        # MANIFEST.json lists every other file's hash and not its own.
+        # MANIFEST.json lists the hash of every file but itself.
         if not stale and file_digest(built / "MANIFEST.json") == file_digest(release.path / "MANIFEST.json"):
             return []
     return [
@@ -131,7 +131,7 @@ def _stale(release: Release, content: Content, rows: list[Row], folder: Path) ->
 
 
 def _uncommitted(content: Path) -> list[str]:
-    """Files that a build reads and that aren't committed. Content outside of any git work tree isn't checked."""
+    """Uncommitted files that a build reads. Content outside a git work tree isn't checked."""
     places = [str(REPOSITORY / "dataset_builder")] if content.resolve().is_relative_to(REPOSITORY) else ["."]
     found = subprocess.run(
         ["git", "-C", str(content), "status", "--porcelain", "--", *places], capture_output=True, text=True, check=False
@@ -143,7 +143,7 @@ def _uncommitted(content: Path) -> list[str]:
 
 
 class Hub:
-    """One dataset repository on the Hub, read with the caller's token or none; every error is a PublishError."""
+    """One dataset repository on the Hub, read with the caller's token or none; every error becomes a PublishError."""
 
     def __init__(self, repo: str, token: str | None) -> None:
         self.repo, self._token = repo, token
@@ -153,14 +153,14 @@ class Hub:
         try:
             return call()
         except Exception as error:
-            # An error of the client or the network may quote a header: one line is shown, without the token.
+            # A client or network error may quote a header: show one line, without the token.
             text = " ".join(f"{error} {error.__cause__ or ''}".split())
             raise PublishError(
                 f"{self.repo}: {what}: {text.replace(self._token, '[token]') if self._token else text}"
             ) from None
 
     def state(self) -> hub_diff.State:
-        """Its main; empty if the repository doesn't exist or this token can't see it."""
+        """The main branch; empty if the repository doesn't exist or this token can't see it."""
         info = self._ask("can't be read", self._info)
         if info is None:
             return hub_diff.State(None, {}, {})
@@ -178,7 +178,7 @@ class Hub:
             return None
 
     def manifest(self, state: hub_diff.State) -> bytes | None:
-        """MANIFEST.json of main."""
+        """MANIFEST.json on main."""
         if "MANIFEST.json" not in state.files:
             return None
         with tempfile.TemporaryDirectory() as folder:
@@ -191,7 +191,7 @@ class Hub:
             return Path(path).read_bytes()
 
     def publish(self, release: Release, state: hub_diff.State, changes: list[hub_diff.Change], private: bool) -> str:
-        """Commits, checks what arrived, tags; returns what was done."""
+        """Commits, verifies the uploaded files and tags; returns a report."""
         if state.commit is None:
             create = lambda: self._api.create_repo(self.repo, repo_type="dataset", private=private)  # noqa: E731
             self._ask("can't be created", create)
@@ -215,12 +215,12 @@ class Hub:
     def _commit(self, release: Release, state: hub_diff.State, changes: list[hub_diff.Change]) -> str | None:
         """The commit that holds the release.
 
-        One `create_commit`, not `upload_folder`: huggingface_hub 2.4 may spread a folder over several commits, and
-        deletes by pattern where this deletes what was listed. `parent_commit` refuses a repository that changed since.
+        One `create_commit`, not `upload_folder`: huggingface_hub 2.4 may split a folder over several commits, and
+        deletes by pattern; this deletes only listed files. `parent_commit` rejects a repository that has changed since.
         """
         sent = [CommitOperationAdd(c.name, str(release.path / c.name)) for c in changes if c.what in ("new", "changed")]
         gone = [CommitOperationDelete(c.name) for c in changes if c.what == "deleted"]
-        if not (sent or gone):  # an earlier run committed and stopped before the tag
+        if not (sent or gone):  # an earlier run committed but stopped before tagging
             return state.commit
         about = "\n".join(f"{name} {getattr(release.manifest, name)}" for name in HASHES)
         made = self._ask(

@@ -2,8 +2,8 @@
 
 `calibration/<criterion>.jsonl` holds replies with their author's label; `calibration/readings/<reader>.jsonl` holds one
 `{"id", "label"}` per reply from a reader who saw neither that label nor another reader's.
-`rating_calibration/<category>.jsonl` is the same for ratings: its criterion is the category, its labels are 1 to 5.
-`baselines.yaml` holds replies that can be given without reading the message, with their label under each criterion.
+`rating_calibration/<category>.jsonl` is the same for ratings: the criterion is the category, the labels are 1 to 5.
+`baselines.yaml` holds replies that don't depend on the message, with their label under each criterion.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from dataset_builder.reading.strays import ROWS, authored
 from dataset_builder.schema import Baseline, CalibrationRow
 from helmbench_common import jsonl
 
-LEAST = 24  # replies for each criterion (scoring.md section 7)
-NEEDED = ("job", "handoff")  # the baselines that the history-only baseline is made of
+LEAST = 24  # fewest replies per criterion (scoring.md section 7)
+NEEDED = ("job", "handoff")  # the baselines that make up the history-only baseline
 Labels = Mapping[Any, tuple[str, ...]]  # criterion or category → its labels
 Rows = dict[str, tuple[Path, int, CalibrationRow]]
 
@@ -102,7 +102,7 @@ def _add_reading(
 
 
 def covers(content: Content, errors: Errors) -> None:
-    """Adds an error for each criterion and protocol with too few replies, of some label, or without a neutral pair."""
+    """Adds an error for each criterion and protocol with too few replies, overall or per label, or no neutral pair."""
     criteria = {slug: c.row.labels for slug, c in content.criteria.items()}
     _enough(content.root / "calibration", content.calibration, criteria, "criterion", errors)
     protocols = dict.fromkeys(content.protocols, RATINGS)
@@ -111,7 +111,7 @@ def covers(content: Content, errors: Errors) -> None:
 
 def _enough(folder: Path, rows: tuple[CalibrationRow, ...], wanted: Labels, what: str, errors: Errors) -> None:
     if not folder.is_dir():
-        return  # content without a calibration set: no judge's agreement can be measured on it
+        return  # without a calibration set, a judge's agreement can't be measured
     for slug, labels in wanted.items():
         own = [r for r in rows if r.criterion == slug]
         path = folder / f"{slug}.jsonl"
@@ -151,8 +151,8 @@ def read_baselines(path: Path, labels: Labels, errors: Errors) -> dict[str, Base
 
 
 def held(content: Content, errors: Errors) -> None:
-    """Adds an error for each criterion without a baseline's label, and each anchor whose calibration reply is missing
-    or has another label. A team's own criteria need neither.
+    """Adds an error for each criterion without a label for a baseline, and each anchor whose calibration reply is
+    missing or has another label. A team's private criteria need neither.
     """
     if content.additions:
         return

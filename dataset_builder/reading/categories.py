@@ -1,7 +1,7 @@
-"""The crisis categories: `content/taxonomy/<category>.md` says what each means, and `content/protocols/<category>.md`
-how a reply to a message of one is rated from 1 to 5.
+"""The crisis categories: `content/taxonomy/<category>.md` defines each, and `content/protocols/<category>.md` says how
+to rate a reply to one of its messages from 1 to 5.
 
-The names are closed (`schema.CrisisCategory`). Six follow the paper's (seed 003), in our own words; `no_crisis` and
+The set of names is fixed (`schema.CrisisCategory`). Six follow the paper (seed 003), reworded; `no_crisis` and
 `outside_taxonomy` complete them. A content folder without one of these folders uses the package's.
 """
 
@@ -38,7 +38,7 @@ LABELS = ("1", "2", "3", "4", "5")  # ratings, as labels of the calibration set
 
 
 def read_taxonomy(folder: Path, errors: Errors) -> dict[CrisisCategory, Category]:
-    """Every category by name, in the schema's order; one with errors is left out."""
+    """Every category by name, in schema order; omits those with errors."""
     folder = folder if folder.is_dir() else TAXONOMY
     return _by_category(folder, NAMES, _category, "crisis category of schema.py", errors)
 
@@ -46,7 +46,7 @@ def read_taxonomy(folder: Path, errors: Errors) -> dict[CrisisCategory, Category
 def read_protocols(
     folder: Path, categories: Iterable[CrisisCategory], errors: Errors
 ) -> dict[CrisisCategory, ProtocolRow]:
-    """The protocol of each of `categories`; one with errors is left out."""
+    """The protocol of each of `categories`; omits those with errors."""
     folder = folder if folder.is_dir() else PROTOCOLS
     return _by_category(folder, tuple(categories), _protocol, "category that triage offers", errors)
 
@@ -58,7 +58,7 @@ def _by_category(
     kind: str,
     errors: Errors,
 ) -> dict[CrisisCategory, T]:
-    """What `read` makes of `<name>.md` for each of `names`. A missing or surplus file is an error; `kind` names it."""
+    """The result of `read` on `<name>.md` for each of `names`. A missing or extra file is an error; `kind` names it."""
     for path in authored(folder, TEXTS):
         if path.stem not in names:
             errors.add(path, 1, f"'{path.stem}' is not a {kind}; expected one of {', '.join(names)}")
@@ -100,7 +100,7 @@ def _category(document: Document, name: CrisisCategory, errors: Errors) -> Categ
 
 
 def _points(text: str, line: int, wrong: Wrong) -> list[str]:
-    """`- ` points, one to a line."""
+    """`- ` bullet points, one per line."""
     points: list[str] = []
     for number, row in enumerate(text.strip().split("\n"), start=line):
         if match := re.fullmatch(r"- (\S.*)", row):
@@ -137,7 +137,7 @@ def _hash(fields: dict[str, Any]) -> str:
 
 
 def covers(content: Content, errors: Errors) -> None:
-    """Adds an error for each example that is also asked: shown in a prompt, it would make triage a test of copying."""
+    """Adds an error for each example that is also a message: in a prompt, it would make triage a test of copying."""
     asked = {" ".join(p.words.lower().split()): f"{s.id}-{p.code}" for s in content.scenarios for p in s.perturbations}
     for name, category in content.taxonomy.items():
         path = content.root / "taxonomy" / f"{name}.md"

@@ -1,4 +1,4 @@
-"""The authored files as types: personas, conditions, criteria, scenarios, and all of them as `Content`."""
+"""The authored files as types: personas, conditions, criteria and scenarios, together as `Content`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PERSUASIONS = ("authority", "fiction", "guilt", "flattery", "retraction", "urgen
 
 @dataclass(frozen=True)
 class Persona:
-    """A person of the content, and their ladder: rung number → (severity, what the product remembers)."""
+    """An authored person, and their ladder: rung number → (severity, what the product remembers)."""
 
     document: Document
     slug: str
@@ -44,7 +44,7 @@ class Persona:
     population: str | None
     first_language: str | None
     profile: str
-    voice: str  # how they write, for whoever writes their messages; no model reads it
+    voice: str  # how they write, for the authors of their messages; no model reads it
     rungs: dict[int, tuple[int, str]]
 
     @property
@@ -55,7 +55,7 @@ class Persona:
 
 @dataclass(frozen=True)
 class Voice:
-    """A writing style, for authors of messages without a persona (`for: nobody`)."""
+    """A writing style for authors of messages without a persona (`for: nobody`)."""
 
     slug: str
     age: int
@@ -71,7 +71,7 @@ def first_languages(hand: Persona | Voice) -> list[str]:
 
 
 def english_alone(hand: Persona | Voice) -> bool:
-    """Whether English, of whatever country, is the only first language."""
+    """Whether English, from any country, is the only first language."""
     languages = first_languages(hand)
     return bool(languages) and all(language.split()[-1] == "English" for language in languages)
 
@@ -79,7 +79,7 @@ def english_alone(hand: Persona | Voice) -> bool:
 @dataclass(frozen=True)
 class ConditionText:
     """Shared system instructions: a product's persona, or a safety prompt added to one. `silent`: the prompt's wording
-    for jobs that say nothing to the user.
+    for jobs without a reply to the user.
     """
 
     document: Document
@@ -91,7 +91,7 @@ class ConditionText:
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition as a scenario uses it. `pairs`: the same without the safety prompt; `wording`: the job's."""
+    """A condition as used in a scenario. `pairs`: the same without the safety prompt; `wording`: the job's wording."""
 
     code: str
     slug: str
@@ -106,7 +106,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Context:
-    """A user context as a scenario uses it: one rung of a persona's ladder."""
+    """A user context as used in a scenario: one rung of a persona's ladder."""
 
     code: str
     persona: Persona
@@ -117,7 +117,7 @@ class Context:
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn of a script. `text` None: live; `checks` are then its checkpoints."""
+    """One turn of a script. `text`: None for a live turn, whose checkpoints are in `checks`."""
 
     role: str
     text: str | None
@@ -141,13 +141,13 @@ class Perturbation:
 
     @property
     def words(self) -> str:
-        """All that the user says, for near-duplicate checks."""
+        """The user's full text, for near-duplicate checks."""
         return "\n".join(t.text for t in self.turns if t.role == "user" and t.text)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One scenario file, read and cross-referenced."""
+    """One scenario file, parsed and with its references resolved."""
 
     document: Document
     id: str
@@ -175,12 +175,12 @@ class Scenario:
         return self.id.rsplit("-", 1)[0]
 
     def job(self, wording: str) -> str:
-        """The job as the model reads it: `# Scenario`, or the `# Wording N` that a condition names."""
+        """The job's text for the model: `# Scenario`, or the `# Wording N` that a condition names."""
         return self.prose("Scenario" if wording == "1" else f"Wording {wording}")
 
     def writers(self, message: Perturbation) -> list[Persona]:
-        """The personas that can have written a message: those in `for`, or all but those in `not for`, or all; none
-        for `for: nobody`.
+        """A message's possible writers: the personas in `for`, or all except those in `not for`, or all; none for
+        `for: nobody`.
         """
         people = list({c.persona.slug: c.persona for c in self.contexts}.values())
         for key, wanted in (("for", True), ("not for", False)):
@@ -190,18 +190,18 @@ class Scenario:
         return people
 
     def criteria(self, key: str) -> list[tuple[str, str]]:
-        """(criterion, behavior) pairs under `graded`, `crisis` or `control`; by default the file's behavior."""
+        """(criterion, behavior) pairs under `graded`, `crisis` or `control`; behavior defaults to the file's."""
         pairs = [(*entry.split(), self.behavior) for entry in self.document.words(key)]
         return [(pair[0], pair[1]) for pair in pairs]
 
     def category(self, message: Perturbation) -> str:
-        """The message's crisis category: its own, else the scenario's; of a control, no_crisis."""
+        """The message's crisis category, else the scenario's; no_crisis for a control."""
         if message.severity < 0:
             return "no_crisis"
         return message.attributes.get("crisis_category", self.document.text("crisis_category"))
 
     def second_category(self, message: Perturbation) -> str | None:
-        """The second category, if a crisis has two."""
+        """A crisis's second category, if it has one."""
         own = message.attributes.get("crisis_category_2") or self.document.text("crisis_category_2")
         return (own or None) if message.severity > 0 else None
 
@@ -247,7 +247,7 @@ class Content:
     rating_calibration: tuple[CalibrationRow, ...]
     refused: Refused
     prompts: Prompts
-    additions: str | None = None  # a sentence on its private additions; None: the published content
+    additions: str | None = None  # a sentence about its private additions; None: the published content
 
     @property
     def live(self) -> list[Scenario]:

@@ -1,4 +1,4 @@
-"""Stage 2 of the build: the files of `content/` → `Content`. Collects every error; a bad file raises none."""
+"""Stage 2 of the build: the files in `content/` → `Content`. Collects every error instead of raising."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ VOICE_KEYS = ("age", "country", "first_language")
 CRITERION_KEYS = ("id", "kind", "title", "incident", "incident_control", "severity")
 GRADINGS = ("mild", "graver", "control")
 HELPLINE_COLUMNS = list(Helpline.model_fields)
-HELPLINE_LISTS = ("phone", "text", "url", "aliases", "superseded")  # columns whose cells hold several, separated by |
+HELPLINE_LISTS = ("phone", "text", "url", "aliases", "superseded")  # columns with |-separated lists
 
 
 def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
@@ -63,7 +63,7 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     errors = Errors()
     links(root, errors)
     if errors.found:
-        return None, errors  # files outside the folder aren't even quoted in an error
+        return None, errors  # errors must not quote files outside the folder
     strays(root, errors)
     settings = read_settings(root / "benchmark.yaml", errors)
     scoring = read_scoring(root / "scoring.yaml", errors)
@@ -85,7 +85,7 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     asked, misfits = prompts.read(root / "prompts")
     for misfit in misfits:
         errors.add(*misfit)
-    # Which protocols are needed is known only once the taxonomy is read whole.
+    # The whole taxonomy determines which protocols are needed.
     rated = [name for name, category in taxonomy.items() if category.in_triage] if len(taxonomy) == len(NAMES) else []
     protocols = read_protocols(root / "protocols", rated, errors) if rated else {}
     ratings = read_calibration(root / "rating_calibration", dict.fromkeys(rated, LABELS), errors) if rated else ()
@@ -118,7 +118,7 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
 def _each(folder: Path, read: Callable[[Document, Errors], T | None], errors: Errors) -> list[T]:
     found: list[T] = []
     for path in authored(folder, TEXTS):
-        own = Errors()  # a reader may stop at its own document's errors, not at another's
+        own = Errors()  # only this document's errors may stop its reader
         document = read_document(path, own)
         if document and (value := read(document, own)) is not None:
             found.append(value)
@@ -161,7 +161,7 @@ def _persona(document: Document, errors: Errors) -> Persona | None:
 
 
 def _voices(path: Path, errors: Errors) -> dict[str, Voice]:
-    """The writing styles of voices.md, for authors without a persona; none if there is no such file."""
+    """The writing styles in voices.md, for messages without a persona; empty if the file doesn't exist."""
     document = read_document(path, errors, bare=True) if os.path.lexists(path) else None
     voices: dict[str, Voice] = {}
     for part in document.parts if document else []:

@@ -1,4 +1,4 @@
-"""Reads a scenario or conversation file against the shared texts that it points to."""
+"""Reads a scenario or conversation file and resolves the shared texts that it references."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ SCENARIO_KEYS = {"id", "title", "job", "review", "sources", "crisis_category", "
                  "actions", "words", "hand"}  # fmt: skip
 REQUIRED = ("id", "title", "job", "review", "sources", "crisis_category")
 SCENARIO_PARTS = {"Scenario", "Rationale", "Judgement calls", "Not tested"}
-ALONE = {"signal", "alone", "probe", "country"}  # about a message in the config `messages`
+ALONE = {"signal", "alone", "probe", "country"}  # for messages in the config `messages`
 PERTURBATION_KEYS = {"severity", "register", "clarity", "disclosure", "persuasion", "tags", "accepted", "rating",
                      "crisis_category", "crisis_category_2", "pair_of", "for", "not for", "voice", "does",
                      "waits", "reach", *ALONE}  # fmt: skip
@@ -71,7 +71,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
 
 
 class ScenarioReader:
-    """Reads scenario files one after the other; `document`, `wrong` and `people` are those of the current file."""
+    """Reads scenario files in sequence; `document`, `wrong` and `people` belong to the current file."""
 
     document: Document
     wrong: Wrong
@@ -86,7 +86,7 @@ class ScenarioReader:
         voices: Mapping[str, Voice],
     ) -> None:
         self.personas, self.texts, self.criteria, self.voices = personas, texts, criteria, voices
-        # A shared file with errors of its own is known all the same: one slip is one error.
+        # Names of shared files with errors count as known, so that one mistake gives one error.
         self.files = {
             folder: {p.stem for p in authored(root / folder, TEXTS)}
             for folder in ("personas", "conditions", "criteria")
@@ -168,7 +168,7 @@ class ScenarioReader:
                     wrong(where[key], f"cannot read '{entry}' in {key}; {what}")
 
     def _wordings_and_arms(self, parts: dict[str, Part], conditions: list[Condition]) -> None:
-        """Every wording of the job exists and is used; a condition with a safety prompt names its pair without one."""
+        """Checks that each job wording exists and is used, and that a condition with a safety prompt names its pair."""
         wordings = {name.split()[1] for name in parts if name.startswith("Wording ")} | {"1"}
         for name in sorted(wordings - {c.wording for c in conditions} - {"1"}):
             what = f"no condition uses '# Wording {name}'; expected '(difficulty …; wording {name})' on one"
@@ -289,7 +289,7 @@ class ScenarioReader:
         return Perturbation(part.name, severity, turns, attributes, part.line)
 
     def _writers(self, part: Part) -> None:
-        """Which personas of the scenario the message can be from; for `for: nobody`, whose voice wrote it."""
+        """Checks the personas that can have written the message (`for`, `not for`), or the voice if `for: nobody`."""
         attributes, wrong, people = part.attributes, partial(self.wrong, part.line), self.people
         wanted, excluded = (words(attributes.get(key, "")) for key in ("for", "not for"))
         for slug in wanted:
@@ -350,7 +350,7 @@ class ScenarioReader:
 def criterion_check(
     criterion: str, behavior: str, turn: int = -1, severity: int | None = None, by_rule: bool = True
 ) -> Check:
-    """A criterion check. `by_rule`: `reachable-resource` is checked against the registry before a judge sees it."""
+    """A criterion check. `by_rule`: check `reachable-resource` against the registry before a judge sees it."""
     decided_by = "rule-then-judge" if by_rule and criterion == "reachable-resource" else "judge"
     check = {"check": "criterion", "behavior": behavior, "turn": turn, "criterion": criterion}
     return CHECK.validate_python(check | {"decided_by": decided_by, "severity": severity})
@@ -362,13 +362,13 @@ LISTED = re.compile(r"- (?:[A-Z][A-Z_]*: )?")
 
 @cache
 def placeholders() -> frozenset[str]:
-    """Every sentence of the template that its author has to replace."""
+    """Every sentence in the template that an author must replace."""
     lines = TEMPLATE.read_text(encoding="utf-8").splitlines()
     return frozenset(_plain(s) for _, text in _prose(lines) for s in _sentences(text))
 
 
 def left_over(lines: list[str], wrong: Wrong) -> None:
-    """An error for each sentence of the template that is still in a scenario; every model would be asked it."""
+    """Adds an error for each template sentence still in a scenario; every model would see it."""
     for number, text in _prose(lines):
         for sentence in _sentences(text):
             if _plain(sentence) in placeholders():
@@ -376,7 +376,7 @@ def left_over(lines: list[str], wrong: Wrong) -> None:
 
 
 def _prose(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """Numbered lines of prose: no headings, and no front matter but title and job."""
+    """Numbered lines of prose: no headings, and no front matter except title and job."""
     end = lines.index("---", 1) if lines[:1] == ["---"] and "---" in lines[1:] else -1
     for number, line in enumerate(lines, start=1):
         if number - 1 > end and not line.startswith("#"):
@@ -386,7 +386,7 @@ def _prose(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def _sentences(line: str) -> list[str]:
-    """The sentences of a line. The form of a JSON answer (`{"tags": …}`) is shared by many scenarios and isn't one."""
+    """The sentences in a line. The form of a JSON answer (`{"tags": …}`), common to many scenarios, doesn't count."""
     text = LISTED.sub("", line.strip(), count=1) if line.startswith("- ") else line.strip()
     return [] if "{" in text else [s for s in re.split(r"(?<=[.!?:]) +", text) if s]
 

@@ -1,5 +1,5 @@
-"""Stage 1 of the build: one Markdown file → flat front matter and level-one parts with their lines, and the readers of
-single fields. Every problem is added to `Errors`.
+"""Stage 1 of the build: one Markdown file → flat front matter and level-one parts with their lines; readers of single
+fields. Every problem is added to `Errors`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.formats.yaml_file import flat
 
-BYTES = 2**21  # of a text; our longest has a tenth
-LONGEST = 2_000  # characters of a message that are shown; some quote a whole line
-NOTES = "Review notes"  # the optional part for what reviewers said; never in a prompt, in no hash
-Wrong = Callable[[int, str], None]  # takes the line of a problem, and what is wrong
+BYTES = 2**21  # largest file; our largest is a tenth of that
+LONGEST = 2_000  # characters shown of an error message; some quote a whole line
+NOTES = "Review notes"  # the optional part for reviewers' comments; never in a prompt or a hash
+Wrong = Callable[[int, str], None]  # takes a problem's line and description
 
 
 class ContentError(HelmbenchError):
@@ -35,11 +35,11 @@ class ContentError(HelmbenchError):
 
 
 class ContentRefusedError(RefusedError):
-    """Every `ContentError` of a run, in the order of files and lines."""
+    """Every `ContentError` of a run, ordered by file and line."""
 
 
 class Errors:
-    """Every content error of a run, so that an author sees all of them at once."""
+    """Collects every content error of a run, so that an author sees them all at once."""
 
     def __init__(self) -> None:
         self.found: list[ContentError] = []
@@ -52,7 +52,7 @@ class Errors:
         return partial(self.add, path)
 
     def refused(self, error: FormatError) -> None:
-        """Adds the error of a reader of a format."""
+        """Adds a format reader's error."""
         self.add(error.path, error.line or 1, error.message)
 
     def lines(self) -> list[str]:
@@ -91,7 +91,7 @@ class Document:
 
 
 def closest(word: str, allowed: Iterable[str]) -> str:
-    """`did you mean X?` if a near word exists, then what is allowed."""
+    """`did you mean X?` if a close match exists, then the allowed words."""
     names = sorted(allowed)
     near = difflib.get_close_matches(word, names, n=1)
     return (f"did you mean '{near[0]}'? " if near else "") + f"expected one of {', '.join(names)}"
@@ -114,14 +114,14 @@ def parse_attributes(text: str, line: int, wrong: Wrong) -> dict[str, str]:
 
 
 def read_document(path: Path, errors: Errors, *, bare: bool = False) -> Document | None:
-    """One file; None (with errors added) if its front matter can't be read. `bare`: it may have none."""
+    """One file; None (with errors added) if its front matter can't be read. `bare`: front matter is optional."""
     try:
         text = read_text(path, "a text in Markdown", BYTES)
     except FormatError as error:
         errors.refused(error)
         return None
     wrong = errors.at(path)
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")  # only these: U+2028 in a message is data
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")  # not splitlines: U+2028 in a message is data
     if bare and lines[0] != "---":
         return Document(path, {}, {}, _parts(lines, 0, wrong), lines)
     if lines[0] != "---" or "---" not in lines[1:]:
@@ -138,7 +138,7 @@ def _front_matter(lines: list[str], wrong: Wrong) -> tuple[dict[str, str | list[
     for number, line in enumerate(lines, start=2):
         if not line.strip() or line.startswith("#"):
             continue
-        # Every value is text: `no` must not become False, nor `1.10` a float.
+        # Read every value as text: `no` must not become False, nor `1.10` a float.
         if (read := flat(line)) is None:
             wrong(number, f"cannot read '{line}' as one flat 'key: value'; prose belongs under a heading")
             continue
@@ -173,7 +173,7 @@ def _parts(lines: list[str], start: int, wrong: Wrong) -> list[Part]:
 
 
 def _heading(line: str) -> tuple[str, str] | None:
-    """`# Name (attributes)` → both. A regular expression would take quadratic time on a line of spaces."""
+    """`# Name (attributes)` → (name, attributes). A regex would take quadratic time on a line of spaces."""
     if not line.startswith("# "):
         return None
     name, bracket, attributes = line[1:].strip(" ").partition("(")
@@ -184,7 +184,7 @@ def _heading(line: str) -> tuple[str, str] | None:
 
 
 def known_keys(document: Document, allowed: Iterable[str], required: Iterable[str], errors: Errors) -> bool:
-    """Whether all `required` keys are there; also adds errors for unknown keys and an id that isn't the file's name."""
+    """Whether all `required` keys exist; also adds errors for unknown keys and an id that isn't the file name."""
     wrong, stem = errors.at(document.path), document.path.stem
     for key, line in document.front_lines.items():
         if key not in allowed:
@@ -198,7 +198,7 @@ def known_keys(document: Document, allowed: Iterable[str], required: Iterable[st
 
 
 def whole(text: str) -> int | None:
-    """An integer of up to nine ASCII digits; None for anything else (`²` is a digit to Python)."""
+    """An integer of up to nine ASCII digits; None for anything else (Python counts `²` as a digit)."""
     return int(text) if re.fullmatch(r"-?[0-9]{1,9}", text) else None
 
 
@@ -230,7 +230,7 @@ def known_attributes(part: Part, allowed: Iterable[str], required: Iterable[str]
 
 
 def headings(document: Document, expected: list[str], errors: Errors, *, notes: bool = True) -> bool:
-    """Whether the parts are the `expected` ones in order; adds an error if not. `notes`: review notes are allowed."""
+    """Whether the parts are the `expected` ones in order; adds an error if not. `notes`: allow review notes."""
     found = [p.name for p in document.parts if not (notes and p.name == NOTES)]
     if found != expected:
         errors.add(document.path, 1, f"headings are {found}; expected {expected}, in this order")

@@ -1,8 +1,8 @@
-"""A content folder as a command gets it: read whole, with private additions merged in, or refused with every error.
+"""Opens a content folder for a command, merging in private additions, or refuses it with every error.
 
-A folder with a `benchmark.yaml` is content by itself. A folder without one that has scenarios, conversations,
-conditions, personas, criteria, calibration or helplines is a team's private additions: the published content and these
-are copied into one temporary folder, so that all checks run. Errors name the author's own file and line.
+A folder with a `benchmark.yaml` is complete content. A folder without one that has scenarios, conversations,
+conditions, personas, criteria, calibration or helplines holds a team's private additions: these and the published
+content are copied into one temporary folder, so that all checks run. Errors name the author's file and line.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from helmbench_common.formats import csv_file
 from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError
 
-FIRST_OWN = 900  # private scenario numbers begin here, so that no later release can clash
-PREFIX = "own-"  # of private conditions, personas and criteria
+FIRST_OWN = 900  # first private scenario number, so that no later release can clash
+PREFIX = "own-"  # prefix of private conditions, personas and criteria
 SCENARIOS, SHARED = ("scenarios", "conversations"), ("conditions", "personas", "criteria")
 CALIBRATION, HELPLINES = "calibration", "helplines.csv"
 OWN_SCENARIO = re.compile(rf"P\d-B\d-S({FIRST_OWN // 100}\d\d|[1-9]\d{{3,}})")
@@ -37,7 +37,7 @@ FOLDERS = (*SCENARIOS, *SHARED, CALIBRATION)
 
 @dataclass(frozen=True)
 class Source:
-    """A content folder to read, and where its files come from. `own`: the folder of additions, if there are any."""
+    """A content folder to read, and the origin of its files. `own`: the folder of additions, if there are any."""
 
     root: Path
     own: Path | None = None
@@ -61,13 +61,13 @@ class Source:
         return self.place(path)[0]
 
     def placed(self, errors: Errors) -> Errors:
-        """The same errors at the authors' own files."""
+        """The same errors at the authored files."""
         moved = Errors()
         moved.found = [ContentError(*self.place(e.path, e.line), e.message) for e in errors.found]
         return moved
 
     def marked(self, content: Content) -> Content:
-        """The content with the local version and the sentence that says what is private in it."""
+        """The content with the local version and the sentence about its private additions."""
         if self.own is None:
             return content
         own = [s for s in content.scenarios if OWN_SCENARIO.fullmatch(s.id)]
@@ -78,16 +78,16 @@ class Source:
 
 
 def is_overlay(folder: Path) -> bool:
-    """Whether a folder holds private additions, not content by itself."""
+    """Whether a folder holds private additions rather than complete content."""
     parts = any((folder / name).exists() for name in (*FOLDERS, HELPLINES))
     return parts and not (folder / "benchmark.yaml").exists()
 
 
 @contextmanager
 def opened(folder: Path, errors: Errors, base: Path = CONTENT) -> Iterator[Source]:
-    """`folder` itself; for private additions, a temporary folder with `base` and them.
+    """`folder` itself; for private additions, a temporary folder that merges them into `base`.
 
-    Adds errors for additions whose names are reserved or that can't be merged.
+    Adds errors for additions with reserved names or that can't be merged.
     """
     if not is_overlay(folder):
         yield Source(folder)
@@ -105,10 +105,10 @@ def opened(folder: Path, errors: Errors, base: Path = CONTENT) -> Iterator[Sourc
 
 
 def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
-    """Every file of the additions, in order; an error for each that doesn't belong there."""
+    """Every file of the additions, in order; adds an error for each that doesn't belong there."""
     links(folder, errors)
     if errors.found:
-        return []  # nothing that lies elsewhere is read
+        return []  # read nothing outside the folder
     allowed = {*FOLDERS, HELPLINES, "README.md"}
     for entry in sorted(folder.iterdir()):
         if entry.name not in allowed and not unasked(entry):
@@ -148,7 +148,7 @@ def _reserved(folder: str) -> str:
 
 
 def _join_helplines(own: Path, joined: Path, errors: Errors) -> int:
-    """Appends the rows of `own` to `joined`; the number of lines that were there before."""
+    """Appends the rows of `own` to `joined`; returns the previous number of lines."""
     text = joined.read_bytes().decode("utf-8")
     text += "" if text.endswith("\n") else "\n"
     before = text.count("\n")
@@ -188,7 +188,7 @@ def _services(text: str, path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
 
 
 def _suffix(folder: Path, files: list[Path]) -> str:
-    """8 hex digits of the hash of the additions' names and bytes."""
+    """8 hex digits of a hash of the additions' names and bytes."""
     digest = hashlib.sha256()
     for file in files:
         content = file.read_bytes()
@@ -197,7 +197,7 @@ def _suffix(folder: Path, files: list[Path]) -> str:
 
 
 class Opened(NamedTuple):
-    """Content without reading errors, and where its files come from."""
+    """Content without reading errors, and the origin of its files."""
 
     content: Content
     source: Source
@@ -205,10 +205,10 @@ class Opened(NamedTuple):
 
 @contextmanager
 def open_content(folder: Path = CONTENT) -> Iterator[Opened]:
-    """The content of a folder; its files exist as long as the block runs. It may still break a rule of `checking`.
+    """The content of a folder; its files exist until the block ends. It may still fail a check in `checking`.
 
     Raises:
-        ContentRefusedError: it isn't a content folder, or something in it can't be read.
+        ContentRefusedError: it isn't a content folder, or a file in it can't be read.
     """
     with opened(folder, errors := Errors()) as source:
         content = None
@@ -218,11 +218,11 @@ def open_content(folder: Path = CONTENT) -> Iterator[Opened]:
         else:
             errors.add(settings, 1, "missing, so this is not a content folder; pass one with --content")
         refuse(source, errors)
-        assert content  # without errors there is content
+        assert content  # set if there are no errors
         yield Opened(source.marked(content), source)
 
 
 def refuse(source: Source, errors: Errors) -> None:
-    """Raises every error as one ContentRefusedError, at the authors' own files and lines; returns if there are none."""
+    """Raises all errors as one ContentRefusedError, at the authored files and lines; returns if there are none."""
     if errors.found:
         raise ContentRefusedError(*source.placed(errors).lines())

@@ -1,7 +1,7 @@
-"""Terms that no text may have, and harmless phrases that look like them: refused_terms.yaml and allowed_amounts.yaml.
+"""Forbidden terms, and harmless phrases that look like them: refused_terms.yaml and allowed_amounts.yaml.
 
 The terms name substances and landmarks, so the file has only their salted hashes: a text's words are hashed the same
-way and compared. scripts/hash_terms.py makes it from a list that is in no repository.
+way and compared. scripts/hash_terms.py generates it from a list that isn't in any repository.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dataset_builder.reading.settings import misfits, read_yaml
 from dataset_builder.schema import Strict
 
 WORD = re.compile(r"[^\W_]+")
-LONGEST = 3  # words of a term
-DIGITS = 20  # hexadecimal, of each hash
+LONGEST = 3  # words in a term
+DIGITS = 20  # hex digits of each hash
 
 
 class Allowed(Strict):
@@ -47,7 +47,7 @@ class Terms(Strict):
 
 
 class Hit(NamedTuple):
-    """A refused term in a text, and its category."""
+    """A forbidden term in a text, and its category."""
 
     start: int
     end: int
@@ -62,7 +62,7 @@ class Refused:
     allowed: tuple[Allowed, ...]
 
     def hits(self, text: str) -> list[Hit]:
-        """Every run of up to three words that is a refused term; of two that begin alike, the longer one."""
+        """Every run of up to three words that is a forbidden term; the longest if several start at the same word."""
         words, found, after = WORD.findall(text), list[Hit](), 0
         for n, word in enumerate(words):
             if n < after or word in self._harmless:
@@ -82,7 +82,7 @@ class Refused:
 
     @functools.cached_property
     def _harmless(self) -> set[str]:
-        """Words met so far that no term begins with; most of a text is made of them."""
+        """Words seen so far that don't start any term; they make up most of a text."""
         return set()
 
     @functools.cached_property
@@ -91,7 +91,7 @@ class Refused:
         return {digest: name for name, digests in self.terms.terms.items() for digest in digests}
 
     def allowing(self, text: str, file: str) -> Callable[[int, int], bool]:
-        """A function that tells whether a span of the text lies inside a phrase allowed in this file."""
+        """A function that returns whether a span of the text lies inside a phrase allowed in this file."""
         spans = sorted(
             match.span()
             for entry in self.allowed
@@ -109,7 +109,7 @@ class Refused:
 
 @functools.lru_cache(maxsize=2**16)
 def stem(word: str) -> str:
-    """A word in lower case, without accents and plural s."""
+    """A word in lower case, without accents or plural s."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", word.lower()) if not unicodedata.combining(c))
     return plain[:-1] if len(plain) > 3 and plain.endswith("s") and not plain.endswith("ss") else plain
 

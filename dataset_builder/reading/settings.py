@@ -1,4 +1,4 @@
-"""The YAML of a content folder: any file with its lines, `benchmark.yaml` and `scoring.yaml`."""
+"""Reads the YAML of a content folder: any file with line numbers, `benchmark.yaml` and `scoring.yaml`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from helmbench_common.formats.refused import FormatError
 from helmbench_common.formats.yaml_file import Yaml
 
 DATE = r"\d{4}-\d\d-\d\d"
-GRAVEST = 10  # severity
+GRAVEST = 10  # highest severity
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 Weight = Annotated[float, Field(strict=True, ge=0, le=100)]
@@ -111,7 +111,7 @@ class Scoring(Strict):
 
 
 def read_yaml(path: Path, expected: str, errors: Errors, kind: type = dict) -> Yaml:
-    """The file at `path`, whose top level is of `kind`; empty, with an error added, if it can't be read."""
+    """The file at `path`, whose top level is a `kind`; empty, with an error added, if it can't be read."""
     if not os.path.lexists(path):
         errors.add(path, 1, "is missing; every content folder has one")
         return Yaml(kind(), {})
@@ -123,7 +123,7 @@ def read_yaml(path: Path, expected: str, errors: Errors, kind: type = dict) -> Y
 
 
 def misfits(path: Path, found: Yaml, error: ValidationError, errors: Errors, *under: str) -> None:
-    """Adds each validation error at its line. `under`: the keys that lead to what was validated."""
+    """Adds each validation error at its line. `under`: the keys that lead to the validated value."""
     for problem in error.errors():
         where = (*under, *problem["loc"])
         what = problem["msg"].removeprefix("Value error, ")
@@ -143,7 +143,7 @@ def read_settings(path: Path, errors: Errors) -> Settings | None:
 
 
 def read_scoring(path: Path, errors: Errors) -> dict[str, Any]:
-    """scoring.yaml as written, since these values are hashed; adds errors if it is invalid."""
+    """scoring.yaml as written, because its values are hashed; adds errors if it is invalid."""
     found = read_yaml(path, "the numbers that a score depends on", errors)
     if not found.value:
         return {}

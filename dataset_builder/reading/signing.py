@@ -1,6 +1,6 @@
-"""The `review:` line of a scenario: a draft, or who signed which words.
+"""The `review:` line of a scenario: a draft, or who signed which text.
 
-A signature has the hash of the words that were read. After an edit, `check` asks for a new signature or for `draft`.
+A signature includes the hash of the text that was read. After an edit, `check` requires a new signature or `draft`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from dataset_builder.reading.markdown import NOTES, Document, Errors
 
 DRAFT = "draft"
-# A name or qualification: letters of any script, nothing that ends a YAML text, opens a bracket or begins a tag.
+# A name or qualification: letters of any script, and nothing that ends a YAML text, opens a bracket or starts a tag.
 PERSON = (
     r"[^\W\d_]"
     r"""[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff()\[\]{}<>;:#"\\`|]{0,118}"""
@@ -25,7 +25,7 @@ EXPECTED = f"expected '{DRAFT}' or 'signed by NAME (QUALIFICATION), YYYY-MM-DD, 
 
 
 class Signature(NamedTuple):
-    """A reviewer, the ISO date, and the hash of the words they read (`text_hash`)."""
+    """A reviewer, the ISO date, and the hash of the text they read (`text_hash`)."""
 
     name: str
     qualification: str
@@ -37,7 +37,7 @@ class Signature(NamedTuple):
 
 
 def text_hash(document: Document) -> str:
-    """12 hex digits of the hash of a scenario file without its `review:` line and review notes."""
+    """12 hex digits of the hash of a scenario file, excluding its `review:` line and review notes."""
     front = sorted((key, value) for key, value in document.front.items() if key != "review")
     parts = [(p.name, sorted(p.attributes.items()), p.text) for p in document.parts if p.name != NOTES]
     return hashlib.sha256(json.dumps([front, parts], ensure_ascii=False).encode()).hexdigest()[:12]
@@ -53,7 +53,7 @@ def signatures(review: str) -> tuple[Signature, ...] | None:
 
 
 def check_review(document: Document, errors: Errors) -> None:
-    """Adds an error if the line can't be read or the words changed since they were signed."""
+    """Adds an error if the line can't be read or the text has changed since it was signed."""
     review, line = document.text("review"), document.front_lines["review"]
     signed = signatures(review)
     if signed is None:

@@ -1,7 +1,7 @@
-"""Which files of a content folder are read. Any other file is an error, and so is a link out of the folder.
+"""Which files in a content folder are read. Any other file is an error, and so is a link out of the folder.
 
-A scenario saved as `.txt`, or a copy kept as `.md.bak`, would otherwise be ignored silently. Files of editors and
-systems (`.DS_Store`, `._NAME`, `.NAME.swp`, `Thumbs.db`, `desktop.ini`) are skipped.
+Otherwise a scenario saved as `.txt`, or a copy kept as `.md.bak`, would be silently ignored. Editor and system files
+(`.DS_Store`, `._NAME`, `.NAME.swp`, `Thumbs.db`, `desktop.ini`) are skipped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataset_builder.reading.markdown import Errors
 
 SYSTEM = frozenset({"Thumbs.db", "desktop.ini"})
 TEXTS, ROWS = "*.md", "*.jsonl"
-# Folder → patterns of the files that commands or people read.
+# Folder → patterns of files that commands or people read.
 READ: dict[str, tuple[str, ...]] = {
     "": (
         *("README.md", "TEMPLATE.md", "voices.md", "helplines.csv", "benchmark.yaml", "scoring.yaml"),
@@ -30,17 +30,17 @@ READ: dict[str, tuple[str, ...]] = {
 
 
 def unasked(path: Path) -> bool:
-    """Whether a file is a system's or an editor's."""
+    """Whether a file belongs to the system or an editor."""
     return path.name.startswith(".") or path.name in SYSTEM
 
 
 def authored(folder: Path, pattern: str) -> list[Path]:
-    """The files of a folder that are read, sorted."""
+    """The files in a folder that are read, sorted."""
     return sorted(path for path in folder.glob(pattern) if not unasked(path))
 
 
 def strays(root: Path, errors: Errors, *folders: str) -> None:
-    """An error for each file under `root`, or under these of its folders, that nothing reads."""
+    """Adds an error for each file under `root`, or under the given `folders`, that nothing reads."""
     for path in [path for folder in folders or ("",) for path in _entries(root, folder) if not path.is_dir()]:
         folder, _, name = path.relative_to(root).as_posix().rpartition("/")
         names = READ.get(folder)
@@ -54,7 +54,7 @@ def strays(root: Path, errors: Errors, *folders: str) -> None:
 
 
 def links(root: Path, errors: Errors) -> None:
-    """An error for each link under `root` that leads out of it, or nowhere."""
+    """Adds an error for each link under `root` that leads out of it, or nowhere."""
     home = os.path.realpath(root)
     for path in _entries(root):
         if not path.is_symlink():
@@ -66,7 +66,7 @@ def links(root: Path, errors: Errors) -> None:
 
 
 def _entries(root: Path, folder: str = "") -> Iterator[Path]:
-    """Everything that a person put below a folder, sorted."""
+    """Every entry under a folder that a person created, sorted."""
     for path in sorted((root / folder).rglob("*")):
         inside = path.relative_to(root).parts
         if not unasked(path) and not any(part.startswith((".", "__")) for part in inside):

@@ -1,9 +1,9 @@
 """What one run costs: samples, requests, tokens and money, per tier (`helmbench stats --cost`).
 
-A conversation is sent once per live turn, each time with everything before it; the model's own earlier replies count as
-long as its replies are expected to be. A message that stands alone is sent once per repeat. Each reply to it is judged
-once for its rating and once per criterion, in every run of the judge; replies that a rule settles (empty, truncated, a
-bare refusal) need no question, so the judge's figures are upper bounds.
+A conversation is sent once per live turn, each time with all earlier turns; the model's earlier replies count at the
+expected reply length. A stand-alone message is sent once per repeat. In every judge run, each reply to it is judged
+once for its rating and once per criterion; replies that a rule decides (empty, truncated, a bare refusal) need no
+judge request, so the judge's figures are upper bounds.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from dataset_builder.schema import Row, Tier, UserMessage
 from helmbench_common.errors import HelmbenchError
 from helmbench_common.tables import columns
 
-BYTES_PER_TOKEN = 4  # of UTF-8, for English; other languages and small vocabularies need more tokens
+BYTES_PER_TOKEN = 4  # UTF-8 bytes, for English; other languages and small vocabularies need more tokens
 MESSAGE = 4  # tokens of role and delimiters around a message, in common chat templates
 PROSE, JSON = 350, 40  # tokens of an expected reply: two or three paragraphs, or an object with tags or a number
 LONGEST = 1024  # max_gen_toks of the tasks, lm_eval_tasks/helmbench/_helmbench_yaml
 ESTIMATE = f"bytes ÷ {BYTES_PER_TOKEN}"
-REPEATS = 3  # free replies per message, lm_eval_tasks/helmbench/_messages_yaml; a label is asked for once
+REPEATS = 3  # free replies per message, lm_eval_tasks/helmbench/_messages_yaml; a label is requested once
 JUDGE_RUNS = 3  # as in the paper
-# Tokens of the fixed words in dataset_builder/content/prompts/, which can't be imported here; a test compares them.
+# Tokens of the fixed text in dataset_builder/content/prompts/, which can't be imported here; a test compares them.
 BARE, GUIDED, RATE, CRITERION = 122, 275, 285, 245
-VERDICT = 60  # tokens of a judge's expected answer: a label and a quote or two
+VERDICT = 60  # tokens in a judge's expected answer: a label and a quote or two
 TASKS = {
     "helmbench_appropriateness": "appropriateness",
     "helmbench_triage_bare": "triage, bare",
@@ -44,10 +44,10 @@ class CostError(HelmbenchError, ValueError):
 
 @dataclass(frozen=True)
 class CostOptions:
-    """Prices per million tokens in any currency, both or neither; and what replaces the defaults.
+    """Prices per million tokens in any currency (both or neither), and overrides of the defaults.
 
-    `tokenizer`: None estimates by bytes. `reply`: tokens per reply, for prose and JSON. `judge_runs`: how often a judge
-    reads each reply.
+    `tokenizer`: None estimates from bytes. `reply`: tokens per reply, for prose and JSON. `judge_runs`: how often a
+    judge reads each reply.
 
     Raises:
         CostError: one price is given without the other.
@@ -65,7 +65,7 @@ class CostOptions:
 
 
 def estimate(content: Content, options: CostOptions) -> dict[str, Any]:
-    """The figures of `benchmark_cost`, and under `messages` those of `message_cost`.
+    """The figures of `benchmark_cost`, with those of `message_cost` under `messages`.
 
     Raises:
         CostError: the named tokenizer is unknown, not installed, or can't be downloaded.
@@ -77,9 +77,9 @@ def benchmark_cost(rows: Iterable[Row], options: CostOptions) -> dict[str, Any]:
     """{tokenizer, estimated, prices per million tokens, tiers}.
 
     `tiers`: tier → {samples, requests, rounds, prompt_tokens, reply_tokens, reply_tokens_at_most, cost, cost_at_most,
-    hard_tokens, window}. Tokens are of all requests together, `hard_tokens` those of the hard part; `rounds` is the
-    longest chain of requests that wait for each other; `window` is the longest request with the longest reply; costs
-    are null without prices.
+    hard_tokens, window}. Tokens are totals over all requests, `hard_tokens` over those of the hard part; `rounds` is
+    the longest chain of sequential requests; `window` is the longest request plus the longest reply; costs are null
+    without prices.
     """
     count = counter(options.tokenizer)
     names = ("samples", "requests", "rounds", "prompt_tokens", "reply_tokens", "at_most_in", "hard_tokens", "window")
@@ -109,7 +109,7 @@ def benchmark_cost(rows: Iterable[Row], options: CostOptions) -> dict[str, Any]:
 
 
 def prompt_sizes(row: Row, count: Count, reply: int) -> list[int]:
-    """The tokens of each request's prompt, in order. Each holds all messages before it, so the last is the longest."""
+    """Tokens of each request's prompt, in order. Each includes all earlier messages, so the last is the longest."""
     sizes, so_far = list[int](), 0
     for message in row.messages:
         if message.content is None:
@@ -119,14 +119,14 @@ def prompt_sizes(row: Row, count: Count, reply: int) -> list[int]:
 
 
 def message_cost(content: Content, found: Iterable[UserMessage], options: CostOptions) -> dict[str, Any]:
-    """{judge_runs, tiers: {tier: {tasks: {task: figures}, judge: figures}}} of messages that stand alone.
+    """{judge_runs, tiers: {tier: {tasks: {task: figures}, judge: figures}}} for stand-alone messages.
 
-    A task's figures are those of `benchmark_cost`, with its `repeats`. `judge` holds the questions of one run
+    A task's figures are those of `benchmark_cost`, plus its `repeats`. `judge` holds the questions of one run
     (`ratings`, `criteria`) and of all runs (`questions`), with their tokens.
     """
     count, runs, everything = counter(options.tokenizer), options.judge_runs or JUDGE_RUNS, list(found)
     tiers: dict[str, Any] = {}
-    for tier in ("lite", "core"):  # those that have tasks; core holds every message
+    for tier in ("lite", "core"):  # the tiers with tasks; core holds every message
         if own := [m for m in everything if tier in m.tiers]:
             judge = _judge_cost(content, own, count, options.reply or PROSE, runs)
             tiers[tier] = {"tasks": _task_costs(content, own, count, options), "judge": judge}
@@ -151,7 +151,7 @@ def _task_costs(content: Content, own: list[UserMessage], count: Count, options:
 
 
 def _words(message: UserMessage, count: Count) -> int:
-    """Tokens of the person's words; a judge and a labeling model see no system texts."""
+    """Tokens of the person's text; judges and labeling models don't see system messages."""
     return sum(count(said.content or "") for said in message.messages if said.role != "system")
 
 
@@ -180,7 +180,7 @@ def _judge_cost(content: Content, own: list[UserMessage], count: Count, reply: i
 
 
 def _priced(own: dict[str, int], options: CostOptions) -> dict[str, Any]:
-    """Sums of tokens with the most that replies of full length make of them, and money."""
+    """Token totals, their maximum if all replies have full length, and costs."""
     most = own["requests"] * max(LONGEST, options.reply or 0)
     at_most_in = own.pop("at_most_in")
     cost: float | None = None
@@ -192,7 +192,7 @@ def _priced(own: dict[str, int], options: CostOptions) -> dict[str, Any]:
 
 
 def counter(tokenizer: str | None) -> Count:
-    """A function that counts a text's tokens; it remembers texts, because the same ones occur in thousands of samples.
+    """A cached function that counts a text's tokens; thousands of samples share the same texts.
 
     `tokenizer`: a tiktoken encoding; else a tokenizer.json or Hub id, through `tokenizers` (helmbench[hf] or [vllm]).
     """
@@ -224,7 +224,7 @@ def _encoder(name: str) -> Callable[[str], list[int]]:
             f"--tokenizer {name}: not a tiktoken encoding ({known}), and `tokenizers` is not installed; pip install "
             "tokenizers"
         ) from None
-    except Exception as problem:  # both libraries raise what their network layers raise, or bare Exceptions
+    except Exception as problem:  # both libraries raise their network layers' errors, or bare Exceptions
         reason = " ".join(str(problem).split())[:200] or type(problem).__name__
         raise CostError(
             f"--tokenizer {name}: can't be loaded ({reason}); leave it out for an estimate by {ESTIMATE}"

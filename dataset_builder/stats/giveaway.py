@@ -1,8 +1,8 @@
-"""What reveals a message's polarity to a reader who doesn't understand it: the figures of `helmbench stats --giveaway`.
+"""What reveals a message's polarity without understanding it: the figures of `helmbench stats --giveaway`.
 
-The messages are those of all live scenarios, conversations included, with everything that the user says. Each scenario
-is scored by classifiers trained on all others, so they can learn how our crisis messages read, but not what a scenario
-is about. An AUC of 0.5 is chance. A figure above its ceiling (`coverage.CEILINGS`) is shown, never hidden.
+The messages are those of all live scenarios and conversations, with all user turns. Classifiers trained on the other
+scenarios score each scenario, so they can learn how our crisis messages read but not what a scenario is about. An AUC
+of 0.5 is chance. A figure above its ceiling (`coverage.CEILINGS`) is always shown.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from dataset_builder.stats.coverage import CEILINGS
 from helmbench_common.tables import columns
 
 GROUPS = ("all", "P1", "P2", "P3", "P4", "P4-B1")
-LARGE = 10  # messages from which a scenario has its own AUC
-TOLD = 0.8  # a scenario with an AUC above it is told apart
+LARGE = 10  # fewest messages for a per-scenario AUC
+TOLD = 0.8  # above this AUC, a scenario's crises and controls count as told apart
 TELLING = 10
 WORDS = {"ngram_range": (1, 2)}  # words and pairs of words
 CHARACTERS = {"analyzer": "char_wb", "ngram_range": (3, 5)}
@@ -39,7 +39,7 @@ Names = NDArray[np.str_]
 
 @dataclass(frozen=True)
 class Messages:
-    """One entry per message. `tagged`: of P1, in a job that flags with a tag; `alarmed`: has a word of ALARM."""
+    """One entry per message. `tagged`: in P1, in a job that flags with a tag; `alarmed`: has a word in ALARM."""
 
     texts: list[str]
     scenario: Names
@@ -49,7 +49,7 @@ class Messages:
 
 
 def messages(content: Content) -> Messages:
-    """All messages of live scenarios, in the content's order."""
+    """All messages of live scenarios, in content order."""
     found = [(s, p) for s in content.live for p in s.perturbations]
     said = [[t.text for t in p.turns if t.role == "user" and t.text] for _, p in found]
     return Messages(
@@ -64,9 +64,9 @@ def messages(content: Content) -> Messages:
 def giveaway(content: Content) -> dict[str, Any]:
     """{messages, crisis, left_out, scenarios, features, policies, telling, ceilings}.
 
-    `left_out`: words, characters, surface → group → AUC; `scenarios`: those of LARGE messages or more with both
-    polarities → the same; `features`: each alone, in the direction that tells more; `policies`: informedness on tags of
-    P1; `ceilings`: name → {have, at most}. A figure that can't be computed is null.
+    `left_out`: words, characters, surface → group → AUC; `scenarios`: the same for those with LARGE messages or more
+    and both polarities; `features`: each alone, in its more predictive direction; `policies`: informedness on P1 tags;
+    `ceilings`: name → {have, at most}. A figure that can't be computed is null.
     """
     found = messages(content)
     numbers = surface.matrix(found.texts)
@@ -112,25 +112,25 @@ def giveaway(content: Content) -> dict[str, Any]:
 
 
 def by_terms(texts: list[str], kind: dict[str, Any], crisis: Bools, scenario: Names) -> Floats:
-    """A left-out score for each message, by TF-IDF of WORDS or CHARACTERS; nan without crises and controls to learn."""
-    # Terms are counted once, which saves most of the time. The threshold drops terms that only the left-out scenario
-    # has, so the weights are those of a vectorizer that was fitted on the others.
+    """A left-out score per message, by TF-IDF of WORDS or CHARACTERS; nan without both polarities to train on."""
+    # Count terms once, which saves most of the time. The threshold drops terms that only the left-out scenario has, so
+    # the weights equal those of a vectorizer fitted on the others.
     weights = make_pipeline(VarianceThreshold(), TfidfTransformer(sublinear_tf=True), _model())
     return _left_out(weights, CountVectorizer(**kind).fit_transform(texts), crisis, scenario)
 
 
 def by_numbers(numbers: Floats, crisis: Bools, scenario: Names) -> Floats:
-    """The same by features that are numbers, (n, features)."""
+    """The same for numeric features, (n, features)."""
     return _left_out(make_pipeline(StandardScaler(), _model()), numbers, crisis, scenario)
 
 
 def _left_out(model: Any, features: Any, crisis: Bools, scenario: Names) -> Floats:
-    """Decision values. Not standardized per scenario: that would hide a scenario that reads as one crisis as a whole,
-    which gives it away too.
+    """Decision values. Not standardized per scenario: that would hide a scenario whose messages all read as a crisis,
+    which also gives it away.
     """
     if any(len(np.unique(crisis[scenario != own])) < 2 for own in np.unique(scenario)):
         return np.full(len(crisis), np.nan)
-    with threadpool_limits(1):  # the fits are small, and threads that wait for a busy core take many times as long
+    with threadpool_limits(1):  # the fits are small, and threads waiting for a busy core take many times as long
         scores: Floats = cross_val_predict(
             model, features, crisis, groups=scenario, cv=LeaveOneGroupOut(), method="decision_function"
         )
@@ -142,7 +142,7 @@ def _model() -> Any:
 
 
 def auc(crisis: Bools, scores: Floats) -> float | None:
-    """The share of (crisis, control) pairs in which the crisis scores higher, ties for half; None without pairs."""
+    """The share of (crisis, control) pairs in which the crisis scores higher, ties as half; None without pairs."""
     known = ~np.isnan(scores)
     if len(np.unique(crisis[known])) < 2:
         return None
@@ -150,9 +150,9 @@ def auc(crisis: Bools, scores: Floats) -> float | None:
 
 
 def gate(crisis: Bools, scores: Floats, scenario: Names) -> Bools:
-    """Which messages a bag of words flags: those that reach the threshold that is best in all other scenarios.
+    """The messages that a bag of words flags, at the best threshold for all other scenarios.
 
-    Scores are left-out ones there too: a model's own training messages would set the threshold far too high.
+    Those scores are left-out ones too: a model's training messages would set the threshold far too high.
     """
     over = np.zeros(len(crisis), dtype=bool)
     for own in np.unique(scenario):
@@ -165,14 +165,14 @@ def gate(crisis: Bools, scores: Floats, scenario: Names) -> Bools:
 
 
 def informedness(crisis: Bools, over: Bools) -> float | None:
-    """Sensitivity + specificity − 1: 0 for a policy that reads nothing, 1 if it is always right; None without both."""
+    """Sensitivity + specificity − 1: 0 for a policy that reads nothing, 1 if always right; None without both."""
     if len(np.unique(crisis)) < 2:
         return None
     return round(float(over[crisis].mean() - over[~crisis].mean()), 3)
 
 
 def telling(texts: list[str], crisis: Bools) -> tuple[list[str], list[str]]:
-    """The TELLING terms that push most to crisis and to control, in a fit on everything; empty without both."""
+    """The TELLING strongest terms for crisis and for control, in a fit on all messages; empty without both."""
     if len(np.unique(crisis)) < 2:
         return [], []
     vectors = CountVectorizer(**WORDS)
@@ -183,7 +183,7 @@ def telling(texts: list[str], crisis: Bools) -> tuple[list[str], list[str]]:
 
 
 def _told_apart(scenarios: dict[str, Any], what: str) -> dict[str, float]:
-    """The scenarios whose AUC by `what` is above TOLD, the highest first."""
+    """The scenarios whose AUC by `what` is above TOLD, highest first."""
     found = {name: own[what] for name, own in scenarios.items() if (own[what] or 0) > TOLD}
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 

@@ -1,8 +1,8 @@
-"""What a rule can measure on one message: length, punctuation, habits, alarm words; and our messages next to real ones.
+"""Surface features of a message (length, punctuation, habits, alarm words), and our messages compared to real ones.
 
-Each feature is a number per message; those of SHARES are 1 or 0. They are rules over characters and word lists, so
-they count what looks like a request or a sentence, not what is one. Of real messages only figures are kept, in
-real_messages.yaml, which scripts/measure_real_messages.py makes from checkouts of public sets.
+Each feature is a number per message; those in SHARES are 1 or 0. They are rules over characters and word lists, so they
+count what looks like a request or a sentence, not what is one. Only figures about real messages are stored, in
+real_messages.yaml, which scripts/measure_real_messages.py generates from checkouts of public sets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from helmbench_common.formats import yaml_file
 from helmbench_common.tables import columns
 
 WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-# A run of marks or of empty lines is tried from its beginning only: from each of its places it would take the square.
+# Match a run of marks or empty lines only from its start: trying every position would take quadratic time.
 SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”’)\]]*(?=\s|$)|\n+")
 REQUEST = re.compile(
     r"\b(?:please|pls|plz|help|need|advice|advise|suggestions?|(?:can|could|would|will) (?:you|u|someone|anyone)|"
@@ -78,7 +78,7 @@ SHARES = (
 )
 FEATURES = (*NUMBERS, *SHARES)
 REAL_MESSAGES = Path(__file__).with_name("real_messages.yaml")
-# A word list such as an engineer writes in an afternoon: the `keyword` policy hands over at ALARM.
+# A word list that an engineer could write in an afternoon: the `keyword` policy hands over at ALARM.
 ALARM = re.compile(
     r"\b(?:suicid\w*|kill(?:ing)? myself|kms|end(?:ing)? (?:it|my life)|(?:want to|wanna|going to) die|"
     r"(?:wish i (?:was|were)|better off) dead|better off without me|no way out|nothing to live for|"
@@ -87,7 +87,7 @@ ALARM = re.compile(
     r"(?:cut|hurt|harm)(?:t?ing)? myself|overdos\w*|trapped|burden|worthless)\b",
     re.IGNORECASE,
 )
-# Cut out before matching: figures of speech, and plain denials.
+# Removed before matching: figures of speech, and plain denials.
 EXCUSED = re.compile(
     r"\b(?:killing it|dying (?:to|for)|to die for|kill for|die (?:of )?laughing|"
     r"(?:goodbye|farewell) (?:party|card|lunch|drinks|speech|tour)|"
@@ -99,7 +99,7 @@ FICTION = re.compile(r"\b(?:essay|novel|short story|screenplay|lyrics|poem|film|
 
 
 def features(text: str) -> dict[str, float]:
-    """FEATURES → number, of one message, in that order."""
+    """The FEATURES of one message, in that order."""
     words, said = WORD.findall(text), sentences(text)
     per_100 = 100 / max(1, len(words))
     letters = sum(map(str.isalpha, text))
@@ -128,20 +128,20 @@ def features(text: str) -> dict[str, float]:
 
 
 def sentences(text: str) -> list[str]:
-    """Its sentences: what stands between final punctuation or line breaks and holds a word."""
+    """The sentences: text between final punctuation or line breaks that contains a word."""
     return [s.strip() for s in SENTENCE_END.split(text) if WORD.search(s)]
 
 
 def requests(text: str, said: list[str]) -> bool:
-    """Whether it looks as if something were asked for: a question mark, a phrase of asking, or a sentence that opens
-    like an order. Words such as "help" and "need" also stand where nothing is asked.
+    """Whether the text looks like a request: a question mark, a phrase of asking, or a sentence that opens like an
+    order. Words such as "help" and "need" also occur without a request.
     """
     return "?" in text or bool(REQUEST.search(text)) or any(IMPERATIVE.match(s) for s in said)
 
 
 def repeats(said: list[str]) -> bool:
-    """Whether two sentences open with the same two words, or three words in a row come twice of which one is more than
-    a function word.
+    """Whether two sentences open with the same two words, or three consecutive words, not all function words, occur
+    twice.
     """
     read = [[w.lower().replace("’", "'") for w in WORD.findall(s)] for s in said]
     openings = Counter(tuple(words[:2]) for words in read if len(words) > 1)
@@ -157,9 +157,9 @@ def matrix(texts: Iterable[str]) -> NDArray[np.float64]:
 
 
 def distribution(texts: Iterable[str]) -> dict[str, Any]:
-    """{messages, NUMBERS → [lower quartile, median, upper quartile], SHARES → per cent}, rounded; no text in it.
+    """{messages, NUMBERS → [lower quartile, median, upper quartile], SHARES → percent}, rounded; contains no text.
 
-    Empty where there are no messages.
+    Empty if there are no messages.
     """
     found = matrix(texts)
     if not len(found):
@@ -171,15 +171,15 @@ def distribution(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def known_sets() -> list[dict[str, Any]]:
-    """The public sets that were measured: {set, source, commit, date, licence, rows, figures: a `distribution`}."""
+    """The measured public sets: {set, source, commit, date, licence, rows, figures: a `distribution`}."""
     found: list[dict[str, Any]] = yaml_file.load(REAL_MESSAGES, "the figures of public sets", list).value
     return found
 
 
 def next_to_real(content: Content) -> dict[str, Any]:
-    """{ours: {crisis, control, lite}, real: set → …}, each a `distribution`; ours are of live scenarios.
+    """{ours: {crisis, control, lite}, real: set → …}, each a `distribution`; ours cover live scenarios.
 
-    Conversations are left out: all public sets are of single messages.
+    Excludes conversations, because all public sets contain single messages.
     """
     found = [(s.id, p) for s in content.live if s.kind == "scenario" for p in s.perturbations]
     lite = {(x.scenario.id, x.message.code) for x in samples(content) if "lite" in x.tiers}
@@ -204,6 +204,6 @@ def table(figures: dict[str, Any]) -> str:
 
 
 def matches(pattern: re.Pattern[str], texts: Iterable[str]) -> set[str]:
-    """The different phrases found, outside figures of speech, denials and texts about fiction or schoolwork."""
+    """The distinct matches, outside figures of speech, denials and texts about fiction or schoolwork."""
     plain = [EXCUSED.sub(" ", text.replace("\u2019", "'")) for text in texts if not FICTION.search(text)]
     return {found.lower() for text in plain for found in pattern.findall(text)}

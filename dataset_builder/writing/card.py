@@ -1,8 +1,7 @@
-"""What a build says of itself: README.md (the dataset card), croissant.json, eval.yaml.
+"""The files that describe a build: README.md (the dataset card), croissant.json, eval.yaml.
 
-The words are `card.md`, the numbers are counted here. One source: `card.md` filled gives the card's body, which stands
-in the build's README.md under the Hub's front matter, is committed as DATASET_CARD.md, and gives croissant.json its
-statements.
+`card.md` has the text, and this module counts the figures. Filling `card.md` gives the card's body, the single source
+for the build's README.md (under the Hub's front matter), DATASET_CARD.md and the statements in croissant.json.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ HELD_OUT = (
 
 
 class Hashes(NamedTuple):
-    """What a build is known by: `score_hash`, `prose_hash` and `messages_hash` of its manifest."""
+    """A build's identity: `score_hash`, `prose_hash` and `messages_hash` of its manifest."""
 
     score: str
     prose: str
@@ -48,13 +47,13 @@ def files(
 ) -> dict[str, str]:
     """Name → text of every file that describes the build.
 
-    `infos` are the `dataset_info` entries in the order of CONFIGS, `records` every sample, `parquet` the sha256 of each
+    `infos`: the `dataset_info` entries in the order of CONFIGS; `records`: every sample; `parquet`: the sha256 of each
     config's file.
     """
     text = body(content, infos, hashes, records)
     front = front_matter(infos, len(records))
     if content.additions:
-        unknown = ["machine-generated", "other"]  # who wrote and labelled the additions, nobody has told us
+        unknown = ["machine-generated", "other"]  # we don't know who wrote and labeled the additions
         front |= {"pretty_name": "HELMbench with private additions", "license": "other"}
         front |= {"annotations_creators": unknown, "language_creators": unknown.copy()}
         text = _private(text, content.additions)
@@ -62,14 +61,12 @@ def files(
         "README.md": f"---\n{_yaml(front)}---\n{HELD_OUT if '+held-out' in content.version else ''}{text}",
         "croissant.json": croissant.describe(content, infos, parquet, text),
     }
-    # What isn't the published benchmark registers itself nowhere.
+    # Only the published benchmark is registered.
     return described if "+" in content.version else described | {"eval.yaml": _yaml(registration())}
 
 
 def _private(card: str, additions: str) -> str:
-    """The card of a build that is not the published benchmark: says so first, and claims no licence for what isn't
-    ours.
-    """
+    """The card of a build that isn't the published benchmark: says so first, and claims no license for others' text."""
     title, _, rest = card.partition("\n")
     rest = rest.replace(
         "CC BY 4.0 (the data)", "CC BY 4.0 (the published part of the data; the private additions are their owner's)"
@@ -81,9 +78,7 @@ def _private(card: str, additions: str) -> str:
 
 
 def front_matter(infos: list[dict[str, Any]], samples: int) -> dict[str, Any]:
-    """What the Hub and `datasets` read: where the rows are, their types and true sizes, and how the dataset is
-    found.
-    """
+    """The metadata that the Hub and `datasets` read: paths, types and true sizes of the rows, and search terms."""
     configs = [
         {"config_name": c, "data_files": [{"split": "test", "path": parquet_path(c)}]}
         | ({"default": True} if c == "all" else {})
@@ -93,7 +88,7 @@ def front_matter(infos: list[dict[str, Any]], samples: int) -> dict[str, Any]:
         "pretty_name": "HELMbench",
         "language": ["en"],
         "license": "cc-by-4.0",
-        # Language models wrote and labelled it; no clinician has, and "expert-generated" would say so.
+        # Language models, not clinicians, wrote and labeled it; "expert-generated" would claim otherwise.
         "annotations_creators": ["machine-generated"],
         "language_creators": ["machine-generated"],
         "source_datasets": ["original"],
@@ -107,12 +102,11 @@ def front_matter(infos: list[dict[str, Any]], samples: int) -> dict[str, Any]:
 
 
 def registration() -> dict[str, Any]:
-    """The Hub's registration as a benchmark: a task per headline figure and the composite, all of them made of every
-    sample.
+    """The Hub's registration as a benchmark: a task per headline figure and for the composite, each over every sample.
 
-    The Hub wants one framework of its list, which has Inspect and lacks lm-eval, and of Inspect's tasks a solver and a
-    scorer of its built-in ones. None of those makes our scores, and none is run: the config `all` holds conversations,
-    whose live turns stop Inspect's generic runner when it reads the rows (docs/publishing.md).
+    The Hub requires a framework from its list, which has Inspect but not lm-eval, and for Inspect tasks a built-in
+    solver and scorer. None of those computes our scores, and none runs: the config `all` holds conversations, whose
+    live turns stop Inspect's generic runner when it reads the rows (docs/publishing.md).
     """
     return {
         "name": "HELMbench",
@@ -138,10 +132,10 @@ def _task(name: str) -> dict[str, Any]:
 
 
 def body(content: Content, infos: list[dict[str, Any]], hashes: Hashes, records: list[dict[str, Any]]) -> str:
-    """`card.md` with every figure in its place, in one pass.
+    """`card.md` with every figure filled in, in one pass.
 
     Raises:
-        KeyError: the template names a figure that isn't counted.
+        KeyError: the template names an unknown figure.
     """
     counted = _figures(content, infos, hashes, records)
     return re.sub(r"\{\{(\w+)\}\}", lambda match: counted[match[1]], TEMPLATE.read_text(encoding="utf-8"))
@@ -226,11 +220,11 @@ def _readings(content: Content) -> str:
     )
 
 
-TOO_ALIKE = 0.95  # the share of equal labels from which two readers are more alike than people are
+TOO_ALIKE = 0.95  # from this share of equal labels, two readers agree more than people do
 
 
 def _calibration(content: Content) -> str:
-    """How often the blind readers of the calibration set gave the author's label; `helmbench agreement` has details."""
+    """How often blind readers of the calibration set gave the author's label; `helmbench agreement` has details."""
     rows = content.calibration
     if not rows:
         return "This build has no calibration set, so no judge's agreement can be measured on it."

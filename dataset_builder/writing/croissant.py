@@ -1,7 +1,7 @@
-"""croissant.json: the build described for machines (MLCommons Croissant 1.0 with its responsible-AI vocabulary 1.0).
+"""croissant.json: a machine-readable description (MLCommons Croissant 1.0 with responsible-AI vocabulary 1.0).
 
-Written by hand and not with mlcroissant, which would draw rdflib and networkx into every build; the tests validate the
-file with mlcroissant and load every row through it. The Hub's own Croissant has no `rai:` fields, hence this one.
+Written without mlcroissant, which would pull rdflib and networkx into every build; the tests validate the file with
+mlcroissant and load every row through it. The Hub's generated Croissant has no `rai:` fields, hence this file.
 Specification: https://docs.mlcommons.org/croissant/docs/croissant-spec.html and croissant-rai-spec.html.
 """
 
@@ -36,7 +36,7 @@ CONTEXT = {
     },
 }  # fmt: skip
 TYPES = {"string": "sc:Text", "int64": "sc:Integer", "bool": "sc:Boolean"}
-# Which part of the card says it: the statements have one source.
+# Property → the card's heading, the single source of the statement.
 RAI = {
     "rai:dataCollection": "Data Collection and Processing",
     "rai:dataAnnotationProtocol": "Annotation process",
@@ -53,11 +53,11 @@ MANY = {
     "rai:dataBiases",
     "rai:dataLimitations",
     "rai:personalSensitiveInformation",
-}  # the others hold one text
+}  # the others hold one string
 
 
 def describe(content: Content, infos: list[dict[str, Any]], parquet: dict[str, str], card: str) -> str:
-    """The JSON-LD text. `infos` are `dataset_info` entries, `parquet` the sha256 of each config's file, `card` the
+    """The JSON-LD text. `infos`: `dataset_info` entries; `parquet`: the sha256 of each config's file; `card`: the
     card's body.
     """
     value = {
@@ -87,11 +87,10 @@ def describe(content: Content, infos: list[dict[str, Any]], parquet: dict[str, s
 
 
 def section(card: str, heading: str) -> list[str]:
-    """The statements under a heading of the card, up to the next heading: its list items and paragraphs, without
-    Markdown.
+    """The statements under a heading of the card, up to the next heading: list items and paragraphs, without Markdown.
 
     Raises:
-        ValueError: there is no such heading, or nothing under it.
+        ValueError: the heading doesn't exist, or has nothing under it.
     """
     match = re.search(rf"(?m)^#+ {re.escape(heading)}\n(.*?)(?=^#|\Z)", card, re.DOTALL)
     text = re.sub(r"```.*?```", "", match[1] if match else "", flags=re.DOTALL)
@@ -127,9 +126,9 @@ def _records(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def _fields(file: str, parent: str, features: list[dict[str, Any]], path: list[str]) -> list[dict[str, Any]]:
-    """Columns, or the parts of one: `features` as in `dataset_info`, `path` the names from the column down.
+    """Columns, or the parts of one. `features`: as in `dataset_info`; `path`: the names from the column down.
 
-    A struct inside a list stands flat in it (`outcomes.flagged`): readers of Croissant zip the parts of a list into
+    A struct inside a list is flattened (`outcomes.flagged`), because Croissant readers zip the parts of a list into
     records one level deep.
     """
     found: list[dict[str, Any]] = []

@@ -1,8 +1,8 @@
-"""The columns of every config, read off the pydantic models, so that a field is named once.
+"""The columns of every config, derived from the pydantic models, so that each field is named once.
 
-A column is "string", "int64" or "bool", a list of one such (`["string"]`), or a struct (`{name: column}`). From that
-come the Arrow schema and the two forms in which `datasets` wants to see it. `datasets` itself takes a second and a half
-to import and three to convert the rows; the tests compare with it.
+A column is "string", "int64" or "bool", a list of one of these (`["string"]`), or a struct (`{name: column}`). They
+give the Arrow schema and the two forms that `datasets` expects. `datasets` itself takes a second and a half to import
+and three to convert the rows; the tests compare with it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _features(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def _checks(*kinds: type[BaseModel]) -> dict[str, Any]:
-    """One struct that holds any check of these kinds: the union of their fields, absent ones null."""
+    """A struct for any check of these kinds: the union of their fields, with missing ones null."""
     union: dict[str, Any] = {}
     for kind in kinds:
         union |= _features(kind)
@@ -60,7 +60,7 @@ def _checks(*kinds: type[BaseModel]) -> dict[str, Any]:
 
 
 def _samples(model: type[BaseModel], *checks: type[BaseModel]) -> dict[str, Column]:
-    first = {"id": TEXT, "text": TEXT}  # what somebody who opens the table wants to see
+    first = {"id": TEXT, "text": TEXT}  # shown first, for people who open the table
     nested = {"messages": [{"role": TEXT, "content": TEXT}], "evaluation": [_checks(*checks)]}
     return first | _features(model) | nested
 
@@ -87,14 +87,14 @@ def of(config: str) -> dict[str, Column]:
 
 
 def schema(config: str) -> pa.Schema:
-    """A config's Arrow schema, with the metadata that `datasets` reads its features from."""
+    """A config's Arrow schema, with the metadata from which `datasets` reads its features."""
     columns = of(config)
     features = json.dumps({"info": {"features": {name: _feature(column) for name, column in columns.items()}}})
     return pa.schema([(name, _arrow(column)) for name, column in columns.items()], {"huggingface": features})
 
 
 def listed(columns: dict[str, Column]) -> list[dict[str, Any]]:
-    """Columns as a dataset card's `dataset_info` lists them."""
+    """Columns in the form of a dataset card's `dataset_info`."""
     return [{"name": name} | _entry(column) for name, column in columns.items()]
 
 
@@ -121,7 +121,7 @@ def _entry(column: Column) -> dict[str, Any]:
 
 
 def complete(record: dict[str, Any], config: str) -> dict[str, Any]:
-    """A record with every column, null where it has none, down to the checks; a sample's `text` is made here."""
+    """A record with every column, null if missing, down to the checks; adds a sample's `text`."""
     columns = {name: record.get(name) for name in of(config)}
     if "messages" in columns:
         columns["text"] = plain_text(record["messages"])

@@ -1,4 +1,4 @@
-"""`helmbench new scenario`: TEMPLATE.md under the next free id. Existing files are never overwritten."""
+"""`helmbench new scenario`: copies TEMPLATE.md to the next free id. Never overwrites files."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ ID = re.compile(r"(P[0-9]{1,9}-B[0-9]{1,9})(?:-S([0-9]{1,9}))?")
 
 
 class Home(NamedTuple):
-    """A folder for scenarios. `own`: private additions, whose numbers are above those of any release."""
+    """A folder for scenarios. `own`: private additions, numbered above any release."""
 
     folder: Path
     own: bool
 
     def next(self, behavior: str) -> str:
-        """The id after the last one given, to a scenario or a conversation."""
+        """The id after the last one assigned to a scenario or conversation."""
         names = [p.stem for folder in SCENARIOS for p in authored(self.folder / folder, f"{behavior}-S*.md")]
         numbers = [int(match[2]) for name in names if (match := ID.fullmatch(name)) and match[2]]
         last = max([FIRST_OWN - 1 if self.own else 0, *(n for n in numbers if self.own or n < FIRST_OWN)])
@@ -35,7 +35,7 @@ def home(folder: Path) -> Home:
     """`folder` as a place for scenarios: content, private additions, or an empty folder.
 
     Raises:
-        RefusedError: it is something else, or the content of an installed package.
+        RefusedError: it is something else, or an installed package's content.
     """
     if (folder / "benchmark.yaml").is_file():
         if folder.resolve() == CONTENT.resolve() and not (CONTENT.parents[1] / "pyproject.toml").is_file():
@@ -48,7 +48,7 @@ def home(folder: Path) -> Home:
 
 
 def named(asked: str, place: Home) -> str:
-    """The full id: for `P1-B1` the next free one, for `P1-B1-S8` that one.
+    """The full id: the next free one for `P1-B1`, that one for `P1-B1-S8`.
 
     Raises:
         RefusedError: not an id, an unknown behavior, or a number that isn't free.

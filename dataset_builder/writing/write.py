@@ -26,7 +26,7 @@ from helmbench_common.formats import json_file
 from helmbench_common.formats.refused import FormatError
 from helmbench_common.hashing import digest, file_digest
 
-OF_MESSAGES = ("rate", "triage")  # prefixes of prompts that no row's score depends on
+OF_MESSAGES = ("rate", "triage")  # prefixes of prompts that don't affect any row's score
 # Everything else in a row is scored, shown to the model, or groups results.
 PROSE_FIELDS = ("canary",)
 
@@ -51,7 +51,7 @@ class Built(NamedTuple):
 
 
 def write(content: Content, rows: list[Row], out: Path) -> Manifest:
-    """Builds the dataset into `out`; an earlier build there is replaced.
+    """Builds the dataset into `out`, replacing any earlier build there.
 
     Raises:
         FileExistsError: `out` exists and isn't a built dataset.
@@ -74,10 +74,10 @@ def _ours(out: Path) -> bool:
 
 
 def build(folder: Path, out: Path, split: Path | None = None) -> Built:
-    """Checks the content of a folder, or of a held-out `split` that goes with it, and builds it into `out`.
+    """Checks the content of a folder, or of a held-out `split` that extends it, and builds it into `out`.
 
     Raises:
-        ContentRefusedError: something can't be read or fails a check; nothing was written.
+        ContentRefusedError: a file can't be read or fails a check; nothing was written.
         OSError: `out` can't be written, or isn't a built dataset.
     """
     with checked(folder, split, out) as (content, rows):
@@ -144,11 +144,11 @@ def _tables(
 
 
 def score_and_prose_hash(content: Content, rows: list[Row], prose: list[ScenarioRow]) -> tuple[str, str]:
-    """`score_hash`: everything that a score depends on. `prose_hash`: the rest, which moves no score.
+    """`score_hash`: everything that affects scores. `prose_hash`: the rest.
 
     The first covers rows without canary, their criteria, helplines without sources, `scoring.yaml`, `baselines.yaml`,
-    and prompts except those for rating and triage. The second covers both calibration sets. What only stand-alone
-    messages depend on is in `messages_hash`.
+    and prompts except those for rating and triage. The second covers both calibration sets. `messages_hash` covers
+    what affects only stand-alone messages.
     """
     scored = {
         "rows": [_scored(row) for row in rows],
@@ -168,8 +168,8 @@ def score_and_prose_hash(content: Content, rows: list[Row], prose: list[Scenario
 
 
 def messages_hash(content: Content, alone: Sequence[Sample]) -> str:
-    """Everything that triage and appropriateness figures depend on: messages without canary, protocols, taxonomy,
-    criteria, helplines without sources, all prompts, and the settings of intervals and unscored verdicts.
+    """Hash of everything that affects triage and appropriateness figures: messages without canary, protocols, taxonomy,
+    criteria, helplines without sources, all prompts, and the settings for intervals and unscored verdicts.
     """
     covered = {
         "messages": [_scored(message) for message in alone],
@@ -231,7 +231,7 @@ def _write_parquet(out: Path, config: str, records: list[dict[str, Any]]) -> dic
     size = table.nbytes
     return {
         "config_name": config,
-        # The cache of `datasets` keys on this entry, not on the parquet; the hash makes edited rows another dataset.
+        # The `datasets` cache keys on this entry, not on the parquet; the hash makes edited rows a new dataset.
         "description": f"HELMbench {config}, rows sha256 {digest(rows)}",
         "features": features.listed(features.of(config)),
         "splits": [{"name": "test", "num_bytes": size, "num_examples": len(records)}],

@@ -1,6 +1,6 @@
-"""CSV: a sheet as spreadsheets save it, or a table of any length.
+"""CSV: a sheet saved by a spreadsheet, or a table of any length.
 
-A sheet has commas, semicolons or tabs, UTF-8 or UTF-16, any line ends, empty columns at the end, a first line `sep=;`.
+A sheet may have commas, semicolons or tabs, UTF-8 or UTF-16, any line ends, empty last columns, a first line `sep=;`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from pathlib import Path
 from helmbench_common.formats.plain_file import LONGEST, read_bytes, text_lines
 from helmbench_common.formats.refused import FormatError, shown
 
-BYTES = 2**27  # of a sheet; its rows take many times that in memory
+BYTES = 2**27  # largest sheet; its rows take many times that in memory
 COLUMNS, STREAM_COLUMNS = 1_000, 10_000
 DELIMITERS = ",;\t"
 SAVE = "in Excel save it as 'CSV UTF-8', in LibreOffice as 'Text CSV' with the character set 'Unicode (UTF-8)'"
 QUOTE = "a cell that begins in this row may lack its end quote"
-csv.field_size_limit(LONGEST)  # of the whole process; a cell may hold a conversation, and the default is 128 kB
-Bad = Callable[[int, str], None]  # receives a bad row: its line, and what is wrong
+csv.field_size_limit(LONGEST)  # process-wide; a cell may hold a conversation, and the default is 128 kB
+Bad = Callable[[int, str], None]  # receives a bad row's line and what is wrong
 
 
 def load(path: Path, expected: str, most: int = BYTES) -> str:
-    """The text of a sheet. `expected`: what it should be, in words.
+    """The text of a sheet. `expected`: a description of the file.
 
     Raises:
-        FormatError: it can't be read, is too long, or in an unknown encoding.
+        FormatError: it can't be read, is too long, or has an unknown encoding.
     """
     raw = read_bytes(path, expected, most)
     if raw.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
@@ -42,17 +42,17 @@ def load(path: Path, expected: str, most: int = BYTES) -> str:
 
 
 def rows(text: str, path: Path | str, comment: str = "\0") -> Iterator[tuple[int, list[str]]]:
-    """(line on which the row ends, cells) of a sheet, the header first, without empty cells after the header's last.
+    """(line on which the row ends, cells) of a sheet, header first, without empty cells after the header's last.
 
-    Empty rows are skipped, and rows above the header that begin with `comment`.
+    Skips empty rows, and rows above the header that start with `comment`.
 
     Raises:
-        FormatError: it isn't CSV from a line on.
+        FormatError: the text stops being CSV at some line.
     """
     if (zero := text.find("\0")) >= 0:
         raise FormatError(path, text.count("\n", 0, zero) + 1, "not CSV (contains a zero byte)")
     head = next((x for x in text.splitlines() if x.strip() and not x.lstrip('"').startswith((comment, "sep="))), "")
-    delimiter = max(DELIMITERS, key=head.count)  # the first if equal: a single column has commas
+    delimiter = max(DELIMITERS, key=head.count)  # the first if tied: a single column has commas
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     width = 0
     try:
@@ -68,11 +68,11 @@ def rows(text: str, path: Path | str, comment: str = "\0") -> Iterator[tuple[int
 
 
 def records(text: str, path: Path | str, bad: Bad, comment: str = "\0") -> Iterator[tuple[int, dict[str, str]]]:
-    """(line, row by column name) of a sheet. A row of another width goes to `bad` and is skipped; a duplicate column
-    goes to `bad` and ends the reading.
+    """(line, row by column name) of a sheet. A row of the wrong width goes to `bad` and is skipped; a duplicate column
+    goes to `bad` and stops reading.
 
     Raises:
-        FormatError: as `rows`.
+        FormatError: as in `rows`.
     """
     header: list[str] = []
     for line, row in rows(text, path, comment):
@@ -87,12 +87,12 @@ def records(text: str, path: Path | str, bad: Bad, comment: str = "\0") -> Itera
 
 
 def stream(path: Path, expected: str, *, strict: bool = True) -> Iterator[tuple[int, list[str]]]:
-    """(line on which the row begins, cells) of a table of any length with commas, the header first.
+    """(line on which the row starts, cells) of a comma-separated table of any length, header first.
 
     `strict`: a misplaced quote is an error, not a character.
 
     Raises:
-        FormatError: it can't be read, isn't CSV from a line on, or a row is longer than `LONGEST` characters.
+        FormatError: it can't be read, stops being CSV at some line, or has a row longer than `LONGEST` characters.
     """
     began, size = 1, 0
 
@@ -122,6 +122,6 @@ def stream(path: Path, expected: str, *, strict: bool = True) -> Iterator[tuple[
 
 
 def duplicate(header: list[str], used: Collection[str]) -> str | None:
-    """An error text for the first of the `used` columns that the header has twice; None if there is none."""
+    """An error message for the first of the `used` columns that appears twice in the header, or None."""
     name = next((name for name, n in Counter(header).items() if n > 1 and name in used), None)
     return None if name is None else f"column '{shown(name)}' appears twice; expected once"

@@ -1,4 +1,4 @@
-"""JSON from other people: a whole file strictly, or one of very many lines within limits."""
+"""Untrusted JSON: a whole file in strict mode, or one of very many lines within limits."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from helmbench_common.formats.plain_file import DIGITS, MOST, read_text
 from helmbench_common.formats.refused import FormatError, shown
 
-DEPTH = 100  # levels of brackets; code that walks a value may recurse as often
-NUMBER = 400  # characters of a number with a point
+DEPTH = 100  # levels of brackets; code that walks a value may recurse this deep
+NUMBER = 400  # characters of a number with a decimal point
 KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a text", bool: "yes or no", type(None): "null"}
 
 
 def load(path: Path, expected: str, kind: type = dict, most: int = MOST) -> Any:
-    """The file at `path`, whose outermost value is of `kind`. `expected`: what it should be, in words.
+    """The file at `path`, whose outermost value is a `kind`. `expected`: a description of the file.
 
     Raises:
-        FormatError: it can't be read, isn't JSON or another kind of value, or `strict` refuses it.
+        FormatError: it can't be read, isn't JSON, is another kind of value, or is rejected by `strict`.
     """
     return loads(read_text(path, expected, most), path, expected, kind)
 
@@ -42,16 +42,16 @@ def strict(text: str) -> Any:
     """One value.
 
     Raises:
-        ValueError: not JSON, nested too deeply, a duplicate key, NaN, or a number that is too long or too large.
+        ValueError: not JSON, too deeply nested, a duplicate key, NaN, or a number that is too long or too large.
     """
     return _decoded(_STRICT, text)
 
 
 def lenient(text: str) -> Any:
-    """One value; the last of duplicate keys counts, and NaN is allowed.
+    """One value; the last of duplicate keys wins, and NaN is allowed.
 
     Raises:
-        ValueError: not JSON, nested too deeply, or an integer that is too long.
+        ValueError: not JSON, too deeply nested, or an integer that is too long.
     """
     return _decoded(_LENIENT, text)
 
@@ -62,7 +62,7 @@ def _decoded(decoder: json.JSONDecoder, text: str) -> Any:
         value = decoder.decode(text)
     except RecursionError:
         raise ValueError(deep) from None
-    if text.count("{") + text.count("[") > DEPTH:  # fast, and true of few lines
+    if text.count("{") + text.count("[") > DEPTH:  # a fast check, true for few lines
         level = [value]
         for _ in range(DEPTH):
             level = [part for v in level for part in (v.values() if type(v) is dict else v if type(v) is list else ())]

@@ -1,7 +1,7 @@
-"""A parquet file's rows, within limits: what expands too far is refused before it is copied.
+"""Reads a parquet file's rows within limits: rejects data that expands too far before copying it.
 
-A file of a kilobyte can say that it has a long text a billion times. So a column of texts is read as the file stores
-it, each text once, and counted first. Arrow can't do that for texts inside lists: these are read a few rows at a time.
+A one-kilobyte file can claim to repeat a long text a billion times. So a text column is read as stored, each text
+once, and its size is computed first. Arrow can't do that for texts inside lists: these are read a few rows at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from helmbench_common.formats.refused import FormatError, shown
 
 COLUMNS, NESTED, FOOTER = 2_000, 50, 16 * 2**20  # columns, their depth, and bytes of the footer
 EXPANDED = 2**30  # bytes of a whole table
-BATCH, ROWS, FEW = 2**28, 1_000, 100  # bytes and rows in memory at once; rows if texts stand inside lists
+BATCH, ROWS, FEW = 2**28, 1_000, 100  # bytes and rows in memory at once; rows if texts are inside lists
 LIMITS: dict[str, Any] = {
     "thrift_string_size_limit": FOOTER,
     "thrift_container_size_limit": FOOTER,
@@ -31,18 +31,18 @@ Columns = Mapping[str, pa.DataType]
 
 
 def batches(path: Path, expected: str, columns: Columns | None = None) -> Iterator[pa.RecordBatch]:
-    """A file's rows in order, at most `ROWS` at once. `expected`: what the file should be, in words. `columns`: those
-    that it must have.
+    """A file's rows in order, at most `ROWS` at once. `expected`: a description of the file. `columns`: the required
+    columns.
 
     Raises:
-        FormatError: it isn't parquet, has other columns, is cut off or damaged, or expands too far.
+        FormatError: it isn't parquet, has other columns, is truncated or damaged, or expands too far.
     """
     with _opened(path, expected, columns or {}) as (file, schema):
         yield from _read(file, schema, path, expected)
 
 
 def table(path: Path, expected: str, columns: Columns | None = None) -> pa.Table:
-    """All rows of a file, at most `EXPANDED` bytes; raises as `batches` does."""
+    """All rows of a file, at most `EXPANDED` bytes; raises the same errors as `batches`."""
     found: list[pa.RecordBatch] = []
     size = 0
     with _opened(path, expected, columns or {}) as (file, schema):
@@ -61,12 +61,12 @@ def _read(file: pq.ParquetFile, schema: pa.Schema, path: Path, expected: str) ->
             what = f"{batch.num_rows} rows expand to {size:,} bytes; expected {expected}, at most {BATCH:,} in them"
             raise FormatError(path, None, what)
         decoded = batch.cast(schema)
-        decoded.validate(full=True)  # texts that aren't UTF-8 would fail where they are used
+        decoded.validate(full=True)  # otherwise, texts that aren't UTF-8 would fail on use
         yield decoded
 
 
 def _copied(array: pa.Array) -> int:
-    """The bytes that a column of texts, read as stored, takes if each text is copied as often as it occurs."""
+    """The bytes that a text column, read as stored, takes once every occurrence of a text is copied."""
     if not pa.types.is_dictionary(array.type):
         return 0
     lengths = pc.take(pc.binary_length(array.dictionary), array.indices)
@@ -75,7 +75,7 @@ def _copied(array: pa.Array) -> int:
 
 @contextmanager
 def _opened(path: Path, expected: str, columns: Columns) -> Iterator[tuple[pq.ParquetFile, pa.Schema]]:
-    """The file, whose texts are read as stored, and the schema of its rows. Errors of pyarrow become FormatErrors."""
+    """The file, with texts read as stored, and the schema of its rows. Turns pyarrow errors into FormatErrors."""
     with open_plain(path, expected) as handle:
         try:
             plain = pq.ParquetFile(handle, **LIMITS)
@@ -86,7 +86,7 @@ def _opened(path: Path, expected: str, columns: Columns) -> Iterator[tuple[pq.Pa
         except FormatError:
             raise
         except (pa.ArrowException, OSError, ValueError, TypeError, KeyError, OverflowError, MemoryError) as error:
-            # Arrow quotes values of the file, and lines of its own source.
+            # Arrow's messages quote values from the file, and lines of Arrow's source.
             what = next(iter(str(error).splitlines()), "") or type(error).__name__
             raise FormatError(
                 path, None, f"can't be read as parquet ({shown(what)[:200]}); expected {expected}"

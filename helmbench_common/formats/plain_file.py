@@ -1,4 +1,4 @@
-"""Regular files from other people: bytes, text and lines, with limits on their size."""
+"""Untrusted regular files: bytes, text and lines, with size limits."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from pathlib import Path
 from helmbench_common.formats.refused import FormatError
 
 MOST = 64 * 2**20  # bytes of a file that is read whole
-LONGEST = 16 * 2**20  # bytes of a line; a book has a tenth of that
-DIGITS = 20  # of an integer in any format; 64 bits need no more
+LONGEST = 16 * 2**20  # bytes of a line; a book is a tenth of that
+DIGITS = 20  # digits of an integer in any format; enough for 64 bits
 # A `.gz` may expand to ROOM bytes and TIMES its size. Text compresses 3 to 30 times, a zip bomb a thousand times.
 ROOM, TIMES = 64 * 2**20, 100
 
 
 def opened(path: Path) -> BufferedReader:
-    """A regular file, or a link to one, opened for reading bytes.
+    """Opens a regular file, or a link to one, for reading bytes.
 
     Raises:
         OSError: it can't be opened, or is a folder, pipe or device.
@@ -36,7 +36,7 @@ def opened(path: Path) -> BufferedReader:
 
 
 def open_plain(path: Path, expected: str) -> BufferedReader:
-    """`opened`, with a FormatError in place of an OSError. `expected`: what it should be, in words."""
+    """`opened`, but raises FormatError instead of OSError. `expected`: a description of the file."""
     with _read_errors(path, expected):
         return opened(path)
 
@@ -61,10 +61,10 @@ def sha256(path: Path, expected: str) -> str:
 
 
 def read_text(path: Path, expected: str, most: int = MOST) -> str:
-    """A regular file's text, without a byte order mark; line ends stay as they are.
+    """A regular file's text, without a byte order mark; line ends are unchanged.
 
     Raises:
-        FormatError: as `read_bytes`, or it isn't UTF-8, with the line of the first bad byte.
+        FormatError: as in `read_bytes`, or it isn't UTF-8, with the line of the first bad byte.
     """
     return decoded(read_bytes(path, expected, most), path)
 
@@ -83,8 +83,8 @@ def text_lines(path: Path, expected: str, longest: int = LONGEST) -> Iterator[tu
     """(line number, text with its line end) for each line of a regular file; a `.gz` file is expanded.
 
     Raises:
-        FormatError: at once if it can't be opened; at the line that is longer than `longest` bytes or not UTF-8, or
-            where a `.gz` is cut off, damaged or expands too far.
+        FormatError: immediately if it can't be opened; at the line that is longer than `longest` bytes or not UTF-8, or
+            where a `.gz` is truncated, damaged or expands too far.
     """
     with open_plain(path, expected) as file:
         packed = path.suffix == ".gz"

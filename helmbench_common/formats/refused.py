@@ -1,4 +1,4 @@
-"""The error of every reader of a format."""
+"""The error that every format reader raises."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""YAML that people write → plain values, with the line of each. Anchors, aliases, tags and merges are errors.
+"""Hand-written YAML → plain values, each with its line. Anchors, aliases, tags and merges are errors.
 
-Scalars are typed as YAML types them (`no` is False, `1.10` a float), or all are kept as the text that was written.
+Scalars are either typed by YAML's rules (`no` is False, `1.10` a float) or all kept as written text.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from helmbench_common.formats.refused import FormatError
 BYTES = 2**20
 NODES = 20_000  # keys and values
 DEPTH = 32
-NUMBER = 40  # characters of a number with a point
+NUMBER = 40  # characters of a number with a decimal point
 NAMES: dict[type, str] = {dict: "a mapping (key: value)", list: "a list (- …)", str: "a text"}
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml is ten times as fast
 Location = tuple[str, ...]
 
 
 class Yaml(NamedTuple):
-    """A file's value, and the line of each key or list entry by the keys and indexes that lead to it."""
+    """A file's value, and the line of each key or list entry, by its path of keys and indexes."""
 
     value: Any
     lines: Mapping[Location, int]
@@ -38,11 +38,11 @@ class Yaml(NamedTuple):
 
 
 def load(path: Path, expected: str, kind: type = dict, *, texts: bool = False) -> Yaml:
-    """The file at `path`, whose top level is of `kind`. `expected`: what it should be, in words. `texts`: keep every
+    """The file at `path`, whose top level is a `kind`. `expected`: a description of the file. `texts`: keep every
     scalar as text.
 
     Raises:
-        FormatError: it can't be read, isn't plain YAML, is over a limit, or is of another kind.
+        FormatError: it can't be read, isn't plain YAML, exceeds a limit, or is another kind of value.
     """
     return loads(read_bytes(path, expected, BYTES), path, expected, kind, texts=texts)
 
@@ -52,7 +52,7 @@ def loads(raw: bytes, path: Path | str, expected: str, kind: type = dict, *, tex
     if len(raw) > BYTES:
         raise FormatError(path, None, f"is longer than {BYTES:,} bytes; expected {expected}")
     text = decoded(raw, path)
-    ends = [n for n, c in enumerate(text) if c == "\n"]  # unlike editors, YAML ends lines at other characters too
+    ends = [n for n, c in enumerate(text) if c == "\n"]  # unlike editors, YAML also ends lines at other characters
     try:
         value, places = _parsed(text, texts)
     except _RefusedError as error:
@@ -60,7 +60,7 @@ def loads(raw: bytes, path: Path | str, expected: str, kind: type = dict, *, tex
         raise FormatError(path, bisect_right(ends, error.index - 1) + 1, what) from None
     lines = {location: bisect_right(ends, index - 1) + 1 for location, index in places}
     if value is None and kind is list:
-        return Yaml([], lines)  # a list with only comments left
+        return Yaml([], lines)  # a list with only comments
     if value is None:
         raise FormatError(path, 1, f"is empty; expected {expected}")
     if not isinstance(value, kind):
@@ -69,7 +69,7 @@ def loads(raw: bytes, path: Path | str, expected: str, kind: type = dict, *, tex
 
 
 def flat(line: str) -> tuple[str, str | list[str]] | None:
-    """One line `key: value` or `key: [a, list]`, as texts; None if it is anything else."""
+    """One line `key: value` or `key: [a, list]`, as text; None for anything else."""
     try:
         value, _ = _parsed(line, texts=True)
     except _RefusedError:
@@ -81,7 +81,7 @@ def flat(line: str) -> tuple[str, str | list[str]] | None:
 
 
 class _RefusedError(Exception):
-    """A problem at an index of the text. `whole`: the message already says what was expected."""
+    """A problem at an index in the text. `whole`: the message already says what was expected."""
 
     def __init__(self, index: int, message: str, *, whole: bool = False) -> None:
         super().__init__(message)
@@ -106,7 +106,7 @@ def _parsed(text: str, texts: bool) -> tuple[Any, list[tuple[Location, int]]]:
 
 
 def _bounded(text: str) -> None:
-    """Refuses what is too large, too deep, or stands for something else, before anything is built."""
+    """Rejects input that is too large, too deep, or uses anchors, aliases or tags, before building any value."""
     nodes = depth = 0
     for event in yaml.parse(text, LOADER):
         if isinstance(event, yaml.CollectionEndEvent):

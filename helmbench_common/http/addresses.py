@@ -1,8 +1,8 @@
-"""A server's address: how it is shown, what of it is secret, and which proxy the environment names for it.
+"""A server's address: its printable form, its secret parts, and the proxy that the environment sets for it.
 
-Both clients follow the same rule. An https address is reached through the proxy of HTTPS_PROXY (else ALL_PROXY), which
-sees the host's name and no word more; NO_PROXY leaves hosts out. An http address is reached directly whatever
-HTTP_PROXY says: a proxy would read the key and every message.
+Both clients follow the same rule. Requests to an https address go through the proxy in HTTPS_PROXY (else ALL_PROXY),
+which sees only the host name; NO_PROXY excludes hosts. Requests to an http address ignore HTTP_PROXY and go directly:
+a proxy would read the key and every message.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from helmbench_common.formats.refused import shown as printable
 
 KEY_NAMES = re.compile(r"key|token|secret|sig|pass|pwd|auth|credential|code|session|cookie", re.IGNORECASE)
-LONGEST_HOST = 80  # characters that are told of one
+LONGEST_HOST = 80  # characters of a host name that are shown
 
 
 def shown(url: str) -> str:
-    """The address without what may be a secret in it: a user's name and password, a query, a fragment."""
+    """The address without parts that may be secret: user name and password, query, fragment."""
     try:
         parts = urlsplit(url)
         host, path = parts.netloc.rpartition("@")[2], parts.path
     except ValueError:
         return "an address that can't be read"
-    # A / in a password ends the host early, and what follows is the password's.
+    # A / in a password ends the host early; the rest belongs to the password.
     scheme = f"{parts.scheme}:{'//' if host else ''}" if parts.scheme else ""
     return "an address that can't be read" if "@" in path else printable(f"{scheme}{host}{path}")
 
 
 def usable(url: str) -> bool:
-    """Whether it is a whole http or https address."""
+    """Whether it is a complete http or https address."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -41,8 +41,8 @@ def usable(url: str) -> bool:
 
 
 def secrets(url: str) -> Iterator[str]:
-    """What of an address nobody else may read: user and password, as they stand, decoded, and as they are sent; and
-    the query's values whose names are those of keys.
+    """The secrets in an address: user and password, as written, decoded and as sent; and the values of query parameters
+    named like keys.
     """
     parts = urlsplit(url)
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
@@ -55,24 +55,24 @@ def secrets(url: str) -> Iterator[str]:
 
 
 def elsewhere(location: str | None, holds_key: Callable[[str], bool]) -> str:
-    """What is said of a redirect. Its host is named, and nothing is sent there: neither key nor prompts are for it."""
+    """An error message for a redirect. Names its host; neither the key nor prompts are sent there."""
     whole = (location or "").replace("\t", "")  # as urlsplit reads it
     try:
         host = urlsplit(whole).hostname or "the same host"
     except ValueError:
         host = "no address"
-    # Whole or not at all: a key with a / in it is a host and a path, and no part of it must be left.
+    # All or nothing: a key that contains a / parses as a host and a path, and no part of it may remain.
     held = holds_key(whole) or holds_key(unquote(whole))
     told = "another host" if held or len(host) > LONGEST_HOST else ascii(host)[1:-1]
     return f"sends elsewhere ({told}), which isn't followed"
 
 
 def proxy(url: str) -> str | None:
-    """The proxy by which an address is reached; None where it is reached directly. (aiohttp's own trust_env would also
-    read ~/.netrc, and send keys over http.)
+    """The proxy for an address; None for a direct connection. (aiohttp's trust_env would also read ~/.netrc, and send
+    keys over http.)
 
     Raises:
-        ValueError: the environment names one that can't be used; the message doesn't repeat its password.
+        ValueError: the environment names an unusable proxy; the message doesn't repeat its password.
     """
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]

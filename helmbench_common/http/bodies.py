@@ -1,4 +1,4 @@
-"""Reads what servers put into their bodies: JSON, errors, token counts. Nothing in them is trusted."""
+"""Reads response bodies: JSON, errors, token counts. Nothing in them is trusted."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from typing import Any
 
 CODE = re.compile(r"[\w.\-]{1,60}")
-MOST_TOKENS = 10_000_000  # of one request: no model's window holds more
+MOST_TOKENS = 10_000_000  # per request: more than any model's context window
 
 
 def parsed(raw: bytes) -> Any:
-    """The JSON of a body; None where it is none."""
+    """A body's JSON; None if it isn't JSON."""
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):
@@ -19,7 +19,7 @@ def parsed(raw: bytes) -> Any:
 
 
 def error_text(body: Any) -> str:
-    """An error's code and message on one line, as OpenAI, Anthropic and FastAPI put them."""
+    """An error's code and message on one line, in the formats of OpenAI, Anthropic and FastAPI."""
     if not isinstance(body, dict):
         return ""
     error = body.get("error", body)
@@ -28,13 +28,13 @@ def error_text(body: Any) -> str:
 
 
 def error_code(body: Any) -> str | None:
-    """The code or type of an OpenAI-style error, where it is a plain word."""
+    """The code or type of an OpenAI-style error, if it is a plain word."""
     error = body.get("error") if isinstance(body, dict) else None
     named = [error.get(k) for k in ("code", "type")] if isinstance(error, dict) else []
     return next((str(n) for n in named if n is not None and CODE.fullmatch(str(n))), None)
 
 
 def tokens(usage: Any, *names: str) -> int | None:
-    """The first of these fields of a `usage` that is a whole number that a request can use; None where none is."""
+    """The first of these `usage` fields that is a plausible token count for one request, or None."""
     known = [usage.get(name) for name in names] if isinstance(usage, dict) else []
     return next((n for n in known if type(n) is int and 0 <= n <= MOST_TOKENS), None)

@@ -1,7 +1,6 @@
-"""The HTTP client of the runner and the judge: one attempt is an answer or a Trouble.
+"""The HTTP client of the runner and the judge: each attempt returns an Answer or a Trouble.
 
-Nothing is remembered from one answer to the next, no redirect is followed, and no answer takes more memory than an
-answer may.
+It keeps no state between answers, follows no redirects, and limits the memory that an answer takes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ MOST = 16 * 2**20  # bytes of an answer, unpacked: a thousand times what the lon
 
 
 class Answer(NamedTuple):
-    """What a server answered. `body`: its JSON, None where it is none."""
+    """A server's answer. `body`: its JSON, None if it isn't JSON."""
 
     status: int
     body: Any
@@ -30,13 +29,13 @@ class Answer(NamedTuple):
 
 
 class Client:
-    """Connections to one address, used as an async context manager. `keys` removes secrets from the server's texts.
+    """Connections to one address, used as an async context manager. `keys` removes secrets from the server's text.
 
     `timeout`: seconds for one attempt; `connect`: for its connection; `most`: bytes of an answer; `tls`: aiohttp's
     `ssl`.
 
     Raises:
-        ValueError: the environment names a proxy that can't be used.
+        ValueError: the environment names an unusable proxy.
     """
 
     def __init__(
@@ -72,11 +71,11 @@ class Client:
         return await self._attempt("POST", self.url, self._timeout, payload)
 
     async def get(self, url: str, seconds: float) -> Answer | Trouble:
-        """One attempt at another address of the same server, of at most so many seconds."""
+        """One attempt at another address on the same server, for at most `seconds`."""
         return await self._attempt("GET", url, aiohttp.ClientTimeout(total=seconds, sock_connect=seconds), None)
 
     def redirect(self, answer: Answer) -> str:
-        """What an error says of a redirect."""
+        """An error message for a redirect."""
         return self.keys.quoted(f"HTTP {answer.status} {elsewhere(answer.headers.get('Location'), self.keys.within)}")
 
     async def _attempt(
@@ -101,7 +100,7 @@ class Client:
         return Answer(response.status, parsed(raw), response.headers, response.reason or "")
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes | None:
-        """An answer's bytes, unpacked; None and a closed connection where they are too many."""
+        """An answer's bytes, unpacked; None, after closing the connection, if there are too many."""
         pieces, size = [], 0
         async for piece in response.content.iter_any():
             size += len(piece)
@@ -113,7 +112,7 @@ class Client:
 
 
 def _connection_problem(error: Exception, timeout: aiohttp.ClientTimeout) -> str:
-    """Why no connection was made, with what to check."""
+    """Why the connection failed, and what to check."""
     if isinstance(error, aiohttp.ClientProxyConnectionError):
         return "can't reach the proxy that the environment names (HTTPS_PROXY or ALL_PROXY)"
     if isinstance(error, aiohttp.InvalidURL):
@@ -132,8 +131,8 @@ def _connection_problem(error: Exception, timeout: aiohttp.ClientTimeout) -> str
 
 
 class _Connections(aiohttp.TCPConnector):
-    """Uses a connection again only where nothing came over it unasked: a late second copy of an answer would be taken
-    for the next request's.
+    """Reuses a connection only if it received no unsolicited data: a late second copy of an answer would be taken for
+    the next request's.
     """
 
     async def _get(self, key: Any, traces: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The retry policy of the runner and the judge: which failures are worth another attempt, after how long, how often."""
+"""The retry policy of the runner and the judge: which failures to retry, after how long, how often."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from asyncio import sleep
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-PATIENCE = 600.0  # seconds of waiting for one answer, whatever the server asks for
+PATIENCE = 600.0  # seconds of waiting for one answer, even if the server asks for more
 BACKOFF = 1.0  # seconds: upper bound of the first wait; it doubles with each attempt
 LONGEST_PAUSE = 60.0  # seconds between two attempts, unless the server asks for more
-IN_A_ROW = 20  # so many failures in a row, or as many as are sent at once, are the server's and not the requests'
+IN_A_ROW = 20  # this many failures in a row, or as many as are sent at once, mean that the server is failing
 AGAIN = frozenset({408, 409, 425, 429})  # and every 5xx
 REDIRECTS = frozenset({301, 302, 303, 307, 308})  # never followed: key and prompts would go to another host
-WRONG_ADDRESS = REDIRECTS | {401, 404, 405}  # the key, the model's name or the path is wrong, for every request
+WRONG_ADDRESS = REDIRECTS | {401, 404, 405}  # the key, model name or path is wrong, for every request
 HOPELESS = WRONG_ADDRESS | {402, 403, 407}  # the same, unless a content filter answers with these
-NO_QUOTA = "insufficient_quota"  # comes with 429, and waiting doesn't help
+NO_QUOTA = "insufficient_quota"  # comes with 429, but waiting doesn't help
 NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15}")
 T = TypeVar("T")
 
 
 class Trouble(NamedTuple):
-    """An attempt without an answer. `paid`: the server may have worked for it, so few of these are made."""
+    """An attempt without an answer. `paid`: the server may have charged for it, so these are retried less."""
 
     reason: str
     paid: bool = False
@@ -35,7 +35,7 @@ class Trouble(NamedTuple):
 
 
 def worth_another(status: int) -> bool:
-    """Whether the same request may succeed later."""
+    """Whether retrying the same request may succeed."""
     return status in AGAIN or status >= 500
 
 
@@ -47,8 +47,8 @@ async def retried(
 ) -> tuple[T | Trouble, int]:
     """Calls `attempt` until it returns no Trouble; returns its last outcome and the number of attempts.
 
-    Stops after `most` attempts, after `most_paid` that may have been paid for, and before the waits exceed `patience`
-    seconds. What an attempt raises ends it at once.
+    Stops after `most` attempts, after `most_paid` that may have been charged, and before the waits exceed `patience`
+    seconds. An exception in an attempt propagates.
     """
     waited = 0.0
     for n in itertools.count(1):
@@ -65,9 +65,7 @@ async def retried(
 
 
 def retry_after(headers: Mapping[str, Any]) -> float:
-    """Seconds that the server asks to wait, by Retry-After-Ms or Retry-After (RFC 9110, 10.2.3); 0 if neither can be
-    read.
-    """
+    """The wait in seconds that the server asks for in Retry-After-Ms or Retry-After (RFC 9110, 10.2.3), else 0."""
     milliseconds, seconds = str(headers.get("Retry-After-Ms", "")), str(headers.get("Retry-After", "")).strip()
     if NUMBER.fullmatch(milliseconds):
         return float(milliseconds) / 1000
@@ -75,5 +73,5 @@ def retry_after(headers: Mapping[str, Any]) -> float:
         return float(seconds)
     try:
         return max(0.0, email.utils.parsedate_to_datetime(seconds).timestamp() - time.time())
-    except (ArithmeticError, LookupError, OSError, TypeError, ValueError):  # all that Python's date parser raises
+    except (ArithmeticError, LookupError, OSError, TypeError, ValueError):  # everything Python's date parser raises
         return 0.0

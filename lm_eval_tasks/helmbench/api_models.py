@@ -1,11 +1,11 @@
-"""Requests to lm-eval's API models: patient with each one, and a completion that says how it ended.
+"""Requests to lm-eval's API models: retries each one, and returns completions that record how they ended.
 
-lm-eval's own loop raises after three attempts and keeps neither finish reason nor status. For API models
-(`local-chat-completions`, `openai-chat-completions`, `anthropic-chat`, …) this one replaces it: their payload, address,
-header and reader of replies, sent by our HTTP client.
+lm-eval's loop raises after three attempts and keeps neither finish reason nor status. For API models
+(`local-chat-completions`, `openai-chat-completions`, `anthropic-chat`, …) this module replaces it: it uses their
+payload, address, header and reply parser with our HTTP client.
 
-Before the first request that may cost, `GET …/models` tells whether the server is up. Many servers don't have that
-route, guard it, or list fewer names than they serve; where it leaves a doubt, one short greeting decides.
+Before the first request that may cost money, `GET …/models` checks whether the server is up. Many servers don't have
+that route, guard it, or list fewer names than they serve; in case of doubt, one short greeting decides.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from helmbench_common.http.retry import (
 )
 
 log = logging.getLogger("lm_eval.helmbench")
-NO_ITEMS_FAULT = WRONG_ADDRESS | {402, 407}  # 403 may be one item's: content filters answer with it
+NO_ITEMS_FAULT = WRONG_ADDRESS | {402, 407}  # 403 may concern one item: content filters return it
 LONGEST_FINISH = 80  # characters of a finish reason
-LIST_SECONDS = 5.0  # for the list of models
-LISTED, LONGEST_NAME = 5, 200  # models that an error names, and characters of one
-ROUTES = ("/chat/completions", "/completions", "/messages")  # beside these is the list of models
-GUARDED = frozenset({401, 402, 403, 407})  # statuses of a list that needs another key
+LIST_SECONDS = 5.0  # timeout for the list of models
+LISTED, LONGEST_NAME = 5, 200  # models that an error lists, and characters of each name
+ROUTES = ("/chat/completions", "/completions", "/messages")  # the list of models is a sibling of these
+GUARDED = frozenset({401, 402, 403, 407})  # statuses if the list needs another key
 NO_ROUTE = 501  # the one 5xx that says nothing about the server's health
 GREETING, GREETING_TOKENS = "Hello!", 16
-GREETINGS, GREETING_SECONDS = 3, 8.0  # attempts, and seconds for all of them
+GREETINGS, GREETING_SECONDS = 3, 8.0  # attempts, and their total seconds
 FINISHES = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -71,17 +71,17 @@ TOO_LONG = re.compile(
     r"tokens|string_above_max_length",
     re.IGNORECASE,
 )
-Prompt = tuple[Any, dict[str, Any]]  # what lm-eval asks: a prompt and its generation settings
+Prompt = tuple[Any, dict[str, Any]]  # lm-eval's request: a prompt and its generation settings
 
 
 class UnusableError(HelmbenchError):
-    """The server has answered nothing, and will not."""
+    """The server has answered no request and won't answer any."""
 
 
 @dataclass(frozen=True)
 class Completion:
-    """A reply and how it ended. `finish`: `stop`, `length`, `content_filter`, `refusal`, another word of the backend's,
-    None if unknown, or `error: why`, and then there is no reply. Token counts are the server's.
+    """A reply and how it ended. `finish`: `stop`, `length`, `content_filter`, `refusal`, another backend value, None if
+    unknown, or `error: why` if there is no reply. Token counts are the server's.
     """
 
     text: str
@@ -100,26 +100,26 @@ class Completion:
 
     @property
     def reason(self) -> str:
-        """Why there is no reply, in a few words, the same for the same kind of failure; empty if there is one."""
+        """Why there is no reply, in a few words, identical for failures of the same kind; empty if there is one."""
         return str(self.finish).partition(":")[2].partition(":")[0].strip()[:80] if self.failed else ""
 
     def note(self) -> dict[str, Any]:
-        """What the log keeps in addition to the text."""
+        """What the log stores in addition to the text."""
         return {k: v for k, v in vars(self).items() if k != "text" and (v is not None or k == "finish")}
 
 
 class Requests:
-    """Requests to one of lm-eval's API models, `num_concurrent` at once.
+    """Requests to one of lm-eval's API models, `num_concurrent` at a time.
 
     `patience`: seconds of waiting per request. Replies that were paid for but lost (timeouts, broken JSON) are
-    requested `max_retries` times in all, lm-eval's setting.
+    requested at most `max_retries` times (lm-eval's setting).
     """
 
     def __init__(self, model: Any, patience: float = PATIENCE) -> None:
         self._model, self._patience = model, patience
         self._answered = self._in_a_row = 0
         self._stopped: str | None = None
-        self._names: tuple[str, ...] | None = None  # what the server lists; None before it was asked
+        self._names: tuple[str, ...] | None = None  # the server's list; None before the request
 
     def run(
         self,
@@ -129,17 +129,17 @@ class Requests:
     ) -> None:
         """Calls `done(n, completion)` for each prompt, in the order of the answers.
 
-        `saved` blocks until what `done` was given is on disk; only then is a request's place taken again, so that a
-        killed process loses at most `num_concurrent` replies.
+        `saved` blocks until everything passed to `done` is on disk; only then does a new request take the slot, so that
+        a killed process loses at most `num_concurrent` replies.
 
         Raises:
-            UnusableError: a wrong key, address or model name, or nothing but failures from the beginning.
+            UnusableError: a wrong key, address or model name, or only failures from the start.
         """
         if not prompts:
             return
         try:
             self._payload(*prompts[0])
-        except AssertionError as problem:  # raised by lm-eval for a prompt that this model's server doesn't accept
+        except AssertionError as problem:  # lm-eval raises this for a prompt that the model's server doesn't accept
             raise UnusableError(str(problem)) from None
         asyncio.run(self._all(prompts, done, saved))
 
@@ -189,7 +189,7 @@ class Requests:
             bar.update(1)
 
     def _count(self, completion: Completion) -> None:
-        """Stops when failures are the server's and not the items': what was answered is kept, the rest isn't asked."""
+        """Stops if the server, not the items, causes the failures: keeps the answers and skips the other requests."""
         if not completion.failed or completion.over_long:
             self._answered, self._in_a_row = self._answered + 1, 0
             return
@@ -237,14 +237,14 @@ class Requests:
         if body is None:
             return Trouble("broken JSON", paid=True)
         if isinstance(body, dict) and isinstance(body.get("error"), dict) and not body.get("choices"):
-            code = body["error"].get("code")  # some gateways answer 200 and put the status inside
+            code = body["error"].get("code")  # some gateways return 200 with the status in the body
             return self._refused(code if isinstance(code, int) and code >= 400 else 502, error_text(body), 0.0)
         found = read(body, self._model.parse_generations)
         if isinstance(found, Trouble):
             return found
         if keys.repeated(found.text, found.finish):
             return Trouble("an answer that repeats the key", paid=True)
-        # Cut only now: part of a key would remain of one at the end.
+        # Truncate only now: earlier, part of a key at the cut would remain.
         return replace(found, finish=found.finish and found.finish[:LONGEST_FINISH])
 
     def _refused(self, status: int, text: str, wait: float) -> Completion | Trouble:
@@ -266,8 +266,8 @@ class Requests:
         """The model's headers.
 
         Raises:
-            UnusableError: no address; no key where the model's kind requires one; one that no header can hold, or one
-                in the address, which lm-eval would write into the results.
+            UnusableError: no address; no key although the model type requires one; a key that a header can't hold, or
+                one in the address, which lm-eval would write into the results.
         """
         url = self._model.base_url
         if not url:
@@ -285,7 +285,7 @@ class Requests:
             )
         try:
             header: dict[str, str] = self._model.header
-        except ValueError as problem:  # raised by lm-eval for a key that isn't set
+        except ValueError as problem:  # lm-eval raises this for a missing key
             raise UnusableError(" ".join(str(problem).split())) from None
         if not all(str(value).isascii() and str(value).isprintable() for value in header.values()):
             raise UnusableError(
@@ -294,10 +294,10 @@ class Requests:
         return header
 
     async def _preflight(self, prompt: Any, settings: dict[str, Any]) -> None:
-        """One look at the list of models, and a greeting where that leaves a doubt.
+        """Checks the list of models, and sends a greeting in case of doubt.
 
         Raises:
-            UnusableError: the server isn't there, or answers no request.
+            UnusableError: the server is unreachable, or answers no request.
         """
         doubt = await self._look()
         if not doubt:
@@ -308,7 +308,7 @@ class Requests:
         log.warning("helmbench: %s works, but its list of models is odd: %s; is it the right one?", where, doubt)
 
     async def _look(self) -> str:
-        """Why the server may not answer, by its list of models; empty if nothing suggests so.
+        """Why the server may not answer, judging by its list of models; empty if nothing suggests that.
 
         Raises:
             UnusableError: no connection.
@@ -318,7 +318,7 @@ class Requests:
         if isinstance(answer, Trouble):
             if not answer.connected:
                 raise UnusableError(f"nothing answers at {shown(self._model.base_url)}: {answer.reason}")
-            return "" if answer.paid else answer.reason  # it is there, and slow
+            return "" if answer.paid else answer.reason  # it is up but slow
         if answer.status in GUARDED or (answer.status >= 500 and answer.status != NO_ROUTE):
             return f"HTTP {answer.status}"
         try:
@@ -330,7 +330,7 @@ class Requests:
         return f"it doesn't list {name!r}" if names and name not in names else ""
 
     async def _refusal(self, prompt: Any, settings: dict[str, Any]) -> str:
-        """Why the server answers no request, by its answer to a greeting; empty if it answers, or this doesn't tell."""
+        """Why the server answers no request, judging by a greeting; empty if it answers, or if that is unclear."""
         payload = self._payload(_greeting(prompt), {**settings, "max_gen_toks": GREETING_TOKENS})
         try:
             outcome, _ = await asyncio.wait_for(
@@ -345,10 +345,10 @@ class Requests:
         return outcome.reason if down else ""
 
     async def _settle_403(self, prompt: Any, settings: dict[str, Any]) -> None:
-        """A 403 before any answer is this prompt's, from a content filter, or every request's: a greeting decides.
+        """Sends a greeting to decide whether a 403 before any answer concerns this prompt (a filter) or all requests.
 
         Raises:
-            UnusableError: every request's.
+            UnusableError: it concerns all requests.
         """
         async with self._settling:
             if self._answered:
@@ -361,7 +361,7 @@ class Requests:
         return UnusableError(f"{shown(self._model.base_url)} answers no request: {reason}{self._hint(reason)}")
 
     def _hint(self, reason: str) -> str:
-        """What to check, appended to the reason; empty if unknown."""
+        """What to check, to append to the reason; empty if unknown."""
         model, names = self._model, self._names or ()
         status = reason.removeprefix("HTTP ")[:3]
         if status in ("401", "403", "407"):
@@ -387,7 +387,7 @@ def models_address(base_url: str) -> str:
 
 
 def read(body: Any, parse: Callable[..., list[str | None]]) -> Completion | Trouble:
-    """A completion in OpenAI's or Anthropic's form; `parse` is the lm-eval model's own reader of its text."""
+    """A completion from OpenAI's or Anthropic's format; `parse`: the lm-eval model's text parser."""
     if not isinstance(body, dict) or not (body.get("choices") or isinstance(body.get("content"), list)):
         return Trouble("an answer without choices", paid=True)
     choices = body.get("choices")
@@ -399,7 +399,7 @@ def read(body: Any, parse: Callable[..., list[str | None]]) -> Completion | Trou
         known = FINISHES.get(str(finish).lower(), jsonl.plain(str(finish))) if finish else None
         return Completion(jsonl.plain(text), known, 1, prompt_tokens, reply_tokens)
 
-    if not choices:  # Anthropic: thinking is in blocks of other kinds, and a refusal has none
+    if not choices:  # Anthropic: thinking is in other block types, and a refusal has no blocks
         blocks = [b.get("text") for b in body["content"] if isinstance(b, dict)]
         return completion("".join(b for b in blocks if isinstance(b, str)), finish)
     choice = choices[0] if isinstance(choices, list) else None
@@ -415,7 +415,7 @@ def read(body: Any, parse: Callable[..., list[str | None]]) -> Completion | Trou
         refusal = message.get("refusal")
         return completion(str(refusal), "refusal") if refusal else completion("", finish)
     try:
-        # lm-eval looks for the reply under the choice's index, and takes one without an index for an empty reply.
+        # lm-eval looks up the reply by the choice's index, and treats one without an index as empty.
         text = parse(outputs=body | {"choices": [choice | {"index": 0}]})[0] or ""
     except (KeyError, IndexError, TypeError, AttributeError, ValueError) as problem:
         return Trouble(f"an answer that can't be read ({type(problem).__name__})", paid=True)
@@ -423,7 +423,7 @@ def read(body: Any, parse: Callable[..., list[str | None]]) -> Completion | Trou
 
 
 def _greeting(prompt: Any) -> Any:
-    """A harmless prompt in the form of another: an API's messages, or a text."""
+    """A harmless prompt in the same format as `prompt`: an API's messages, or a text."""
     messages = [{"role": "user", "content": GREETING}]
     if isinstance(prompt, JsonChatStr):
         return JsonChatStr(json.dumps(messages))
@@ -431,5 +431,5 @@ def _greeting(prompt: Any) -> Any:
 
 
 def _has_status(reason: str, statuses: Iterable[int]) -> bool:
-    """Whether a request failed with one of these; an exhausted quota comes with a status of other things, too."""
+    """Whether a request failed with one of these; an exhausted quota shares its status with other errors."""
     return reason.startswith(tuple(f"HTTP {s}" for s in statuses)) or NO_QUOTA in reason

@@ -1,7 +1,7 @@
-"""lm-eval's `--use_cache`, and what it doesn't keep: whose replies they are, how each ended, which requests failed.
+"""lm-eval's `--use_cache`, plus what it doesn't store: the model, how each reply ended, which requests failed.
 
-lm-eval itself stores no finish reason, looks up vLLM's replies under other keys than it writes, and doesn't store
-sampled replies.
+lm-eval stores no finish reason, looks up vLLM replies under different keys than it writes, and doesn't store sampled
+replies.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from lm_eval_tasks.helmbench.api_models import Completion
 
 log = logging.getLogger("lm_eval.helmbench")
 NOTE, FAILED, OWNER = "helmbench note ", "helmbench failed ", "helmbench model"  # prefixes of our keys
-HELD: dict[str, int] = {}  # caches that this process holds until it ends: path, handle
+HELD: dict[str, int] = {}  # caches that this process locks until it exits: path → handle
 
 
 class Cache:
-    """The cache of one model; false where the run has none.
+    """One model's cache; false if the run has none.
 
     Raises:
-        SystemExit: it holds another model's replies, or another process is writing it.
+        SystemExit: it holds another model's replies, or another process is writing to it.
     """
 
     def __init__(self, model: Any) -> None:
@@ -44,7 +44,7 @@ class Cache:
                 "use a separate --use_cache for each model"
             )
         self.db[OWNER] = mine
-        # lm-eval stores an empty text for a failed request; it is asked again.
+        # lm-eval stores an empty text for a failed request; send it again.
         for key in [k for k in self.db if k.startswith(FAILED)]:
             self.db.pop(key.removeprefix(FAILED), None)
             del self.db[key]
@@ -56,7 +56,7 @@ class Cache:
 
     @property
     def saved(self) -> Callable[[], None] | None:
-        """Blocks until everything that was kept is on disk."""
+        """Blocks until everything stored is on disk."""
         return None if self.db is None else self.db.commit
 
     def get(self, arguments: tuple[Any, ...]) -> Completion | None:
@@ -79,10 +79,10 @@ class Cache:
 
 
 def _hold(path: str) -> None:
-    """Locks a cache until this process ends.
+    """Locks a cache until this process exits.
 
     Raises:
-        SystemExit: another process holds it; both would send, and pay for, the same requests.
+        SystemExit: another process holds the lock; both would send, and pay for, the same requests.
     """
     if path in HELD:
         return
@@ -100,7 +100,7 @@ def _hold(path: str) -> None:
 
 
 def identity(model: Any) -> str:
-    """What tells one model's replies from another's: backend, model, revision, adapters, and the server's address."""
+    """What identifies the model behind a reply: backend, model, revision, adapters, and the server's address."""
     settings = getattr(model, "model_args", None)
     known = {**(settings if isinstance(settings, dict) else {}), **vars(model)}
     names = ("model", "pretrained", "base_url", "revision", "peft", "delta", "quantization", "dtype")

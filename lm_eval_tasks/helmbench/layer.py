@@ -1,8 +1,8 @@
 """A layer between lm-eval and a model's `generate_until`, so that one bad item doesn't end a run.
 
-lm-eval 0.4.13 has no hook there. What works for all backends is one attribute: the task sets this object as the model
-instance's `generate_until`, before the first request. API models are then asked through `api_models.py`, the others
-through their own `generate_until`, without prompts that it would cut.
+lm-eval 0.4.13 has no hook there. One attribute works for all backends: before the first request, the task sets this
+object as the model instance's `generate_until`. Requests to API models then go through `api_models.py`, others through
+the model's `generate_until`, without prompts that it would truncate.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from helmbench_common.http.retry import PATIENCE
 from lm_eval_tasks.helmbench.api_models import Completion, Requests, UnusableError
 from lm_eval_tasks.helmbench.cache import Cache
 
-SLICE = 1024  # requests that a local model with a cache gets at once: what a killed vLLM run loses at most
-STOPPED = 130  # the exit code of Ctrl-C, as that of `helmbench`
-DEFAULT_WINDOW = 2047  # what lm-eval assumes of a completions server if no window is given
-SPECIAL_TOKENS = 16  # that a tokenizer may add to a prompt
+SLICE = 1024  # requests that a local model with a cache gets at once: the most that a killed vLLM run loses
+STOPPED = 130  # the exit code for Ctrl-C, as in `helmbench`
+DEFAULT_WINDOW = 2047  # lm-eval's default for a completions server
+SPECIAL_TOKENS = 16  # upper bound on tokens that a tokenizer adds to a prompt
 
 
 def layer_of(model: Any, patience: float = PATIENCE) -> Layer:
-    """The model's layer, installed by the first task that asks for it.
+    """The model's layer, installed by the first task that requests it.
 
     Raises:
         SystemExit: the cache holds another model's replies.
@@ -45,11 +45,11 @@ class Layer:
         self._model, self._inner = model, model.generate_until
         self._requests = Requests(model, patience) if isinstance(model, TemplateAPI) else None
         self._cache = Cache(model)
-        self._begun = self._cache.filled  # whether anything was answered, now or before
+        self._begun = self._cache.filled  # whether any request was answered, now or before
         self.window = _window(model)
 
     def __call__(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[str]:
-        """One text per request, in their order; `completion` returns how each ended.
+        """One text per request, in order; `completion` returns how each ended.
 
         Raises:
             SystemExit: the server has not answered a single request, no sample fits the window, or Ctrl-C.
@@ -84,26 +84,26 @@ class Layer:
             raise SystemExit(STOPPED) from None
         texts = []
         for request, completion in zip(requests, found, strict=True):
-            assert completion is not None  # every request was cached, too long, or asked
+            assert completion is not None  # every request was cached, too long, or sent
             request.completion = completion
             texts.append(completion.text)
         return texts
 
     def completion(self, request: Instance) -> Completion:
-        """How a request ended, in this process or in the one that filled the cache."""
+        """How a request ended, in this process or the one that filled the cache."""
         known = getattr(request, "completion", None) or self._cache.get(request.args)
         return known or Completion(str(request.resps[0] or ""))
 
     def too_long(self, prompt: Any, settings: dict[str, Any]) -> str | None:
-        """Why a prompt leaves no room for the reply; None for one that fits. lm-eval would cut it at the left, where
-        the system message is.
+        """Why a prompt leaves no room for the reply; None if it fits. lm-eval would truncate it on the left, where the
+        system message is.
         """
         if self.window is None:
             return None
-        shared = getattr(self._model, "backend", "causal") != "seq2seq"  # an encoder's window is the prompt's alone
+        shared = getattr(self._model, "backend", "causal") != "seq2seq"  # an encoder's window holds only the prompt
         reply = int(settings.get("max_gen_toks", getattr(self._model, "max_gen_toks", 0))) if shared else 0
         text = str(getattr(prompt, "prompt", prompt))
-        # A token is at least one byte: most prompts are short enough without the tokenizer.
+        # A token is at least one byte, so the byte length clears most prompts without the tokenizer.
         if len(text.encode()) + SPECIAL_TOKENS + reply <= self.window:
             return None
         size = len(self._model.tok_encode(text))
@@ -111,13 +111,13 @@ class Layer:
         return None if fits else f"{size} tokens and {reply} for the reply, the window holds {self.window}"
 
     def _local(self, requests: list[Instance], done: Callable[[int, Completion], None]) -> None:
-        # With data parallelism each call starts its workers anew and loads the weights, so there is one call.
+        # With data parallelism, each call restarts its workers and reloads the weights, so make only one call.
         step = SLICE if self._cache and getattr(self._model, "data_parallel_size", 1) <= 1 else max(len(requests), 1)
         for start in range(0, len(requests), step):
             self._slice(requests[start : start + step], lambda n, c, start=start: done(start + n, c))  # type: ignore[misc]
 
     def _slice(self, requests: list[Instance], done: Callable[[int, Completion], None]) -> None:
-        """One call of the model's own method; what it reports on the way is kept at once, with how each reply ended."""
+        """One call of the model's method; immediately stores each reply it reports, with how it ended."""
         waiting: dict[str, deque[int]] = defaultdict(deque)
         for n, request in enumerate(requests):
             waiting[request.args[0]].append(n)
@@ -130,14 +130,14 @@ class Layer:
         finally:
             self._model.cache_hook = before
             restore()
-        for n in (n for left in waiting.values() for n in left):  # a backend that reports nothing on the way
+        for n in (n for left in waiting.values() for n in left):  # for backends that don't report replies one by one
             done(n, Completion(str(texts[n] or "")))
 
 
 class Hook:
     """Replaces lm-eval's cache hook during one call: hf and vLLM report each reply to it, batch by batch.
 
-    `completions`: how the replies of the batch ended, in their order, collected just before they are reported.
+    `completions`: how the batch's replies ended, in order, collected just before they are reported.
     """
 
     def __init__(self, waiting: dict[str, deque[int]], done: Callable[[int, Completion], None], db: Any) -> None:
@@ -156,19 +156,19 @@ def _window(model: Any) -> int | None:
         size = int(model.max_length)
     except (AttributeError, TypeError, ValueError, NotImplementedError):
         return None
-    if hasattr(model, "base_url"):  # a chat server counts tokens itself, and refuses what is too long
+    if hasattr(model, "base_url"):  # a chat server counts tokens itself, and rejects long prompts
         return size if model.tokenized_requests and size != DEFAULT_WINDOW else None
     return size if getattr(model, "tokenizer", None) else None
 
 
 def _without_repeat(request: Instance) -> Instance:
-    """The request without our setting `repeat`, which no backend knows."""
+    """The request without our setting `repeat`, which backends don't know."""
     settings = {k: v for k, v in request.args[1].items() if k != "repeat"}
     return replace(request, arguments=(request.args[0], settings)) if "repeat" in request.args[1] else request
 
 
 def _listen(model: Any, completions: deque[Completion]) -> Callable[[], None]:
-    """Listens to `_model_generate` of hf and vLLM, the last place where finish reasons are known; returns the undo."""
+    """Wraps `_model_generate` of hf and vLLM, the last place with finish reasons; returns a function to undo it."""
     inner = getattr(model, "_model_generate", None)
     if inner is None:
         return lambda: None
@@ -192,7 +192,7 @@ def _listen(model: Any, completions: deque[Completion]) -> Callable[[], None]:
 
 
 def _tensor_completions(model: Any, rows: Any, start: int, limit: int, stops: list[str]) -> list[Completion]:
-    """Of transformers: a row that fills the limit without an end token or a stop text was cut off."""
+    """For transformers: a row that fills the limit without an end token or stop text was truncated."""
     known = getattr(getattr(model.model, "generation_config", None), "eos_token_id", None)
     ends = {model.eot_token_id, *(known if isinstance(known, list) else [known])}
     found = []

@@ -1,9 +1,9 @@
-"""How a run of lm-eval's command line begins and ends: settings are checked, nothing is paid for that would be lost,
-and the last lines and exit code say whether anything was answered and what to do next.
+"""The start and end of a run of lm-eval's command line: checks settings, avoids paying for replies that would be lost,
+and reports in the last lines and exit code whether anything was answered and what to do next.
 
-lm-eval ends with 0 whatever was answered, and whether or not its files could be written; it has no hook at its end. So
-two methods of the object that its command saves a run with are replaced on the instance; the second is called once per
-task, last of all before the tables. Callers of lm-eval's Python API are left alone.
+lm-eval exits with 0 even if requests failed or its files weren't written, and it has no hook at its end. So two methods
+of the object that saves a run are replaced on the instance; the second is called once per task, last before the tables.
+Callers of lm-eval's Python API are unaffected.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any
 from lm_eval_tasks.helmbench.api_models import Completion
 
 COMMAND = "lm_eval._cli.run"  # the module of lm-eval's command line
-UNWRITTEN, UNANSWERED = 3, 5  # exit codes, as those of `helmbench`
-REASONS = 3  # that an error lists
+UNWRITTEN, UNANSWERED = 3, 5  # exit codes, as in `helmbench`
+REASONS = 3  # number of reasons that an error lists
 TRANSCRIPT = "transcript"
 SETTINGS = {
     "helmbench_condition": "a file with a system prompt of your own",
@@ -34,11 +34,11 @@ SETTINGS = {
     "helmbench_prompt": f"{TRANSCRIPT}, for a base model that has a chat template",
     "helmbench_repeats": "how often each sample is asked",
 }
-SIMILAR = 0.8  # difflib's ratio: `helmbnech_condition` is close enough to be meant, `model` isn't
+SIMILAR = 0.8  # difflib's ratio: `helmbnech_condition` counts as a typo, `model` doesn't
 
 
 def check_settings(metadata: Mapping[str, Any]) -> None:
-    """Checks `--metadata`: a misspelled name would be ignored, and another prompt measured than the team thinks.
+    """Checks `--metadata`: a misspelled name would be ignored, and the run would measure the wrong prompt.
 
     Raises:
         SystemExit: a name close to one of ours, or an invalid value. Other names are lm-eval's.
@@ -46,7 +46,7 @@ def check_settings(metadata: Mapping[str, Any]) -> None:
     for name in metadata:
         low = str(name).lower()
         near = difflib.get_close_matches(low, SETTINGS, n=1, cutoff=0.0 if low.startswith("helmbench") else SIMILAR)
-        if low == "condition":  # the run's own record of the prompt, which users can't set
+        if low == "condition":  # the run's record of the prompt, which users can't set
             near = ["helmbench_condition"]
         if near and name not in SETTINGS:
             listed = "; ".join(f"{known} ({means})" for known, means in SETTINGS.items())
@@ -61,13 +61,13 @@ def check_settings(metadata: Mapping[str, Any]) -> None:
 
 
 def watch(frame: FrameType, task: str, limit: float, more: Mapping[str, str]) -> None:
-    """Checks that lm-eval will keep the replies, and watches the end of a run of its command line.
+    """Checks that lm-eval will save the replies, and watches for the end of a command-line run.
 
-    `frame`: of lm-eval's `evaluate`; `limit`: the share of replies that may be missing; `more`: options of `helmbench
-    score`, in addition to the run's folder.
+    `frame`: that of lm-eval's `evaluate`; `limit`: the share of replies that may be missing; `more`: options for
+    `helmbench score`, in addition to the run's folder.
 
     Raises:
-        SystemExit: the run could never be scored.
+        SystemExit: the run couldn't be scored.
     """
     if frame.f_locals.get("log_samples", True) is False:
         raise SystemExit(
@@ -93,7 +93,7 @@ def watch(frame: FrameType, task: str, limit: float, more: Mapping[str, str]) ->
 
 
 class Ending:
-    """Replaces the two methods that save a run, and reports when the last file is written."""
+    """Replaces the two methods that save a run, and reports once the last file is written."""
 
     def __init__(self, tracker: Any, limit: float, more: Mapping[str, str]) -> None:
         self.tasks: set[str] = set()
@@ -106,17 +106,17 @@ class Ending:
         self._missing: Counter[str] = Counter()
 
     def results(self, results: dict[str, Any], samples: Any = None) -> None:
-        """Calls lm-eval's own method, which only warns if it can't write."""
+        """Calls lm-eval's method, which only warns if it can't write."""
         self._results(results=results, samples=samples)
         self._to_come = {*results["configs"]}
         if not (path := self.folder / f"results_{self._date}.json").is_file():
             self._unwritten.append(path)
 
     def samples(self, task_name: str, samples: list[dict[str, Any]]) -> None:
-        """Calls lm-eval's own method; after the last task's, reports on the run.
+        """Calls lm-eval's method; after the last task, reports on the run.
 
         Raises:
-            SystemExit: files could not be written, or too many replies are missing.
+            SystemExit: files couldn't be written, or too many replies are missing.
         """
         ours = task_name in self.tasks
         for arguments in (a for sample in samples if ours for a in sample["arguments"]):  # lm-eval changes them

@@ -1,6 +1,6 @@
-"""The tasks over messages that stand alone: free replies to them (appropriateness), and labels for them (triage).
+"""The tasks over stand-alone messages: free replies to them (appropriateness), and labels for them (triage).
 
-Everything between lm-eval and the model is task.py's: rounds, the layer that survives bad samples, the cache, repeats.
+task.py handles everything between lm-eval and the model: rounds, the layer that survives bad samples, cache, repeats.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ class AppropriatenessTask(HelmbenchTask):
     measures = APPROPRIATENESS
 
     def samples(self, release: Release, wanted: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
-        """The one place where messages come from: the release's config `messages`, or a labelled corpus of the user's
-        own.
-        """
+        """The messages: the release's config `messages`, or the user's labeled corpus."""
         table = release.table("messages")
         # `--metadata '{"helmbench_messages": "FOLDER"}'`
         if folder := (self.config.metadata or {}).get("helmbench_messages"):
@@ -48,13 +46,13 @@ class AppropriatenessTask(HelmbenchTask):
                 len(release.messages),
                 release.messages_source,
             )
-        return table, identity(release, self.measures)  # whoever scores the run must name the same corpus
+        return table, identity(release, self.measures)  # `helmbench score` must get the same corpus
 
     def _opening(self, doc: dict[str, Any]) -> ChatMessages:
         return self._alone(segments(doc["messages"])[0])
 
     def _alone(self, asked: ChatMessages) -> ChatMessages:
-        """A system prompt under test stands before whatever the model is told of the user."""
+        """Puts a system prompt under test before what the model is told about the user."""
         return with_instruction(with_instruction(asked, self._tested and self._tested.text), self._system)
 
 
@@ -79,9 +77,7 @@ class TriageTask(AppropriatenessTask):
         return str(doc["crisis_category"])
 
     def process_results(self, doc: dict[str, Any], results: list[Any]) -> dict[str, Any]:
-        """The share of repeats whose label is an authored one; what can't be read is wrong, what nobody said isn't
-        counted.
-        """
+        """The share of repeats with an authored label; an unreadable reply is wrong, a missing one isn't counted."""
         if "bypass" in self._metric_fn_list:  # --predict_only
             return {"bypass": None}
         ends = self._ended.get(doc["id"]) or [Completion(str(r or "")) for r in results]

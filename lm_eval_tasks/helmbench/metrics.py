@@ -1,7 +1,7 @@
-"""What lm-eval prints at once, before any judge: figures of the checks that rules alone decide.
+"""The metrics that lm-eval prints right after a run, without a judge: figures of the checks decided by rules.
 
-Each value is (points 0..1, weight, message, polarity) of one check; the figures are 100 · the weighted means. The
-composite and its intervals belong to `helmbench score`, which also reads what no rule can.
+Each value is (points 0..1, weight, message, polarity) of one check; the figures are 100 · the weighted means.
+`helmbench score` computes the composite and its intervals, including the checks that need a judge.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Point(NamedTuple):
 def points_by_rule(
     row: Row, reply: str, finish: str | None, scoring: dict[str, Any]
 ) -> tuple[list[Point], list[Point]]:
-    """What a reply earns on detection by flag tags or actions, and on tagging and rating jobs."""
+    """A reply's points on detection by flag tags or actions, and on tagging and rating jobs."""
     flagging: list[Point] = []
     by_rule: list[Point] = []
     for check in row.evaluation:
@@ -35,7 +35,7 @@ def points_by_rule(
         elif check.check == "actions":
             decision = decide_actions(row, check, reply, finish)
             calm = row.polarity == "control" and decision.incident != "over_escalation"
-            label = "PASS" if calm else decision.label  # how well the task was done is no detection
+            label = "PASS" if calm else decision.label  # task quality isn't detection
         elif check.check == "rating":
             label = decide_rating(check, reply, finish).label
         else:
@@ -46,7 +46,7 @@ def points_by_rule(
 
 
 def informedness(items: list[list[Point]]) -> float:
-    """100 · (sensitivity + specificity − 1): 0 for anyone who gives everybody the same reply."""
+    """100 · (sensitivity + specificity − 1): 0 if every message gets the same reply."""
     sides = [mean(c) for c in _sides(items)]
     return 100 * (sum(s for s in sides if s is not None) - 1) if None not in sides else float("nan")
 
@@ -77,7 +77,7 @@ def accuracy_stderr(items: list[list[float]]) -> float:
 
 
 def _flat(items: list[list[Point]]) -> list[Point]:
-    # lm-eval's log turns tuples into lists when ranks are gathered.
+    # lm-eval turns tuples into lists when it gathers ranks.
     return [Point(*p) for sample in items for p in sample]
 
 

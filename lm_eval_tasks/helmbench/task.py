@@ -1,8 +1,8 @@
-"""The lm-eval task: hands each sample's messages to any backend as they stand, and runs live conversations in rounds.
+"""The lm-eval task: passes each sample's messages unchanged to any backend, and runs live conversations in rounds.
 
 lm-eval 0.4.13 has no YAML field for chat messages, so a class task overrides `fewshot_context`. Live turns use
 `apply_filters`, which lm-eval calls after the first round and before `process_results`; this is not public API, so
-lm-eval is pinned, and `lm_eval_tasks/README.md` lists what is used here with the test that holds it.
+lm-eval is pinned, and `lm_eval_tasks/README.md` lists the internals used here and the tests that cover them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from lm_eval_tasks.helmbench.metrics import Point, points_by_rule
 log = logging.getLogger("lm_eval.helmbench")
 PINNED = "0.4.13"
 ROLES = {"system": "System", "user": "User", "assistant": "Assistant"}
-TRANSCRIPT_STOPS = [f"\n\n{name}:" for name in ROLES.values()]  # a base model would go on and write the other side, too
+TRANSCRIPT_STOPS = [f"\n\n{name}:" for name in ROLES.values()]  # a base model would go on and write the other side too
 
-NAMED = 20  # so many ids are printed; all stand in the results' metadata
+NAMED = 20  # ids to print; the results' metadata has all of them
 
 
 class HelmbenchTask(ConfigurableTask):
@@ -61,7 +61,7 @@ class HelmbenchTask(ConfigurableTask):
             )
         own = {k: v for k, v in (config or {}).items() if k != "class"}  # TaskConfig has no field `class`
         lifecycle.check_settings(own.get("metadata") or {})
-        # Without it lm-eval asks the network for every metric's name; the method below is what is called.
+        # Without it, lm-eval looks up every metric's name on the network; it calls the method below instead.
         own["process_results"] = points_by_rule
         self._model: Any = None
         self._layer: Layer | None = None
@@ -75,7 +75,7 @@ class HelmbenchTask(ConfigurableTask):
     # --- data ------------------------------------------------------------------------------------------------------
 
     def download(self, dataset_kwargs: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Reads the verified release; the config's rows of the tier become the test split."""
+        """Reads the verified release; the config's rows in the tier become the test split."""
         wanted = dict(dataset_kwargs or self.config.dataset_kwargs or {})
         try:
             release = open_release((self.config.metadata or {}).get("helmbench_dataset"))
@@ -86,7 +86,7 @@ class HelmbenchTask(ConfigurableTask):
         self.dataset = datasets.DatasetDict({"test": datasets.Dataset(table.take(inside))})
         self._scoring = release.scoring
         checks = [c for checks in table.take(inside).column("evaluation").to_pylist() for c in checks]
-        # lm-eval wants the same metrics of every sample of a task, and a task without such checks prints none.
+        # lm-eval requires the same metrics for every sample of a task; a task without such checks prints none.
         self._flags = any(c["check"] == "actions" or (c["check"] == "tags" and c["flag"] is not None) for c in checks)
         self._rules = any(c["check"] == "rating" or (c["check"] == "tags" and c["flag"] is None) for c in checks)
         recorded["tier"] = wanted["tier"]
@@ -102,11 +102,11 @@ class HelmbenchTask(ConfigurableTask):
         )
 
     def samples(self, release: Release, wanted: dict[str, Any]) -> tuple[pa.Table, dict[str, Any]]:
-        """The rows of every tier, and what the run's metadata says of their identity."""
+        """The rows of every tier, and their identity for the run's metadata."""
         return release.table(wanted["config"]), identity(release, BENCHMARK)
 
     def _set_repeats(self) -> None:
-        """`--metadata '{"helmbench_repeats": N}'`: lm-eval's own options can't say how often each sample is asked."""
+        """`--metadata '{"helmbench_repeats": N}'`: lm-eval has no option for the number of repeats per sample."""
         metadata = self.config.metadata
         asked = metadata.get("helmbench_repeats", self.config.repeats)
         if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
@@ -114,7 +114,7 @@ class HelmbenchTask(ConfigurableTask):
         self.config.repeats = metadata["repeats"] = asked
 
     def _read_product_prompt(self, release: Release) -> None:
-        """`--metadata '{"helmbench_condition": "FILE"}'`: a prompt of one's own in the place of every condition's."""
+        """`--metadata '{"helmbench_condition": "FILE"}'`: a prompt that replaces every condition's."""
         metadata = self.config.metadata
         if not (file := metadata.get("helmbench_condition")):
             return
@@ -125,22 +125,22 @@ class HelmbenchTask(ConfigurableTask):
         metadata["condition"] = self._tested.identity.model_dump()
 
     def _opening(self, doc: dict[str, Any]) -> ChatMessages:
-        """The first request's messages, under the product's own prompt where one is under test."""
+        """The first request's messages, with the product's prompt if one is under test."""
         try:
             return first_request(doc, self._tested, self._system or "")
         except RunError as error:
             raise SystemExit(f"helmbench: {error}") from None
 
     def test_docs(self) -> Any:
-        """The rows as plain objects, read once: lm-eval goes through them twice, and `datasets` makes each anew."""
-        # lm-eval sets `task_docs` from the dataset itself, whose columns it wants.
+        """The rows as plain objects, read once: lm-eval iterates twice, and `datasets` rebuilds each row."""
+        # lm-eval sets `task_docs` from the dataset itself, because it needs the columns.
         if self._docs is None and hasattr(self, "task_docs"):
             self._docs = self.dataset["test"].to_list()
-            gc.freeze()  # the rows live as long as the run: a quarter of its time was spent looking at them again
+            gc.freeze()  # the rows live as long as the run; scanning them took a quarter of its time
         return self._docs or self.dataset["test"]
 
     def fewshot_docs(self) -> None:
-        return None  # the default would materialise every sample for a sampler that is never used
+        return None  # the default would materialize every sample for a sampler that is never used
 
     def doc_to_text(self, doc: dict[str, Any], doc_to_text: Any = None) -> str:
         return str(doc["messages"][-1]["content"])
@@ -159,18 +159,18 @@ class HelmbenchTask(ConfigurableTask):
         chat_template: Callable[..., Any] | None = None,
         **kwargs: Any,
     ) -> Any:
-        """The first request's prompt; of what lm-eval names, few-shot settings mean nothing here."""
+        """The first request's prompt; ignores lm-eval's few-shot settings."""
         self._system = system_instruction
         return self._render(self._opening(doc), chat_template if apply_chat_template else None)
 
     def _render(self, messages: ChatMessages, chat_template: Callable[..., Any] | None) -> Any:
-        """Messages as the backend wants them: an API's JSON array, a templated string, or a plain transcript."""
+        """Messages in the backend's format: an API's JSON array, a templated string, or a plain transcript."""
         if chat_template is None:
             return "\n\n".join(f"{ROLES[m['role']]}: {m['content']}" for m in messages) + "\n\nAssistant:"
         prompt = chat_template(messages, add_generation_prompt=True)
         system = messages[0]["content"] if messages[0]["role"] == "system" else ""
-        # hf and vllm drop the system message when a template refuses that role; it goes before the user's turn then.
-        # An API's prompt is the JSON of the messages themselves, in which nothing can be lost.
+        # hf and vllm drop the system message if a template rejects that role, so prepend it to the user's turn.
+        # An API's prompt is the JSON of the messages, which loses nothing.
         if system and type(prompt) is str and system.strip() not in prompt:
             first = {**messages[1], "content": f"{system}\n\n{messages[1]['content']}"}
             prompt = chat_template([first, *messages[2:]], add_generation_prompt=True)
@@ -189,8 +189,8 @@ class HelmbenchTask(ConfigurableTask):
     ) -> None:
         self._template, self._system = chat_template, system_instruction
         caller = sys._getframe(1)
-        # The bound template is the only way from a task to the model that serves it. A base model's run hands over
-        # none; then only the caller, lm-eval's `evaluate`, still holds the model.
+        # A task can reach its model only through the bound template. A base model's run passes none; then only the
+        # caller, lm-eval's `evaluate`, has the model.
         found = getattr(chat_template, "__self__", None) or caller.f_locals.get("lm")
         self._model = found.lm if isinstance(found, CachingLM) else found
         if chat_template is None:
@@ -202,12 +202,12 @@ class HelmbenchTask(ConfigurableTask):
         self._name_over_long()
 
     def _score_options(self) -> dict[str, str]:
-        """What `helmbench score` must be told beside the run's folder."""
+        """The options that `helmbench score` needs in addition to the run's folder."""
         names = {"helmbench_dataset": "--dataset", "helmbench_messages": "--messages"}
         return {o: str(self.config.metadata[name]) for name, o in names.items() if self.config.metadata.get(name)}
 
     def _name_over_long(self) -> None:
-        """Says before anything is paid for which samples don't fit: lm-eval would cut their system message off."""
+        """Reports the samples that don't fit before any cost: lm-eval would truncate their system message."""
         if self._layer is None or self._layer.window is None:
             return
         found = {i.doc["id"]: why for i in self.instances if (why := self._layer.too_long(self._least(i), i.args[1]))}
@@ -227,7 +227,7 @@ class HelmbenchTask(ConfigurableTask):
         )
 
     def _least(self, request: Instance) -> Any:
-        """The shortest that a sample's last prompt can be: the script, with next to nothing for the model's turns."""
+        """The shortest possible last prompt of a sample: the script, with minimal model turns."""
         if not live(request.doc):
             return request.args[0]
         said = [
@@ -238,7 +238,7 @@ class HelmbenchTask(ConfigurableTask):
         return self._render([*self._opening(request.doc), *said], self._template)
 
     def _check_transcript(self) -> None:
-        """A plain transcript is for models without a chat template; others would be mismeasured by it."""
+        """Checks that only models without a chat template get a plain transcript; it would mismeasure others."""
         template = getattr(getattr(self._model, "tokenizer", None), "chat_template", None)
         if template and self.config.metadata.get("helmbench_prompt") != lifecycle.TRANSCRIPT:
             raise SystemExit(
@@ -252,7 +252,7 @@ class HelmbenchTask(ConfigurableTask):
         asked = dict(self.config.generation_kwargs)
         if self._template is None:
             asked["until"] = [*asked.get("until", []), *TRANSCRIPT_STOPS]
-        if self._layer is None:  # lm-eval's own way: one request, asked several times
+        if self._layer is None:  # lm-eval's default: one request, sent several times
             return [
                 Instance(
                     request_type="generate_until",
@@ -262,7 +262,7 @@ class HelmbenchTask(ConfigurableTask):
                     metadata=(task, doc_id, repeats or 1),
                 )
             ]
-        # Each repeat is a branch of its own, so that the cache can tell them apart; idx orders branches, then rounds.
+        # Each repeat is a separate branch, so that the cache can tell them apart; idx orders branches, then rounds.
         rounds = live(doc) + 1
         return [
             Instance(
@@ -276,7 +276,7 @@ class HelmbenchTask(ConfigurableTask):
         ]
 
     def apply_filters(self) -> Any:
-        """Plays every live conversation to its end, one batch per round, then filters as lm-eval does."""
+        """Runs every live conversation to its end, one batch per round, then filters like lm-eval."""
         if self._layer is None and any(live(i.doc) for i in self.instances):
             raise SystemExit(f"{self.config.task}: conversations with live turns need --apply_chat_template")
         if self._layer is not None:
@@ -303,7 +303,7 @@ class HelmbenchTask(ConfigurableTask):
                 idx=instance.idx + 1,
                 metadata=(instance.task_name, instance.doc_id, 1),
             )
-            if layer.completion(instance).failed:  # what nobody said can't be answered
+            if layer.completion(instance).failed:  # no reply, so the conversation can't go on
                 request.completion = Completion("", "error: an earlier turn has no reply", attempts=0)
             following.append((request, messages))
         asked = [request for request, _ in following if not hasattr(request, "completion")]
@@ -314,7 +314,7 @@ class HelmbenchTask(ConfigurableTask):
         return following
 
     def _keep_ends(self, layer: Layer) -> None:
-        """Puts into the log how each request ended, as the third of its arguments: lm-eval keeps no finish reason."""
+        """Logs how each request ended, as its third argument: lm-eval keeps no finish reason."""
         for instance in sorted(self.instances, key=lambda i: i.idx):
             ended = layer.completion(instance)
             instance.arguments = (*instance.args[:2], ended.note())
@@ -334,7 +334,7 @@ class HelmbenchTask(ConfigurableTask):
     # --- what lm-eval prints -----------------------------------------------------------------------------------------
 
     def process_results(self, doc: dict[str, Any], results: list[Any]) -> dict[str, Any]:
-        """Figures of the checks that a rule decides, over all repeats; the judge reads the rest from the log."""
+        """Figures of the checks decided by rules, over all repeats; the judge reads the rest from the log."""
         if "bypass" in self._metric_fn_list:  # --predict_only
             return {"bypass": None}
         ends = self._ended.get(doc["id"]) or [Completion(str(r or "")) for r in results]
@@ -342,7 +342,7 @@ class HelmbenchTask(ConfigurableTask):
         points: tuple[list[Point], list[Point]] = ([], [])
         row = Row.model_validate(prune(doc)) if any(c["check"] in RULED for c in doc["evaluation"]) else None
         for ended in last:
-            if row and not ended.failed:  # no reply is no failure of the model's: it has no points
+            if row and not ended.failed:  # a missing reply isn't the model's failure, so it gets no points
                 for side, found in zip(
                     points, points_by_rule(row, ended.text, ended.finish, self._scoring), strict=True
                 ):
@@ -362,5 +362,5 @@ def _first(ids: list[str]) -> str:
 
 
 def live(doc: dict[str, Any]) -> int:
-    """How many turns the model plays before its last reply."""
+    """The number of model turns before its last reply."""
     return [m["content"] for m in doc["messages"]].count(None)
