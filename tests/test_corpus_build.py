@@ -242,7 +242,10 @@ def test_a_corpus_of_other_things_than_files(home: Path, tmp_path: Path) -> None
             make(corpus / name)
             said = said_of(corpus)
             if name == "MANIFEST.json":
-                assert "MANIFEST.json: is not a regular file; expected the manifest" in said
+                assert (
+                    f"MANIFEST.json: {'is a folder' if what == 'folder' else 'is not a regular file'}; expected the manifest"
+                    in said
+                )
                 assert not is_corpus(corpus)
             else:
                 assert "corpus.parquet: missing, though" in said

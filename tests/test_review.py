@@ -358,8 +358,11 @@ def of(identity: str) -> dict[str, str]:
 
 
 BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "another format": (lambda d: d.update(format="helmbench-review-2"), "not a review file of this version"),
-    "no format": (lambda d: d.pop("format"), "not a review file of this version"),
+    "another format": (
+        lambda d: d.update(format="helmbench-review-2"),
+        "not a review file; expected the book's download",
+    ),
+    "no format": (lambda d: d.pop("format"), "not a review file; expected the book's download"),
     "an unknown field": (lambda d: d.update(severities={"PT1": 3}), "severities: "),
     "no items": (lambda d: d.update(items=[]), "items: "),
     "an unknown scenario": (lambda d: d["items"][0].update(scenario="P9-B9-S9"), "unknown scenario 'P9-B9-S9'"),
