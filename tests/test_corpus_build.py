@@ -242,10 +242,8 @@ def test_a_corpus_of_other_things_than_files(home: Path, tmp_path: Path) -> None
             make(corpus / name)
             said = said_of(corpus)
             if name == "MANIFEST.json":
-                assert (
-                    f"MANIFEST.json: {'is a folder' if what == 'folder' else 'is not a regular file'}; expected the manifest"
-                    in said
-                )
+                kind = "is a folder" if what == "folder" else "is not a regular file"
+                assert f"MANIFEST.json: {kind}; expected the manifest" in said
                 assert not is_corpus(corpus)
             else:
                 assert "corpus.parquet: missing, though" in said
