@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Packages without a wheel are built with the locked tools of requirements-build.lock, never with newer ones.
 LOCK = $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command "make lock"
+# Packages without a wheel are built with the locked tools of requirements-build.lock, never with newer ones.
 UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --no-deps --no-build-isolation
 TASKS := $(shell find lm_eval_tasks/helmbench -name '*yaml')
 CONTENT := $(shell find dataset_builder -type f -not -path '*/__pycache__/*')
