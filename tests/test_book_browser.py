@@ -22,7 +22,7 @@ from dataset_builder.reading.load import load
 
 OPEN = """
 const door = document.getElementById('pause'), inside = document.getElementById('inside');
-const ready = document.readyState === 'complete' && !window.earlier;
+const ready = document.readyState === 'complete';
 if (ready && inside.hidden && !door.open) door.firstElementChild.click();
 return ready && door.open && !inside.hidden
 """
@@ -54,13 +54,13 @@ def page(made: str, tmp_path: Path) -> Path:
 def shown(browser: Browser, page: Path, view: str = "light") -> None:
     """The book, opened, with nothing kept from an earlier test."""
     browser.show(page, view)
-    browser.script("localStorage.clear(); window.earlier = true")
+    browser.script("localStorage.clear()")
     browser.show(page, view)
     opened(browser)
 
 
 def opened(browser: Browser) -> None:
-    """Opens the book once it is loaded; on a busy machine an earlier page may still be there."""
+    """Opens the book once it is drawn."""
     until(lambda: bool(browser.script(OPEN)))
 
 
@@ -385,6 +385,7 @@ def test_notes_on_another_version_are_not_lost(browser: Browser, page: Path) -> 
     shown(browser, page)
     browser.script("""localStorage.setItem('helmbench-book 0123456789ab', '{"items": [{"scenario": "P1-B1-S1"}]}')""")
     browser.show(page)
+    opened(browser)
     assert "Download the notes on version 0123456789ab" in value(
         browser, "document.getElementById('reviewer').textContent"
     )

@@ -58,7 +58,10 @@ class Browser(NamedTuple):
         self.devtools(
             "Emulation.setEmulatedMedia", media="", features=[{"name": "prefers-color-scheme", "value": scheme}]
         )
+        # On a busy machine `get` can return while the earlier page is still there.
+        self.script("window.testedBefore = true")
         self.driver.get(path.as_uri())
+        until(lambda: bool(self.script("return !window.testedBefore && document.readyState === 'complete'")))
 
     def choose(self, selector: str, path: Path) -> None:
         """Chooses a file in a file field."""
