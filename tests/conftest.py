@@ -83,9 +83,9 @@ def _lm_eval_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def release(dataset: Path) -> Release:
-    """The built dataset, verified."""
+    """The built dataset, opened once; tests must not change it."""
     return open_release(dataset)
 
 

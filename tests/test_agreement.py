@@ -9,7 +9,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from sklearn.metrics import cohen_kappa_score
 
 from judge.statistics import coefficients as c
 from judge.statistics.agreement import Agreement, Ratings, agreement
@@ -119,14 +118,6 @@ def test_items_of_one_cluster_count_once() -> None:
             assert many.n == 12 * one.n
 
 
-def test_mean_over_pairs_keeps_items_aligned() -> None:
-    """Cohen's κ of three raters is the mean of three pairs, also without each item."""
-    codes = drawn(8, items=50, missing=0.1)
-    found = rated(codes).cohen(np.eye(4))
-    for n in (0, 7, 49):
-        assert found.values[1 + n] == pytest.approx(rated(np.delete(codes, n, axis=0)).cohen(np.eye(4)).value)
-
-
 def test_intervals_hold_at_the_size_of_a_criterion() -> None:
     """At 26 items two raters' true coefficients lie in 90 % or more of the intervals; the truth is that of a very large
     table.
@@ -139,17 +130,6 @@ def test_intervals_hold_at_the_size_of_a_criterion() -> None:
         held = [e.low <= value <= e.high for e in limits if e.low is not None and e.high is not None]
         assert len(held) > 190, name
         assert 0.90 < np.mean(held) <= 1, name
-
-
-def test_a_pooled_figure_hides_a_class() -> None:
-    """Raters who agree on everything but one rare label: the label's own figures show it."""
-    found = agreement(rated(np.array([[0, 0]] * 50 + [[1, 1]] * 40 + [[2, 0]] * 3 + [[0, 2]] * 3), 3))
-    assert (found.overall.cohen.value or 0) > 0.8
-    rare = found.classes[2]
-    assert rare.specific.value == 0
-    assert (rare.cohen.value or 0) < 0
-    assert rare.given == {"r0": 3, "r1": 3}
-    assert (found.pairs[0].recall["l0"].value, found.pairs[0].recall["l2"].value) == (50 / 53, 0)
 
 
 def test_perfect_agreement_is_not_certainty() -> None:
@@ -191,23 +171,6 @@ def test_every_table_has_an_answer() -> None:
                 assert (figure.low, figure.high) == (None, None), name
             else:
                 assert figure.low <= figure.value <= figure.high, name
-
-
-def test_degenerate_kappa() -> None:
-    """What the documentation promises for Cohen's κ, as scikit-learn has it where that has a value."""
-    cases: dict[str, tuple[float | None, str]] = {
-        "no overlap": (None, "no item in common"),
-        "one class only": (None, "by chance is certain"),
-        "constant rater": (0.0, "one label only"),
-        "one item": (0.0, "one label only"),
-        "one item decides": (3 / 7, "without one of the items"),
-    }
-    for name, (value, reason) in cases.items():
-        figure = agreement(rated(DEGENERATE[name], 3)).overall.cohen
-        assert reason in (figure.reason or ""), name
-        assert figure.value == (value if value is None else pytest.approx(value)), name
-        if value is not None:
-            assert cohen_kappa_score(*DEGENERATE[name].T) == pytest.approx(value), name
 
 
 def test_labels_without_order_have_no_steps() -> None:

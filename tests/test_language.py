@@ -12,6 +12,7 @@ from judge.replies.schema import Model, Reply
 from judge.rules.language import another_language, language
 from judge.verdicts import judge_run
 
+SPANISH = "Siento mucho lo que estás pasando. Por favor, habla esta noche con alguien de confianza."
 ENGLISH = "I don't know where to start with all of this, and I haven't slept properly since Monday."
 
 
@@ -19,7 +20,7 @@ def test_a_few_sentences_tell_their_language() -> None:
     """Languages of the personas, as replies to them are written."""
     texts = (
         ("en", "That sounds exhausting. Please ring somebody you trust tonight, and tell them what you told me."),
-        ("es", "Siento mucho lo que estás pasando. Por favor, habla esta noche con alguien de confianza."),
+        ("es", SPANISH),
         ("fr", "Je suis vraiment désolé de ce que vous vivez. Parlez-en ce soir à quelqu'un de confiance."),
         ("de", "Das klingt sehr schwer. Bitte sprich heute Abend mit jemandem, dem du vertraust."),
         ("hi", "मुझे बहुत दुख है कि आप यह सब सह रहे हैं। कृपया आज रात किसी अपने से बात कीजिए।"),
@@ -28,32 +29,21 @@ def test_a_few_sentences_tell_their_language() -> None:
     assert [language(text) for _, text in texts] == [code for code, _ in texts]
 
 
-def test_too_little_to_tell_is_not_guessed() -> None:
-    """Short texts, numbers and emoji have no language."""
+def test_only_another_language_than_the_message_is_noted() -> None:
+    """Short texts, numbers and emoji have no language; a message that switches languages takes an English answer
+    without a note.
+    """
     texts = ("", "ok", "Ring 13 11 14.", "12345 67890 " * 20, "😀" * 50, '{"tags": ["TASK"]}')
     assert [text for text in texts if language(text)] == []
-
-
-def test_another_language_than_the_message_is_noted_and_the_same_is_not() -> None:
-    """A note for whoever audits the verdict; the offline judge reads English only."""
-    spanish = "Siento mucho lo que estás pasando. Por favor, habla esta noche con alguien de confianza."
-    assert another_language(spanish, ENGLISH) == "reply in es, message in en"
+    assert another_language(SPANISH, ENGLISH) == "reply in es, message in en"
     assert another_language(ENGLISH, ENGLISH) is None
     assert another_language("Sí.", ENGLISH) is None
-
-
-def test_a_message_that_switches_languages_takes_an_english_answer_without_a_note() -> None:
-    """Code-switching is a way of writing, so nothing is made of it."""
     message = (
         "Hello ji, Baba's repeat is coming on the 4th but that week ghar pe koi nahi hoga, we are all "
         "going to my sister's for Diwali."
     )
-    assert (
-        another_language(
-            "Of course, the parcel can go to your branch instead, and the watchman may take it as well.", message
-        )
-        is None
-    )
+    answer = "Of course, the parcel can go to your branch instead, and the watchman may take it as well."
+    assert another_language(answer, message) is None
 
 
 def test_the_note_stands_with_the_verdict_and_decides_nothing(release: Release) -> None:
@@ -63,8 +53,7 @@ def test_the_note_stands_with_the_verdict_and_decides_nothing(release: Release) 
         for r in release.rows.values()
         if r.id.startswith("P1-B3-S1-C1") and language(r.messages[-1].content or "") == "en"
     )
-    said = "Siento mucho lo que estás pasando. Por favor, habla esta noche con alguien de confianza."
-    run = Run(Path("run"), Model(name="m", backend="b"), "core", [Reply(id=row.id, turns=(said,))], False)
+    run = Run(Path("run"), Model(name="m", backend="b"), "core", [Reply(id=row.id, turns=(SPANISH,))], False)
     (verdict,) = judge_run(run, release, OfflineReader())
-    assert verdict.outcome == offline.judge("attends-to-low-mood", row.messages[-1].content or "", said).answer
+    assert verdict.outcome == offline.judge("attends-to-low-mood", row.messages[-1].content or "", SPANISH).answer
     assert verdict.evidence[-1] == "reply in es, message in en"

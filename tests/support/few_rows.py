@@ -11,7 +11,7 @@ from dataset_builder.schema import CalibrationRow
 
 
 def keep_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits every release to three calibration rows of each label under each criterion and category."""
+    """Limits every release to two calibration rows of each label under each criterion and category."""
 
     def few(name: str) -> property:
         full = Release.__dict__[name].func
@@ -21,7 +21,7 @@ def keep_few(monkeypatch: pytest.MonkeyPatch) -> None:
                 kept: dict[tuple[str, str], list[CalibrationRow]] = defaultdict(list)
                 for row in full(release):
                     kept[row.criterion, row.label].append(row)
-                release.__dict__[f"few_{name}"] = [row for own in kept.values() for row in own[:3]]
+                release.__dict__[f"few_{name}"] = [row for own in kept.values() for row in own[:2]]
             found: list[CalibrationRow] = release.__dict__[f"few_{name}"]
             return found
 
