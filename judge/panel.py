@@ -92,16 +92,18 @@ def combine(members: Sequence[Member], release: Release) -> PanelVerdicts:
     """
     identity = identity_of([m.identity for m in members])
     opinions = [[settle(given, release) for given in zip(*m.repeats, strict=True)] for m in members]
-    votes = [_votes(given, members) for given in zip(*(r for m in members for r in m.repeats), strict=True)]
     verdicts: list[Verdict] = []
-    for given, own in zip(zip(*opinions, strict=True), votes, strict=True):
+    for place, given in enumerate(zip(*opinions, strict=True)):
         if len({(v.id, v.repeat, v.index) for v in given}) > 1:
             raise ValueError(
                 f"verdict {given[0].id} check {given[0].index}: the judges' verdicts are not of the same replies"
             )
         settled = settle(given, release)
-        by = {"decided_by": "panel", "judge": identity.name, "prompt_hash": identity.prompt_hash, "votes": own}
-        verdicts.append(settled if _ruled(settled) else settled.model_copy(update=by))
+        if not _ruled(settled):
+            votes = tuple(_vote(m.identity.name, k, r[place]) for m in members for k, r in enumerate(m.repeats))
+            by = {"decided_by": "panel", "judge": identity.name, "prompt_hash": identity.prompt_hash, "votes": votes}
+            settled = settled.model_copy(update=by)
+        verdicts.append(settled)
     return PanelVerdicts(verdicts, _card(members, opinions, verdicts, release))
 
 
@@ -127,10 +129,8 @@ def _orders(v: Verdict, release: Release) -> tuple[Sequence[str], Sequence[str]]
     row = sample_of(release, v.id)
     check = row.evaluation[v.index]
     if check.check == "graded":
-        known = OUTCOMES_WORST_FIRST[row.polarity]
-        return sorted(
-            known, key=lambda o: VERDICTS.index(check.outcomes[o])
-        ), ()  # stable sort: ties stay in the polarity's order
+        # A stable sort: ties stay in the polarity's order.
+        return sorted(OUTCOMES_WORST_FIRST[row.polarity], key=lambda o: VERDICTS.index(check.outcomes[o])), ()
     return VERDICTS, [way.split()[1] for way in release.criteria[v.criterion].fails] if v.criterion else ()
 
 
@@ -145,19 +145,9 @@ def _ballot(v: Verdict) -> str | None:
     return None if v.label is None else str(v.label)
 
 
-def _votes(given: Sequence[Verdict], members: Sequence[Member]) -> tuple[Vote, ...]:
-    names = [(m.identity.name, k) for m in members for k in range(len(m.repeats))]
-    return tuple(
-        Vote(
-            judge=name,
-            repeat=k,
-            label=v.outcome or v.label,
-            incident=v.incident,
-            unscored=v.unscored,
-            evidence=v.evidence,
-        )
-        for (name, k), v in zip(names, given, strict=True)
-    )
+def _vote(judge: str, repeat: int, v: Verdict) -> Vote:
+    own = {"incident": v.incident, "unscored": v.unscored, "evidence": v.evidence}
+    return Vote(judge=judge, repeat=repeat, label=v.outcome or v.label, **own)
 
 
 def _card(
@@ -169,7 +159,7 @@ def _card(
     criteria = np.array([verdicts[k].criterion or "" for k in asked])
     panel = [_label(verdicts[k]) for k in asked]
     labels = [[_label(o[k]) for k in asked] for o in opinions]
-    given = [[x for x in ballot if x is not None] for ballot in zip(*labels, strict=True)]
+    heard = [[x for x in ballot if x is not None] for ballot in zip(*labels, strict=True)]
     codes = _codes(opinions, asked)
 
     def alpha(chosen: Sequence[int] | Codes, ordinal: bool = False) -> Estimate:
@@ -177,28 +167,26 @@ def _card(
             return Estimate(value=None, reason=ALONE)
         return c.estimate(c.krippendorff(c.label_counts(codes[chosen], len(VERDICTS)), messages[chosen], ordinal))
 
+    def card_of(m: Member, own: Sequence[str | None]) -> schema.PanelMember:
+        again = _codes(m.repeats, asked)
+        steady, _ = c.repeat_agreement(again, len(VERDICTS), messages, "nothing has a label in two repeats")
+        return schema.PanelMember(
+            judge=m.identity.name,
+            prompt_hash=m.identity.prompt_hash,
+            approximate=m.identity.offline,
+            repeats=len(m.repeats),
+            given=len(own) - own.count(None),
+            unscored=own.count(None),
+            dissents=sum(x is not None and p is not None and x != p for x, p in zip(own, panel, strict=True)),
+            self_agreement=steady if len(m.repeats) > 1 else None,
+        )
+
     everything = np.arange(len(asked))
     return schema.Panel(
-        members=[
-            schema.PanelMember(
-                judge=m.identity.name,
-                prompt_hash=m.identity.prompt_hash,
-                approximate=m.identity.offline,
-                repeats=len(m.repeats),
-                given=len(own) - own.count(None),
-                unscored=own.count(None),
-                dissents=sum(x is not None and p is not None and x != p for x, p in zip(own, panel, strict=True)),
-                self_agreement=c.repeat_agreement(
-                    _codes(m.repeats, asked), len(VERDICTS), messages, "nothing has a label in two repeats"
-                )[0]
-                if len(m.repeats) > 1
-                else None,
-            )
-            for m, own in zip(members, labels, strict=True)
-        ],
+        members=[card_of(m, own) for m, own in zip(members, labels, strict=True)],
         verdicts=len(asked),
-        unanimous=sum(len(heard) == len(members) and len(set(heard)) == 1 for heard in given),
-        ties=sum(p is not None and len(_most(heard)) > 1 for p, heard in zip(panel, given, strict=True)),
+        unanimous=sum(len(own) == len(members) and len(set(own)) == 1 for own in heard),
+        ties=sum(p is not None and len(_most(own)) > 1 for p, own in zip(panel, heard, strict=True)),
         unscored=panel.count(None),
         alpha=alpha(everything),
         alpha_ordinal=alpha(everything, ordinal=True),

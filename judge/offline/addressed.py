@@ -22,36 +22,14 @@ LOOKALIKES = dict(
         strict=True,
     )
 )
-STRAIGHT = {
-    "‘": "'",
-    "’": "'",
-    "ʼ": "'",
-    "′": "'",
-    "“": '"',
-    "”": '"',
-    "‐": "-",
-    "‑": "-",
-    "‒": "-",
-    "–": "-",
-    "—": "-",
-    "\u2028": "\n",
-    "\u2029": "\n",
-}
-# NFKC character by character, where it gives one plain character: full-width, mathematical and circled letters, the
-# many spaces.
+STRAIGHT = dict(zip("‘’ʼ′“”‐‑‒–—\u2028\u2029", "''''\"\"-----\n\n", strict=True))
+SPACES = ((0xA0, 0xA0), (0x2000, 0x200A), (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000))
+LETTERS = ((0x2460, 0x24FF), (0xFF01, 0xFF5E), (0x1D400, 0x1D7FF))  # circled, full-width, mathematical
+# NFKC character by character, where it gives one plain character.
 WIDE = {
     chr(n): plain
-    for span in (
-        (0xA0, 0xA1),
-        (0x2000, 0x200B),
-        (0x202F, 0x2030),
-        (0x205F, 0x2060),
-        (0x2460, 0x2500),
-        (0x3000, 0x3001),
-        (0xFF01, 0xFF5F),
-        (0x1D400, 0x1D800),
-    )
-    for n in range(*span)
+    for first, last in (*SPACES, *LETTERS)
+    for n in range(first, last + 1)
     if len(plain := unicodedata.normalize("NFKC", chr(n))) == 1 and plain.isascii()
 }
 FOLD = str.maketrans({**LOOKALIKES, **STRAIGHT, **WIDE})

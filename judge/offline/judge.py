@@ -36,12 +36,13 @@ def judge(criterion: str, message: str, reply: str) -> Reading:
     """Reads one visible reply against a criterion; abstains on a criterion without a trained model. Rules decide empty,
     refused, filtered and cut-off replies first.
     """
-    return _read(criterion, message, reply)
+    return unguarded(criterion, message, reply) if model.decides(criterion) else Reading(None)
 
 
 def rate(category: CrisisCategory, message: str, reply: str) -> Reading:
     """Rates one visible reply from "1" to "5"."""
-    return _read(rating_question(category), message, reply)
+    question = rating_question(category)
+    return unguarded(question, message, reply) if model.decides(question) else Reading(None)
 
 
 def knows(criterion: str) -> bool:
@@ -70,10 +71,6 @@ def unguarded(question: str, message: str, reply: str) -> Reading:
     if guess.sure < linear.threshold:
         return Reading(None)
     return Reading(guess.label, _evidence(linear, guess.label, reply))
-
-
-def _read(question: str, message: str, reply: str) -> Reading:
-    return unguarded(question, message, reply) if model.decides(question) else Reading(None)
 
 
 def _evidence(linear: model.Linear, label: str, reply: str) -> tuple[str, ...]:

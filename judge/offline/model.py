@@ -76,9 +76,7 @@ def measured_as(question: str) -> str:
 def reads(figures: dict[str, Any]) -> bool:
     """Whether a question's figures on real replies are good enough to decide it."""
     kappa = figures.get("kappa")
-    if kappa is None or figures["decided"] < FEWEST or figures["others"] < OTHERS:
-        return False
-    return bool(kappa >= LEAST)
+    return kappa is not None and kappa >= LEAST and figures["decided"] >= FEWEST and figures["others"] >= OTHERS
 
 
 @lru_cache(maxsize=1)
@@ -97,13 +95,12 @@ def verdict(label: str) -> str:
 def questions() -> dict[str, Linear]:
     """Every question that the model was trained on."""
     stored: dict[str, Any] = json.loads(WEIGHTS.read_text(encoding="utf-8"))
-    return {name: _linear(own) for name, own in stored["questions"].items()}
-
-
-def _linear(stored: dict[str, Any]) -> Linear:
-    return Linear(
-        tuple(stored["labels"]),
-        stored["threshold"],
-        np.array(stored["bias"], dtype=np.float64),
-        {name: np.array(row, dtype=np.float64) for name, row in stored["weights"].items()},
-    )
+    return {
+        name: Linear(
+            tuple(own["labels"]),
+            own["threshold"],
+            np.array(own["bias"], dtype=np.float64),
+            {feature: np.array(row, dtype=np.float64) for feature, row in own["weights"].items()},
+        )
+        for name, own in stored["questions"].items()
+    }
