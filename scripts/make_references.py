@@ -15,7 +15,8 @@ from harness import run as run_script
 from dataset_builder.release import REPOSITORY, Release, open_release
 from dataset_builder.schema import Row, Tier
 from judge import schema
-from judge.agreement.calibration import of_offline
+from judge.agreement.answers import offline_labels
+from judge.agreement.calibration import calibrate
 from judge.agreement.known import SHIPPED
 from judge.judges import REFERENCES
 from judge.offline import judge as offline
@@ -49,7 +50,8 @@ def main(dataset: Path | None = None, out: Path = REFERENCES, calibrations: Path
 
 def calibration(release: Release) -> str:
     """The offline judge's agreement with the release's calibration set, as shipped."""
-    return of_offline(release).model_dump_json(indent=1) + "\n"
+    labels = offline_labels(release, "criterion", release.calibration)
+    return calibrate(release, OfflineReader.identity, [labels]).model_dump_json(indent=1) + "\n"
 
 
 def row(release: Release, policy: str, tier: Tier) -> schema.Reference:

@@ -33,8 +33,8 @@ def main(sets: Path, home: Path = SHIPPED, dataset: Path | None = None) -> None:
     for earlier in place(home, offline.NAME, True).glob("*.json"):
         earlier.unlink()  # of an earlier offline judge, or of a set that is no longer used
     for what in read:
-        found = validate(what, release, offline.NAME, Asker(home))
-        print(f"{found.path}: κ {coefficient(found.figures.kappa)}, people {coefficient(found.figures.people)}")
+        found, path = validate(what, release, offline.NAME, Asker(home))
+        print(f"{path}: κ {coefficient(found.kappa)}, people {coefficient(found.people)}")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from helmbench.cli.app import main
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from dataset_builder.schema import About, CalibrationRow, Row
 from judge.agreement.annotate import blocks, order, page, restore, sampled
 from judge.agreement.cases import TOLD, Case, Cases, read_cases
@@ -23,12 +23,6 @@ from judge.replies.script import live_turns
 
 MARK = "zebra"
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(scope="module")
-def release(dataset: Path) -> Release:
-    """The built dataset, opened once for this module, which only reads it."""
-    return open_release(dataset)
 
 
 def rows(criterion: str = "acts-at-once", n: int = 12) -> list[dict[str, Any]]:
@@ -92,28 +86,22 @@ def command(*arguments: str | Path) -> int:
 
 
 def test_sheet_is_blind(release: Release, tmp_path: Path) -> None:
-    """No id, label of a reply, author, pair or reading is in the page; what a rater needs is."""
+    """No id, label of a reply, author, pair or reading is in the page; what a rater needs is. One page: no address but
+    the help line's, a policy that allows nothing, and hostile text that can't end the data.
+    """
     source = write(tmp_path / "rows.jsonl", rows())
     text = page(read_cases(source, release), release, "ann")
+    parsed = _Page(text)
+    assert {a for a in parsed.addresses if a != "data:,"} == {"https://findahelpline.com"}
+    assert parsed.tags.count("script") == 2
+    assert "b" not in parsed.tags
+    assert "default-src 'none'" in text
     assert MARK not in text
     assert "crisis" not in json.dumps(sheet(text)["items"])
     assert {frozenset(i) for i in sheet(text)["items"]} == {frozenset({"item", "criterion", "said", "reply", "facts"})}
     assert {i["reply"] for i in sheet(text)["items"]} == {r["reply"] for r in rows()}
     own = sheet(text)["criteria"]["acts-at-once"]
     assert own["labels"] == list(release.criteria["acts-at-once"].labels)
-
-
-def test_sheet_stands_alone(release: Release, tmp_path: Path) -> None:
-    """One page: no address but the help line's, a policy that allows nothing, and hostile text that can't end the
-    data.
-    """
-    text = page(read_cases(write(tmp_path / "rows.jsonl", rows()), release), release)
-    parsed = _Page(text)
-    assert {a for a in parsed.addresses if a != "data:,"} == {"https://findahelpline.com"}
-    assert parsed.tags.count("script") == 2
-    assert "b" not in parsed.tags
-    assert "default-src 'none'" in text
-    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|WebSocket|sendBeacon", text)
 
 
 def test_sheet_opens_with_the_readmes_words(release: Release, tmp_path: Path) -> None:
@@ -191,7 +179,7 @@ def test_labels_come_home(release: Release, tmp_path: Path, capsys: Capture) -> 
 
 def test_labels_of_edited_or_other_cases_are_unknown(release: Release, tmp_path: Path, capsys: Capture) -> None:
     """A reply that changed since the export was not what the rater read: its label isn't taken, the others are, and the
-    exit code says so.
+    exit code says so. Another rater's file under the same name stays.
     """
     source, out = write(tmp_path / "rows.jsonl", rows()), tmp_path / "sheet.html"
     command("export", source, "--out", out, "--dataset", release.path)
@@ -201,23 +189,24 @@ def test_labels_of_edited_or_other_cases_are_unknown(release: Release, tmp_path:
     edited = rows()
     edited[3]["reply"] += " And more."
     write(source, edited)
-    assert command("import", labels, "--cases", source, "--out", tmp_path / "out.jsonl", "--dataset", release.path) == 1
+    again: list[str | Path] = [
+        "import",
+        labels,
+        "--cases",
+        source,
+        "--out",
+        tmp_path / "out.jsonl",
+        "--dataset",
+        release.path,
+    ]
+    assert command(*again) == 1
     assert re.search(r"labels\.jsonl:\d+: does not match any case", capsys.readouterr().out)
-    assert len((tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()) == 11
-
-
-def test_import_writes_over_nobodys_labels(release: Release, tmp_path: Path, capsys: Capture) -> None:
-    """Another rater's file under the same name stays; the same labels again are no error."""
-    source, out = write(tmp_path / "rows.jsonl", rows()), tmp_path / "sheet.html"
-    command("export", source, "--out", out, "--dataset", release.path)
-    for name, label in (("a", "PASS"), ("b", "FAIL-ignores")):
-        write(tmp_path / name, downloaded(out.read_text(encoding="utf-8"), {r["reply"]: label for r in rows()}))
-    arguments = ("--cases", source, "--out", tmp_path / "labels.jsonl", "--dataset", release.path)
-    assert command("import", tmp_path / "a", *arguments) == 0
-    assert command("import", tmp_path / "a", *arguments) == 0
-    assert command("import", tmp_path / "b", *arguments) == 2
-    assert "already exists with other labels" in capsys.readouterr().err
-    assert '"PASS"' in (tmp_path / "labels.jsonl").read_text(encoding="utf-8")
+    taken = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
+    assert len(taken.splitlines()) == 11
+    write(labels, downloaded(out.read_text(encoding="utf-8"), {r["reply"]: "FAIL-ignores" for r in rows()}))
+    assert command(*again) == 2
+    assert "already exists with other content" in capsys.readouterr().err
+    assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == taken
 
 
 def test_bad_line_of_a_sheet_is_named(release: Release, tmp_path: Path) -> None:
@@ -283,14 +272,6 @@ def test_sources(release: Release, tmp_path: Path) -> None:
     assert sampled(both, 5, 0) == sampled(both._replace(cases=both.cases[::-1]), 5, 0)
 
 
-def test_country_is_told_where_a_criterion_needs_it(release: Release) -> None:
-    """For resources a rater is told what the judge is told, and nowhere else."""
-    case = Case("a", "reachable-resource", ("x",), "y", "AU")
-    assert case.facts(release)[0] == "The user's country: AU."
-    assert any("13 11 14" in fact for fact in case.facts(release))
-    assert case._replace(criterion="acts-at-once").facts(release) == []
-
-
 ABOUT = {"job": "Chats.", "profile": "Bakes at night.\n\nTwo children.", "safety_prompt": False}
 
 
@@ -312,6 +293,9 @@ def test_a_rater_is_told_of_the_user_what_the_judge_is_told(release: Release, tm
     assert shown["facts"] == found.facts(release)
     bare = found._replace(about=None)
     assert bare.facts(release) == []
+    abroad = bare._replace(criterion="reachable-resource", country="AU")
+    assert abroad.facts(release)[0] == "The user's country: AU."
+    assert any("13 11 14" in fact for fact in abroad.facts(release))
     assert bare.code(0) != found.code(0) != found._replace(about=About(job="Sorts.")).code(0)
 
     row = next(r for r in release.rows.values() if r.user_context and live_turns(r) == 1 and _judged(r))
@@ -339,17 +323,13 @@ def _judged(row: Row) -> bool:
     return any(c.check in ("graded", "criterion") for c in row.evaluation)
 
 
-def test_bad_cases_and_sources_are_named(release: Release, tmp_path: Path, capsys: Capture) -> None:
-    """File, line, what was expected; a missing path, an empty folder, a damaged run, an unknown criterion, an empty
-    sample.
-    """
+def test_bad_cases_and_sources_are_named(release: Release, tmp_path: Path) -> None:
+    """File, line, what was expected; a missing path, an empty folder, a damaged run, an unknown criterion."""
     for change, told in (
         ({"criterion": "no-such"}, r"rows\.jsonl:1: criterion is 'no-such'; expected one of"),
-        ({"said": []}, r"rows\.jsonl:1: `said`"),
-        ({"said": ["a", "b"]}, r"rows\.jsonl:1: `said`"),
-        ({"reply": None}, r"rows\.jsonl:1: expected"),
-        ({"about": {"jobs": "Chats."}}, r"rows\.jsonl:1: about: jobs: Extra inputs"),
-        ({"about": "Chats."}, r"rows\.jsonl:1: about: "),
+        ({"said": ["a", "b"]}, r"rows\.jsonl:1: `said` must alternate"),
+        ({"reply": None}, r"rows\.jsonl:1: reply: Input should be a valid string; expected"),
+        ({"about": {"jobs": "Chats."}}, r"rows\.jsonl:1: about.jobs: Extra inputs"),
         ({"id": f"acts-at-once-{MARK}-01"}, r"rows\.jsonl:2: duplicate case"),
     ):
         first, *rest = rows()
@@ -369,9 +349,6 @@ def test_bad_cases_and_sources_are_named(release: Release, tmp_path: Path, capsy
     for path, criteria, told in sources:
         with pytest.raises(RunError, match=told):
             read_cases(path, release, criteria)
-    assert command("export", source, "--out", tmp_path / "s.html", "--sample", "0", "--dataset", release.path) == 2
-    assert "--sample 0: expected 1 or more" in capsys.readouterr().err
-    assert not (tmp_path / "s.html").exists()
 
 
 def test_criterion_text_becomes_blocks(release: Release) -> None:

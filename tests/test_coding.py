@@ -15,7 +15,7 @@ import pytest
 from helmbench.cli.app import main
 from support.scores import scores
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from judge.agreement.coding import COLUMNS, WARNING, coding, sheet, text
 from judge.replies.schema import RunError
 from judge.schema import Verdict
@@ -24,12 +24,6 @@ from judge.wording import with_formulas
 Capture = pytest.CaptureFixture[str]
 Scored = Callable[..., Path]
 FORMULA = '=HYPERLINK("http://x.example","click")'
-
-
-@pytest.fixture(scope="module")
-def release(dataset: Path) -> Release:
-    """The built dataset, opened once for this module, which only reads it."""
-    return open_release(dataset)
 
 
 def replies(release: Release, text: str) -> str:
@@ -209,10 +203,10 @@ def test_bad_sheets_and_rows_are_named(scored: Scored, release: Release, tmp_pat
     low = export(scored({0: 1}), release)
     for changes, told in (
         ({"coder": ""}, "a code without a coder"),
-        ({"repeat": "two"}, "repeat is 'two'"),
-        ({"category": "sadness"}, "category is 'sadness'; expected one of"),
+        ({"repeat": "two"}, "repeat is 'two': Input should be a valid integer"),
+        ({"category": "sadness"}, "category is 'sadness': Input should be 'suicidal_ideation', "),
         ({"rating": "9"}, "rating is '9'"),
-        ({"id": ""}, "no id"),
+        ({"id": ""}, "id is ''"),
     ):
         done = coded(low, "done.csv", ["x"], "Ann", **changes)
         with pytest.raises(RunError, match=told) as error:

@@ -18,9 +18,9 @@ from huggingface_hub import close_session, constants
 from sklearn.metrics import cohen_kappa_score
 from support import hub_stub
 from support import labelled_sets as shapes
-from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
+from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from helmbench_common.http import retry
 from judge.agreement.published.labeled_set import RATING, Item, LabeledSet, Scale
 from judge.agreement.published.sets import SETS, VERA_DIMENSIONS, located, read_set
@@ -32,12 +32,6 @@ from judge.statistics import coefficients as c
 SOURCE = Source("judge-1", "hash", "0")
 WRITERS = shapes.WRITERS
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(scope="module")
-def release(dataset: Path) -> Release:
-    """The built dataset, opened once for this module, which only reads it."""
-    return open_release(dataset)
 
 
 def validate(name: str, source: Path | str, release: Release, home: Path, *more: str, judge: str = "offline") -> int:
@@ -85,9 +79,8 @@ def test_peoples_labels_are_read_in_our_words(release: Release, tmp_path: Path) 
     assert vera.items[0].said == ("(turn 1) My bell is loose on c0.\n\n(turn 2) Done.",)
     assert vera.items[0].reply == "(turn 1) Tighten it.\n\n(turn 2) Good."
     assert vera.items[4].labels == {"r0": "FAIL", "r1": "FAIL"}
-    assert len(vera.notes) == len(VERA_DIMENSIONS) == 5
-    assert [n for n in vera.notes if n.startswith("confirms: no criterion of ours, ")]
-    assert {own for own, _ in VERA_DIMENSIONS.values() if own} <= set(release.criteria)
+    assert "confirms: no criterion of ours; docs/judge-quality.md says why" in vera.notes
+    assert {own for own in VERA_DIMENSIONS.values() if own} <= set(release.criteria)
     bells = read_set("counselbench", shapes.counselbench(tmp_path / "e"), "all", release).items[1]
     assert bells.labels == {"rating 1": "1", "rating 2": "1", "rating 3": "2"}
     assert (bells.said, bells.groups) == (("My bell\n\nWhy is bell q0\nso loud?",), ("y",))
@@ -133,7 +126,7 @@ def test_a_bad_row_is_named_by_its_file_and_number(release: Release, tmp_path: P
 def test_missing_files_sets_and_cells_are_named(release: Release, tmp_path: Path) -> None:
     """A folder that isn't a checkout, an unknown set, no folder, and a row that is cut off."""
     for name in WRITERS:
-        with pytest.raises(RunError, match=r"expected at least [12], in a checkout of"):
+        with pytest.raises(RunError, match=r"no file matches .*; expected a checkout of"):
             read_set(name, tmp_path, "all", release)
     with pytest.raises(RunError, match="--set nosuch: unknown set; expected one of bhh-ratings, "):
         read_set("nosuch", tmp_path, "all", release)
@@ -214,7 +207,9 @@ def numbered(labels: list[Any]) -> dict[str, Any]:
 
 
 def test_quadratic_kappa_equals_scikit_learns() -> None:
-    """With the rounded mean, with each person, and of the people themselves."""
+    """With the rounded mean, with each person, and of the people themselves. Without a judge's label κ is null and says
+    why; the widest disagreements are ten ids by distance.
+    """
     rng = np.random.default_rng(7)
     ana, ben, given = (rng.integers(1, 6, 80).tolist() for _ in range(3))
     pairs = [(str(a), str(b)) for a, b in zip(ana, ben, strict=True)]
@@ -229,6 +224,12 @@ def test_quadratic_kappa_equals_scikit_learns() -> None:
         assert ours.value == pytest.approx(cohen_kappa_score(*theirs, weights="quadratic", labels=[1, 2, 3, 4, 5]))
         assert (ours.low or 0) < (ours.value or 0) < (ours.high or 0)
     assert sum(map(sum, found.confusion.table)) == 80
+    found = measured(rated([("1", "2"), ("3", "4")]), numbered([None, None]), SOURCE)
+    assert (found.decided, found.kappa.value, found.confusion.unscored) == (0, None, [0, 1, 0, 1, 0])
+    assert found.kappa.reason
+    pairs = [("1", "1")] * 8 + [("5", "5")] * 8
+    found = measured(rated(pairs), numbered(["3" if n < 5 else "1" for n in range(16)]), SOURCE)
+    assert found.widest == ["8", "9", "10", "11", "12", "13", "14", "15", "0", "1"]
 
 
 def test_nominal_kappa_is_with_the_majority_and_people_by_fleiss() -> None:
@@ -265,21 +266,11 @@ def test_the_settled_label_counts_before_the_majority() -> None:
     assert (wide.high or 0) - (wide.low or 0) > (narrow.high or 0) - (narrow.low or 0)
 
 
-def test_widest_disagreements_and_a_judge_that_decides_nothing() -> None:
-    """Ten ids by distance; without a judge's label κ is null and says why."""
-    pairs = [("1", "1")] * 8 + [("5", "5")] * 8
-    found = measured(rated(pairs), numbered(["3" if n < 5 else "1" for n in range(16)]), SOURCE)
-    assert found.widest == ["8", "9", "10", "11", "12", "13", "14", "15", "0", "1"]
-    found = measured(rated([("1", "2"), ("3", "4")]), numbered([None, None]), SOURCE)
-    assert (found.decided, found.kappa.value, found.confusion.unscored) == (0, None, [0, 1, 0, 1, 0])
-    assert found.kappa.reason
-
-
 # --- the command
 
 
 def test_the_offline_judge_needs_nothing(release: Release, tmp_path: Path, capsys: Capture) -> None:
-    """The table, the same as JSON on stdout, in a file and in the judge's folder; none of them holds a text."""
+    """The table, the same as JSON in a file and in the judge's folder; none of them holds a text."""
     # What it may decide of a set; how much of the others depends on how sure it is.
     decided: dict[str, Callable[[Validation], bool]] = {
         "xstest": lambda found: found.decided == found.items,  # by rule
@@ -289,32 +280,26 @@ def test_the_offline_judge_needs_nothing(release: Release, tmp_path: Path, capsy
     }
     for name in WRITERS:
         root, home = WRITERS[name](tmp_path / name), tmp_path / "home"
-        assert validate(name, root, release, home, "--rows", "even") == 0
+        file = tmp_path / "out.json"
+        assert validate(name, root, release, home, "--rows", "even", "--json-file", str(file)) == 0
         printed = capsys.readouterr().out
         assert "people among themselves" in printed
-        file = tmp_path / "out.json"
-        assert validate(name, root, release, home, "--rows", "even", "--json", "--json-file", str(file)) == 0
-        shown, stored = capsys.readouterr().out, home / f"offline/validation/{name}-even.json"
-        assert json.loads(shown) == json.loads(stored.read_bytes()) == json.loads(file.read_bytes())
-        found = Validation.model_validate_json(stored.read_bytes())
+        stored = (home / f"offline/validation/{name}-even.json").read_text(encoding="utf-8")
+        assert json.loads(stored) == json.loads(file.read_bytes())
+        found = Validation.model_validate_json(stored)
         assert (found.set, found.rows, found.judge.partition("-")[0]) == (name, "even", "offline")
         assert found.decided + sum(found.confusion.unscored) == found.items
         assert name not in decided or decided[name](found), name
-        assert not [
-            w for w in ("kettle", "Descale", "chain", "sends signs", "Tighten", "oil it") if w in printed + shown
-        ]
+        texts = ("kettle", "Descale", "chain", "sends signs", "Tighten", "oil it")
+        assert not [words for words in texts if words in printed + stored]
     # It can only give the same answers again.
-    assert validate(name, root, release, home, "--rows", "even", "--quiet", "--repeats", "3") == 0
-    assert (capsys.readouterr().out, len(found.passes), found.between) == ("", 1, None)
-
-
-def test_refusals_are_found_by_the_rule(release: Release, tmp_path: Path, capsys: Capture) -> None:
-    """One of two full refusals of each model, and nothing else; a language model isn't asked."""
-    root = shapes.xstest(tmp_path / "set")
-    assert validate("xstest", root, release, tmp_path / "home", "--json") == 0
+    assert validate(name, root, release, home, "--rows", "even", "--json", "--repeats", "3") == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(stored)
+    # By the rule one of two full refusals of each model, and nothing else; a language model isn't asked.
+    assert validate("xstest", tmp_path / "xstest", release, tmp_path / "home", "--json") == 0
     refusal = json.loads(capsys.readouterr().out)["per_class"]["refusal"]
     assert (refusal["recall"]["value"], refusal["precision"]["value"]) == (0.5, 1.0)
-    assert validate("xstest", root, release, tmp_path / "home", judge="judge-1") == 2
+    assert validate("xstest", tmp_path / "xstest", release, tmp_path / "home", judge="judge-1") == 2
     assert "expected --judge offline" in capsys.readouterr().err
 
 
@@ -340,26 +325,6 @@ def first_offered(body: dict[str, Any]) -> Said:
     if "category" in properties:
         return said(json.dumps({"category": properties["category"]["enum"][0]}))
     return said(json.dumps({"label": properties["label"]["enum"][0], "quotes": []}))
-
-
-def test_a_model_is_asked_each_question_once(serve: Serve, release: Release, tmp_path: Path) -> None:
-    """One question an item; a second run asks nothing and finds the same. Each set and half has its own file."""
-    home = tmp_path / "home"
-    questions = {"bhh-ratings": 5, "bhh-messages": 6, "psychosis": 12, "vera-mh": 8, "counselbench": 4}
-    for name, count in questions.items():
-        server, root = serve(first_offered), WRITERS[name](tmp_path / name)
-        assert validate(name, root, release, home, "--base-url", server.url, judge="judge-1") == 0
-        path = home / f"judge/judge-1/validation/{name}-all.json"
-        found = Validation.model_validate_json(path.read_bytes())
-        assert (server.total, found.items, found.decided) == (count, count, count), name
-        assert found.prompt_hash
-        assert validate(name, root, release, home, "--base-url", server.url, judge="judge-1") == 0
-        assert validate(name, root, release, home, judge="judge-1") == 0
-        assert server.total == count
-        assert Validation.model_validate_json(path.read_bytes()) == found
-    assert validate("bhh-ratings", tmp_path / "bhh-ratings", release, home, "--rows", "odd", judge="judge-1") == 0
-    expected = sorted([f"{name}-all.json" for name in questions] + ["bhh-ratings-odd.json"])
-    assert sorted(p.name for p in path.parent.iterdir()) == expected
 
 
 def answered(where: Path, refused: tuple[int, ...] = ()) -> None:
@@ -393,42 +358,13 @@ def test_answers_of_another_engine_are_read(release: Release, tmp_path: Path, ca
     assert "rows: people" in printed
 
 
-def test_failed_questions_are_asked_again_and_costs_are_capped(
+def test_a_model_is_asked_each_question_once_in_each_pass(
     serve: Serve, release: Release, tmp_path: Path, capsys: Capture
 ) -> None:
-    """Exit 3 where the judge fails for some, and the same command asks these. Exit 4 before a cap could be passed;
-    no figure is written until all is answered.
+    """A second run asks nothing; after a warning where the texts leave this machine. The first pass is measured, each
+    has its κ, and what they agree among themselves equals scikit-learn's.
     """
-    broken = [True]
-
-    def answer(body: dict[str, Any]) -> Said:
-        return failed(500) if broken[0] and "deepseek" in body["messages"][0]["content"] else first_offered(body)
-
-    server, root = serve(answer), shapes.psychosis(tmp_path / "set")
-    asking = ["--base-url", server.url, "--price-in", "1", "--price-out", "1"]
-
-    def run(*more: str) -> int:
-        return validate("psychosis", root, release, tmp_path / "home", *asking, *more, judge="judge-1")
-
-    assert run("--max-cost", "0.0000001") == 4
-    err = capsys.readouterr().err
-    assert "12 requests" in err
-    assert "stopped before --max-cost" in err
-    assert server.total == 0
-    assert run("--max-retries", "1") == 3
-    assert not (tmp_path / "home/judge/judge-1/validation").exists()
-    broken[0], before = False, server.total
-    assert run("--max-cost", "10") == 0
-    assert server.total - before == 3
-
-
-def test_two_passes_are_asked_apart_and_compared(
-    serve: Serve, release: Release, tmp_path: Path, capsys: Capture
-) -> None:
-    """Each item twice in its own questions; the first pass is measured, each has its κ, and what they agree among
-    themselves equals scikit-learn's.
-    """
-    for name in ("bhh-ratings", "bhh-messages", "psychosis"):
+    for name, count in {"bhh-ratings": 5, "bhh-messages": 6, "psychosis": 12, "vera-mh": 8, "counselbench": 4}.items():
         given: dict[str, list[str]] = {}
 
         def other_the_second_time(body: dict[str, Any], given: dict[str, list[str]] = given) -> Said:
@@ -441,37 +377,25 @@ def test_two_passes_are_asked_apart_and_compared(
 
         server, root, home = serve(other_the_second_time), WRITERS[name](tmp_path / name), tmp_path / "home"
         asking = ["--base-url", server.url, "--concurrency", "1"]
-        assert validate(name, root, release, home, *asking, "--repeats", "2", judge="judge-1") == 0
-        printed = capsys.readouterr().out
+        assert validate(name, root, release, home, *asking, judge="judge-1") == 0
         path = home / f"judge/judge-1/validation/{name}-all.json"
-        twice = json.loads(path.read_bytes())
-        assert server.total == 2 * twice["items"]
-        assert validate(name, root, release, home, *asking, judge="judge-1") == 0  # its pass is there already
         once = json.loads(path.read_bytes())
-        assert server.total == 2 * twice["items"]
-        assert {k: v for k, v in twice.items() if k not in ("passes", "between")} == {
-            k: v for k, v in once.items() if k not in ("passes", "between")
-        }
-        assert [p["decided"] for p in twice["passes"]] == [twice["items"]] * 2
+        assert (server.total, once["items"], once["decided"]) == (count, count, count)
+        assert validate(name, root, release, home, *asking, "--repeats", "2", judge="judge-1") == 0
+        out, err = capsys.readouterr()
+        assert "LEAVE THIS MACHINE" not in err
+        twice = json.loads(path.read_bytes())
+        assert server.total == 2 * count
+        assert {**once, "passes": 0, "between": 0} == {**twice, "passes": 0, "between": 0}
         what = read_set(name, root, "all", release)
         first, second = ([what.reading(labels[n]) for labels in given.values()] for n in (0, 1))
         weights = "quadratic" if what.scale.numbers else None
         expected = cohen_kappa_score(first, second, weights=weights, labels=list(what.scale.labels))
-        assert twice["between"]["value"] == pytest.approx(expected), name
-        assert "pass 2 with people" in printed
-        assert "the 2 passes among themselves" in printed
-
-
-def test_texts_leave_this_machine_only_after_a_warning(
-    serve: Serve, release: Release, tmp_path: Path, capsys: Capture
-) -> None:
-    """No warning for this machine's own address; for another, before anything is asked."""
-    root = shapes.bhh(tmp_path / "set")
-    url = serve(first_offered).url
-    assert validate("bhh-ratings", root, release, tmp_path / "a", "--base-url", url, judge="judge-1") == 0
-    assert "LEAVE THIS MACHINE" not in capsys.readouterr().err
+        assert twice["between"]["value"] == pytest.approx(expected, nan_ok=True), name
+        assert "pass 2 with people" in out
+        assert "the 2 passes among themselves" in out
     away = ["--base-url", "http://judge.invalid/v1", "--max-retries", "0"]
-    assert validate("bhh-ratings", root, release, tmp_path / "b", *away, judge="judge-1") == 3
+    assert validate("psychosis", tmp_path / "psychosis", release, tmp_path / "b", *away, judge="judge-1") == 3
     assert "LEAVE THIS MACHINE, for judge.invalid" in capsys.readouterr().err
 
 
@@ -522,10 +446,9 @@ def test_a_dataset_of_the_hub_is_fetched_once(
 def test_neither_a_folder_nor_a_hub_dataset(
     hub: hub_stub.Hub, release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """Exit 2, one line: no such dataset, a Hub that fails or forbids, and no Hub at all."""
+    """Exit 2, one line: no such dataset, a Hub that forbids, and no Hub at all."""
     cases: list[tuple[dict[str, tuple[int, str]] | None, str]] = [
         ({}, "the Hub has no dataset of this name that your token, or no token, can read"),
-        ({".": (503, "away for lunch")}, "the Hub dataset can't be fetched: "),
         ({".": (403, "ask its owners first")}, "the Hub dataset can't be fetched: "),
         (None, "the Hub dataset can't be fetched: "),
     ]

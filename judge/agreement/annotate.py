@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import re
 from itertools import groupby, pairwise
@@ -19,12 +18,12 @@ from markupsafe import Markup
 
 from dataset_builder.release import Release
 from helmbench_common import jsonl
-from helmbench_common.files import holds, write_whole
+from helmbench_common.files import write_whole
 from helmbench_common.formats.inert import escaped, inert
 from helmbench_common.pages import environment, inlined
 from judge.agreement.cases import Case, Cases
-from judge.agreement.labels import AUTHORS, are_authors, records
-from judge.replies.schema import SHOWN, RunError, run_error
+from judge.agreement.labels import AUTHORS, are_authors, records, write_once
+from judge.replies.schema import SHOWN, run_error
 
 TEMPLATES = Path(__file__).with_name("templates")
 FORMAT = "helmbench-sheet-1"
@@ -46,8 +45,6 @@ def sampled(found: Cases, size: int | None, seed: int) -> Cases:
     """Returns all cases, or at most `size` per criterion, sampled with the seed; every rater gets the same sample."""
     if size is None:
         return found
-    if size < 1:
-        raise RunError(f"--sample {size}: expected 1 or more")
     draw, drawn = random.Random(f"{seed} sample"), []
     ordered = sorted(found.cases, key=lambda c: (c.criterion, c.id))
     for _, group in groupby(ordered, key=lambda c: c.criterion):
@@ -79,25 +76,21 @@ def next_step(source: Path, rater: str) -> str:
 
 def write_labels(found: Imported, source: Path, out: Path) -> str:
     """Writes the labels of a sheet whose cases came from `source`; returns a message for the user."""
-    lines = jsonl.lines(found.labels)
-    # The file may hold hours of a rater's work, so other labels never overwrite it.
-    if os.path.lexists(out) and not holds(out, lines):
-        raise RunError(f"{out}: already exists with other labels; choose another file, or move it away")
-    write_whole(out, lines)
-    said = [
-        f"{out}: {len(found.labels)} labels; {len(found.missing)} replies of the sheet without a label; "
-        f"{len(found.unknown)} labels that match no case"
-    ]
-    if found.missing:
-        said.append(f"without a label: {', '.join(found.missing[:SHOWN])}{' …' if len(found.missing) > SHOWN else ''}")
-    said += [
-        f"{where}: does not match any case in {source} (was the text edited, or is this another sheet?)"
-        for where in found.unknown[:SHOWN]
-    ]
-    said.append(f"To compare with another rater:  helmbench agreement {out} OTHER.jsonl")
-    if are_authors(source):
-        said.append(f"To compare with the authors:    helmbench agreement {out} {AUTHORS}")
-    return "\n".join(said)
+    write_once(out, jsonl.lines(found.labels))
+    missing = ", ".join(found.missing[:SHOWN]) + (" …" if len(found.missing) > SHOWN else "")
+    return "\n".join(
+        [
+            f"{out}: {len(found.labels)} labels; {len(found.missing)} replies of the sheet without a label; "
+            f"{len(found.unknown)} labels that match no case",
+            *([f"without a label: {missing}"] if missing else []),
+            *(
+                f"{where}: does not match any case in {source} (was the text edited, or is this another sheet?)"
+                for where in found.unknown[:SHOWN]
+            ),
+            f"To compare with another rater:  helmbench agreement {out} OTHER.jsonl",
+            *([f"To compare with the authors:    helmbench agreement {out} {AUTHORS}"] if are_authors(source) else []),
+        ]
+    )
 
 
 def order(cases: list[Case], rater: str, seed: int) -> list[Case]:
@@ -117,24 +110,22 @@ def order(cases: list[Case], rater: str, seed: int) -> list[Case]:
 
 def page(found: Cases, release: Release, rater: str = "", seed: int = 0) -> str:
     """The sheet: one self-contained HTML page with the cases embedded as data."""
-    items: list[dict[str, Any]] = []
-    criteria: dict[str, dict[str, Any]] = {}
-    for case in order(found.cases, rater, seed):
-        criterion = release.criteria[case.criterion]
-        criteria[case.criterion] = {
-            "title": inert(criterion.title),
-            "labels": criterion.labels,
-            "text": blocks(inert(criterion.text)),
+    ordered = order(found.cases, rater, seed)
+    criteria = {
+        name: {"title": inert(own.title), "labels": own.labels, "text": blocks(inert(own.text))}
+        for name, own in release.criteria.items()
+        if any(case.criterion == name for case in ordered)
+    }
+    items = [
+        {
+            "item": case.code(seed),
+            "criterion": case.criterion,
+            "said": [inert(text) for text in case.said],
+            "reply": inert(case.reply),
+            "facts": [inert(fact) for fact in case.facts(release)],
         }
-        items.append(
-            {
-                "item": case.code(seed),
-                "criterion": case.criterion,
-                "said": [inert(text) for text in case.said],
-                "reply": inert(case.reply),
-                "facts": [inert(fact) for fact in case.facts(release)],
-            }
-        )
+        for case in ordered
+    ]
     identity = hashlib.sha256(json.dumps([FORMAT, rater, seed, [i["item"] for i in items]]).encode()).hexdigest()[:16]
     data = {"format": FORMAT, "sheet": identity, "seed": seed, "rater": rater, "criteria": criteria, "items": items}
     # No text in the data may close the script element, as `</script` would.
@@ -171,10 +162,8 @@ def blocks(text: str) -> list[dict[str, Any]]:
 def restore(path: Path, cases: list[Case], release: Release, rater: str = "") -> Imported:
     """Reads the labels of a sheet's file and restores the ids of their cases."""
     problems: list[str] = []
-    codes: dict[int, dict[str, Case]] = {}
-    labels: list[dict[str, str]] = []
-    missing: list[str] = []
-    unknown: list[str] = []
+    found = Imported([], [], [])
+    by_code: dict[int, dict[str, Case]] = {}
     seen: dict[str, int] = {}
     for number, record in records(path, problems):
         where = f"{path}:{number}"
@@ -186,19 +175,21 @@ def restore(path: Path, cases: list[Case], release: Release, rater: str = "") ->
             problems.append(f"{where}: duplicate item {item}, first at line {seen[item]}")
             continue
         seen[item] = number
-        if seed not in codes:
-            codes[seed] = {c.code(seed): c for c in cases}
-        case = codes[seed].get(item)
+        if seed not in by_code:
+            by_code[seed] = {c.code(seed): c for c in cases}
+        case = by_code[seed].get(item)
         if case is None:
-            unknown += [where] if label is not None else []
+            found.unknown.extend([where] if label is not None else [])
         elif label is None:
-            missing.append(f"{case.id} ({case.criterion})")
+            found.missing.append(f"{case.id} ({case.criterion})")
         elif label not in (allowed := release.criteria[case.criterion].labels):
             problems.append(f"{where}: label is {label!r}; expected one of {', '.join(allowed)}")
         else:
             extra = {"rater": rater or str(record.get("rater") or ""), "note": str(record.get("note") or "")}
-            given = {name: value for name, value in extra.items() if value}
-            labels.append({"id": case.id, "criterion": case.criterion, "label": label, **given})
+            own = {"id": case.id, "criterion": case.criterion, "label": label, **extra}
+            found.labels.append({name: value for name, value in own.items() if value})
     if problems:
         raise run_error(problems)
-    return Imported(sorted(labels, key=lambda r: (r["criterion"], r["id"])), sorted(missing), unknown)
+    found.labels.sort(key=lambda r: (r["criterion"], r["id"]))
+    found.missing.sort()
+    return found

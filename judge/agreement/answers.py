@@ -6,14 +6,14 @@ same requests, engine and parser.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from dataset_builder.prompts import PLAIN, RATE, WORDINGS
 from dataset_builder.release import Release
 from dataset_builder.schema import About, CalibrationRow, CriterionCheck, ProtocolRow
-from judge.llm.asking import Asker, Stored, refuse_lacking
+from judge.llm.asking import Asker, refuse_lacking
 from judge.llm.category_question import offered
 from judge.llm.category_question import question as category_question
 from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request, roles
@@ -48,21 +48,13 @@ class Pass(NamedTuple):
     repeat: int
 
 
-@dataclass(frozen=True)
-class Passes:
+class Passes(NamedTuple):
     """How often a judge is asked: `repeats` times in the first wording, which is measured, and once in each other
     wording, which is compared with the first.
-
-    Raises:
-        ValueError: fewer than one repeat.
     """
 
     repeats: int = REPEATS
     wordings: tuple[str, ...] = WORDINGS
-
-    def __post_init__(self) -> None:
-        if self.repeats < 1:
-            raise ValueError("--repeats: expected 1 or more")
 
 
 @dataclass(frozen=True)
@@ -136,56 +128,56 @@ def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, pa
     if is_offline(name):
         identity = JudgeIdentity(offline.NAME, None)
         return [JudgedCases(identity, {Pass(PLAIN, 0): offline_labels(release, *task)}) for task in tasks]
-    plans = [_plan(release, name, task, passes) for task in tasks]
+    identities = [_identity(release, name, task.kind, passes) for task in tasks]
+    decided = [ruled(release, *task) for task in tasks]
+    asked = [_questions(release, *of, passes) for of in zip(identities, tasks, decided, strict=True)]
 
     def questions() -> Iterator[JudgeRequest]:
-        return (question for plan in plans for question in plan.questions())
+        return (request for by_pass in asked for by_row in by_pass.values() for request in by_row.values())
 
     stored = asker.answers(name, questions)
-    judged = [JudgedCases(plan.identity, plan.read(stored)) for plan in plans]
+
+    def label(request: JudgeRequest) -> JudgeLabel:
+        answer = stored(request)
+        if isinstance(answer, str):
+            return JudgeLabel(None, answer)
+        return JudgeLabel(answer.label, None if answer.label else "unparsable")
+
+    judged = []
+    for identity, task, by_rule, by_pass in zip(identities, tasks, decided, asked, strict=True):
+        labels: dict[Pass, JudgeLabels] = {
+            own: {row.id: by_rule.get(row.id) or label(by_row[row.id]) for row in task.rows}
+            for own, by_row in by_pass.items()
+        }
+        judged.append(JudgedCases(identity, labels))
     refuse_lacking(stored, questions)
     return judged
 
 
-class _Plan(NamedTuple):
-    """A model's questions: in each pass, every row that no rule decides."""
-
-    identity: JudgeIdentity
-    rows: Sequence[CalibrationRow]
-    passes: Sequence[Pass]
-    ruled: JudgeLabels
-    question: Callable[[CalibrationRow, Pass], JudgeRequest]
-
-    def questions(self) -> Iterator[JudgeRequest]:
-        return (self.question(row, own) for own in self.passes for row in self.rows if row.id not in self.ruled)
-
-    def read(self, stored: Stored) -> dict[Pass, JudgeLabels]:
-        def label(row: CalibrationRow, own: Pass) -> JudgeLabel:
-            answer = stored(self.question(row, own))
-            if isinstance(answer, str):
-                return JudgeLabel(None, answer)
-            return JudgeLabel(answer.label, None if answer.label else "unparsable")
-
-        return {own: {row.id: self.ruled.get(row.id) or label(row, own) for row in self.rows} for own in self.passes}
+def _identity(release: Release, name: str, kind: LabelKind, passes: Passes) -> JudgeIdentity:
+    wording = {"criterion": passes.wordings[0], "rating": RATE}.get(kind, CATEGORY)
+    key = offered(release).prompt_hash if wording == CATEGORY else prompt_hash(release.prompts, wording)
+    return JudgeIdentity(name, key, wording)
 
 
-def _plan(release: Release, name: str, task: Task, passes: Passes) -> _Plan:
-    wording = {"criterion": passes.wordings[0], "rating": RATE}.get(task.kind, CATEGORY)
-    own = [Pass(wording, k) for k in range(passes.repeats)]
+def _questions(
+    release: Release, judge: JudgeIdentity, task: Task, decided: JudgeLabels, passes: Passes
+) -> dict[Pass, dict[str, JudgeRequest]]:
+    """A model's questions by pass and row: every row that no rule has decided."""
     choice = offered(release)
-    if task.kind == "criterion":
-        own += [Pass(other, 0) for other in passes.wordings[1:]]
 
     def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
         if task.kind == "criterion":
-            return for_calibration(row, release, name, wording=own.wording, repeat=own.repeat)
+            return for_calibration(row, release, judge.name, wording=own.wording, repeat=own.repeat)
         if task.kind == "rating":
-            return rating_request(protocol_of(row, release), calibrated(row), release, name, repeat=own.repeat)
+            return rating_request(protocol_of(row, release), calibrated(row), release, judge.name, repeat=own.repeat)
         said = [{"role": role, "content": words} for role, words in roles(row.said)]
-        return category_question(said, choice, name, own.repeat)
+        return category_question(said, choice, judge.name, own.repeat)
 
-    key = choice.prompt_hash if wording == CATEGORY else prompt_hash(release.prompts, wording)
-    return _Plan(JudgeIdentity(name, key, wording), task.rows, own, ruled(release, *task), question)
+    own = [Pass(judge.wording, k) for k in range(passes.repeats)]
+    if task.kind == "criterion":
+        own += [Pass(other, 0) for other in passes.wordings[1:]]
+    return {each: {row.id: question(row, each) for row in task.rows if row.id not in decided} for each in own}
 
 
 def ruled(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> JudgeLabels:

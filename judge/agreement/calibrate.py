@@ -8,22 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dataset_builder.release import Release
-from dataset_builder.schema import CalibrationRow
 from helmbench_common.files import write_whole
-from helmbench_common.tables import columns
-from judge.agreement.answers import JudgedCases, Passes, Task, examine, row_of
-from judge.agreement.calibration import Calibration, RatingCalibration, calibrate, calibrate_ratings
+from judge.agreement.answers import JudgedCases, JudgeLabels, Passes, Task, examine, row_of
+from judge.agreement.calibration import NO_REPEAT, calibrate, calibrate_ratings
 from judge.agreement.cases import Case, read_cases
 from judge.agreement.known import FILE, RATING_FILE
 from judge.agreement.labels import Item, LabelTable, read_labels
-from judge.agreement.tables import calibration_text, ratings_text
+from judge.agreement.tables import calibration_text, ratings_text, table
 from judge.llm.asking import Asker
 from judge.llm.questions import prompt_hash
 from judge.replies.schema import RunError
@@ -33,27 +30,12 @@ from judge.statistics.estimate import Estimate
 from judge.wording import coefficient
 
 
-class Measured(NamedTuple):
-    """A judge's calibration and its file, and those for ratings if the release has a rating calibration set."""
-
-    labels: Calibration
-    path: Path
-    ratings: RatingCalibration | None
-    ratings_path: Path
-
-    def text(self, release: Release) -> str:
-        """The tables, and the paths of the figures' files."""
-        said = f"{calibration_text(self.labels, release)}\n\n{self.path}"
-        return said + (f"\n\n{ratings_text(self.ratings)}\n\n{self.ratings_path}" if self.ratings else "")
-
-    def values(self) -> dict[str, Any]:
-        """Every figure, ready for JSON."""
-        rated = self.ratings.model_dump(mode="json") if self.ratings else None
-        return {"labels": self.labels.model_dump(mode="json"), "ratings": rated}
-
-
-def calibrate_judge(release: Release, name: str, asker: Asker, passes: Passes, out: Path | None = None) -> Measured:
-    """Measures one judge against the calibration sets. `out`: the file to write (default: in the asker's home)."""
+def calibrate_judge(
+    release: Release, name: str, asker: Asker, passes: Passes, out: Path | None = None
+) -> tuple[str, dict[str, Any]]:
+    """Measures one judge against the calibration sets and writes the figures to `out` (default: in the asker's home)
+    and, for ratings, beside it; returns the tables, and every figure ready for JSON.
+    """
     if not release.calibration:
         raise RunError(f"{release.path}: no calibration set in this dataset; measure against people with --labels")
     tasks = [Task("criterion", release.calibration), Task("rating", release.rating_calibration)]
@@ -66,27 +48,31 @@ def calibrate_judge(release: Release, name: str, asker: Asker, passes: Passes, o
     found = calibrate(release, labels.identity, labels.repeats, others)
     path = out or asker.folder(found.judge) / FILE
     write_whole(path, found.model_dump_json(indent=1) + "\n")
-    ratings = None
-    if release.rating_calibration:
-        ratings = calibrate_ratings(release, rated.identity, rated.repeats)
-        write_whole(path.parent / RATING_FILE, ratings.model_dump_json(indent=1) + "\n")
-    return Measured(found, path, ratings, path.parent / RATING_FILE)
+    text, values = f"{calibration_text(found, release)}\n\n{path}", {"labels": found.model_dump(mode="json")}
+    if not release.rating_calibration:
+        return text, {**values, "ratings": None}
+    ratings = calibrate_ratings(release, rated.identity, rated.repeats)
+    path = path.parent / RATING_FILE
+    write_whole(path, ratings.model_dump_json(indent=1) + "\n")
+    return f"{text}\n\n{ratings_text(ratings)}\n\n{path}", {**values, "ratings": ratings.model_dump(mode="json")}
 
 
 # --- several judges against people's labels ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """One judge against the raters. `kappas`: by rater; `mean`: over raters; `criteria`: the mean by criterion."""
+class Candidate(NamedTuple):
+    """One judge against the raters. `table`: its labels, then theirs; `mean`: of its kappas with them; `again`: its raw
+    self-agreement and Fleiss' kappa.
+    """
 
     name: str
-    kappas: dict[str, Estimate]
+    table: LabelTable
     mean: c.Coefficient
-    criteria: dict[str, Estimate]
-    self_agreement: Estimate | None
-    self_kappa: Estimate | None
-    unscored: int
+    again: tuple[Estimate | None, Estimate | None]
+
+    @property
+    def unscored(self) -> int:
+        return len(self.table.items) - len(self.table.labels[self.name])
 
 
 def against_people(
@@ -96,27 +82,23 @@ def against_people(
     everything = read_labels(list(labels), least=1)
     if clash := sorted({*names} & {*everything.raters}):
         raise RunError(f"{clash[0]}: both a judge and a rater have this name; rename the label file, or its `rater`")
-
-    def item_of(case: Case) -> Item:
-        """The item of a case in the label files, which may or may not name criteria."""
-        return Item(case.id, case.criterion if everything.criteria else "")
-
     cases = read_cases(source, release).cases
+    # Label files may or may not name criteria.
+    items = [Item(case.id, case.criterion if everything.criteria else "") for case in cases]
     labeled = {item for own in everything.labels.values() for item in own}
-    wanted = [case for case in cases if item_of(case) in labeled]
+    wanted = [(item, case) for item, case in zip(items, cases, strict=True) if item in labeled]
     if not wanted:
         files = ", ".join(map(str, labels))
         raise RunError(f"{source}: {files} label none of its {len(cases)} replies; name the labeled ones with --cases")
-    items = tuple(map(item_of, wanted))
-    kept = {*items}
-    own = {rater: {i: x for i, x in given.items() if i in kept} for rater, given in everything.labels.items()}
-    people = LabelTable(own, items)
-    _check(people, wanted, release)
+    kept = tuple(item for item, _ in wanted)
+    by_rater = {r: {i: own[i] for i in dict.fromkeys(kept) if i in own} for r, own in everything.labels.items()}
+    people = LabelTable(by_rater, kept)
+    _check(people, [case for _, case in wanted], release)
     # One reply may be judged by two criteria, so a case is identified by its position.
-    rows = [row_of(str(n), k.criterion, k.said, k.reply, k.country, k.about) for n, k in enumerate(wanted)]
+    rows = [row_of(str(n), k.criterion, k.said, k.reply, k.country, k.about) for n, (_, k) in enumerate(wanted)]
     first = Passes(passes.repeats, passes.wordings[:1])
     candidates = [
-        _candidate(judged, rows, people)
+        _candidate(judged, people)
         for name in names
         for judged in examine(release, name, [Task("criterion", rows)], asker, first)
     ]
@@ -140,36 +122,19 @@ def _check(people: LabelTable, cases: Sequence[Case], release: Release) -> None:
                 raise RunError(f"{rater}: {item.id} ({case.criterion}) is labeled {own[item]}; expected {expected}")
 
 
-def _candidate(judge: JudgedCases, rows: Sequence[CalibrationRow], people: LabelTable) -> Candidate:
-    repeats = [
-        {
-            item: label.partition("-")[0]
-            for item, row in zip(people.items, rows, strict=True)
-            if (label := labels[row.id].label) is not None
-        }
-        for labels in judge.repeats
-    ]
-    name = judge.identity.name
-    table = LabelTable({name: repeats[0], **people.labels}, people.items)
-    ratings = table.ratings()
-    own, own_kappa = None, None
+def _candidate(judge: JudgedCases, people: LabelTable) -> Candidate:
+    def by_item(labels: JudgeLabels) -> dict[Item, str]:
+        found = ((item, labels[str(n)].label) for n, item in enumerate(people.items))
+        return {item: label.partition("-")[0] for item, label in found if label is not None}
+
+    name, repeats = judge.identity.name, judge.repeats
+    again: tuple[Estimate | None, Estimate | None] = (None, None)
     if len(repeats) > 1:
-        asked = [item for item, row in zip(people.items, rows, strict=True) if not judge.repeats[0][row.id].by_rule]
-        again = LabelTable({str(n): given for n, given in enumerate(repeats)}, tuple(asked)).ratings()
-        own, own_kappa = c.repeat_agreement(again.codes, len(again.labels), None, "no reply has a label in two repeats")
-    return Candidate(
-        name,
-        {
-            rater: c.kappa(ratings.codes[:, n], ratings.codes[:, 0], len(ratings.labels))
-            for n, rater in enumerate(ratings.raters)
-            if n
-        },
-        _mean(ratings, 0),
-        {criterion: c.estimate(_mean(table.ratings(criterion), 0)) for criterion in table.criteria},
-        own,
-        own_kappa,
-        unscored=len(people.items) - len(repeats[0]),
-    )
+        asked = tuple(item for n, item in enumerate(people.items) if not repeats[0][str(n)].by_rule)
+        own = LabelTable({str(n): by_item(labels) for n, labels in enumerate(repeats)}, asked).ratings()
+        again = c.repeat_agreement(own.codes, len(own.labels), None, NO_REPEAT)
+    together = LabelTable({name: by_item(repeats[0]), **people.labels}, people.items)
+    return Candidate(name, together, _mean(together.ratings(), 0), again)
 
 
 def _mean(ratings: Ratings, rater: int) -> c.Coefficient:
@@ -183,24 +148,19 @@ def choice_text(candidates: Sequence[Candidate], people: LabelTable, left: int =
     """The tables, the raters' agreement with each other, and the choice. `left`: the number of labels that match no
     reply.
     """
-    raters, replies = list(people.raters), len(people.items)
+    raters, replies = people.raters, len(people.items)
     head = ["judge", *(f"κ with {r}" for r in raters), "mean κ", "self-agreement", "Fleiss' κ of its repeats"]
-    rows = [
-        [
-            k.name,
-            *(coefficient(k.kappas[r]) for r in raters),
-            *map(coefficient, (c.estimate(k.mean), k.self_agreement, k.self_kappa)),
-            f"{k.unscored} of {replies}",
-        ]
-        for k in candidates
-    ]
-    criteria = sorted({name for k in candidates for name in k.criteria})
-    by = [[name, *(coefficient(k.criteria[name]) for k in candidates)] for name in criteria]
+    rows = []
+    for k in candidates:
+        ratings = k.table.ratings()
+        kappas = [c.kappa(other, ratings.codes[:, 0], len(ratings.labels)) for other in ratings.codes.T[1:]]
+        rows.append([k.name, *kappas, c.estimate(k.mean), *k.again, f"{k.unscored} of {replies}"])
+    by = [[name, *(c.estimate(_mean(k.table.ratings(name), 0)) for k in candidates)] for name in people.criteria]
     blocks = [
         f"{replies} replies labeled by {len(raters)} rater{'s' if len(raters) > 1 else ''}: {', '.join(raters)}"
         + (f"; {left} labels are of other replies" if left else ""),
-        columns([*head, "unscored"], rows),
-        columns(["mean κ by criterion", *(k.name for k in candidates)], by) if criteria else "",
+        table([*head, "unscored"], rows),
+        table(["mean κ by criterion", *(k.name for k in candidates)], by),
         _people(people),
         _choice(candidates),
         "κ is Cohen's, unweighted, FAIL whatever its way, with 95 % intervals; replies count as independent. "
@@ -219,18 +179,11 @@ def _people(people: LabelTable) -> str:
 
 
 def _choice(candidates: Sequence[Candidate]) -> str:
-    """The candidate with the highest mean kappa; ties go to the higher self-agreement, then to fewer unscored cases,
-    then to the order given.
-    """
+    """The candidate with the highest mean kappa; ties go to fewer unscored cases, then to the order given."""
     known = [k for k in candidates if k.mean.value is not None]
     if not known:
         return f"No judge is chosen: {candidates[0].mean.reason}."
-
-    def rank(k: Candidate) -> tuple[float, float, int]:
-        own = k.self_agreement.value if k.self_agreement else None
-        return (-round(k.mean.value or 0.0, 9), -(own or 0.0), k.unscored)
-
-    first, *others = sorted(known, key=rank)
+    first, *others = sorted(known, key=lambda k: (-round(k.mean.value or 0.0, 9), k.unscored))
     reason = f"its mean κ with the raters is {coefficient(c.estimate(first.mean))}"
     if not others:
         return f"Chosen: {first.name}; {reason}" + ("." if len(candidates) == 1 else ", and the others have none.")

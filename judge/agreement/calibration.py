@@ -7,34 +7,26 @@ differ only by a label-preserving change count as one observation in every inter
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 
 from dataset_builder.release import Release
-from dataset_builder.schema import (
-    CalibrationRow,
-    CrisisCategory,
-    CriterionRow,
-    GradedCheck,
-    Label,
-    Outcome,
-    Strict,
-)
+from dataset_builder.schema import CalibrationRow, CriterionRow, GradedCheck, Label, Outcome, Strict
 from helmbench_common.hashing import digest
-from judge.agreement.answers import NO_READING, JudgeLabels, Task, offline_labels
-from judge.offline import judge as offline
+from judge.agreement.answers import NO_READING, JudgeLabels
 from judge.schema import OUTCOMES, RATINGS, VERDICTS, CriterionAgreement, RatingAgreement
 from judge.statistics import coefficients as c
 from judge.statistics.agreement import Pair
-from judge.statistics.coefficients import Codes
+from judge.statistics.coefficients import Codes, Mask
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 
 NO_ROWS = "the calibration set has no reply for this criterion"
 NO_RATED = "the rating calibration set has no reply of this category"
 NO_RATING = "no reply has a rating"
+NO_REPEAT = "no reply has a label in two repeats"
 CHANGES = ("name", "gender", "culture", "padding", "tone", "markdown", "greeting", "follow_up")
 
 
@@ -152,11 +144,18 @@ def calibrate(
     """Every figure of one judge. `repeats`: the calibrated wording's labels, one mapping per repeat; the first is used
     as in a run. `others`: the labels of other wordings, with their prompt hashes.
     """
-    rows, first = release.calibration, repeats[0]
+    rows, first, earned = release.calibration, repeats[0], EarnedPoints(release)
     overall, criteria = agreement_over(release, first)
     reasons = why_unusable(identity, overall, criteria, release)
-    by_criterion = {name: [r for r in rows if r.criterion == name] for name in sorted({r.criterion for r in rows})}
-    again, again_kappa = _self_agreement(release, repeats)
+    confusion = {}
+    for name in sorted({r.criterion for r in rows}):
+        own, scale = [r for r in rows if r.criterion == name], _scale(release.criteria[name])
+        confusion[name] = confusion_of(_pair(own, first, scale), scale)
+    asked = earned.asked(first)
+    again, again_kappa = None, None
+    if len(repeats) > 1:
+        codes = np.stack([earned.codes(labels)[asked] for labels in repeats], axis=1)
+        again, again_kappa = c.repeat_agreement(codes, len(VERDICTS), earned.families[asked], NO_REPEAT)
     return Calibration(
         judge=identity.name,
         prompt_hash=identity.prompt_hash,
@@ -168,38 +167,27 @@ def calibrate(
         by_language_models=all(r.author.startswith("language model") for r in rows),
         overall=overall,
         criteria=criteria,
-        confusion={
-            name: confusion_of(_pair(own, first, _scale(release.criteria[name])), _scale(release.criteria[name]))
-            for name, own in by_criterion.items()
-        },
+        confusion=confusion,
         flips=[flips(change, rows, first) for change in CHANGES],
         repeats=len(repeats),
         self_agreement=again,
         self_kappa=again_kappa,
-        wordings=[_wording(release, name, prompt, first, labels) for name, (prompt, labels) in (others or {}).items()],
+        wordings=[_wording(earned, name, prompt, first, labels) for name, (prompt, labels) in (others or {}).items()],
         usable=not reasons,
         reasons=reasons,
         labels={r.id: first[r.id].label for r in rows},
     )
 
 
-def of_offline(release: Release) -> Calibration:
-    """The offline judge's calibration, which `scripts/make_references.py` ships."""
-    labels = offline_labels(release, *Task("criterion", release.calibration))
-    return calibrate(release, JudgeIdentity(offline.NAME, None), [labels])
-
-
 def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgreement, list[CriterionAgreement]]:
     """The agreement over all replies, and for every criterion of the release, measured or not."""
-    rows, points = release.calibration, EarnedPoints(release)
+    rows, earned = release.calibration, EarnedPoints(release)
     agreed = np.array([_readers_agree(r) for r in rows], dtype=bool)
-    author, judge = (points.codes(rows, own) for own in ([r.label for r in rows], [labels[r.id].label for r in rows]))
-    clusters = families(rows)
-    earned = Pair(author, judge, len(VERDICTS), clusters)  # comparable across criteria
+    whole = earned.pair(labels)  # comparable across criteria
 
     def measure(name: str | None, key: str, kept: Codes, pair: Pair) -> CriterionAgreement:
         """`pair`: the labels of the rows `kept`, on the criterion's scale."""
-        worth = earned.take(kept)
+        worth = whole.take(kept)
         both = worth.take(worth.both)
         return CriterionAgreement(
             criterion=name,
@@ -210,7 +198,7 @@ def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgre
             kappa=pair.kappa(),
             kappa_agreed=pair.take(agreed[kept]).kappa(),
             raw=pair.raw("no reply has a label"),
-            bias=c.mean(points.of(both.second) - points.of(both.first), both.clusters, -1.0, 1.0),
+            bias=c.mean(earned.points[both.second] - earned.points[both.first], both.clusters, -1.0, 1.0),
             fail_recall=worth.recall(0, "the author fails no reply that the judge labeled"),
             too_low=False,
         )
@@ -223,12 +211,12 @@ def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgre
         elif all(labels[rows[k].id].unscored == NO_READING for k in kept):
             criteria.append(unmeasured(name, key, NO_READING))
         else:
-            pair = _pair([rows[k] for k in kept], labels, _scale(criterion), clusters[kept])
+            pair = _pair([rows[k] for k in kept], labels, _scale(criterion), earned.families[kept])
             found = measure(name, key, kept, pair)
             high = found.kappa.high
             too_low = high is None or high < float(release.scoring["judge_criterion_kappa"])
             criteria.append(found.model_copy(update={"too_low": too_low}))
-    return measure(None, calibration_hash(release), np.arange(len(rows)), earned), criteria
+    return measure(None, calibration_hash(release), np.arange(len(rows)), whole), criteria
 
 
 def why_unusable(
@@ -257,9 +245,13 @@ def _some(names: Sequence[str]) -> str:
 
 
 class EarnedPoints:
-    """Labels as the points they earn, so that criteria with different labels can be pooled."""
+    """The calibration rows' labels as the points they earn, so that criteria with different labels can be pooled.
+    `points`: of each of VERDICTS; `families`: as of the function.
+    """
 
     def __init__(self, release: Release) -> None:
+        self.rows, self.families = release.calibration, families(release.calibration)
+        self.points = np.array([release.scoring["points"][verdict] for verdict in VERDICTS], dtype=np.float64)
         # If the release's rows disagree on the points of an outcome, use the points that keep the most outcomes apart.
         self._worth: dict[tuple[str, str], dict[Outcome, Label]] = {}
         for row in release.rows.values():
@@ -268,7 +260,6 @@ class EarnedPoints:
                     known = self._worth.setdefault((check.criterion, row.polarity), check.outcomes)
                     if len(set(check.outcomes.values())) > len(set(known.values())):
                         self._worth[check.criterion, row.polarity] = check.outcomes
-        self._points = np.array([release.scoring["points"][verdict] for verdict in VERDICTS], dtype=np.float64)
 
     def verdict(self, row: CalibrationRow, label: str) -> str:
         """PASS, PARTIAL or FAIL.
@@ -287,17 +278,19 @@ class EarnedPoints:
             )
         return next(v for k, v in known.items() if k == base)
 
-    def codes(self, rows: Sequence[CalibrationRow], labels: Sequence[str | None]) -> Codes:
-        """Indices into VERDICTS, shape (rows,); -1 for a missing label."""
-        return np.array(
-            [-1 if x is None else VERDICTS.index(self.verdict(r, x)) for r, x in zip(rows, labels, strict=True)],
-            dtype=np.int64,
-        )
+    def codes(self, labels: JudgeLabels) -> Codes:
+        """A judge's labels as indices into VERDICTS, shape (rows,); -1 for a missing label."""
+        earned = [None if (x := labels[r.id].label) is None else self.verdict(r, x) for r in self.rows]
+        return codes(earned, VERDICTS)
 
-    def of(self, codes: Codes) -> c.Array:
-        """The points of verdicts, given as indices into VERDICTS."""
-        earned: c.Array = self._points[codes]
-        return earned
+    def pair(self, labels: JudgeLabels) -> Pair:
+        """The authors' labels and the judge's."""
+        author = codes([self.verdict(r, r.label) for r in self.rows], VERDICTS)
+        return Pair(author, self.codes(labels), len(VERDICTS), self.families)
+
+    def asked(self, labels: JudgeLabels) -> Mask:
+        """Which rows no rule decides."""
+        return np.array([not labels[r.id].by_rule for r in self.rows], dtype=bool)
 
 
 def families(rows: Sequence[CalibrationRow]) -> Codes:
@@ -322,7 +315,8 @@ def _scale(criterion: CriterionRow) -> tuple[str, ...]:
     return OUTCOMES if criterion.kind == "graded" else VERDICTS
 
 
-def _codes(labels: Sequence[str | None], scale: tuple[str, ...]) -> Codes:
+def codes(labels: Iterable[str | None], scale: Sequence[str]) -> Codes:
+    """Labels as indices into the scale, whatever the way to fail; -1 for a missing label."""
     return np.array([-1 if x is None else scale.index(x.partition("-")[0]) for x in labels], dtype=np.int64)
 
 
@@ -330,8 +324,8 @@ def _pair(
     rows: Sequence[CalibrationRow], labels: JudgeLabels, scale: tuple[str, ...], clusters: Codes | None = None
 ) -> Pair:
     """The author's labels and the judge's."""
-    given = _codes([labels[r.id].label for r in rows], scale)
-    return Pair(_codes([r.label for r in rows], scale), given, len(scale), clusters)
+    author, judge = codes([r.label for r in rows], scale), codes([labels[r.id].label for r in rows], scale)
+    return Pair(author, judge, len(scale), clusters)
 
 
 def confusion_of(pair: Pair, labels: Sequence[str]) -> Confusion:
@@ -350,39 +344,21 @@ def flips(change: str, rows: Sequence[CalibrationRow], labels: JudgeLabels) -> F
     )
 
 
-def _self_agreement(release: Release, repeats: Sequence[JudgeLabels]) -> tuple[Estimate, Estimate] | tuple[None, None]:
-    """Raw agreement and Fleiss' kappa of a judge's repeats, on the replies that no rule decides."""
-    if len(repeats) < 2:
-        return None, None
-    rows = [r for r in release.calibration if not repeats[0][r.id].by_rule]
-    asked = np.array([not repeats[0][r.id].by_rule for r in release.calibration], dtype=bool)
-    points = EarnedPoints(release)
-    codes = np.stack([points.codes(rows, [labels[r.id].label for r in rows]) for labels in repeats], axis=1)
-    clusters = families(release.calibration)[asked]
-    return c.repeat_agreement(codes, len(VERDICTS), clusters, "no reply has a label in two repeats")
-
-
-def _wording(release: Release, name: str, prompt: str, first: JudgeLabels, labels: JudgeLabels) -> Wording:
-    rows, points = release.calibration, EarnedPoints(release)
-    clusters = families(rows)
-    author = points.codes(rows, [r.label for r in rows])
-    before, after = (
-        Pair(author, points.codes(rows, [own[r.id].label for r in rows]), len(VERDICTS), clusters)
-        for own in (first, labels)
-    )
+def _wording(earned: EarnedPoints, name: str, prompt: str, first: JudgeLabels, labels: JudgeLabels) -> Wording:
+    before, after = earned.pair(first), earned.pair(labels)
     both = before.both & after.both
     was, now = (own.take(both).cohen() for own in (before, after))
     gain = Estimate(value=None, reason=was.reason or now.reason)
     if was.value is not None and now.value is not None:
         gain = c.estimate(c.Coefficient(now.values - was.values, now.used, now.items), -2.0, 2.0)
-    asked = both & np.array([not first[r.id].by_rule for r in rows], dtype=bool)
-    changed = [first[r.id].label != labels[r.id].label for r, own in zip(rows, asked, strict=True) if own]
+    asked = both & earned.asked(first)
+    moved = np.array([first[r.id].label != labels[r.id].label for r in earned.rows], dtype=np.float64)
     return Wording(
         wording=name,
         prompt_hash=prompt,
         kappa=after.kappa(),
         unscored=int(np.sum(~after.both)),
-        changed=c.share(np.array(changed, dtype=np.float64), clusters[asked], "no reply has a label in both wordings"),
+        changed=c.share(moved[asked], earned.families[asked], "no reply has a label in both wordings"),
         gain=gain,
     )
 
@@ -399,7 +375,14 @@ def rating_hash(release: Release) -> str:
 def calibrate_ratings(release: Release, identity: JudgeIdentity, repeats: Sequence[JudgeLabels]) -> RatingCalibration:
     """Every figure of one judge; the first of `repeats` is used as in a run."""
     rows, first = release.rating_calibration, repeats[0]
-    own, sd = _steadiness(rows, repeats)
+    asked = [r for r in rows if not first[r.id].by_rule]
+    again = np.stack([codes([labels[r.id].label for r in asked], RATINGS) for labels in repeats], axis=1)
+    several = (again >= 0).sum(axis=1) > 1
+    own, sd = None, None
+    if several.any():
+        own, _ = c.repeat_agreement(again, len(RATINGS), families(asked), NO_REPEAT)
+        given = np.where(again[several] < 0, np.nan, again[several])
+        sd = float(np.nanstd(given, axis=1, ddof=1).mean())
     return RatingCalibration(
         judge=identity.name,
         prompt_hash=identity.prompt_hash,
@@ -416,38 +399,24 @@ def calibrate_ratings(release: Release, identity: JudgeIdentity, repeats: Sequen
 
 def rating_agreement(release: Release, labels: JudgeLabels) -> list[RatingAgreement]:
     """The agreement over all replies, and by category for each of the release's protocols."""
-    rows = release.rating_calibration
-    categories: list[CrisisCategory | None] = [None, *release.protocols]
-    return [_agreed(category, [r for r in rows if category in (None, r.criterion)], labels) for category in categories]
-
-
-def _agreed(category: CrisisCategory | None, rows: Sequence[CalibrationRow], labels: JudgeLabels) -> RatingAgreement:
-    pair = _pair(rows, labels, RATINGS, families(rows))
-    both = pair.take(pair.both)
-    steps = (both.second - both.first).astype(np.float64)
-    return RatingAgreement(
-        category=category,
-        replies=len(rows),
-        by_rule=sum(labels[r.id].by_rule for r in rows),
-        unscored=int(np.sum(~pair.both)),
-        kappa=pair.kappa("quadratic") if rows else Estimate(value=None, reason=NO_RATED),
-        raw=pair.raw(NO_RATING),
-        within_one=c.share((np.abs(steps) <= 1).astype(np.float64), both.clusters, NO_RATING),
-        bias=c.mean(steps, both.clusters, -4.0, 4.0, NO_RATING),
-        harmful_recall=pair.recall(0, "the author rates no reply 1 that the judge rated"),
-        reason=None if rows else NO_RATED,
-    )
-
-
-def _steadiness(rows: Sequence[CalibrationRow], repeats: Sequence[JudgeLabels]) -> tuple[Estimate | None, float | None]:
-    """Raw agreement and mean standard deviation of a judge's repeats, on the replies that no rule decides."""
-    asked = [r for r in rows if not repeats[0][r.id].by_rule]
-    if len(repeats) < 2 or not asked:
-        return None, None
-    codes = np.stack([_codes([labels[r.id].label for r in asked], RATINGS) for labels in repeats], axis=1)
-    several = (codes >= 0).sum(axis=1) > 1
-    if not several.any():
-        return None, None
-    raw, _ = c.repeat_agreement(codes, len(RATINGS), families(asked), "no reply has two ratings")
-    given = np.where(codes[several] < 0, np.nan, codes[several])
-    return raw, float(np.nanstd(given, axis=1, ddof=1).mean())
+    found = []
+    for category in (None, *release.protocols):
+        rows = [r for r in release.rating_calibration if category in (None, r.criterion)]
+        pair = _pair(rows, labels, RATINGS, families(rows))
+        both = pair.take(pair.both)
+        steps = (both.second - both.first).astype(np.float64)
+        found.append(
+            RatingAgreement(
+                category=category,
+                replies=len(rows),
+                by_rule=sum(labels[r.id].by_rule for r in rows),
+                unscored=int(np.sum(~pair.both)),
+                kappa=pair.kappa("quadratic") if rows else Estimate(value=None, reason=NO_RATED),
+                raw=pair.raw(NO_RATING),
+                within_one=c.share((np.abs(steps) <= 1).astype(np.float64), both.clusters, NO_RATING),
+                bias=c.mean(steps, both.clusters, -4.0, 4.0, NO_RATING),
+                harmful_recall=pair.recall(0, "the author rates no reply 1 that the judge rated"),
+                reason=None if rows else NO_RATED,
+            )
+        )
+    return found

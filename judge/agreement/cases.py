@@ -10,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from dataset_builder.release import Release
 from dataset_builder.schema import About
@@ -69,6 +69,9 @@ class Case(NamedTuple):
         return [*facts, *([TOLD, *known] if known else [])]
 
 
+CASE = TypeAdapter(Case)
+
+
 class Cases(NamedTuple):
     """`of_a_model`: the replies come from a real model and are unreviewed. `run`: the run they come from."""
 
@@ -108,9 +111,8 @@ def _read(source: Path, release: Release) -> Cases:
             raise RunError(f"{source}: neither a run nor *.jsonl files; expected {FORM} per line")
         return Cases(_rows(files, release), of_a_model=False)
     if not source.is_file():
-        raise RunError(
-            f"{source}: no such file or folder; expected `calibration`, a run's folder, or JSONL with {FORM} per line"
-        )
+        expected = f"`calibration`, a run's folder, or JSONL with {FORM} per line"
+        raise RunError(f"{source}: no such file or folder; expected {expected}")
     first = next((record for _, record in records(source, [])), {})
     if "criterion" not in first and ("reply" in first or "replies" in first):
         return Cases(_of_run(read_replies(source, release), release), of_a_model=True)
@@ -122,35 +124,22 @@ def _rows(files: list[Path], release: Release) -> list[Case]:
     cases: dict[tuple[str, str], Case] = {}
     for path in files:
         for number, record in records(path, problems):
+            where = f"{path}:{number}"
             try:
-                case = _case(record, release)
-                if (case.id, case.criterion) in cases:
-                    raise ValueError(f"duplicate case {case.id} ({case.criterion})")
-                cases[case.id, case.criterion] = case
-            except ValueError as error:
-                problems.append(f"{path}:{number}: {error}")
+                case = CASE.validate_python({name: record[name] for name in Case._fields if name in record})
+            except ValidationError as error:
+                problems.append(f"{where}: {': '.join(jsonl.first_problem(error))}; expected {FORM}")
+                continue
+            if len(case.said) % 2 == 0:
+                problems.append(f"{where}: `said` must alternate user and assistant and end with the user")
+            elif case.criterion not in release.criteria:
+                known = ", ".join(sorted(release.criteria))
+                problems.append(f"{where}: criterion is {case.criterion!r}; expected one of {known}")
+            elif cases.setdefault((case.id, case.criterion), case) is not case:
+                problems.append(f"{where}: duplicate case {case.id} ({case.criterion})")
     if problems:
         raise run_error(problems)
     return list(cases.values())
-
-
-def _case(record: dict[str, Any], release: Release) -> Case:
-    """Raises: ValueError: a missing field, one of the wrong type, or an unknown criterion."""
-    names = ("id", "criterion", "said", "reply", "country")
-    identity, criterion, said, reply, country = (record.get(name) for name in names)
-    if not (isinstance(identity, str) and identity and isinstance(criterion, str) and isinstance(reply, str)):
-        raise ValueError(f"expected {FORM}, all of them texts")
-    if not isinstance(said, list) or not all(isinstance(text, str) for text in said) or len(said) % 2 == 0:
-        raise ValueError("`said` must be a list of texts that alternates user and assistant and ends with the user")
-    if criterion not in release.criteria:
-        raise ValueError(f"criterion is {criterion!r}; expected one of {', '.join(sorted(release.criteria))}")
-    about = record.get("about")
-    try:
-        facts = None if about is None else About.model_validate(about)
-    except ValidationError as error:
-        where, what = jsonl.first_problem(error)
-        raise ValueError(f"about: {where}: {what}") from None
-    return Case(identity, criterion, tuple(said), reply, country if isinstance(country, str) else None, facts)
 
 
 def _of_run(run: Run, release: Release) -> list[Case]:

@@ -10,47 +10,55 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Annotated
 
-import numpy as np
+from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory, Strict
-from helmbench_common.files import holds, write_whole
+from helmbench_common import jsonl
 from helmbench_common.formats import csv_file
 from helmbench_common.formats.inert import clip
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.tables import columns
+from judge.agreement.labels import Item, LabelTable, reply_key, write_once
 from judge.replies.opening import Opened
 from judge.replies.run import Run
 from judge.replies.schema import RunError, run_error
 from judge.replies.script import visible
-from judge.schema import RATINGS as SCALE
 from judge.schema import Verdict
 from judge.scoring.stored import RATINGS, verdicts_in
-from judge.statistics.agreement import Coefficients, Ratings, coefficients, too_many
+from judge.statistics.agreement import Coefficients, coefficients
 from judge.wording import coefficient, no_formula, plain, with_formulas
 
 WARNING = "# CONFIDENTIAL: this sheet holds a model's full replies, harmful ones included. Don't publish or e-mail it."
 COLUMNS = ("id", "repeat", "category", "message", "reply", "rating", "evidence", "code", "note", "coder")
 OPTIONAL = ("message", "reply", "evidence", "note")
-CATEGORIES = frozenset(get_args(CrisisCategory))
 CELL = 30_000  # characters; Excel silently cuts a cell at 32,767
 
 
-class CodedReply(NamedTuple):
+def _one_line(cell: str) -> str:
+    return " ".join(cell.lstrip("'").split())
+
+
+class CodedReply(BaseModel):
     """One row of a sheet; `code` is empty if the row isn't coded."""
 
-    id: str
-    repeat: int
-    category: str
-    code: str
-    coder: str
+    id: Annotated[str, AfterValidator(with_formulas)] = Field(min_length=1)
+    repeat: int = Field(ge=0)
+    category: CrisisCategory
+    rating: int = Field(ge=1, le=5)
+    code: Annotated[str, AfterValidator(lambda cell: _one_line(cell).lower().replace(" ", "_"))]
+    coder: Annotated[str, AfterValidator(_one_line)]
+
+    @model_validator(mode="after")
+    def _signed(self) -> CodedReply:
+        if self.code and not self.coder:
+            raise ValueError("a code without a coder; fill in `coder`")
+        return self
 
 
 class Coding(Strict):
@@ -70,10 +78,7 @@ def write_low(opened: Opened, scores: Path, out: Path, at_most: int = 2) -> str:
     """Writes the sheet of a run scored in `scores`, readable only by its owner; returns a message for the user."""
     rows = list(low(verdicts_in(scores / RATINGS), opened.run, opened.release, at_most))
     text = sheet(rows)
-    # The file may hold hours of a coder's work.
-    if os.path.lexists(out) and not holds(out, text):
-        raise RunError(f"{out}: already exists with other content; choose another file, or move it away")
-    write_whole(out, text, private=True)
+    write_once(out, text, private=True)
     return (
         f"{out}: {len(rows)} replies rated {at_most} or lower; fill in `code`, `note` and `coder`, then run "
         "`helmbench ratings import`\nIt holds full replies, harmful ones included: keep it private."
@@ -114,9 +119,10 @@ def coding(paths: Sequence[Path]) -> Coding:
     for path in paths:
         for where, cells in _rows(path, problems):
             try:
-                row = _row(cells)
-            except ValueError as error:
-                problems.append(f"{where}: {error}")
+                row = CodedReply.model_validate(cells)
+            except ValidationError as error:
+                field, why = jsonl.first_problem(error)
+                problems.append(f"{where}: {f'{field} is {cells[field][:40]!r}: ' if field in cells else ''}{why}")
                 continue
             if not row.code:
                 uncoded += 1
@@ -127,23 +133,20 @@ def coding(paths: Sequence[Path]) -> Coding:
                 rows.append(row)
     if problems:
         raise run_error(problems)
-    files = ", ".join(map(str, paths))
     if not rows:
+        files = ", ".join(map(str, paths))
         raise RunError(f"{files}: no row has a code; fill in the columns `code` and `coder`")
-    coders, labels = sorted({r.coder for r in rows}), sorted({r.code for r in rows})
-    if why := too_many(len(coders), len(labels)):
-        raise RunError(f"{files}: {why}")
     codes: dict[str, dict[str, dict[str, int]]] = {}
     for (coder, code, category), n in sorted(Counter((r.coder, r.code, r.category) for r in rows).items()):
         codes.setdefault(coder, {}).setdefault(code, {})[category] = n
-    replies = sorted({(r.id, r.repeat) for r in rows})
-    given = np.full((len(replies), len(coders)), -1, dtype=np.int64)
-    place, column, code_of = ({x: n for n, x in enumerate(own)} for own in (replies, coders, labels))
+    labels: dict[str, dict[Item, str]] = {coder: {} for coder in codes}
     for r in rows:
-        given[place[r.id, r.repeat], column[r.coder]] = code_of[r.code]
-    shared = int(((given >= 0).sum(axis=1) > 1).sum())
-    found = coefficients(Ratings(given, tuple(labels), tuple(coders))) if shared else None
-    return Coding(coders=coders, rows=len(rows), uncoded=uncoded, codes=codes, shared=shared, coefficients=found)
+        labels[r.coder][Item(reply_key(r.id, r.repeat, -1), "")] = r.code
+    ratings = LabelTable(labels, tuple({item for own in labels.values() for item in own})).ratings()
+    found = coefficients(ratings) if ratings.shared else None
+    return Coding(
+        coders=[*codes], rows=len(rows), uncoded=uncoded, codes=codes, shared=ratings.shared, coefficients=found
+    )
 
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -160,23 +163,6 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]
             yield f"{name}:{line}", cells
     except FormatError as error:
         problems.append(str(error))
-
-
-def _row(cells: dict[str, str]) -> CodedReply:
-    """Raises: ValueError: a cell that an exported sheet can't contain, or a code without a coder."""
-    code, coder = (" ".join(cells[name].lstrip("'").split()) for name in ("code", "coder"))
-    if not cells["id"]:
-        raise ValueError("no id")
-    if not re.fullmatch(r"[0-9]{1,9}", cells["repeat"]):
-        raise ValueError(f"repeat is {cells['repeat']!r}; expected a whole number from 0")
-    if cells["category"] not in CATEGORIES:
-        raise ValueError(f"category is {cells['category']!r}; expected one of {', '.join(sorted(CATEGORIES))}")
-    if cells["rating"] not in SCALE:
-        raise ValueError(f"rating is {cells['rating']!r}; expected 1 to 5")
-    if code and not coder:
-        raise ValueError("a code without a coder; fill in `coder`")
-    identity = with_formulas(cells["id"])
-    return CodedReply(identity, int(cells["repeat"]), cells["category"], code.lower().replace(" ", "_"), coder)
 
 
 def text(c: Coding) -> str:

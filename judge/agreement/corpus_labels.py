@@ -22,7 +22,6 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory
 from helmbench_common import jsonl
 from helmbench_common.files import write_whole
-from helmbench_common.formats.refused import shown
 from helmbench_common.hashing import file_digest
 from judge.agreement.answers import REPEATS
 from judge.llm import batch
@@ -130,8 +129,7 @@ def _write(what: Labeling, votes: list[dict[str, list[Vote]]]) -> str:
             own = [settle(message.id, {model: message.votes[model]}) for message in labels]
             write_whole(batch.folder(corpus.path, model) / LABELS, jsonl.lines(own))
     for taken in (path, corpus.path / MANIFEST):
-        if batch.own_place(corpus.path, taken).is_dir():
-            raise RunError(f"{shown(taken)}: is a folder; expected an earlier file of labels, or nothing")
+        batch.own_place(corpus.path, taken)  # a corpus may hold links to its user's files
     write_whole(path, jsonl.lines(labels))
     counts = Counter(message.label for message in labels if message.label)
     names = what.categories.names

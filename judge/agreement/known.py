@@ -40,6 +40,7 @@ from judge.verdicts import JudgeIdentity
 from judge.wording import calibration_caveat
 
 M = TypeVar("M", bound=BaseModel)
+Figures = TypeVar("Figures", Calibration, Validation)
 FILE = "calibration.json"
 RATING_FILE = "rating_calibration.json"
 SHIPPED = Path(__file__).with_name("shipped")
@@ -58,6 +59,16 @@ def read(path: Path, shape: type[M], command: str = "calibrate") -> M:
         raise RunError(f"{path}: {why}; expected a file written by `helmbench {command}`") from None
 
 
+def _named(paths: Iterable[Path], shape: type[Figures], command: str, judges: Sequence[JudgeIdentity]) -> list[Figures]:
+    """The figures in files that the user named, each of a judge of this run."""
+    found = [read(path, shape, command) for path in paths]
+    names = [j.name for j in judges]
+    for path, own in zip(paths, found, strict=True):
+        if own.judge not in names:
+            raise RunError(f"{path}: {command}s '{own.judge}'; expected a judge of this run: {', '.join(names)}")
+    return found
+
+
 def stored(
     judges: Sequence[JudgeIdentity], home: Path, given: Sequence[Path], release: Release
 ) -> list[JudgeAgreement]:
@@ -65,25 +76,18 @@ def stored(
 
     `given` files take precedence over `calibration.json` next to a model's answers in `home`, the run's folder.
     """
-    files = {path: read(path, Calibration) for path in given}
-    names = [j.name for j in judges]
-    for path, calibration in files.items():
-        if calibration.judge not in names:
-            raise RunError(f"{path}: measures '{calibration.judge}'; expected a judge of this run: {', '.join(names)}")
-    found = [_find(j, home, list(files.values())) for j in judges]
+    named = _named(given, Calibration, "calibrate", judges)
+    found = [next((c for c in named if c.judge == j.name), None) or _beside(j, home) for j in judges]
     own = [of_judge(j, calibration, release) for j, calibration in zip(judges, found, strict=True)]
     if len(judges) == 1:
         return own
     return [_of_panel(panel.identity_of(judges), [f for f in found if f], own, release), *own]
 
 
-def _find(identity: JudgeIdentity, home: Path, given: Sequence[Calibration]) -> Calibration | None:
-    for calibration in given:
-        if calibration.judge == identity.name:
-            return calibration
-    path = SHIPPED / f"{identity.name}.json" if identity.offline else batch.folder(home, identity.name) / FILE
+def _beside(judge: JudgeIdentity, home: Path) -> Calibration | None:
+    path = SHIPPED / f"{judge.name}.json" if judge.offline else batch.folder(home, judge.name) / FILE
     found = read(path, Calibration) if path.is_file() else None
-    return found if found and found.judge == identity.name else None  # two models' names may map to one folder
+    return found if found and found.judge == judge.name else None  # two models' names may map to one folder
 
 
 def of_judge(identity: JudgeIdentity, calibration: Calibration | None, release: Release) -> JudgeAgreement:
@@ -180,15 +184,12 @@ def with_people(
     `given`: files, or folders passed to `helmbench validate` as --home. They take precedence over validations in
     `home`, the run's folder, and over the shipped ones. The first one for each set and half is used.
     """
-    named = {path: read(path, Validation, "validate") for path in given if not path.is_dir()}
-    files, names = list(named.values()), [j.name for j in judges]
-    for path, validation in named.items():
-        if validation.judge not in names:
-            raise RunError(f"{path}: validates '{validation.judge}'; expected a judge of this run: {', '.join(names)}")
-    for folder in (p for p in given if p.is_dir()):
+    files = _named([path for path in given if not path.is_dir()], Validation, "validate", judges)
+    for folder in filter(Path.is_dir, given):
         found = [v for j in judges for v in _below(folder, j)]
         if not found:
-            raise RunError(f"{folder}: no validation of {', '.join(names)}; expected a --home of `helmbench validate`")
+            names = ", ".join(j.name for j in judges)
+            raise RunError(f"{folder}: no validation of {names}; expected a --home of `helmbench validate`")
         files += found
     entries = []
     for judge in judges:

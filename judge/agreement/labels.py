@@ -16,18 +16,19 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 
 from dataset_builder.schema import CalibrationRow, Strict
 from helmbench_common import jsonl
+from helmbench_common.files import holds, write_whole
 from helmbench_common.formats import csv_file
 from helmbench_common.formats.refused import FormatError, shown
 from judge.replies.schema import RunError, run_error
-from judge.schema import OUTCOMES, RATINGS, VERDICTS
+from judge.schema import OUTCOMES, RATINGS, VERDICTS, Verdict
 from judge.statistics.agreement import Agreement, Ratings, agreement, too_many
 
 AUTHORS = "calibration"  # instead of a file: the dataset's own replies, or their authors' labels
 NAMES = {name.casefold(): name for name in (*VERDICTS, *OUTCOMES)}
-VERDICT_FIELDS = {"id": str, "repeat": int, "turn": int, "criterion": str | None, "check": str}
 
 
 class Item(NamedTuple):
@@ -62,17 +63,13 @@ class LabelTable:
     def criteria(self) -> list[str]:
         return sorted({item.criterion for item in self.items} - {""})
 
-    def ratings(
-        self, criterion: str | None = None, order: tuple[str, ...] | None = None, ordinal: bool = False
-    ) -> Ratings:
+    def ratings(self, criterion: str | None = None, order: tuple[str, ...] | None = None) -> Ratings:
         """The codes for one criterion's items, or for all, on the labels' scale."""
         items = [i for i in self.items if criterion in (None, i.criterion)]
         used = {own[i] for own in self.labels.values() for i in items if i in own}
         # A criterion's scale is the full scale: labels that don't occur there were still available.
         kin = used if criterion is None else {label for own in self.labels.values() for label in own.values()}
         names, ordered = scale(kin if scale(kin)[1] else used, order)
-        if ordinal and not ordered:
-            raise RunError(f"the labels {', '.join(names)} have no known order; give one with --order LOWEST,…,HIGHEST")
         if why := too_many(len(self.labels), len(names)):
             raise RunError(f"the labels: {why}")
         place = {name: n for n, name in enumerate(names)}
@@ -89,12 +86,12 @@ class AgreementReport(Strict):
     criteria: dict[str, Agreement]
 
 
-def agreement_report(table: LabelTable, order: tuple[str, ...] | None = None, ordinal: bool = False) -> AgreementReport:
+def agreement_report(table: LabelTable, order: tuple[str, ...] | None = None) -> AgreementReport:
     """Agreement over all items and per criterion."""
-    criteria = {name: agreement(table.ratings(name, order, ordinal)) for name in table.criteria}
-    # Labels from several scales have no common order; a single criterion's labels may still have one.
-    overall = agreement(table.ratings(None, order, ordinal and len(criteria) < 2))
-    return AgreementReport(overall=overall, criteria=criteria)
+    return AgreementReport(
+        overall=agreement(table.ratings(None, order)),
+        criteria={name: agreement(table.ratings(name, order)) for name in table.criteria},
+    )
 
 
 def scale(used: set[str], order: tuple[str, ...] | None = None) -> tuple[tuple[str, ...], bool]:
@@ -198,6 +195,13 @@ def records(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, An
         problems.append(str(error))
 
 
+def write_once(out: Path, text: str, private: bool = False) -> None:
+    """Writes a file unless it exists with other content, which may be hours of a person's work."""
+    if os.path.lexists(out) and not holds(out, text):
+        raise RunError(f"{out}: already exists with other content; choose another file, or move it away")
+    write_whole(out, text, private=private)
+
+
 def _names(paths: list[Path]) -> list[str]:
     """Default rater names: the file's name (for a run's verdicts, its folder's), with as many parent folders as needed
     to make it unique.
@@ -215,7 +219,7 @@ def _names(paths: list[Path]) -> list[str]:
 
 
 def _entries(path: Path, name: str, problems: list[str]) -> Iterator[Entry]:
-    answered: set[tuple[str, str | None, str | None]] = set()
+    answered: set[Entry] = set()
     for number, record in records(path, problems):
         where = f"{path}:{number}"
         identity = str(record.get("id") or "").strip()  # spreadsheets save numeric ids as numbers
@@ -224,24 +228,29 @@ def _entries(path: Path, name: str, problems: list[str]) -> Iterator[Entry]:
             continue
         verdict = "check" in record and "unscored" in record
         try:
-            # A graded check was labeled by its outcome; the points depend on the message.
-            label = _label((record.get("outcome") if verdict else None) or record["label"])
-            odd = [f for f, kind in VERDICT_FIELDS.items() if f in record and not isinstance(record[f], kind)]
-            if verdict and odd:
-                raise ValueError(f"{odd[0]} is {json.dumps(record[odd[0]])[:60]}; expected a line of a run's verdicts")
+            if verdict:
+                entry = _of_verdict(Verdict.model_validate(record), name, where)
+            else:
+                rater, criterion = (str(record.get(field) or "").strip() for field in ("rater", "criterion"))
+                entry = Entry(rater or name, identity, criterion or None, _label(record["label"]), where)
+        except ValidationError as error:
+            field, why = jsonl.first_problem(error)
+            problems.append(f"{where}: {identity}: {field}: {why}; expected a line of a run's verdicts")
         except ValueError as error:
             problems.append(f"{where}: {identity}: {error}")
-            continue
-        if not verdict:
-            rater, criterion = (str(record.get(field) or "").strip() for field in ("rater", "criterion"))
-            yield Entry(rater or name, identity, criterion or None, label, where)
-            continue
-        reply = reply_key(record["id"], record.get("repeat", 0), record.get("turn", -1))
-        asked = record.get("criterion") or f"{record['check']} {record.get('behavior')}"
-        # Two behaviors may ask the same about one reply: one question, one label.
-        if (reply, asked, label) not in answered:
-            yield Entry(name, reply, asked, label, where)
-        answered.add((reply, asked, label))
+        else:
+            # Two behaviors may ask the same about one reply: one question, one label.
+            same = entry._replace(where="")
+            if not verdict or same not in answered:
+                yield entry
+            answered.add(same)
+
+
+def _of_verdict(v: Verdict, rater: str, where: str) -> Entry:
+    """A verdict as a label. A graded check was labeled by its outcome; the points depend on the message."""
+    label = v.outcome or v.label
+    asked = v.criterion or f"{v.check} {v.behavior}"
+    return Entry(rater, reply_key(v.id, v.repeat, v.turn), asked, None if label is None else str(label), where)
 
 
 def reply_key(sample: str, repeat: int, turn: int) -> str:

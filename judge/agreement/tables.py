@@ -15,7 +15,6 @@ from judge.statistics.estimate import Estimate
 from judge.wording import NONE, calibration_caveat, coefficient, hundredths, percent, plain
 
 CHANGE = {"follow_up": "asks as well (neutral pair)", "greeting": "language of greeting", "padding": "length"}
-PARTS = ("criterion", "class", "pair")
 NAMES = {
     "raw": "raw agreement",
     "cohen": "Cohen's κ",
@@ -38,13 +37,17 @@ SHORT = {
     "bias": "bias",
 }
 OF_CLASS = {"specific": "specific", "cohen": "Cohen's κ", "fleiss": "Fleiss' κ", "alpha_nominal": "α", "ac1": "AC1"}
-
-
 REFERENCES = {
     "mean": "the mean of the people's ratings, rounded half up",
     "settled": "the label that the raters settled on together",
     "majority": "the label that more than half of an item's raters gave",
 }
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Aligned text: figures with their intervals, a dash for a missing one; "" if there are no rows."""
+    lines = [[coefficient(x) if x is None or isinstance(x, Estimate) else str(x) for x in row] for row in rows]
+    return columns(header, lines) if lines else ""
 
 
 def _joined(*blocks: str) -> str:
@@ -55,13 +58,13 @@ def _confusion(
     title: str,
     last: str,
     labels: Sequence[str],
-    table: Sequence[Sequence[int]],
+    table_: Sequence[Sequence[int]],
     ends: Sequence[object],
-    *more: list[str],
+    *more: Sequence[object],
 ) -> str:
     """A confusion table. `last`, `ends`: the header and cells of a last column; `more`: extra rows."""
-    rows = [[label, *map(str, row), str(end)] for label, row, end in zip(labels, table, ends, strict=True)]
-    return columns([title, *labels, last], [*rows, *more])
+    rows: list[list[object]] = [[label, *row, end] for label, row, end in zip(labels, table_, ends, strict=True)]
+    return table([title, *labels, last], [*rows, *more])
 
 
 def calibration_text(c: Calibration, release: Release) -> str:
@@ -69,14 +72,12 @@ def calibration_text(c: Calibration, release: Release) -> str:
     asked = f", prompt {c.wording} {c.prompt_hash}, {c.repeats} repeats" if c.prompt_hash else ", word counts"
     caveat = calibration_caveat(c.overall.replies, c.agreed, c.readers, c.by_language_models, c.judge)
     moved = [
-        [
-            CHANGE.get(f.change, f.change),
-            *(
-                (str(f.pairs), str(f.flips), coefficient(f.rate), str(f.unscored), ", ".join(f.rows) or NONE)
-                if f.pairs
-                else ("0", NONE, NONE, NONE, "no such pair in the calibration set")
-            ),
-        ]
+        [CHANGE.get(f.change, f.change)]
+        + (
+            [f.pairs, f.flips, f.rate, f.unscored, ", ".join(f.rows) or NONE]
+            if f.pairs
+            else ["0", NONE, NONE, NONE, "no such pair in the calibration set"]
+        )
         for f in c.flips
     ]
     least = release.scoring["judge_criterion_kappa"]
@@ -94,7 +95,7 @@ def calibration_text(c: Calibration, release: Release) -> str:
         f"{c.overall.replies} replies, {len(c.criteria)} criteria, dataset {c.dataset}, "
         f"calibration {c.calibration_hash}",
         caveat,
-        columns(
+        table(
             [
                 *("criterion", "replies", "by rule", "unscored", "κ, all replies", "κ, agreed replies", "agreed"),
                 *("raw", "bias (points)", "recall of FAIL"),
@@ -108,20 +109,20 @@ def calibration_text(c: Calibration, release: Release) -> str:
             _confusion(f"{name} (rows: author)", "unscored", k.labels, k.table, k.unscored)
             for name, k in c.confusion.items()
         ),
-        columns(["change that must move no label", "pairs", "flips", "rate", "unscored", "rows that flipped"], moved),
+        table(["change that must move no label", "pairs", "flips", "rate", "unscored", "rows that flipped"], moved),
         _repeats(c),
         _wordings(c),
         verdict,
     )
 
 
-def _criterion(a: CriterionAgreement) -> list[str]:
+def _criterion(a: CriterionAgreement) -> list[object]:
     name = a.criterion or "all criteria"
     if a.reason:
         return [name, *[NONE] * 8, a.reason]
-    figures = [coefficient(a.raw), coefficient(a.bias), coefficient(a.fail_recall)]
-    kappas = [coefficient(a.kappa), coefficient(a.kappa_agreed), str(a.kappa_agreed.n)]
-    return [name + (" *" if a.too_low else ""), *map(str, (a.replies, a.by_rule, a.unscored)), *kappas, *figures]
+    name += " *" if a.too_low else ""
+    kappas = (a.kappa, a.kappa_agreed, a.kappa_agreed.n)
+    return [name, a.replies, a.by_rule, a.unscored, *kappas, a.raw, a.bias, a.fail_recall]
 
 
 def _repeats(c: Calibration) -> str:
@@ -140,15 +141,9 @@ def _wordings(c: Calibration) -> str:
         return "Wordings of the question: none, the offline judge is not asked."
     if not c.wordings:
         return "Wordings of the question: one; compare others with --wording."
-    rows = [
-        [
-            *(w.wording, w.prompt_hash, coefficient(w.kappa), str(w.unscored)),
-            *(coefficient(w.changed), coefficient(w.gain), _effect(w)),
-        ]
-        for w in c.wordings
-    ]
+    rows = [[w.wording, w.prompt_hash, w.kappa, w.unscored, w.changed, w.gain, _effect(w)] for w in c.wordings]
     head = [f"compared with {c.wording}", "prompt", "κ, all replies", "unscored", "labels that change", "κ gained", ""]
-    return columns(head, rows)
+    return table(head, rows)
 
 
 def _effect(w: Wording) -> str:
@@ -163,16 +158,16 @@ def _effect(w: Wording) -> str:
 def ratings_text(r: RatingCalibration) -> str:
     """Output of `helmbench calibrate` for one judge and the rating calibration set."""
     moved = [
-        [CHANGE.get(f.change, f.change), str(f.pairs), str(f.flips), coefficient(f.rate), ", ".join(f.rows) or NONE]
+        [CHANGE.get(f.change, f.change), f.pairs, f.flips, f.rate, ", ".join(f.rows) or NONE]
         for f in r.flips
         if f.pairs
     ]
     approximate = "" if r.prompt_hash else " This judge counts words and is approximate."
     head = ["ratings, by category", "replies", "by rule", "unscored", "κ quadratic", "raw", "within one"]
     return _joined(
-        columns([*head, "bias (steps)", "recall of 1"], [_category(a) for a in [*r.agreement[1:], r.agreement[0]]])
+        table([*head, "bias (steps)", "recall of 1"], [_category(a) for a in [*r.agreement[1:], r.agreement[0]]])
         + f"\nThe other rating is the author's, not a clinician's.{approximate} Bias above 0: the judge is too kind.",
-        columns(["change that must move no rating", "pairs", "moved", "rate", "rows"], moved) if moved else "",
+        table(["change that must move no rating", "pairs", "moved", "rate", "rows"], moved),
         f"Self-agreement over {r.repeats} repeats: raw {coefficient(r.self_agreement)}, mean SD "
         f"{hundredths(r.rating_sd)}."
         if r.self_agreement
@@ -180,12 +175,11 @@ def ratings_text(r: RatingCalibration) -> str:
     )
 
 
-def _category(a: RatingAgreement) -> list[str]:
+def _category(a: RatingAgreement) -> list[object]:
     name = plain(a.category) if a.category else "all categories"
     if a.reason:
         return [name, "0", *[NONE] * 6, a.reason]
-    figures = map(coefficient, (a.kappa, a.raw, a.within_one, a.bias, a.harmful_recall))
-    return [name, *map(str, (a.replies, a.by_rule, a.unscored)), *figures]
+    return [name, a.replies, a.by_rule, a.unscored, a.kappa, a.raw, a.within_one, a.bias, a.harmful_recall]
 
 
 def validation_text(v: Validation) -> str:
@@ -202,11 +196,11 @@ def validation_text(v: Validation) -> str:
         rows |= {f"pass {n} with people": p.kappa for n, p in enumerate(v.passes, 1)}
         rows |= {f"the {len(v.passes)} passes among themselves": v.between}
     judges = list(v.published)
-    groups = [[name, *_group(figures, judges)] for name, figures in v.groups.items()]
-    classes = [
-        [label, str(k.people), str(k.judge), coefficient(k.recall), coefficient(k.precision)]
-        for label, k in v.per_class.items()
+    groups = [
+        [name, f.items, f.decided, percent(f.unscored), f.kappa, f.people, *map(f.published.get, judges)]
+        for name, f in v.groups.items()
     ]
+    classes = [[label, k.people, k.judge, k.recall, k.precision] for label, k in v.per_class.items()]
     named: Mapping[str, Figures] = {"all": v, **v.groups}
     reasons = [f"{NONE} κ of {name}: {own.kappa.reason}" for name, own in named.items() if own.kappa.value is None]
     return _joined(
@@ -214,9 +208,9 @@ def validation_text(v: Validation) -> str:
         f"{v.items} items, {v.decided} decided by the judge, {percent(v.unscored)} left unscored. "
         f"Its labels: {given or 'none'}.\n"
         f"κ is {v.statistic}, with {REFERENCES[v.reference]}; people among themselves: {v.among}.",
-        columns(["agreement", "items", "κ"], [[name, str(k.n), coefficient(k)] for name, k in rows.items()]),
-        columns(["of these", "items", "decided", "left unscored", "κ", "people", *judges], groups) if groups else "",
-        columns(["class", "people", "judge", "recall", "precision"], classes),
+        table(["agreement", "items", "κ"], [[name, k.n, k] for name, k in rows.items()]),
+        table(["of these", "items", "decided", "left unscored", "κ", "people", *judges], groups),
+        table(["class", "people", "judge", "recall", "precision"], classes),
         _confusion("rows: people", "not decided", v.confusion.labels, v.confusion.table, v.confusion.unscored),
         f"Widest disagreements, by id: {', '.join(v.widest) or 'none'}",
         "\n".join(f"- {note}" for note in v.notes),
@@ -224,35 +218,20 @@ def validation_text(v: Validation) -> str:
     )
 
 
-def _group(f: Figures, judges: Sequence[str]) -> list[str]:
-    published = [coefficient(f.published.get(judge)) for judge in judges]
-    return [str(f.items), str(f.decided), percent(f.unscored), coefficient(f.kappa), coefficient(f.people), *published]
-
-
 # --- raters
 
 
-def agreement_text(report: AgreementReport, parts: tuple[str, ...] = PARTS) -> str:
-    """The tables as text, with 95 % intervals in brackets, and the reason for every missing figure."""
+def agreement_text(report: AgreementReport) -> str:
+    """Output of `helmbench agreement`, with the reason for every missing figure."""
     whole = report.overall
-    blocks = [_head(whole), _overall(whole)]
-    if "criterion" in parts and report.criteria:
-        rows = [[name, str(a.shared), *_cells(a.overall, SHORT)] for name, a in report.criteria.items()]
-        blocks.append(columns(["criterion", "items", *SHORT.values()], rows))
-    if "class" in parts:
-        rows = [[k.label, "/".join(map(str, k.given.values())), *_cells(k, OF_CLASS)] for k in whole.classes]
-        blocks.append(columns(["class", "given", *OF_CLASS.values()], rows))
-    if "pair" in parts and len(whole.pairs) > 1:
-        rows = [
-            [f"{p.first}, {p.second}", str(sum(map(sum, p.confusion))), *_cells(p.coefficients, SHORT)]
-            for p in whole.pairs
-        ]
-        blocks.append(columns(["pair", "items", *SHORT.values()], rows))
-    if "pair" in parts or len(whole.pairs) == 1:
-        blocks += [_pair(p, whole.labels) for p in whole.pairs]
+    criteria = [[name, a.shared, *_cells(a.overall, SHORT)] for name, a in report.criteria.items()]
+    classes = [[k.label, "/".join(map(str, k.given.values())), *_cells(k, OF_CLASS)] for k in whole.classes]
+    pairs = [
+        [f"{p.first}, {p.second}", sum(map(sum, p.confusion)), *_cells(p.coefficients, SHORT)] for p in whole.pairs
+    ]
     # Each reason once, with the figures that it applies to.
     where: dict[str, list[str]] = {}
-    for name, a in {"": whole, **(report.criteria if "criterion" in parts else {})}.items():
+    for name, a in {"": whole, **report.criteria}.items():
         for key, title in NAMES.items():
             reason = getattr(a.overall, key).reason
             if reason and (not name or key in SHORT):
@@ -261,11 +240,19 @@ def agreement_text(report: AgreementReport, parts: tuple[str, ...] = PARTS) -> s
         f"{'; '.join(places[:4])}{f' and {len(places) - 4} more' if len(places) > 4 else ''}: {reason}."
         for reason, places in where.items()
     ]
-    return _joined(*blocks, "\n".join(reasons))
+    return _joined(
+        _head(whole),
+        _overall(whole),
+        table(["criterion", "items", *SHORT.values()], criteria),
+        table(["class", "given", *OF_CLASS.values()], classes),
+        table(["pair", "items", *SHORT.values()], pairs) if len(pairs) > 1 else "",
+        *(_pair(p, whole.labels) for p in whole.pairs),
+        "\n".join(reasons),
+    )
 
 
-def _cells(figures: object, keys: Iterable[str]) -> list[str]:
-    return [coefficient(getattr(figures, key)) for key in keys]
+def _cells(figures: object, keys: Iterable[str]) -> list[Estimate]:
+    return [getattr(figures, key) for key in keys]
 
 
 def _head(a: Agreement) -> str:
@@ -286,12 +273,11 @@ def _overall(a: Agreement) -> str:
         figure: Estimate = getattr(a.overall, key)
         of = f" ({a.raters[1]} less {a.raters[0]})" if key == "bias" and len(a.raters) == 2 else ""
         limits = "" if figure.low is None else f"[{hundredths(figure.low)}, {hundredths(figure.high)}]"
-        rows.append([name + of, hundredths(figure.value), limits, str(figure.n), figure.interval or ""])
-    return columns(["all items", "value", "95 % interval", "items", "interval"], rows)
+        rows.append([name + of, hundredths(figure.value), limits, figure.n, figure.interval or ""])
+    return table(["all items", "value", "95 % interval", "items", "interval"], rows)
 
 
 def _pair(p: PairAgreement, labels: list[str]) -> str:
-    shares = [coefficient(p.recall[label]) for label in labels]
     precision = ["share the same", *(hundredths(p.precision[label].value) for label in labels), ""]
     title = f"rows: {p.first}, columns: {p.second}\n"
-    return title + _confusion("", "share the same", labels, p.confusion, shares, precision)
+    return title + _confusion("", "share the same", labels, p.confusion, [p.recall[x] for x in labels], precision)

@@ -39,7 +39,7 @@ from judge.statistics.estimate import Estimate
 
 FOLDER = "validation"  # in a judge's folder: one file for each set and half
 WIDEST = 10
-Given = Mapping[str, str | None]  # a judge's labels by item; None if missing
+Answers = Mapping[str, str | None]  # a judge's labels by item; None if missing
 
 
 class Figures(Strict):
@@ -122,16 +122,9 @@ class Source(NamedTuple):
     asked: Mapping[str, str] = {}
 
 
-class Validated(NamedTuple):
-    """The figures, and the file they were written to."""
-
-    figures: Validation
-    path: Path
-
-
-def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeats: int = 1) -> Validated:
-    """Measures one judge, `offline` or a model, against a set, and writes the figures to its folder. `repeats`: how
-    often a model is independently asked each question.
+def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeats: int = 1) -> tuple[Validation, Path]:
+    """Measures one judge, `offline` or a model, against a set, and writes the figures to its folder; returns them and
+    their file. `repeats`: how often a model is independently asked each question.
     """
     known = {"criterion": set(release.criteria), "rating": {str(p.category) for p in release.protocols.values()}}
     for item in what.items:
@@ -151,7 +144,7 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
     figures = measured(what, passes[0], source, passes[1:])
     path = place(asker.home, name, is_offline(name)) / f"{what.name}-{what.rows}.json"
     write_whole(path, figures.model_dump_json(indent=2) + "\n")
-    return Validated(figures, path)
+    return figures, path
 
 
 def place(home: Path, judge: str, offline: bool) -> Path:
@@ -175,7 +168,7 @@ def asked_by(kind: LabelKind, names: Iterable[str], release: Release) -> dict[st
 
 def _judged(
     what: LabeledSet, release: Release, name: str, asker: Asker, passes: Passes
-) -> tuple[list[Given], str | None]:
+) -> tuple[list[Answers], str | None]:
     """A judge's original labels by item, for each pass, and the hash of its question."""
     if what.kind == "refusal":
         said = {"refused": REFUSAL, None: ANSWER}  # an empty or cut-off reply is neither
@@ -183,22 +176,27 @@ def _judged(
     # A blank replaces an empty reply, which a rule would decide.
     rows = [row_of(item.id, item.by, item.said, item.reply or " ") for item in what.items]
     (judged,) = examine(release, name, [Task(what.kind, rows)], asker, passes)
-    found: list[Given] = [{k: own.label for k, own in labels.items()} for labels in judged.repeats]
+    found: list[Answers] = [{k: own.label for k, own in labels.items()} for labels in judged.repeats]
     return found, judged.identity.prompt_hash
 
 
 class _Columns:
     """Labels of items as codes on one scale, shape (items,); -1 if missing."""
 
-    def __init__(self, items: Sequence[Item], given: Given, scale: Scale) -> None:
+    def __init__(self, items: Sequence[Item], answers: Answers, scale: Scale) -> None:
         self.items, self.scale = items, scale
         self.people = np.array([scale.common(item) for item in items], dtype=np.int64)
-        self.judge = self.of(given[item.id] for item in items)
+        self.judge = self.of(answers[item.id] for item in items)
         families = [item.family or f"item {item.id}" for item in items]
         self.clusters: Codes = np.unique(families, return_inverse=True)[1].astype(np.int64)
 
     def of(self, labels: Iterable[str | None]) -> Codes:
         return np.array([self.scale.code(x) for x in labels], dtype=np.int64)
+
+    def by_name(self, labels: Sequence[Mapping[str, str]]) -> dict[str, Codes]:
+        """The labels of each rater or judge that `labels`, one mapping per item, names."""
+        names = dict.fromkeys(name for own in labels for name in own)
+        return {name: self.of(own.get(name) for own in labels) for name in names}
 
     def pair(self, first: Codes, second: Codes) -> Pair:
         return Pair(first, second, len(self.scale.labels), self.clusters)
@@ -216,10 +214,8 @@ class _Columns:
         return c.estimate(c.mean_of(found, max(own.items for own in found)))
 
     def figures(self) -> Figures:
-        raters = dict.fromkeys(name for item in self.items for name in item.labels)
-        people = {name: self.of(item.labels.get(name) for item in self.items) for name in raters}
-        judges = dict.fromkeys(name for item in self.items for name in item.published)
-        published = {name: self.of(item.published.get(name) for item in self.items) for name in judges}
+        people = self.by_name([item.labels for item in self.items])
+        published = self.by_name([item.published for item in self.items])
         return Figures(
             items=len(self.items),
             decided=int(np.sum(self.judge >= 0)),
@@ -242,12 +238,10 @@ class _Columns:
         return c.estimate(c.fleiss(counts[several], self.clusters[several]))
 
 
-def measured(what: LabeledSet, answers: Given, source: Source, again: Sequence[Given] = ()) -> Validation:
-    """Every figure. `answers`: the judge's original labels, by item; None if missing. `again`: those of additional,
-    independent passes.
-    """
+def measured(what: LabeledSet, answers: Answers, source: Source, again: Sequence[Answers] = ()) -> Validation:
+    """Every figure. `answers`: the judge's original labels; `again`: those of additional, independent passes."""
     passes = [{k: what.reading(label) for k, label in own.items()} for own in (answers, *again)]
-    given, scale, items = passes[0], what.scale, what.items
+    read, scale, items = passes[0], what.scale, what.items
     columns = [_Columns(items, own, scale) for own in passes]
     first = columns[0]
     groups = sorted({name for item in items for name in item.groups})
@@ -257,19 +251,14 @@ def measured(what: LabeledSet, answers: Given, source: Source, again: Sequence[G
         set=what.name,
         rows=what.rows,
         kind=what.kind,
-        judge=source.judge,
-        prompt_hash=source.prompt_hash,
-        dataset=source.dataset,
-        asked=dict(source.asked),
+        **source._asdict(),
         statistic="Cohen's κ, quadratic" if scale.numbers else "Cohen's κ",
         reference="mean" if scale.numbers else "settled" if settled else "majority",
         among="Cohen's κ, mean over pairs" if scale.numbers or len(raters) < 3 else "Fleiss' κ",
         **first.figures().model_dump(),
         **_by_label(first),
-        coarse=_coarse(items, given, scale),
-        groups={
-            name: _Columns([item for item in items if name in item.groups], given, scale).figures() for name in groups
-        },
+        coarse=_coarse(items, read, scale),
+        groups={k: _Columns([item for item in items if k in item.groups], read, scale).figures() for k in groups},
         answers=dict(Counter(label for label in answers.values() if label is not None).most_common()),
         widest=_widest(first),
         passes=[
@@ -296,21 +285,20 @@ def _by_label(columns: _Columns) -> dict[str, dict[str, ClassFigures] | Confusio
     return {"per_class": classes, "confusion": confusion_of(pair, labels)}
 
 
-def _coarse(items: Sequence[Item], given: Given, scale: Scale) -> Figures | None:
+def _coarse(items: Sequence[Item], answers: Answers, scale: Scale) -> Figures | None:
     """The figures on the coarser labels; each person's label is mapped before the common label is determined."""
     to = scale.coarse
     if not to:
         return None
-    own = [
+    mapped = [
         item._replace(
             labels={name: to[x] for name, x in item.labels.items()},
-            settled=None if item.settled is None else to[item.settled],
             published={name: to[x] for name, x in item.published.items()},
         )
         for item in items
     ]
-    read = {k: None if x is None else to[x] for k, x in given.items()}
-    return _Columns(own, read, Scale(tuple(dict.fromkeys(to.values())))).figures()
+    read = {k: None if x is None else to[x] for k, x in answers.items()}
+    return _Columns(mapped, read, Scale(tuple(dict.fromkeys(to.values())))).figures()
 
 
 def _widest(columns: _Columns) -> list[str]:

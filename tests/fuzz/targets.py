@@ -177,7 +177,7 @@ def _of_people(ground: Path, release: Release) -> tuple[Target, ...]:
             (
                 ("agreement", "ana.jsonl", "ben.csv"),
                 ("agreement", "ana.jsonl", "ben.csv", "--json"),
-                ("agreement", "ana.jsonl", "ben.csv", "--ordinal"),
+                ("agreement", "ana.jsonl", "ben.csv"),
                 ("agreement", "calibration", "ana.jsonl"),
             ),
         ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,25 +27,19 @@ Sample = Literal["validation", "test", "all"]
 Half = Literal["all", "odd", "even"]
 
 
-class Part(StrEnum):
-    """A part of the report of `agreement`. (typer takes no list of literals.)"""
-
-    criterion = "criterion"
-    by_class = "class"
-    pair = "pair"
-
-
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
 @grouped
 def calibrate(
     *,
     judge: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Judge to measure: offline or a model name. Repeatable.")
-    ] = None,
-    model: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Model name of a judge; the same as --judge. Repeatable.")
-    ] = None,
-    repeats: Annotated[int, typer.Option(metavar="N", help="Ask each question of the first wording N times.")] = 3,
+        list[str],
+        typer.Option(
+            "--judge", "--model", metavar="NAME", help="Judge to measure: offline or a model name. Repeatable."
+        ),
+    ],
+    repeats: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Ask each question of the first wording N times.")
+    ] = 3,
     wording: Annotated[
         str,
         typer.Option(
@@ -90,9 +83,7 @@ def calibrate(
     from judge.agreement.answers import Passes, wordings
     from judge.llm.asking import Asker
 
-    names = list(dict.fromkeys([*(judge or ()), *(model or ())]))
-    if not names:
-        raise ValueError("name a judge with --judge offline or --model NAME")
+    names = list(dict.fromkeys(judge))
     if out and len(names) > 1:
         raise ValueError("--out takes a single judge; several judges are written to --home")
     passes = Passes(repeats, wordings(wording))
@@ -102,8 +93,8 @@ def calibrate(
         say(agreement.against_people(release, names, labels, cases, asker, passes), quiet)
         return
     for name in names:
-        found = agreement.calibrate_judge(release, name, asker, passes, out)
-        figures(found.values(), found.text(release), as_json=as_json, quiet=quiet)
+        text, values = agreement.calibrate_judge(release, name, asker, passes, out)
+        figures(values, text, as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
@@ -157,9 +148,9 @@ def validate(
 
     asker = Asker(home, asking.endpoint(base_url) if base_url else None, asking.terms())
     release = open_release(dataset)
-    found = validation.validate(read_set(name, located(source), rows, release), release, judge, asker, repeats)
-    shown = validation_text(found.figures) + f"\n\nWritten to {found.path}"
-    figures(found.figures.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
+    found, path = validation.validate(read_set(name, located(source), rows, release), release, judge, asker, repeats)
+    shown = f"{validation_text(found)}\n\nWritten to {path}"
+    figures(found.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits())
@@ -172,10 +163,6 @@ def agreement(
             "dataset's own labels.",
         ),
     ],
-    by: Annotated[
-        list[Part] | None, typer.Option(help="Breakdowns to print after the overall figures. Repeatable. Default: all.")
-    ] = None,
-    ordinal: Annotated[bool, flag("--ordinal", help="Treat the labels as ordered. Known scales always are.")] = False,
     order: Annotated[
         str | None,
         typer.Option(metavar="LOW,…,HIGH", help="The labels from lowest to highest, for a scale of your own."),
@@ -195,13 +182,12 @@ def agreement(
     """
     from dataset_builder.release import open_release
     from judge.agreement.labels import agreement_report, are_authors, read_labels
-    from judge.agreement.tables import PARTS, agreement_text
+    from judge.agreement.tables import agreement_text
 
     scale = tuple(name.strip() for name in order.split(",")) if order else None
     authors = open_release(dataset).calibration if any(map(are_authors, files)) else ()
-    report = agreement_report(read_labels(files, ways, authors=authors), scale, ordinal)
-    parts = tuple(part.value for part in by) if by else PARTS
-    figures(report.model_dump(mode="json"), agreement_text(report, parts), as_json=as_json, quiet=quiet)
+    report = agreement_report(read_labels(files, ways, authors=authors), scale)
+    figures(report.model_dump(mode="json"), agreement_text(report), as_json=as_json, quiet=quiet)
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
@@ -262,7 +248,7 @@ def annotate_export(
         list[str] | None, typer.Option(metavar="NAME", help="Only this criterion. Repeatable. Default: all.")
     ] = None,
     sample: Annotated[
-        int | None, typer.Option(metavar="N", help="Only N replies per criterion, drawn at random with --seed.")
+        int | None, typer.Option(metavar="N", min=1, help="Only N replies per criterion, drawn at random with --seed.")
     ] = None,
     dataset: Dataset = None,
     quiet: Quiet = False,

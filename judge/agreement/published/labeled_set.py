@@ -175,28 +175,20 @@ def read_list(path: Path) -> list[Row]:
         raise RunError(f"{shown(path)}: can't be read ({error}); expected a list in JSON") from None
     if not isinstance(found, list):
         raise RunError(f"{shown(path)}: is a {type(found).__name__}; expected a list in JSON")
-    return [Row(_at(path, n), row if isinstance(row, dict) else {}) for n, row in enumerate(found)]
+    return [Row(f"{shown(path)}: row {n}", row if isinstance(row, dict) else {}) for n, row in enumerate(found)]
 
 
 def read_table(path: Path, columns: Iterable[str]) -> list[Row]:
     """The rows of a CSV file with at least these columns; missing cells are empty."""
-    named = tuple(columns)
     try:
-        if path.is_file() and path.stat().st_size > MOST:
-            raise RunError(f"{shown(path)}: is longer than {MOST:,} bytes; expected CSV")
         (_, head), *rows = [*csv_file.stream(path, "CSV", strict=False)] or [(1, list[str]())]
     except FormatError as error:
         raise RunError(str(error)) from None
-    if missing := [name for name in named if name not in head]:
+    if missing := [name for name in columns if name not in head]:
         known = ", ".join(shown(name)[:40] for name in head[:SHOWN]) or "none"
-        raise RunError(f"{shown(path)}: has no column '{shown(missing[0])}'; its columns are {known}")
-    if repeated := csv_file.duplicate(head, named):
-        raise RunError(f"{shown(path)}:1: {repeated}")
+        raise RunError(f"{shown(path)}: has no column '{missing[0]}'; its columns are {known}")
+    empty = [""] * len(head)
     return [
-        Row(_at(path, n), dict(zip(head, [*cells, *[""] * len(head)], strict=False)))
+        Row(f"{shown(path)}: row {n}", dict(zip(head, [*cells, *empty], strict=False)))
         for n, (_, cells) in enumerate(rows)
     ]
-
-
-def _at(path: Path, row: int) -> str:
-    return f"{shown(path)}: row {row}"

@@ -12,6 +12,7 @@ from dataset_builder.schema import CrisisCategory, Strict
 from helmbench_common import jsonl
 from helmbench_common.formats import json_file, yaml_file
 from helmbench_common.formats.refused import FormatError, shown
+from judge.agreement.labels import records
 from judge.agreement.published.labeled_set import (
     RATING,
     REFUSALS,
@@ -21,7 +22,6 @@ from judge.agreement.published.labeled_set import (
     Scale,
     crisis_or_not,
     items,
-    read_table,
 )
 from judge.replies.schema import RunError, run_error
 from judge.schema import VERDICTS, LabelKind, LabelledRows, SetName
@@ -98,7 +98,7 @@ def read(path: Path, folder: Path, rows: LabelledRows, release: Release) -> Labe
             groups=(protocol,) if given.protocol_field else (),
         )
 
-    found = items(_lines(folder / given.path, given), item, rows)
+    found = items(_rows(folder / given.path, given), item, rows)
     if len({i.id for i in found}) < len(found):
         raise RunError(f"{folder / given.path}: the field '{given.id}' repeats an id; expected a different one per row")
     return LabeledSet(given.name, rows, given.kind, scale, found)
@@ -115,22 +115,17 @@ def _scale(given: Mapping, release: Release) -> Scale:
     return Scale(tuple(own.labels) if own.kind == "graded" else VERDICTS)
 
 
-def _lines(path: Path, given: Mapping) -> list[Row]:
+def _rows(path: Path, given: Mapping) -> list[Row]:
     """The rows of a file; every field in the mapping must exist."""
-    if path.suffix == ".csv":
-        return read_table(path, given.fields)
     problems: list[str] = []
-    try:
-        objects = jsonl.objects(path, lambda n, why: problems.append(f"{shown(path)}:{n}: {why}"))
-        lines = [Row(f"{shown(path)}:{number}", fields) for number, fields in objects]
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
-        why = getattr(error, "strerror", None) or error
-        raise RunError(f"{shown(path)}: can't be read ({why}); expected JSONL or CSV") from None
-    for row in lines:
+    rows = [Row(f"{shown(path)}:{number}", fields) for number, fields in records(path, problems)]
+    for row in rows:
         problems += [f"{row.where}: has no field '{name}'" for name in given.fields if name not in row.fields][:1]
+    if not rows and not problems:
+        problems.append(f"{shown(path)}: holds no rows; expected a header and at least one row")
     if problems:
         raise run_error(problems)
-    return lines
+    return rows
 
 
 def _label(row: Row, field: str, given: Mapping, scale: Scale) -> str | None:

@@ -40,14 +40,11 @@ HUB_ID = re.compile(r"[A-Za-z0-9][\w.\-]*/[A-Za-z0-9][\w.\-]*")
 Rows = tuple[list[Any], Callable[[int, Any], Iterable[Item]]]
 
 
-def _find(folder: Path, pattern: str, repository: str, least: int = 1) -> list[Path]:
+def _find(folder: Path, pattern: str, repository: str) -> list[Path]:
     """The files of a checkout that match a pattern, sorted by name."""
-    files = sorted(folder.glob(pattern))
-    if len(files) < least:
-        raise RunError(
-            f"{folder}: {len(files)} files match {pattern}; expected at least {least}, in a checkout of {repository}"
-        )
-    return files
+    if files := sorted(folder.glob(pattern)):
+        return files
+    raise RunError(f"{folder}: no file matches {pattern}; expected a checkout of {repository}")
 
 
 # --- Between Help and Harm: four people's categories of 206 messages, and two clinicians' ratings, 1 to 5, of a reply
@@ -75,7 +72,7 @@ def bhh_messages(folder: Path) -> Rows:
     """Each person's categories of the messages. The coarse scale is crisis or not: a message outside the taxonomy is a
     danger of another kind, for which this set has no label.
     """
-    files = _find(folder, BHH_PEOPLE, BHH, least=2)
+    files = _find(folder, BHH_PEOPLE, BHH)
 
     def read(number: int, rows: tuple[Row, ...]) -> Iterator[Item]:
         labels = {p.name[:2]: _bhh_category(own) for p, own in zip(files, rows, strict=True) if own.has("label")}
@@ -231,34 +228,16 @@ VERA_LABELS = {
     "Not Relevant": None,
 }
 VERA_TURN = re.compile(r"(?m)^(user|chatbot):\s")
-VERA_DIMENSIONS: dict[str, tuple[str | None, str]] = {  # HelmBench's criterion, if any, and why
-    "detects": (
-        "sees-the-danger",
-        "both ask whether the danger is noticed at all: named, asked about, or met by a way to help; an alarm without "
-        "cause, a lapse in VERA, has no label there",
-    ),
-    "confirms": (
-        None,
-        "VERA asks for a direct question about safety or suicidal thoughts; all our criteria are neutral on follow-up "
-        "questions, as their neutral pair shows, so none can agree with it",
-    ),
-    "guides": (
-        "acts-at-once",
-        "both ask for clear words to human help that can be reached; reachable-resource would hold one country's "
-        "number against a reply to a person whose country is unknown, and VERA wants such a number",
-    ),
-    "supportive": (
-        "avoids-helper-errors",
-        "VERA's harms here are judging, belittling, validating the wish to die and imposed promises, which this "
-        "criterion lists; a robotic tone, VERA's lesser lapse, is not an error there",
-    ),
-    "boundaries": (
-        "says-its-limits",
-        "both ask that the program says what it is, leaves people in the picture and doesn't end the talk; diagnoses "
-        "and means, which VERA counts here too, belong to other criteria of ours",
-    ),
+VERA_DIMENSIONS = {  # our criterion, if any; docs/judge-quality.md says why
+    "detects": "sees-the-danger",
+    "confirms": None,
+    "guides": "acts-at-once",
+    "supportive": "avoids-helper-errors",
+    "boundaries": "says-its-limits",
 }
-VERA_NOTES = tuple(f"{name}: {own or 'no criterion of ours'}, {why}" for name, (own, why) in VERA_DIMENSIONS.items())
+VERA_NOTES = tuple(
+    f"{name}: {own or 'no criterion of ours'}; docs/judge-quality.md says why" for name, own in VERA_DIMENSIONS.items()
+)
 
 
 def vera_mh(folder: Path) -> Rows:
@@ -281,7 +260,7 @@ def vera_mh(folder: Path) -> Rows:
         if not all(sides):
             raise ValueError(f"{shown(texts[key])}: holds no turns 'user: …' and 'chatbot: …'")
         said, reply = ("\n\n".join(f"(turn {n}) {words}" for n, words in enumerate(side, start=1)) for side in sides)
-        for dimension, (criterion, _why) in VERA_DIMENSIONS.items():
+        for dimension, criterion in VERA_DIMENSIONS.items():
             name = f"clinician_{dimension}"
             given = {row.fields["clinician_id"]: VERA_LABELS[row.label(name, VERA_LABELS)] for row in ratings}
             labels = {rater: label for rater, label in given.items() if label is not None}
@@ -374,16 +353,15 @@ def located(source: str) -> Path:
             "(OWNER/NAME)"
         )
     from huggingface_hub import snapshot_download  # takes half a second to import
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, RepositoryNotFoundError
+    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError
 
     try:
         found = Path(snapshot_download(source, repo_type="dataset", endpoint=os.environ.get("HF_ENDPOINT")))
     except RepositoryNotFoundError:
         why = "the Hub has no dataset of this name that your token, or no token, can read"
-    except (HfHubHTTPError, HFValidationError, OSError) as error:
-        first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        why = f"the Hub dataset can't be fetched: {first}"
-    else:
-        sys.stderr.write(f"{source}: from the Hub, commit {found.name}\n")
-        return found
-    raise RunError(f"--from {source}: no such folder, and {why}")
+        raise RunError(f"--from {source}: no such folder, and {why}") from None
+    except (HFValidationError, OSError) as error:
+        why = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise RunError(f"--from {source}: no such folder, and the Hub dataset can't be fetched: {why}") from None
+    sys.stderr.write(f"{source}: from the Hub, commit {found.name}\n")
+    return found
