@@ -7,12 +7,12 @@ same requests, engine and parser.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from dataset_builder.prompts import PLAIN, RATE, WORDINGS
 from dataset_builder.release import Release
-from dataset_builder.schema import About, CalibrationRow, CriterionCheck, ProtocolRow
+from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
+from judge.agreement.cases import Case
 from judge.llm.asking import Asker, refuse_lacking
 from judge.llm.category_question import offered
 from judge.llm.category_question import question as category_question
@@ -57,8 +57,7 @@ class Passes(NamedTuple):
     wordings: tuple[str, ...] = WORDINGS
 
 
-@dataclass(frozen=True)
-class JudgedCases:
+class JudgedCases(NamedTuple):
     """A judge and its labels, by pass; the first pass is the one that is measured."""
 
     identity: JudgeIdentity
@@ -80,26 +79,9 @@ class Task(NamedTuple):
     rows: Sequence[CalibrationRow]
 
 
-def row_of(
-    identity: str,
-    criterion: str,
-    said: Sequence[str],
-    reply: str,
-    country: str | None = None,
-    about: About | None = None,
-) -> CalibrationRow:
+def row_of(case: Case) -> CalibrationRow:
     """A reply to judge as a row; its polarity, label and author are unused."""
-    return CalibrationRow(
-        id=identity,
-        criterion=criterion,
-        polarity="crisis",
-        country=country,
-        about=about,
-        said=list(said),
-        reply=reply,
-        label="",
-        author="",
-    )
+    return CalibrationRow(**case._asdict(), polarity="crisis", label="", author="")
 
 
 def wordings(given: str) -> tuple[str, ...]:

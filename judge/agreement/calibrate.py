@@ -95,7 +95,7 @@ def against_people(
     people = LabelTable(by_rater, kept)
     _check(people, [case for _, case in wanted], release)
     # One reply may be judged by two criteria, so a case is identified by its position.
-    rows = [row_of(str(n), k.criterion, k.said, k.reply, k.country, k.about) for n, (_, k) in enumerate(wanted)]
+    rows = [row_of(case._replace(id=str(n))) for n, (_, case) in enumerate(wanted)]
     first = Passes(passes.repeats, passes.wordings[:1])
     candidates = [
         _candidate(judged, people)

@@ -31,6 +31,8 @@ from judge.llm.category_question import Offered, offered, question
 from judge.llm.questions import JudgeRequest
 from judge.replies.schema import RunError
 from judge.statistics import coefficients as c
+from judge.statistics.estimate import Estimate
+from judge.wording import coefficient, percent
 
 if TYPE_CHECKING:
     from judge.llm.engine import Endpoint
@@ -189,16 +191,13 @@ def votes_agreement(votes: Sequence[Sequence[Vote]]) -> RepeatAgreement:
     Messages count as independent.
     """
     names = sorted({vote for own in votes for vote in own if vote is not None})
-    place: dict[Vote, int] = {None: -1, **{name: n for n, name in enumerate(names)}}
-    codes = np.array([[place[vote] for vote in own] for own in votes], dtype=np.int64)
-    raw, kappa = c.repeat_agreement(codes, len(names), None, c.NO_OVERLAP)
-    return RepeatAgreement(
-        raw=raw.value, kappa=kappa.value, low=kappa.low, high=kappa.high, n=kappa.n, reason=kappa.reason
-    )
+    given = np.array([[-1 if vote is None else names.index(vote) for vote in own] for own in votes], dtype=np.int64)
+    raw, kappa = c.repeat_agreement(given, len(names), None, c.NO_OVERLAP)
+    return RepeatAgreement(raw=raw.value, kappa=kappa.value, **kappa.model_dump(include={"low", "high", "n", "reason"}))
 
 
 def _shown(found: RepeatAgreement) -> str:
     if found.kappa is None:
         return f"Fleiss' κ – ({found.reason}), n {found.n}"
-    limits = f" [{found.low:.2f}, {found.high:.2f}]" if found.low is not None and found.high is not None else ""
-    return f"Fleiss' κ {found.kappa:.2f}{limits}, raw {found.raw or 0:.1%}, {found.n} messages"
+    kappa = coefficient(Estimate(value=found.kappa, low=found.low, high=found.high))
+    return f"Fleiss' κ {kappa}, raw {percent(found.raw)}, {found.n} messages"

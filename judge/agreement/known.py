@@ -153,14 +153,9 @@ def _measured(
 
 def _unmeasured(identity: JudgeIdentity, note: str, release: Release) -> JudgeAgreement:
     known = sorted(release.criteria.items())
-    return JudgeAgreement(
-        judge=identity.name,
-        prompt_hash=identity.prompt_hash,
-        measured=False,
-        note=note,
-        criteria=[unmeasured(name, criterion_hash(own, release.calibration), note) for name, own in known],
-        reasons=[note],
-    )
+    criteria = [unmeasured(name, criterion_hash(own, release.calibration), note) for name, own in known]
+    own = {"judge": identity.name, "prompt_hash": identity.prompt_hash, "measured": False}
+    return JudgeAgreement(**own, note=note, criteria=criteria, reasons=[note])
 
 
 def of_ratings(identity: JudgeIdentity, folders: Iterable[Path], release: Release) -> list[RatingAgreement]:
@@ -209,22 +204,13 @@ def _below(home: Path, judge: JudgeIdentity) -> Iterator[Validation]:
 
 def entry(v: Validation, reason: str | None = None) -> PeopleAgreement:
     """A validation as it appears in a scorecard; `reason`: why the judge's figures don't apply to this run."""
+    shared = {"judge", "set", "rows", "kind", "prompt_hash", "dataset", "items", "statistic", "people"}
     none = Estimate(value=None, reason=reason)
-    coarse = v.coarse and PeopleCoarse(
-        items=v.coarse.items, decided=v.coarse.decided, kappa=v.coarse.kappa, people=v.coarse.people
-    )
+    coarse = v.coarse and PeopleCoarse(**v.coarse.model_dump(include={"items", "decided", "kappa", "people"}))
     return PeopleAgreement(
-        judge=v.judge,
-        set=v.set,
-        rows=v.rows,
-        kind=v.kind,
-        prompt_hash=v.prompt_hash,
-        dataset=v.dataset,
-        items=v.items,
+        **v.model_dump(include=shared),
         decided=0 if reason else v.decided,
-        statistic=v.statistic,
         kappa=none if reason else v.kappa,
-        people=v.people,
         coarse=None if reason else coarse,
         passes=len(v.passes),
         between=None if reason else v.between,

@@ -24,6 +24,7 @@ from dataset_builder.schema import Strict
 from helmbench_common.files import write_whole
 from judge.agreement.answers import Passes, Task, examine, is_offline, row_of
 from judge.agreement.calibration import Confusion, confusion_of
+from judge.agreement.cases import Case
 from judge.agreement.published.labeled_set import ANSWER, REFUSAL, Item, LabeledSet, Scale
 from judge.llm import batch
 from judge.llm.asking import Asker, announce
@@ -174,7 +175,7 @@ def _judged(
         said = {"refused": REFUSAL, None: ANSWER}  # an empty or cut-off reply is neither
         return [{item.id: said.get(conduct(item.reply)) for item in what.items}], None
     # A blank replaces an empty reply, which a rule would decide.
-    rows = [row_of(item.id, item.by, item.said, item.reply or " ") for item in what.items]
+    rows = [row_of(Case(item.id, item.by, item.said, item.reply or " ")) for item in what.items]
     (judged,) = examine(release, name, [Task(what.kind, rows)], asker, passes)
     found: list[Answers] = [{k: own.label for k, own in labels.items()} for labels in judged.repeats]
     return found, judged.identity.prompt_hash
