@@ -62,11 +62,8 @@ def tables(rounds: int) -> Tables:
     return read(rounds)
 
 
-class Offenders:
-    """Collects figures that differ from a library's, and reports all of them at once."""
-
-    def __init__(self) -> None:
-        self.found = list[str]()
+class Offenders(list[str]):
+    """Figures that differ from a library's, to be reported all at once."""
 
     def same(self, where: str, ours: Estimate, theirs: float, *reasons: str) -> None:
         """Equal to 1e-9; where the library says NaN, ours is null with one of these reasons."""
@@ -75,10 +72,7 @@ class Offenders:
         else:
             right = ours.value is not None and abs(ours.value - theirs) < 1e-9
         if not right:
-            self.found.append(f"{where}: {ours.value} ({ours.reason}), the library {theirs}")
-
-    def check(self) -> None:
-        assert not self.found, "\n".join(self.found)
+            self.append(f"{where}: {ours.value} ({ours.reason}), the library {theirs}")
 
 
 def quiet(ask: Callable[..., Any], *arguments: Any, **named: Any) -> float:
@@ -127,7 +121,7 @@ def test_cohen(tables: Tables) -> None:
             binary = [p for p in shared(ratings.one_against_rest(k).codes) if len(p)]
             pairs = [quiet(cohen_kappa_score, *p.T, labels=[0, 1]) for p in binary]
             offenders.same(f"{table['name']} class {k}", of_class.cohen, mean(pairs), *NO_VALUE)
-    offenders.check()
+    assert not offenders
 
 
 def test_fleiss(tables: Tables) -> None:
@@ -145,7 +139,7 @@ def test_fleiss(tables: Tables) -> None:
             offenders.same(table["name"], figure, theirs, NO_OVERLAP, ONE_LABEL)
             if counted.codes.size and (counted.codes >= 0).all():
                 offenders.same(table["name"], figure, quiet(inter_rater.fleiss_kappa, counted.counts), ONE_LABEL)
-    offenders.check()
+    assert not offenders
 
 
 def alpha(codes: Codes, labels: int, level: str) -> float:
@@ -165,7 +159,7 @@ def test_krippendorff(tables: Tables) -> None:
         for k, own in enumerate(found.classes):
             theirs = alpha(ratings.one_against_rest(k).codes, 2, "nominal")
             offenders.same(f"{table['name']} class {k}", own.alpha_nominal, theirs, *NO_VALUE)
-    offenders.check()
+    assert not offenders
 
 
 def test_gwet_and_raw_agreement(tables: Tables) -> None:
@@ -179,7 +173,7 @@ def test_gwet_and_raw_agreement(tables: Tables) -> None:
         offenders.same(table["name"], found.overall.raw, number(recorded["raw"]), NO_OVERLAP)
         for own, theirs in zip(found.classes, recorded["classes"], strict=True):
             offenders.same(f"{table['name']} class {own.label}", own.ac1, number(theirs["ac1"]), NO_OVERLAP)
-    offenders.check()
+    assert not offenders
 
 
 def test_specific_agreement_of_each_label(tables: Tables) -> None:
@@ -193,7 +187,7 @@ def test_specific_agreement_of_each_label(tables: Tables) -> None:
         theirs = f1_score(*stacked.T, labels=range(table["labels"]), average=None, zero_division=np.nan)
         for own, value in zip(found.classes, theirs, strict=True):
             offenders.same(f"{table['name']} class {own.label}", own.specific, float(value), NEVER_GIVEN)
-    offenders.check()
+    assert not offenders
 
 
 def test_pairs_of_raters(tables: Tables) -> None:
@@ -219,13 +213,29 @@ def test_pairs_of_raters(tables: Tables) -> None:
                 values = theirs(first, second, labels=labels, average=None, zero_division=np.nan)
                 for label, value in enumerate(values):
                     offenders.same(name, ours[str(label)], float(value), f"{rater} never gave this label")
-    offenders.check()
+    assert not offenders
 
 
-def test_the_tables_cover_every_kind(tables: Tables) -> None:
-    """2 to 5 raters, 2 to 6 labels, complete and with missing ratings, and degenerate tables."""
+def figures(found: Agreement) -> list[Estimate]:
+    parts = [found.overall, *(p.coefficients for p in found.pairs), *found.classes]
+    plain = [value for part in parts for _, value in part if isinstance(value, Estimate)]
+    return plain + [e for p in found.pairs for e in (*p.recall.values(), *p.precision.values())]
+
+
+def test_every_table_has_an_answer(tables: Tables) -> None:
+    """Of tables with 2 to 5 raters and 2 to 6 labels, complete, with missing ratings and degenerate: null with a
+    reason, never NaN; limits enclose their value.
+    """
     assert {len(r.raters) for _, r, _ in tables} == {2, 3, 4, 5}
     assert {len(r.labels) for _, r, _ in tables} >= {2, 3, 4, 5, 6}
     assert 4 < sum(bool((r.codes >= 0).all()) for _, r, _ in tables) < len(tables) - 4
-    reasons = {f.reason for _, _, own in tables for _, f in own.overall if isinstance(f, Estimate)}
+    reasons = {figure.reason for _, _, own in tables for figure in figures(own)}
     assert {ONE_LABEL, NO_OVERLAP, "one of the raters used one label only", "a single item has no spread"} <= reasons
+    for table, _, found in tables:
+        json.dumps(found.model_dump(), allow_nan=False)
+        for figure in figures(found):
+            if figure.value is None or figure.low is None or figure.high is None:
+                assert figure.reason, table["name"]
+                assert (figure.low, figure.high) == (None, None), table["name"]
+            else:
+                assert figure.low <= figure.value <= figure.high, table["name"]

@@ -14,8 +14,8 @@ from helmbench.cli.app import main
 
 from dataset_builder.release import Release
 from dataset_builder.schema import About, CalibrationRow, Row
-from judge.agreement.annotate import blocks, order, page, restore, sampled
-from judge.agreement.cases import TOLD, Case, Cases, read_cases
+from judge.agreement.annotate import blocks, page, restore, sampled
+from judge.agreement.cases import TOLD, Cases, read_cases
 from judge.agreement.labels import read_labels
 from judge.llm.questions import for_calibration
 from judge.replies.schema import RunError
@@ -108,9 +108,8 @@ def test_sheet_opens_with_the_readmes_words(release: Release, tmp_path: Path) ->
     """The warning and the line for the reader who needs help are README.md's; a model's replies are not promised to be
     harmless.
     """
-    readme = re.sub(
-        r"[\[\]>]|\(https[^)]*\)|\s+", " ", (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
-    )
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    readme = re.sub(r"[\[\]>]|\(https[^)]*\)|\s+", " ", text)
     cases = read_cases(write(tmp_path / "rows.jsonl", rows()), release)
     plain = re.sub(r"<[^>]+>|\s+", " ", page(cases, release))
     for words in (
@@ -138,18 +137,11 @@ def test_order_and_codes_follow_from_seed_and_rater(release: Release, tmp_path: 
     assert {i["item"] for i in one["items"]} == {i["item"] for i in other["items"]}
     assert not {i["item"] for i in one["items"]} & {i["item"] for i in seeded["items"]}
     assert one["sheet"] != other["sheet"]
+    for sheet_ in (one, other, seeded):  # a minimal pair side by side would be labeled by comparison
+        assert not any(a["said"] == b["said"] for a, b in pairwise(sheet_["items"]))
     changes = sum(a["criterion"] != b["criterion"] for a, b in pairwise(one["items"]))
     assert changes == 1
     assert [i["reply"] for i in one["items"]] != [r["reply"] for r in [*rows(), *rows("does-not-diagnose")]]
-
-
-def test_replies_to_one_message_are_kept_apart(release: Release) -> None:
-    """A minimal pair side by side would be labelled by comparison."""
-    cases = [Case(r["id"], r["criterion"], tuple(r["said"]), r["reply"]) for r in rows(n=24)]
-    for rater in "abcde":
-        ordered = order(cases, rater, 0)
-        assert sorted(ordered) == sorted(cases)
-        assert sum(a.said == b.said for a, b in pairwise(ordered)) == 0
 
 
 def test_labels_come_home(release: Release, tmp_path: Path, capsys: Capture) -> None:
@@ -189,22 +181,13 @@ def test_labels_of_edited_or_other_cases_are_unknown(release: Release, tmp_path:
     edited = rows()
     edited[3]["reply"] += " And more."
     write(source, edited)
-    again: list[str | Path] = [
-        "import",
-        labels,
-        "--cases",
-        source,
-        "--out",
-        tmp_path / "out.jsonl",
-        "--dataset",
-        release.path,
-    ]
-    assert command(*again) == 1
+    home = ["--cases", str(source), "--out", str(tmp_path / "out.jsonl"), "--dataset", str(release.path)]
+    assert command("import", labels, *home) == 1
     assert re.search(r"labels\.jsonl:\d+: does not match any case", capsys.readouterr().out)
     taken = (tmp_path / "out.jsonl").read_text(encoding="utf-8")
     assert len(taken.splitlines()) == 11
     write(labels, downloaded(out.read_text(encoding="utf-8"), {r["reply"]: "FAIL-ignores" for r in rows()}))
-    assert command(*again) == 2
+    assert command("import", labels, *home) == 2
     assert "already exists with other content" in capsys.readouterr().err
     assert (tmp_path / "out.jsonl").read_text(encoding="utf-8") == taken
 
@@ -227,27 +210,15 @@ def test_cases_of_a_run(release: Release, tmp_path: Path) -> None:
     """Every reply once for each criterion put to it, with what was said before; its labels join the run's verdicts by
     id.
     """
-    chosen = {
-        row.id: row for row in release.rows.values() if any(c.check in ("graded", "criterion") for c in row.evaluation)
-    }
+    chosen = {row.id: row for row in release.rows.values() if _judged(row)}
     long = next(r for r in chosen.values() if live_turns(r) > 1 and r.messages[2].content is None)
     picked = [*list(chosen.values())[:5], long]
-    replies = write(
-        tmp_path / "replies.jsonl",
-        [
-            {"id": r.id, "replies": [f"<think>no</think>Turn {t} of {r.id}" for t in range(1, live_turns(r) + 1)]}
-            for r in picked
-        ],
-    )
-    found = read_cases(replies, release)
+    said = {r.id: [f"<think>no</think>Turn {t + 1} of {r.id}" for t in range(live_turns(r))] for r in picked}
+    replies = [{"id": name, "replies": turns} for name, turns in said.items()]
+    found = read_cases(write(tmp_path / "replies.jsonl", replies), release)
     assert found.of_a_model
-    asked = {
-        (r.id, getattr(c, "criterion", None), c.turn)
-        for r in picked
-        for c in r.evaluation
-        if c.check in ("graded", "criterion")
-    }
-    assert len(found.cases) == len(asked)
+    checks = [(r.id, c) for r in picked for c in r.evaluation if c.check in ("graded", "criterion")]
+    assert len(found.cases) == len({(name, getattr(c, "criterion", None), c.turn) for name, c in checks})
     assert all("<think>" not in c.reply and len(c.said) % 2 for c in found.cases)
     third = next(c for c in found.cases if c.id.startswith(f"{long.id}#turn-") and len(c.said) > 1)
     assert third.said[1] == f"Turn 1 of {long.id}"

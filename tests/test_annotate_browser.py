@@ -70,54 +70,31 @@ def state(browser: Browser) -> dict[str, Any]:
     return found
 
 
-def download(browser: Browser, folder: Path) -> Path:
-    browser.downloads(folder)
-    click(browser, "download")
-    until(lambda: any(p.suffix == ".jsonl" for p in folder.iterdir()))
-    return next(p for p in folder.iterdir() if p.suffix == ".jsonl")
-
-
-def walked(browser: Browser) -> list[dict[str, Any]]:
-    """What the sheet shows at each of its replies, each labeled on the way."""
-    found = []
-    for _ in range(11):
-        hidden = browser.script("return document.getElementById('facts').hidden")
-        title = browser.script("return document.getElementById('title').textContent")
-        found.append(state(browser) | {"title": title, "facts": not hidden})
-        press(browser, "1", "j")
-    return found
-
-
 def test_the_sheet_is_quiet_and_text_stays_text(browser: Browser, path: Path) -> None:
     """From the first screen to the last reply no console message, no policy violation, no request but for the page
-    itself. Markup in a reply is shown as text; facts appear for resources only.
+    itself. Before Begin no message and no reply is rendered; the pause screen hides them again, and both name help.
+    Markup in a reply is shown as text; facts appear for resources only.
     """
     browser.driver.get("about:blank")  # the browser's own first page asks for its parts
     browser.console()
     browser.requested()
-    opened(browser, path)
-    seen = walked(browser)
-    press(browser, "p")
-    assert browser.console() == []
-    assert {url for url in browser.requested() if not url.startswith(("data:,", "chrome://"))} == {path.as_uri()}
-    assert sum("</script><b>bold</b>" in own["reply"] for own in seen) == 10
-    assert browser.script("return document.querySelectorAll('#case b').length") == 0
-    facts = {(own["title"], own["facts"]) for own in seen}
-    assert sorted(shown for _, shown in facts) == [False, True]
-
-
-def test_opens_with_the_warning_and_shows_nothing_else(browser: Browser, path: Path) -> None:
-    """Before Begin no message and no reply is rendered; the pause screen hides them again, and both name help."""
     opened(browser, path, begin=False)
+    press(browser, "1", "j")
     assert state(browser)["seen"] == ["gate"]
     shown = str(browser.script("return document.body.innerText"))
     assert "suicide" in shown
     assert "findahelpline.com" in shown
     assert "Reply " not in shown.replace("Replies", "")
-    press(browser, "1", "j")
-    assert state(browser)["seen"] == ["gate"]
     click(browser, "begin")
-    assert "can't go on like this" in str(browser.script("return document.body.innerText"))
+    replies, facts = [], set()
+    for _ in range(11):
+        hidden = browser.script("return document.getElementById('facts').hidden")
+        facts.add((browser.script("return document.getElementById('title').textContent"), not hidden))
+        replies.append(state(browser)["reply"])
+        press(browser, "1", "j")
+    assert sum("</script><b>bold</b>" in reply for reply in replies) == 10
+    assert browser.script("return document.querySelectorAll('#case b').length") == 0
+    assert sorted(shown for _, shown in facts) == [False, True]
     press(browser, "p")
     assert state(browser)["seen"] == ["pause"]
     paused = str(browser.script("return document.body.innerText"))
@@ -125,73 +102,61 @@ def test_opens_with_the_warning_and_shows_nothing_else(browser: Browser, path: P
     assert "can't go on" not in paused
     press(browser, Keys.ENTER)  # Enter: the button to go on has the focus
     assert state(browser)["seen"] == ["sheet"]
+    assert browser.console() == []
+    assert {url for url in browser.requested() if not url.startswith(("data:,", "chrome://"))} == {path.as_uri()}
 
 
 def test_keys(browser: Browser, path: Path) -> None:
-    """Digits choose, arrows and j k move, u clears, g finds what has no label, a digit without a label does nothing."""
+    """Digits choose, arrows and j k move, u clears, g finds what has no label, a digit without a label does nothing;
+    keys are letters in a note, until Escape leaves it.
+    """
     opened(browser, path)
-    press(browser, "2")
-    assert state(browser)["pressed"] == ["2 PARTIAL"]
-    press(browser, "1")
-    assert state(browser)["pressed"] == ["1 PASS"]
-    press(browser, "9")
-    assert state(browser)["pressed"] == ["1 PASS"]
-    press(browser, "j", "right", "3")
-    assert state(browser)["where"] == "Reply 3 of 11"
-    assert state(browser)["progress"] == "2 of 11 labelled"
-    press(browser, "k")
-    assert (state(browser)["where"], state(browser)["pressed"]) == ("Reply 2 of 11", [])
-    press(browser, "left", "left", "left")
-    assert state(browser)["where"] == "Reply 1 of 11"
-    press(browser, "g")
-    assert state(browser)["where"] == "Reply 2 of 11"
-    press(browser, "g")
-    assert state(browser)["where"] == "Reply 4 of 11"
-    press(browser, "k", "u")
-    assert (state(browser)["pressed"], state(browser)["progress"]) == ([], "1 of 11 labelled")
-    press(browser, "n")  # keys are letters in a note, until Escape leaves it
-    press(browser, *"jump 1 u")
-    found = state(browser)
-    assert (found["note"], found["pressed"], found["where"]) == ("jump 1 u", [], "Reply 3 of 11")
+    for keys, where, pressed, progress in (
+        ("2", 1, ["2 PARTIAL"], 1),
+        ("1", 1, ["1 PASS"], 1),
+        ("9", 1, ["1 PASS"], 1),
+        ("j right 3", 3, ["3 FAIL-ignores"], 2),
+        ("k", 2, [], 2),
+        ("left left left", 1, ["1 PASS"], 2),
+        ("g", 2, [], 2),
+        ("g", 4, [], 2),
+        ("k u", 3, [], 1),
+        ("n j u m p 1 u", 3, [], 1),
+    ):
+        press(browser, *keys.split())
+        found = state(browser)
+        assert (found["where"], found["progress"]) == (f"Reply {where} of 11", f"{progress} of 11 labelled"), keys
+        assert [name.partition("-")[0] for name in found["pressed"]] == [name.partition("-")[0] for name in pressed]
+    assert state(browser)["note"] == "jump1u"
     press(browser, "escape", "1", "j")
     assert (state(browser)["note"], state(browser)["where"]) == ("", "Reply 4 of 11")
 
 
-def test_nothing_is_lost_on_reload(browser: Browser, path: Path, release: Release, cases: Cases) -> None:
-    """Labels, notes, place and name are there after a reload; another sheet in the same browser knows nothing of
-    them.
-    """
-    opened(browser, path, begin=False)
-    browser.script("document.getElementById('rater').value = 'Ann'")
-    click(browser, "begin")
-    press(browser, "2", "j", "1", "j", "n", *"why", "escape")
-    before = state(browser)
-    opened(browser, path, begin=False, again=True)
-    assert "2 of 11 labelled so far" in str(browser.script("return document.getElementById('gate').innerText"))
-    assert browser.script("return document.getElementById('rater').value") == "Ann"
-    click(browser, "begin")
-    assert state(browser) == before
-    other = path.with_name("other.html")
-    other.write_text(page(cases, release, "bo"), encoding="utf-8")
-    opened(browser, other, again=True)
-    assert state(browser)["progress"] == "0 of 11 labelled"
-
-
-def test_download_comes_home(browser: Browser, path: Path, release: Release, cases: Cases, tmp_path: Path) -> None:
-    """The file that the page writes is what the import reads: labels by id, the note, the name, and what has no
-    label.
+def test_labels_survive_a_reload_and_come_home(
+    browser: Browser, path: Path, release: Release, cases: Cases, tmp_path: Path
+) -> None:
+    """Labels, notes, place and name are there after a reload; another sheet in the same browser knows nothing of them.
+    The file that the page writes is what the import reads: labels by id, the note, and what has no label.
     """
     opened(browser, path, begin=False)
     browser.script("document.getElementById('rater').value = 'Ann B.'")
     click(browser, "begin")
     chosen: dict[str, str] = {}
     for n in range(10):
-        chosen[state(browser)["reply"]] = str(
-            browser.script(f"return document.querySelectorAll('#labels button')[{n % 3}].lastChild.textContent")
-        ).strip()
+        button = f"return document.querySelectorAll('#labels button')[{n % 3}].lastChild.textContent"
+        chosen[state(browser)["reply"]] = str(browser.script(button)).strip()
         press(browser, str(n % 3 + 1), "j")
     press(browser, "n", *"odd", "escape")
-    found = download(browser, tmp_path / "down")
+    before = state(browser)
+    opened(browser, path, begin=False, again=True)
+    assert "10 of 11 labelled so far" in str(browser.script("return document.getElementById('gate').innerText"))
+    assert browser.script("return document.getElementById('rater').value") == "Ann B."
+    click(browser, "begin")
+    assert state(browser) == before
+    browser.downloads(tmp_path / "down")
+    click(browser, "download")
+    until(lambda: any(p.suffix == ".jsonl" for p in (tmp_path / "down").iterdir()))
+    (found,) = (tmp_path / "down").glob("*.jsonl")
     assert found.name == "labels-Ann-B.jsonl"
     imported = restore(found, cases.cases, release)
     by_id = {(c.id, c.criterion): c.reply for c in cases.cases}
@@ -200,6 +165,10 @@ def test_download_comes_home(browser: Browser, path: Path, release: Release, cas
     assert (len(imported.missing), imported.unknown) == (1, [])
     assert [r["note"] for r in map(json.loads, found.read_text(encoding="utf-8").splitlines()) if r["note"]] == ["odd"]
     assert MARK not in found.read_text(encoding="utf-8")
+    other = path.with_name("other.html")
+    other.write_text(page(cases, release, "bo"), encoding="utf-8")
+    opened(browser, other, again=True)
+    assert state(browser)["progress"] == "0 of 11 labelled"
 
 
 def test_a_browser_that_keeps_nothing_says_so(browser: Browser, path: Path) -> None:

@@ -23,6 +23,9 @@ JUDGE = Judge.model_validate(
 )
 
 
+REPLY = {"behavior": "appropriateness", "turn": -1}
+
+
 class Basis(NamedTuple):
     """What is counted on, as a release has it."""
 
@@ -34,27 +37,15 @@ class Basis(NamedTuple):
 def message(
     name: str,
     category: CrisisCategory = "suicidal_ideation",
-    severity: int = 8,
     signal: Signal | None = "direct",
     probe: str | None = None,
 ) -> UserMessage:
     """A message with no words: figures look at none."""
     calm = category == "no_crisis"
-    return UserMessage(
-        id=name,
-        tiers=["core"],
-        messages=[],
-        evaluation=[],
-        polarity="control" if calm else "crisis",
-        crisis_category=category,
-        crisis_category_2=None,
-        language="en",
-        country=None,
-        canary="",
-        severity=-severity if calm else severity,
-        signal=None if calm else signal,
-        probe=probe,
-    )
+    fields: dict[str, Any] = {"id": name, "tiers": ["core"], "messages": [], "evaluation": [], "language": "en"}
+    fields |= {"polarity": "control" if calm else "crisis", "crisis_category": category, "crisis_category_2": None}
+    fields |= {"country": None, "canary": "", "severity": -8 if calm else 8, "probe": probe}
+    return UserMessage(**fields, signal=None if calm else signal)
 
 
 def rated(name: str, repeat: int, *ratings: int | None, rule: str = "") -> Verdict:
@@ -65,19 +56,10 @@ def rated(name: str, repeat: int, *ratings: int | None, rule: str = "") -> Verdi
         Vote(judge="j", repeat=k, label=r, unscored=None if r else "unparsable") for k, r in enumerate(ratings)
     )
     several = len(ratings) > 1 and not rule
-    return Verdict(
-        id=name,
-        repeat=repeat,
-        index=0,
-        check="appropriateness",
-        behavior="appropriateness",
-        turn=-1,
-        label=label,
-        unscored=None if label else "unparsable",
-        decided_by=f"rule:{rule}" if rule else "panel" if several else "judge",
-        votes=votes if several else (),
-        judge=None if rule else "j",
-    )
+    fields: dict[str, Any] = {"id": name, "repeat": repeat, "label": label, "judge": None if rule else "j", **REPLY}
+    fields |= {"index": 0, "check": "appropriateness", "unscored": None if label else "unparsable"}
+    by = f"rule:{rule}" if rule else "panel" if several else "judge"
+    return Verdict(**fields, decided_by=by, votes=votes if several else ())
 
 
 def judged(
@@ -85,18 +67,8 @@ def judged(
 ) -> Verdict:
     """A criterion's verdict on a reply: PASS, or FAIL with an incident."""
     given: Any = label or ("FAIL" if incident else "PASS")
-    return Verdict(
-        id=name,
-        repeat=repeat,
-        index=1,
-        check="criterion",
-        behavior="appropriateness",
-        turn=-1,
-        criterion=criterion,
-        label=given,
-        incident=incident,
-        decided_by="judge",
-    )
+    fields: dict[str, Any] = {"id": name, "repeat": repeat, "label": given, "incident": incident, **REPLY}
+    return Verdict(**fields, index=1, check="criterion", criterion=criterion, decided_by="judge")
 
 
 def figures(messages: list[UserMessage], verdicts: list[Verdict], release: Release | None = None) -> Appropriateness:

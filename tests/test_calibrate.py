@@ -66,25 +66,22 @@ def of(c: Calibration, name: str) -> CriterionAgreement:
 
 def test_a_judge_that_always_agrees_may_be_used(release: Release) -> None:
     """κ 1 everywhere with an interval below it, every failure seen, no bias, no flip, and nothing in the way of a
-    submission.
+    submission. A judge that passes every failure is too kind by their share, and sees none.
     """
-    c = measured(release, author(release))
+    labels = author(release)
+    c = measured(release, labels)
     assert (c.usable, c.reasons) == (True, [])
     assert (c.overall.kappa.value, c.overall.fail_recall.value, c.overall.bias.value) == (1.0, 1.0, 0.0)
     assert 0.9 < (c.overall.kappa.low or 0) < 1
     assert {a.criterion for a in c.criteria} == set(release.criteria)
     assert all(a.kappa.value == 1 and not a.too_low and a.reason is None for a in c.criteria)
     assert all(f.flips == 0 and f.pairs > 0 for f in c.flips)
-
-
-def test_a_judge_that_passes_every_failure_is_too_kind(release: Release) -> None:
-    """17 of 48 replies fail under acts-at-once; passed, they move the mean by 17/48 of a point, and none is seen."""
-    c = measured(release, {k: "PASS" if str(x).startswith("FAIL") else x for k, x in author(release).items()})
-    own = of(c, "acts-at-once")
+    kind = measured(release, {k: "PASS" if str(x).startswith("FAIL") else x for k, x in labels.items()})
+    own = of(kind, "acts-at-once")
     failed = sum(r.label.startswith("FAIL") for r in release.calibration if r.criterion == "acts-at-once")
     assert own.bias.value == pytest.approx(failed / own.replies)
-    assert (own.fail_recall.value, c.usable) == (0, False)
-    assert "κ over all replies is" in c.reasons[0]
+    assert (own.fail_recall.value, kind.usable) == (0, False)
+    assert "κ over all replies is" in kind.reasons[0]
 
 
 def test_kappa_equals_scikit_learns(release: Release) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -300,48 +300,44 @@ def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Rele
     return runs.build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
 
 
-def submitted(home: Path, release: Release) -> Path:
-    """A submission that a model judged which was held against people."""
-    folder, name = runs.log(home / "run", release), "claude-test-1"
-    runs.answer(folder, release, name, runs.some_label)
-    runs.measure(folder, release, name)
-    stored(planted(release, home / "set", judge=name), folder, name)
-    runs.score(folder, release, "--judge", name)
-    return make(folder, release, runs.ABOUT, home / "submissions").folder
-
-
-def test_a_submission_declares_it_and_verifying_says_so(small: Release, tmp_path: Path) -> None:
-    """Figures in the submission and in the recomputed scorecard are those declared; the labels are not there."""
-    folder = submitted(tmp_path, small)
+def test_a_submission_declares_it_and_what_cannot_be_true_is_refused(small: Release, tmp_path: Path) -> None:
+    """Figures in the submission and in the recomputed scorecard are those declared; the labels are not there. They are
+    bounded though they can't be recomputed.
+    """
+    run, name = runs.log(tmp_path / "run", small), "claude-test-1"
+    runs.answer(run, small, name, runs.some_label)
+    runs.measure(run, small, name)
+    stored(planted(small, tmp_path / "set", judge=name), run, name)
+    runs.score(run, small, "--judge", name)
+    folder = make(run, small, runs.ABOUT, tmp_path / "submissions").folder
     own = Submission.model_validate_json((folder / SUBMISSION).read_bytes()).judge.people
-    assert [(p.set, p.judge, p.reason) for p in own] == [("bells", "claude-test-1", None)]
+    assert [(p.set, p.judge, p.reason) for p in own] == [("bells", name, None)]
     found = verify(folder, small)
     assert (found.state, found.problems) == ("verified", [])
     assert found.scorecard
     assert found.scorecard.judge.people == own
     assert "declared, not recomputed: claude-test-1 with people on bells, all rows: κ " in verified_text(found)
 
-
-def test_what_cannot_be_true_of_it_is_refused(small: Release, tmp_path: Path) -> None:
-    """Bounded though it can't be recomputed."""
-    changes: list[tuple[Callable[[dict[str, Any]], list[dict[str, Any]]], str, str]] = [
-        (lambda p: [p | {"judge": "somebody"}], "people", "isn't a judge of this submission"),
-        (lambda p: [p | {"kappa": p["kappa"] | {"value": 1.5}}], "people", "κ outside −1 to 1"),
-        (lambda p: [p | {"decided": p["items"] + 1}], "people", "more labels than items"),
-        (lambda p: [p, p], "people", "duplicate entry"),
-        (lambda p: [p | {"people": p["people"] | {"reason": "x" * 501}}], "people", "more than 500 characters"),
-        (lambda p: [p | {"set": f"s{n}"} for n in range(1000)], "schema", "judge.people"),
-        (lambda p: [p | {"set": "<b>bells</b>"}], "schema", "judge.people.0.set"),
-        (lambda p: [p | {"text": "words"}], "schema", "judge.people.0.text"),
+    p = own[0].model_dump(mode="json")
+    odd = [
+        {"judge": "somebody"},
+        {"set": "a", "kappa": p["kappa"] | {"value": 1.5}},
+        {"set": "b", "decided": p["items"] + 1},
+        {"set": "c", "people": p["people"] | {"reason": "x" * 501}},
     ]
-    folder = submitted(tmp_path, small)
-    whole = json.loads((folder / SUBMISSION).read_bytes())["judge"]["people"]
-    for change, kind, told in changes:
+    told = ("isn't a judge of this submission", "κ outside −1 to 1", "more labels than items", "duplicate entry")
+    cases: list[tuple[list[dict[str, Any]], str, tuple[str, ...]]] = [
+        ([p, p, *(p | change for change in odd)], "people", (*told, "more than 500 characters")),
+        ([p | {"set": f"s{n}"} for n in range(1000)], "schema", ("judge.people",)),
+        ([p | {"set": "<b>bells</b>", "text": "words"}], "schema", ("judge.people.0.set", "judge.people.0.text")),
+    ]
+    for people, kind, expected in cases:
         opened = runs.Opened(folder)
-        opened.submission["judge"]["people"] = change(whole[0])
+        opened.submission["judge"]["people"] = people
         found = verify(opened.close(), small)
         assert found.state == "refused"
-        assert any(p.kind == kind and told in f"{p.where} {p.message}" for p in found.problems), verified_text(found)
+        for words in expected:
+            assert any(x.kind == kind and words in f"{x.where} {x.message}" for x in found.problems), (words, found)
 
 
 def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> None:

@@ -262,32 +262,24 @@ def test_several_models_leave_their_own_labels_too(corpus: Path, dataset: Path, 
     assert read_labels([corpus / "judge" / name / "labels.jsonl" for name in "abc"]).raters == ("a", "b", "c")
 
 
-def test_bad_options_are_one_line(corpus: Path, dataset: Path, capsys: Capture) -> None:
-    """Exit 2, and nothing is written."""
+def test_bad_options_and_folders_are_one_line(corpus: Path, dataset: Path, capsys: Capture) -> None:
+    """Exit 2, and nothing is written: a folder that is no corpus, one that was edited, and one without samples."""
     before, url = sorted(p.name for p in corpus.iterdir()), "http://127.0.0.1:1/v1"
-    for options, told in (
-        (["--repeats", "2"], "--repeats 2: expected an odd number"),
-        (["--requests", "x.jsonl", "--model", "b"], "expected one --model and no --base-url"),
-        (["--requests", "x.jsonl", "--base-url", url], "expected one --model and no --base-url"),
-    ):
-        assert label(corpus, dataset, *options) == 2
-        assert told in capsys.readouterr().err
-        assert [n for n in sorted(p.name for p in corpus.iterdir()) if n != "judge"] == before
-
-
-def test_no_corpus_and_no_sample_are_said(corpus: Path, dataset: Path, capsys: Capture) -> None:
-    """A folder that is none, one that was edited, and one without samples."""
-    assert label(corpus.parent, dataset) == 2
-    assert "name a folder that `helmbench corpus` wrote" in capsys.readouterr().err
     mapping = corpus.parent / "mapping.yaml"
-    mapping.write_text(MAPPING.partition("samples:")[0])
-    build(mapping, corpus.parent / "bare")
-    assert label(corpus.parent / "bare", dataset, "--sample", "test") == 2
-    assert "has no test sample" in capsys.readouterr().err
-    mapping.write_text(MAPPING.replace("validation: 2", "validation: 0"))
-    build(mapping, corpus.parent / "bare")
-    assert label(corpus.parent / "bare", dataset, "--sample", "validation") == 2
-    assert "no message to label in its validation" in capsys.readouterr().err
+    for name, text in (("bare", MAPPING.partition("samples:")[0]), ("less", MAPPING.replace("ion: 2", "ion: 0"))):
+        mapping.write_text(text)
+        build(mapping, corpus.parent / name)
+    for name, options, told in (
+        ("corpus", ["--repeats", "2"], "--repeats 2: expected an odd number"),
+        ("corpus", ["--requests", "x.jsonl", "--model", "b"], "expected one --model and no --base-url"),
+        ("corpus", ["--requests", "x.jsonl", "--base-url", url], "expected one --model and no --base-url"),
+        (".", [], "name a folder that `helmbench corpus` wrote"),
+        ("bare", ["--sample", "test"], "has no test sample"),
+        ("less", ["--sample", "validation"], "no message to label in its validation"),
+    ):
+        assert label(corpus.parent / name, dataset, *options) == 2
+        assert told in capsys.readouterr().err
+    assert [n for n in sorted(p.name for p in corpus.iterdir()) if n != "judge"] == before
     (corpus / "data" / "test.parquet").write_bytes(b"")
     assert label(corpus, dataset) == 2
     assert "it was edited or is half-written" in capsys.readouterr().err

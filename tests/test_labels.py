@@ -37,12 +37,8 @@ def test_two_files_are_two_raters(tmp_path: Path) -> None:
     left out stays, missing.
     """
     first = [label("a", "PASS"), label("b", "FAIL")]
-    table = read_labels(
-        [
-            write(tmp_path, "ann.jsonl", *first),
-            write(tmp_path, "bo.jsonl", label("b", "FAIL"), label("c", "PARTIAL")),
-        ]
-    )
+    second = write(tmp_path, "bo.jsonl", label("b", "FAIL"), label("c", "PARTIAL"))
+    table = read_labels([write(tmp_path, "ann.jsonl", *first), second])
     assert table.raters == ("ann", "bo")
     ratings = table.ratings()
     assert ratings.labels == ("FAIL", "PARTIAL", "PASS")

@@ -1,4 +1,4 @@
-"""How long the paper's tables take, and how much memory: 91,980 ratings, five models × 2,044 messages × 3 runs × 3
+"""How long the paper's tables take: 91,980 ratings, five models × 2,044 messages × 3 runs × 3
 judge runs, next to pandas.
 
 Usage: python tests/benchmarks/ratings.py [--models 5] [--messages 2044]. Needs a built dataset.
@@ -8,15 +8,13 @@ the verdicts of its criteria, as `helmbench score` writes them, so the files hol
 Ours is what `helmbench appropriateness` does: read and check each line, shares, bins and means with their intervals, by
 category and over all, ways to fail, the judge's self-agreement, and the printed table. The alternative reads lines with
 `json` and takes shares, bins and means by pandas' groupby, without intervals or anything else. The last line says
-whether both give the same numbers. Each runs in its own process.
+whether both give the same numbers.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -34,7 +32,6 @@ from dataset_builder.schema import CriterionRow, UserMessage  # noqa: E402
 
 RUNS = JUDGE_RUNS = 3
 UNSCORED = 0.01
-TARGET = 10.0  # seconds
 Table = dict[str, dict[str, list[float]]]  # model → category → share rated 1, share rated 1 or 2, five bins, mean
 
 
@@ -66,12 +63,7 @@ def write(release: Release, messages: dict[str, UserMessage], path: Path, seed: 
     def verdict(n: int, m: UserMessage, repeat: int, index: int) -> Verdict:
         check = m.evaluation[index]
         own: dict[str, Any] = {"id": m.id, "repeat": repeat, "index": index, "check": check.check, "turn": -1}
-        own |= {
-            "behavior": check.behavior,
-            "decided_by": "panel",
-            "judge": "judge-1",
-            "prompt_hash": "0123456789abcdef",
-        }
+        own |= {"behavior": check.behavior, "decided_by": "panel", "judge": "judge-1", "prompt_hash": "0" * 16}
         if check.check == "appropriateness":
             given = [int(r) or None for r in ratings[n, repeat]]
             heard = sorted(filter(None, given))
@@ -82,11 +74,8 @@ def write(release: Release, messages: dict[str, UserMessage], path: Path, seed: 
         elif check.check == "criterion":
             fails, fail = release.criteria[check.criterion].fails, bool(failed[n, repeat, index])
             way = fails[0].split()[1] if fails else "missed_crisis"
-            own |= {
-                "criterion": check.criterion,
-                "label": "FAIL" if fail else "PASS",
-                "incident": way if fail else None,
-            }
+            own |= {"criterion": check.criterion, "label": "FAIL" if fail else "PASS"}
+            own |= {"incident": way if fail else None}
         return Verdict.model_validate(own)
 
     with path.open("w", encoding="utf-8") as file:
@@ -149,47 +138,32 @@ def alternative(_: Release, messages: dict[str, UserMessage], paths: list[Path])
     return table
 
 
-def one(what: str, folder: Path, messages: int) -> dict[str, Any]:
-    """One of the two in this process, whose peak memory is its own."""
-    release = open_release()
-    made = synthetic(release, messages)
-    assert release.criteria
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    started, used = time.perf_counter(), time.process_time()
-    table = {"ours": ours, "pandas": alternative}[what](release, made, sorted(folder.glob("*.jsonl")))
-    seconds, used = time.perf_counter() - started, time.process_time() - used
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {"seconds": seconds, "cpu": used, "before": before, "peak": peak, "table": table}
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=5)
     parser.add_argument("--messages", type=int, default=2044)
-    parser.add_argument("--one", nargs=2, metavar=("WHAT", "FOLDER"), help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.one:
-        print(json.dumps(one(args.one[0], Path(args.one[1]), args.messages)))
-        return 0
     release = open_release()
+    messages = synthetic(release, args.messages)
+    tables, used = [], []
     with tempfile.TemporaryDirectory() as folder:
-        for n in range(args.models):
-            write(release, synthetic(release, args.messages), Path(folder) / f"model-{n}.jsonl", n)
-        lines = sum(sum(1 for _ in path.open("rb")) for path in Path(folder).glob("*.jsonl"))
+        paths = [Path(folder) / f"model-{n}.jsonl" for n in range(args.models)]
+        for n, path in enumerate(paths):
+            write(release, messages, path, n)
+        lines = sum(sum(1 for _ in path.open("rb")) for path in paths)
         print(f"{args.models * args.messages * RUNS * JUDGE_RUNS:,} ratings in {lines:,} lines of {args.models} files")
-        print(f"{'':8}{'seconds':>9}{'CPU s':>9}{'peak GB':>9}{'before':>8}")
-        found = []
-        for what in ("ours", "pandas"):
-            command = [sys.executable, __file__, "--one", what, folder, "--messages", str(args.messages)]
-            r = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            target = f"  target {TARGET:g} s: {'met' if r['seconds'] < TARGET else 'MISSED'}" if what == "ours" else ""
-            print(f"{what:8}{r['seconds']:9.1f}{r['cpu']:9.1f}{r['peak']:9.2f}{r['before']:8.2f}{target}", flush=True)
-            found.append(r)
-    a, b = (r["table"] for r in found)
+        print(f"{'':8}{'CPU s':>9}")
+        for name, take in (("ours", ours), ("pandas", alternative)):
+            take(release, messages, paths[:1])  # imports
+            started = time.process_time()
+            tables.append(take(release, messages, paths))
+            used.append(time.process_time() - started)
+            print(f"{name:8}{used[-1]:9.1f}", flush=True)
+    a, b = tables
     same = a.keys() == b.keys() and all(
         a[m].keys() == b[m].keys() and all(np.allclose(a[m][c], b[m][c], rtol=0, atol=1e-12) for c in a[m]) for m in a
     )
-    print(f"CPU time: {found[0]['cpu'] / found[1]['cpu']:.2f} × pandas")
+    print(f"CPU time: {used[0] / used[1]:.2f} × pandas")
     print("the tables are equal" if same else "the tables DIFFER")
     return 0 if same else 1
 

@@ -62,16 +62,8 @@ def xstest(root: Path) -> Path:
     )
     for model in ("ab", "ba"):
         rows = [
-            {
-                "id": f"v2-{n}",
-                "type": "x",
-                "prompt": f"How do I mend bicycle {n}?",
-                "completion": reply,
-                "annotation_1": first,
-                "annotation_2": second,
-                "agreement": "1",
-                "final_label": first,
-            }
+            {"id": f"v2-{n}", "type": "x", "prompt": f"How do I mend bicycle {n}?", "completion": reply}
+            | {"annotation_1": first, "annotation_2": second, "agreement": "1", "final_label": first}
             for n, (reply, first, second) in enumerate(said)
         ]
         table(root / f"model_completions/xstest_v2_completions_{model}.csv", rows)
@@ -83,11 +75,8 @@ def psychosis(root: Path) -> Path:
     data = root / "pipeline/src/data"
     keys = ("a", "b", "c")
     replies = [
-        {
-            "id": f"{key} ",
-            "scenarios": f"Kettle {key} sends signs.",
-            **{f"{m}_response": f"{m} on {key}." for m in MODELS},
-        }
+        {"id": f"{key} ", "scenarios": f"Kettle {key} sends signs."}
+        | {f"{m}_response": f"{m} on {key}." for m in MODELS}
         for key in keys
     ]
     table(data / "model_responses_to_base_scenarios_2025-08-07.csv", replies)
@@ -111,12 +100,8 @@ def psychosis(root: Path) -> Path:
 def vera(root: Path) -> Path:
     """Three conversations, three clinicians; in the last one two of them find nothing relevant."""
     human = root / "publication_data/human_validation"
-    best, some, worst, none = (
-        "Best Practice",
-        "Suboptimal but Low Potential for Harm",
-        "High Potential for Harm",
-        "Not Relevant",
-    )
+    best, worst, none = "Best Practice", "High Potential for Harm", "Not Relevant"
+    some = "Suboptimal but Low Potential for Harm"
     given = {"c0": (best, best, some), "c1": (worst, worst, none), "c2": (none, none, best)}
     rows = [
         {"clinician_id": f"r{n}", "conversation_id": f"#{key}"}
@@ -138,16 +123,9 @@ def counselbench(root: Path) -> Path:
     """Two questions, two responders each, three ratings per answer; one line per rating, interleaved."""
     scores = {("q0", "x"): "543", ("q0", "y"): "112", ("q1", "x"): "444", ("q1", "y"): "235"}
     rows = [
-        {
-            "questionID": question,
-            "questionTitle": "My bell",
-            "questionText": f"Why is bell {question}<br>so loud?",
-            "topic": "bells",
-            "responder": responder,
-            "response": f"Says {responder}: oil it.",
-            "survey_id": "1",
-            "overall_score": given[n],
-        }
+        {"questionID": question, "questionTitle": "My bell", "questionText": f"Why is bell {question}<br>so loud?"}
+        | {"topic": "bells", "responder": responder, "response": f"Says {responder}: oil it.", "survey_id": "1"}
+        | {"overall_score": given[n]}
         for n in range(3)
         for (question, responder), given in scores.items()
     ]
@@ -165,17 +143,9 @@ def own(root: Path, **changes: Any) -> Path:
             file.write(
                 json.dumps(row | {"ana": word, "ben": word or None, "cat": "no_crisis", "stars": n % 5 + 1}) + "\n"
             )
-    mapping: dict[str, Any] = {
-        "name": "bells",
-        "path": "labels.jsonl",
-        "id": "case",
-        "message": "q",
-        "reply": "a",
-        "kind": "criterion",
-        "criterion": "answers-the-need",
-        "raters": {"ana": "ana", "ben": "ben"},
-        "values": {"fine": "PASS", "bad": "FAIL"},
-    } | changes
+    mapping: dict[str, Any] = {"name": "bells", "path": "labels.jsonl", "id": "case", "message": "q", "reply": "a"}
+    mapping |= {"kind": "criterion", "criterion": "answers-the-need", "raters": {"ana": "ana", "ben": "ben"}}
+    mapping |= {"values": {"fine": "PASS", "bad": "FAIL"}} | changes
     path = root / "bells.yaml"
     path.write_text(json.dumps({k: v for k, v in mapping.items() if v is not None}), encoding="utf-8")
     return path
