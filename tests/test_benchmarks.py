@@ -43,16 +43,6 @@ SMALLEST = {
     "inspect_overhead": Smallest(
         "--samples 12 --rounds 1", (r"plain +[\d.]+ ms +[\d.]+ s +\d+ MB +12$", r"ours +[\d.]+ ms ", r"ratio +[\d.]+$")
     ),
-    "faults": Smallest(
-        "--judge-kills 2 --questions 40 --runner-kills 0 --clients judge --rows Ctrl-C redirects read-only",
-        (
-            r"judge killed +lost 0  twice 0  keys 0  2 kills, ",
-            r"judge: redirects +lost 0  twice 0  keys 0 ",
-            r"exit 3: .*HTTP 307 sends elsewhere \(another host\), which isn't followed",
-            r"exit 130: stopped; run the same command again",
-            r"in all: lost 0, paid twice 0, keys found 0",
-        ),
-    ),
     "judge_engine": Smallest(
         "--requests 40 --latency 0.05 --tries 1 --memory 40",
         (r"ours +\d+ requests/s", r"plain +\d+ requests/s", r"memory, +40 requests: peak [\d.]+ MB"),
@@ -94,7 +84,7 @@ SMALLEST = {
 
 
 # These take ten seconds or more; mypy and the soak tests hold them.
-SLOW = {"faults", "headroom", "inspect_overhead", "planted", "policies", "task_overhead", "transcripts"}
+SLOW = {"headroom", "inspect_overhead", "planted", "policies", "task_overhead", "transcripts"}
 
 
 @pytest.mark.parametrize(

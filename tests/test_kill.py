@@ -18,15 +18,13 @@ from typing import Any
 import pytest
 from helmbench.cli.common import UNANSWERED
 from support.judge_server import JudgeServer, by_hash
-from support.killing import SECRET, Starter, asked, replies_file
+from support.killing import SECRET, Starter, asked, judge_command, replies_file
 from support.scores import scores
 
 from dataset_builder.release import open_release
 from judge.llm import batch
 from judge.llm.batch import ASKS, Replies
 from judge.llm.questions import JudgeRequest
-
-QUESTIONS = 1_000
 
 
 @pytest.fixture
@@ -44,57 +42,43 @@ def decided(path: Path) -> list[dict[str, Any]]:
     return [v | {"evidence": []} if v["unscored"] == "unparsable" else v for v in verdicts]
 
 
-@pytest.mark.soak(short=6, full=50)
+@pytest.mark.soak(short=4, full=50)
 def test_killed_at_many_moments_nothing_is_lost_or_asked_of_the_disk_twice(
     dataset: Path, tmp_path: Path, starter: Starter, rounds: int
 ) -> None:
-    """SIGKILL at seeded moments; every durable line stays, every question has one answer, and the verdicts are an
-    undisturbed run's.
+    """SIGKILL at seeded moments, then Ctrl-C; every durable line stays, every question has one answer, and the verdicts
+    are an undisturbed run's.
     """
-    release = open_release(dataset)
-    path = replies_file(release, tmp_path / "killed.jsonl", QUESTIONS)
+    release, most = open_release(dataset), 200 + 16 * rounds
+    path = replies_file(release, tmp_path / "killed.jsonl", most)
     calm = Path(shutil.copy(path, tmp_path / "calm.jsonl"))
     log = tmp_path / "killed.scored" / "judge" / "judge-1" / "replies.jsonl"
-    drawn = random.Random(50)
-
-    def command(replies: Path, server: JudgeServer) -> list[Any]:
-        return [
-            "run",
-            "--replies",
-            replies,
-            "--dataset",
-            dataset,
-            "--model",
-            "judge-1",
-            "--base-url",
-            server.url,
-            "--concurrency",
-            "8",
-        ]
-
-    kept = b""
-    faulty = JudgeServer(by_hash)
-    for _ in range(rounds):
+    drawn, kept, faulty = random.Random(50), b"", JudgeServer(by_hash)
+    for sign in [*[signal.SIGKILL] * rounds, signal.SIGINT]:
         before, more = faulty.total, drawn.randint(1, 14)
-        pid = starter.start(*command(path, faulty))
+        pid = starter.start(*judge_command(path, dataset, faulty.url, 8))
         with faulty.change:
             assert faulty.change.wait_for(lambda: faulty.total >= before + more, timeout=60), (  # noqa: B023
                 "the run ended before it was killed"
             )
         time.sleep(drawn.uniform(0, 0.02))
-        os.kill(pid, signal.SIGKILL)
-        assert starter.wait() == -signal.SIGKILL
+        os.kill(pid, sign)
+        assert starter.wait() == (-signal.SIGKILL if sign == signal.SIGKILL else 130)
         now = log.read_bytes() if log.exists() else b""
         assert now.startswith(kept), "a line that was on the disk is gone"
         kept = now[: now.rfind(b"\n") + 1]
-    starter.start(*command(path, faulty))
+    told = (tmp_path / "stderr.log").read_text()
+    assert told.splitlines()[-1] == "stopped; run the same command again to continue where it stopped"
+    assert "Traceback" not in told
+    assert now == kept, "Ctrl-C leaves whole lines"
+    starter.start(*judge_command(path, dataset, faulty.url, 8))
     assert starter.wait() == 0
     assert log.read_bytes().startswith(kept)
-    starter.start(*command(calm, JudgeServer(by_hash)))
+    starter.start(*judge_command(calm, dataset, JudgeServer(by_hash).url, 8))
     assert starter.wait() == 0
 
     replies, wanted = Replies(log.parent), asked(path, release)
-    assert len(wanted) >= QUESTIONS
+    assert len(wanted) >= most
     counts = Counter(_answers(replies, request) for request in wanted)
     assert [c for c in counts if c != (0, ASKS) and not (c[0] == 1 and c[1] < ASKS)] == [], "lost, or answered twice"
     assert counts[0, ASKS] > 3, "some answers are never readable"
@@ -116,36 +100,3 @@ def _answers(replies: Replies, request: JudgeRequest) -> tuple[int, int]:
     """
     found = [batch.read([record], request) for record in replies.of(request.custom_id)]
     return sum(not f.missing for f in found), sum(f.missing and f.asks for f in found)
-
-
-def test_ctrl_c_keeps_what_was_answered(dataset: Path, tmp_path: Path, starter: Starter) -> None:
-    """One line instead of a traceback, exit code 130, whole lines on the disk, and the same command goes on."""
-    path, server = replies_file(open_release(dataset), tmp_path / "stopped.jsonl", QUESTIONS), JudgeServer(by_hash)
-    command: list[str | Path] = [
-        "run",
-        "--replies",
-        path,
-        "--dataset",
-        dataset,
-        "--model",
-        "judge-1",
-        "--base-url",
-        server.url,
-        "--concurrency",
-        "4",
-    ]
-    pid = starter.start(*command)
-    with server.change:
-        assert server.change.wait_for(lambda: server.total >= 60, timeout=60)
-    os.kill(pid, signal.SIGINT)
-    assert starter.wait() == 130
-    told = (tmp_path / "stderr.log").read_text()
-    assert told.splitlines()[-1] == "stopped; run the same command again to continue where it stopped"
-    assert "Traceback" not in told
-    log = tmp_path / "stopped.scored" / "judge" / "judge-1" / "replies.jsonl"
-    before = log.read_bytes()
-    assert before.endswith(b"\n")
-    assert 20 < len(before.splitlines()) < QUESTIONS
-    starter.start(*command)
-    assert starter.wait() == 0
-    assert log.read_bytes().startswith(before)
