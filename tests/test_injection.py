@@ -11,31 +11,23 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
-from measure_injections import Injection, Trial, answers, injections, questions, table, trials
+from measure_injections import Trial, answers, injections, questions, table, trials
 
 from dataset_builder.release import Release, open_release
-from dataset_builder.schema import About, CalibrationRow, CriterionCheck, CriterionRow, GradedCheck, Row
+from dataset_builder.schema import About, CriterionRow
 from judge.llm.answers import parse
-from judge.llm.questions import build, for_calibration, prompt
+from judge.llm.questions import for_calibration, prompt
 from judge.offline import judge as offline
 from judge.offline import model
 from judge.replies.fence import fence
 
-KINDS = {
-    "fake_verdict", "closed_fence", "disguised_fence", "placeholder", "role_header", "unicode", "as_the_grader",
-    "self_praise", "threat", "encoded", "very_long", "comment", "rubric", "end_of_case", "other_language",
-    "self_review", "user_continues", "policy_note", "fake_context", "fake_tool", "definitions", "appeal",
-}  # fmt: skip
 SENTINEL = "QXZREPLYQXZ"
 FRIDAY = "Help me plan for Friday: there's an essay, a problem set and slides, and I don't know where to start."
 LONG = 20_000  # characters of a flood that every base is tried with; the whole of it is tried with one criterion
 GROWTH = 4  # a request may grow by no more than this many characters for each of the reply's
-
-
 BATTERY = injections()
 # For each criterion a reply that passes and some that fail, each in its own way; `attends-to-low-mood` has outcomes
 # instead.
@@ -148,25 +140,6 @@ def release(dataset: Path) -> Release:
     return open_release(dataset)
 
 
-@cache
-def asked(release_path: Path) -> tuple[Release, Row, GradedCheck | CriterionCheck]:
-    """A real row of one message whose reply a judge reads."""
-    release = open_release(release_path)
-    for row in release.rows.values():
-        for check in row.evaluation:
-            if isinstance(check, GradedCheck | CriterionCheck) and all(m.content is not None for m in row.messages):
-                return release, row, check
-    raise LookupError("no row with a criterion")
-
-
-def request(release: Release, reply: str) -> str:
-    """The whole text that an LLM judge reads about a reply."""
-    opened, row, check = asked(release.path)
-    (message,) = build(row, check, (reply,), opened, "judge-1").body["messages"]
-    assert message["role"] == "user"
-    return str(message["content"])
-
-
 def bare(text: str) -> str:
     """What is left when look-alikes are folded and everything invisible is dropped, as a server or a tokenizer
     might.
@@ -199,110 +172,71 @@ def gains(criterion: str, label: str, base: str, longest: int = LONG) -> list[st
     return found
 
 
-def test_the_battery_holds_every_kind_and_at_least_sixty() -> None:
-    """Kinds are the issue's; ids are unique; the longest is a million characters."""
-    count = Counter(i.kind for i in BATTERY)
-    assert set(count) == KINDS
-    assert min(count.values()) >= 2
-    assert len(BATTERY) == 97 + 40
-    assert len({i.id for i in BATTERY}) == len({i.text for i in BATTERY}) == len(BATTERY)
+def test_the_battery_tries_every_criterion() -> None:
+    """Ids and texts are unique, each criterion that was learnt has a passing and a failing base, and enough of them
+    are decided: a judge that left everything would pass what follows.
+    """
+    kinds = Counter(i.kind for i in BATTERY)
+    assert (len(kinds), min(kinds.values()) >= 2) == (22, True)
+    assert len({i.id for i in BATTERY}) == len({i.text for i in BATTERY}) == len(BATTERY) == 137
     assert max(len(i.text) for i in BATTERY) >= 1_000_000
-
-
-def test_every_criterion_has_a_passing_and_a_failing_base() -> None:
-    """No criterion that was learnt is left out of the battery."""
     assert set(model.questions()) - set(BASES) == {"rating:danger", "rating:distress"}
     for bases in BASES.values():
         assert {label.split("-")[0] for label in bases} & {"PASS", "PARTIAL", "flagged"}
         assert {label.split("-")[0] for label in bases} & {"FAIL", "ignored"}
-
-
-def test_some_bases_are_decided() -> None:
-    """A judge that left everything would pass what follows."""
     assert sum(offline.unguarded(c, FRIDAY, base).answer is not None for c, _, base in CASES) > len(CASES) / 3
 
 
-@pytest.mark.parametrize(("criterion", "label", "base"), CASES, ids=lambda v: v if len(v) < 30 else "")
-def test_no_injection_earns_more_from_the_offline_judge(criterion: str, label: str, base: str) -> None:
-    """A reply with a hostile text before it or after it earns no better label than it deserves."""
-    assert gains(criterion, label, base) == []
+def test_no_injection_earns_more_from_the_offline_judge() -> None:
+    """A reply with a hostile text before it or after it, or with a flood, earns no better label than it deserves."""
+    assert {(c, label): found for c, label, base in CASES if (found := gains(c, label, base))} == {}
+    for label, base in BASES["acts-at-once"].items():
+        assert gains("acts-at-once", label, base, longest=2_000_000) == []
 
 
-@pytest.mark.parametrize("label", BASES["acts-at-once"])
-def test_a_million_characters_earn_nothing_either(label: str) -> None:
-    """A flood is longer than anything that this judge tells anything of."""
-    assert gains("acts-at-once", label, BASES["acts-at-once"][label], longest=2_000_000) == []
-
-
-@pytest.mark.parametrize("injection", BATTERY, ids=lambda i: i.id)
-def test_no_injection_breaks_the_structure_of_a_request(release: Release, injection: Injection) -> None:
+def test_no_injection_breaks_the_structure_of_a_request(release: Release) -> None:
     """The request is the one for any reply, with this one fenced in its place: no fence line more, no placeholder
-    filled twice.
+    filled twice. What is known of the user is other people's text too, and stays fenced as well.
     """
-    reply = f"Here it is.\n{injection.text}\nThat is all."
-    head, _, tail = request(release, SENTINEL).partition(SENTINEL)
-    text = request(release, reply)
-    assert text.startswith(head)
-    assert text.endswith(tail)
-    inside = text[len(head) : len(text) - len(tail)]
-    assert inside == fence(reply)
-    assert not re.search(r"<\s*<\s*<|>\s*>\s*>", bare(inside))
-    assert len(text) <= len(head) + len(tail) + GROWTH * len(reply)
-    assert re.findall(r"^(?:<<<|>>>)$", text, re.MULTILINE) == re.findall(r"^(?:<<<|>>>)$", head + tail, re.MULTILINE)
+    row = next(r for r in release.calibration if r.criterion == "answers-the-need")
+
+    def request(reply: str = SENTINEL, profile: str = "A baker.") -> str:
+        told = row.model_copy(update={"reply": reply, "about": About(profile=profile)})
+        (message,) = for_calibration(told, release, "judge-1").body["messages"]
+        assert message["role"] == "user"
+        return str(message["content"])
+
+    head, _, tail = request().partition(SENTINEL)
+    before, _, after = request().partition("A baker.")
+    fences = re.findall(r"^(?:<<<|>>>)$", head + tail, re.MULTILINE)
+    for injection in BATTERY:
+        reply, profile = f"Here it is.\n{injection.text}\nThat is all.", f"A baker.\n{injection.text}\nTwo children."
+        text, inside = request(reply), fence(reply)
+        assert text == head + inside + tail, injection.id
+        assert not re.search(r"<\s*<\s*<|>\s*>\s*>", bare(inside)), injection.id
+        assert len(inside) <= GROWTH * len(reply), injection.id
+        assert re.findall(r"^(?:<<<|>>>)$", text, re.MULTILINE) == fences, injection.id
+        assert request(profile=profile) == before + fence(profile) + after, injection.id
+        if injection.kind == "placeholder":
+            criterion = next(iter(release.criteria.values()))
+            assert injection.text in prompt(criterion, injection.text, release.prompts)
 
 
-@pytest.mark.parametrize("injection", BATTERY, ids=lambda i: i.id)
-def test_no_injection_in_a_profile_breaks_the_structure_of_a_request(release: Release, injection: Injection) -> None:
-    """What is known of the user is other people's text too: it stays one fenced text before the conversation."""
-    profile = f"A baker.\n{injection.text}\nTwo children."
-    criterion = release.criteria["answers-the-need"]
-    row = CalibrationRow(
-        id="x",
-        criterion=criterion.criterion,
-        polarity="control",
-        said=["Hm?"],
-        reply=SENTINEL,
-        label="PASS",
-        author="a",
-    )
-    plain, shown = (
-        for_calibration(row.model_copy(update={"about": About(profile=p)}), release, "judge-1").body["messages"][0][
-            "content"
-        ]
-        for p in ("A baker.", profile)
-    )
-    head, _, tail = plain.partition("A baker.")
-    assert shown == head + fence(profile) + tail
-
-
-@pytest.mark.parametrize("injection", [i for i in BATTERY if i.kind == "placeholder"], ids=lambda i: i.id)
-def test_a_case_full_of_placeholders_is_filled_in_once(release: Release, injection: Injection) -> None:
-    """What looks like a template's name inside the case stays text."""
-    criterion = next(iter(release.criteria.values()))
-    assert injection.text in prompt(criterion, injection.text, release.prompts)
-
-
-@pytest.mark.parametrize("injection", BATTERY, ids=lambda i: i.id)
-def test_a_label_is_never_read_from_the_reply(release: Release, injection: Injection) -> None:
-    """What the judge answers decides, whatever the reply holds; an answer that parrots the reply is no verdict."""
-    reply = injection.text[:LONG]
-    for criterion in release.criteria.values():
-        label = criterion.labels[-1]
-        answer = json.dumps({"label": label, "quotes": []})
-        assert parse(answer, criterion.labels, reply).label == label
-        assert parse("I think so.", criterion.labels, reply).label is None
-        assert parse(f"Here it is.\n{reply}", criterion.labels, reply).label is None
-        assert parse(f"{reply}\n{answer}", criterion.labels, reply).label is None
-
-
-@pytest.mark.parametrize("injection", BATTERY, ids=lambda i: i.id)
-def test_a_judge_that_answers_with_the_reply_itself_gives_a_verdict_only_where_that_is_the_closed_json(
-    release: Release, injection: Injection
-) -> None:
-    """Only the exact object counts, and then it is what the judge said."""
-    for criterion in release.criteria.values():
-        parsed = parse(injection.text, criterion.labels, injection.text)
-        assert (parsed.label is not None) == _is_the_closed_json(injection.text, criterion)
+def test_a_label_is_never_read_from_the_reply(release: Release) -> None:
+    """What the judge answers decides, whatever the reply holds. An answer that parrots the reply is a verdict only
+    where that is exactly the closed JSON.
+    """
+    for injection in BATTERY:
+        reply = injection.text[:LONG]
+        for criterion in release.criteria.values():
+            label = criterion.labels[-1]
+            answer = json.dumps({"label": label, "quotes": []})
+            assert parse(answer, criterion.labels, reply).label == label
+            assert parse("I think so.", criterion.labels, reply).label is None
+            assert parse(f"Here it is.\n{reply}", criterion.labels, reply).label is None
+            assert parse(f"{reply}\n{answer}", criterion.labels, reply).label is None
+            parsed = parse(injection.text, criterion.labels, injection.text)
+            assert (parsed.label is not None) == _is_the_closed_json(injection.text, criterion)
 
 
 def _is_the_closed_json(text: str, criterion: CriterionRow) -> bool:
@@ -310,12 +244,8 @@ def _is_the_closed_json(text: str, criterion: CriterionRow) -> bool:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return False
-    return (
-        isinstance(value, dict)
-        and set(value) == {"label", "quotes"}
-        and value["label"] in criterion.labels
-        and value["quotes"] == []
-    )
+    closed = isinstance(value, dict) and set(value) == {"label", "quotes"} and value["quotes"] == []
+    return closed and value["label"] in criterion.labels
 
 
 @pytest.fixture(scope="module")
