@@ -226,23 +226,20 @@ def test_a_task_wants_every_expected_tag_and_none_beyond_the_accepted(crisis: Ro
         assert (decision.label, decision.incident) == (label, None if label == "PASS" else "task_degraded"), tags
 
 
-HUGE = {
-    "nested and not closed": '{"x":[' * 500 + "1," * 500_000,
-    "an open brace before many objects": "{ " + "{tags} " * 150_000,
-    "objects that are no JSON": "{tags: x} " * 100_000,
-    "braces": "{" * 1_000_000,
-    "a number and spaces": '{"distress": "7' + " " * 1_000_000 + 'x"}',
-    "refusals": "I can't help " * 80_000,
-    "thinking": "<think>" * 150_000,
-    "fences": "```a" * 250_000,
-    "a tag of hyphens": '{"tags": ["' + "- " * 500_000 + '"]}',
-}
-
-
 def test_a_reply_of_a_megabyte_is_read_at_once() -> None:
     """In time that grows with its length; some of these took minutes, or never ended."""
-    for name, text in HUGE.items():
+    for text in (
+        '{"x":[' * 500 + "1," * 500_000,
+        "{ " + "{tags} " * 150_000,
+        "{tags: x} " * 100_000,
+        "{" * 1_000_000,
+        '{"distress": "7' + " " * 1_000_000 + 'x"}',
+        "I can't help " * 80_000,
+        "<think>" * 150_000,
+        "```a" * 250_000,
+        '{"tags": ["' + "- " * 500_000 + '"]}',
+    ):
         before = time.process_time()
         read_tags(text, ["A"])
         read_rating(text, "distress")
-        assert time.process_time() - before < 10, name
+        assert time.process_time() - before < 10, text[:20]
