@@ -6,10 +6,8 @@ import json
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,14 +17,14 @@ import pytest
 import reference_server
 from lm_eval.api.instance import Instance
 from lm_eval.api.model import CachingLM
-from lm_eval.models.openai_completions import LocalChatCompletion, OpenAIChatCompletion
+from lm_eval.models.openai_completions import LocalChatCompletion
 from reference_server import FAULTS, Server
-from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
-from support.lm_eval_runs import SETTINGS, free_port, model_at, request, run_lm_eval
+from support.judge_server import JudgeServer, failed, said, stopped_at_the_end
+from support.lm_eval_runs import SETTINGS, model_at, request, run_lm_eval
 
 from dataset_builder.release import Release
 from helmbench_common.http import retry
-from helmbench_common.http.retry import IN_A_ROW, Trouble, retry_after
+from helmbench_common.http.retry import IN_A_ROW, Trouble
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
 from judge.replies.lm_eval_log import read_run
@@ -59,49 +57,42 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return waited
 
 
-# --- one request
-# ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("fault", "finish"),
-    [
-        ("400", "error: HTTP 400 invalid_value a planned fault"),
-        ("403", "content_filter"),
-        ("413", "error: over-long: HTTP 413"),
-        ("422", "error: HTTP 422 a planned fault"),
-        ("blocked", "content_filter"),
-        ("filter", "content_filter"),
-        ("long", "error: over-long: HTTP 400 context_length_exceeded"),
-        ("cut", "length"),
-        ("empty", "stop"),
-        ("null", "stop"),
-    ],
-)
-def test_what_happens_to_one_item_is_recorded_as_what_it_is(fault: str, finish: str) -> None:
+def test_what_happens_to_one_item_is_recorded_as_what_it_is() -> None:
     """Each is asked once, none ends the run, and the rest is answered."""
-    with reference_server.start(faults={fault: 0.5}) as server:
-        found = ends(model_at(server.url), [request(f"message {n}") for n in range(20)])
-        hit = [entry["fault"] == fault for entry in server.log]
-    assert len(hit) == 20
-    assert 0 < sum(hit) < 20
-    assert sum(str(e.finish).startswith(finish) and (not e.text or fault == "cut") for e in found) == sum(hit)
-    assert sum(e.finish == "stop" and bool(e.text) for e in found) == 20 - sum(hit)
-    assert all(e.attempts == 1 for e in found)
+    for fault, finish in {
+        "400": "error: HTTP 400 invalid_value a planned fault",
+        "403": "content_filter",
+        "413": "error: over-long: HTTP 413",
+        "422": "error: HTTP 422 a planned fault",
+        "blocked": "content_filter",
+        "filter": "content_filter",
+        "long": "error: over-long: HTTP 400 context_length_exceeded",
+        "cut": "length",
+        "empty": "stop",
+        "null": "stop",
+    }.items():
+        with reference_server.start(faults={fault: 0.5}) as server:
+            found = ends(model_at(server.url), [request(f"message {n}") for n in range(20)])
+            hit = [entry["fault"] == fault for entry in server.log]
+        assert len(hit) == 20
+        assert 0 < sum(hit) < 20
+        assert sum(str(e.finish).startswith(finish) and (not e.text or fault == "cut") for e in found) == sum(hit)
+        assert sum(e.finish == "stop" and bool(e.text) for e in found) == 20 - sum(hit)
+        assert all(e.attempts == 1 for e in found)
 
 
-@pytest.mark.parametrize("fault", ["429", "500", "slow", "broken"])
-def test_what_may_go_well_is_tried_again(fault: str, pauses: list[float]) -> None:
+def test_what_may_go_well_is_tried_again(pauses: list[float]) -> None:
     """Attempts equal the server's own count, and 429 waits for as long as it was asked to."""
-    with reference_server.start(faults={fault: 0.3}, slow_seconds=1.5 if fault == "slow" else 0) as server:
-        found = ends(model_at(server.url, max_retries=10), [request(f"message {n}") for n in range(12)])
-        logged = len(server.log)
-        faults = Counter(entry["fault"] for entry in server.log)
-    assert all(e.finish == "stop" and e.text for e in found)
-    assert sum(e.attempts for e in found) == logged > 12
-    assert len(pauses) == faults[fault]
-    if fault == "429":
-        assert min(pauses) >= 1  # Retry-After: 1
+    for fault in ("429", "500", "slow", "broken"):
+        with reference_server.start(faults={fault: 0.3}, slow_seconds=1.5 if fault == "slow" else 0) as server:
+            found = ends(model_at(server.url, max_retries=10), [request(f"message {n}") for n in range(12)])
+            logged = len(server.log)
+            faults = Counter(entry["fault"] for entry in server.log)
+        assert all(e.finish == "stop" and e.text for e in found)
+        assert sum(e.attempts for e in found) == logged > 12
+        assert len(pauses) == faults[fault]
+        assert fault != "429" or min(pauses) >= 1  # Retry-After: 1
+        pauses.clear()
 
 
 def test_patience_ends(pauses: list[float]) -> None:
@@ -122,31 +113,6 @@ def test_patience_ends(pauses: list[float]) -> None:
     assert max(attempts.values()) <= 20
 
 
-def test_a_wrong_model_or_key_ends_at_once_and_names_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is of no item, nothing was paid for, and nobody waits for it."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-nobody")
-    with reference_server.start() as server:
-        with pytest.raises(SystemExit) as caught:
-            ends(
-                model_at(server.url, "sk-secret-nobody", OpenAIChatCompletion),
-                [request(f"message {n}") for n in range(50)],
-            )
-        assert len(server.log) <= 8
-    assert "answers no request: HTTP 404 model_not_found" in str(caught.value)
-    assert "sk-secret" not in str(caught.value).replace(server.url, "")
-
-
-def test_no_server_is_said_in_one_line(pauses: list[float]) -> None:
-    """Nothing listens there: the run ends before it waits for anything, and names the address."""
-    model = model_at(f"http://127.0.0.1:{free_port()}/v1")
-    with pytest.raises(
-        SystemExit,
-        match=r"helmbench: nothing answers at http://127\.0\.0\.1:\d+/v1/chat/completions: connection refused; is the",
-    ):
-        layer_of(model)([request(f"message {n}") for n in range(60)])
-    assert pauses == []
-
-
 def test_a_server_that_goes_away_loses_nothing_that_was_answered(pauses: list[float]) -> None:
     """What was answered stays; the rest says why it wasn't asked, and no more than a few are tried in vain."""
     with reference_server.start(faults={}) as server:
@@ -164,156 +130,43 @@ def test_a_server_that_goes_away_loses_nothing_that_was_answered(pauses: list[fl
     assert sum("not asked" in str(e.finish) for e in found) >= 50
 
 
-@pytest.mark.parametrize(
-    ("body", "finish", "text"),
-    [
-        ({"choices": [{"index": 0, "message": {"content": "hello"}, "finish_reason": "stop"}]}, "stop", "hello"),
-        ({"choices": [{"index": 0, "message": {"content": "hello"}}]}, None, "hello"),
-        (
-            {"choices": [{"index": 0, "message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}]},
-            "refusal",
-            "No.",
-        ),
-        ({"choices": [{"index": 0, "message": {}, "finish_reason": "content_filter"}]}, "content_filter", ""),
-        (
-            {
-                "choices": [
-                    {"index": 0, "message": {"content": None, "reasoning_content": "hm"}, "finish_reason": "length"}
-                ]
-            },
-            "length",
-            "",
-        ),
-        (
-            {
-                "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "hello"}],
-                "stop_reason": "end_turn",
-            },
-            "stop",
-            "hello",
-        ),
-        ({"content": [], "stop_reason": "refusal"}, "refusal", ""),
-        ({"content": [{"type": "text", "text": "hel"}], "stop_reason": "max_tokens"}, "length", "hel"),
-    ],
-)
-def test_replies_are_read_in_the_forms_that_servers_use(body: dict[str, Any], finish: str | None, text: str) -> None:
-    """OpenAI's and Anthropic's shapes, with what each calls a cut-off, a filter and a refusal."""
-    found = read(body, model_at("http://127.0.0.1:1").parse_generations)
-    assert isinstance(found, Completion)
-    assert (found.finish, found.text) == (finish, text)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        [],
-        {},
-        {"choices": []},
-        {"choices": [{"index": 0}]},
-        {"choices": [{"index": 0, "message": {"content": 7}}]},
-        "text",
-        None,
-    ],
-)
-def test_an_answer_that_is_none_is_asked_for_again(body: Any) -> None:
-    """A 200 without a reply in it is the wire's failure, and is never read as the model's silence."""
-    assert isinstance(read(body, model_at("http://127.0.0.1:1").parse_generations), Trouble)
-
-
-def test_retry_after_is_read_as_seconds_or_as_a_date() -> None:
-    """Both forms of the header; anything else waits as usual."""
-    later = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    assert retry_after({"Retry-After": "7"}) == 7
-    assert 3500 < retry_after({"Retry-After": later}) <= 3600
-    assert retry_after({"Retry-After": "soon"}) == retry_after({}) == retry_after({"Retry-After": "-1"}) == 0
-
-
-# --- what strangers' servers send
-# -----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def serve() -> Iterator[Callable[..., JudgeServer]]:
-    """Starts servers that answer each prompt by its script, and every other as usual."""
-    with stopped_at_the_end() as started:
-
-        def start(**scripts: Said) -> JudgeServer:
-            def script(body: dict[str, Any], attempt: int) -> Said:
-                return scripts.get(body["messages"][-1]["content"], said("hello"))
-
-            started.append(JudgeServer(script))
-            return started[-1]
-
-        yield start
-
-
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-@pytest.mark.parametrize("sending", [1, 4])
-def test_no_redirect_is_followed(serve: Callable[..., JudgeServer], status: int, sending: int) -> None:
-    """Key and prompts are for the host that the user named. One item that is sent elsewhere is marked; where all are,
-    the run ends at once and says where to.
+def test_replies_are_read_in_the_forms_that_servers_use() -> None:
+    """OpenAI's and Anthropic's shapes, with what each calls a cut-off, a filter and a refusal. A 200 without a reply in
+    it is the wire's failure, and is never read as the model's silence.
     """
-    other = serve()
-    elsewhere = Said(status, {"Location": f"{other.url}/chat/completions"}, b"")
-    server = serve(**dict.fromkeys("abcd"[:sending], elsewhere))
-    model = model_at(server.url)
-    if sending == 4:
-        with pytest.raises(
-            SystemExit,
-            match=rf"answers no request: HTTP {status} sends elsewhere \(127\.0\.0\.1\), which isn't followed",
-        ):
-            ends(model, [request(c) for c in "abcd"])
-    else:
-        layer_of(model)([request("d")])  # a server that answers
-        found = ends(model, [request(c) for c in "abcd"])
-        assert [e.failed for e in found] == [True, False, False, False]
-        assert str(found[0].finish).startswith(f"error: HTTP {status} sends elsewhere (127.0.0.1)")
-        assert found[0].attempts == 1
-    assert other.total == 0
+    parse = model_at("http://127.0.0.1:1").parse_generations
+    hello = {"content": "hello"}
+    for choice, finish, text in (
+        ({"message": hello, "finish_reason": "stop"}, "stop", "hello"),
+        ({"message": hello}, None, "hello"),
+        ({"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}, "refusal", "No."),
+        ({"message": {}, "finish_reason": "content_filter"}, "content_filter", ""),
+        ({"message": {"content": None, "reasoning_content": "hm"}, "finish_reason": "length"}, "length", ""),
+    ):
+        assert read({"choices": [{"index": 0, **choice}]}, parse) == Completion(text, finish)
+    thinking = {"type": "thinking", "thinking": "hm"}
+    for content, reason, finish, text in (
+        ([thinking, {"type": "text", "text": "hello"}], "end_turn", "stop", "hello"),
+        ([], "refusal", "refusal", ""),
+        ([{"type": "text", "text": "hel"}], "max_tokens", "length", "hel"),
+    ):
+        assert read({"content": content, "stop_reason": reason}, parse) == Completion(text, finish)
+    nothing: list[Any] = [[], [{"index": 0}], [{"index": 0, "message": {"content": 7}}], "hello", {"0": hello}, [None]]
+    nothing += [[{"message": "hello"}], [{"message": ["hello"]}], [["hello"]]]
+    for body in (*({"choices": choices} for choices in nothing), [], {}, "text", None):
+        assert isinstance(read(body, parse), Trouble)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"choices": {"0": {"message": {"content": "hello"}}}},
-        {"choices": "hello"},
-        {"choices": [None]},
-        {"choices": [{"message": "hello"}]},
-        {"choices": [{"message": ["hello"]}]},
-        {"choices": [["hello"]]},
-    ],
-)
-def test_a_body_of_another_shape_marks_its_sample_and_ends_nothing(
-    serve: Callable[..., JudgeServer], pauses: list[float], body: dict[str, Any]
-) -> None:
-    """It is asked for as often as any lost reply; the other samples are answered."""
-    server = serve(a=Said(200, {}, json.dumps(body).encode()))
-    found = ends(model_at(server.url), [request(c) for c in "abc"])
-    assert [e.text for e in found] == ["", "hello", "hello"]
-    assert [(e.failed, e.attempts) for e in found] == [(True, 3), (False, 1), (False, 1)]
-    assert "can't be read" in str(found[0].finish)
-
-
-@pytest.mark.parametrize("usage", [[1, 2], "many", 7, {"prompt_tokens": "many", "completion_tokens": None}])
-def test_a_usage_that_counts_nothing_costs_no_reply(serve: Callable[..., JudgeServer], usage: Any) -> None:
-    """The reply was given and paid for; only its tokens are unknown."""
-    body = json.loads(said("hello").body) | {"usage": usage}
-    server = serve(a=Said(200, {}, json.dumps(body).encode()))
-    (found,) = ends(model_at(server.url), [request("a")])
-    assert found == Completion("hello", "stop")
-
-
-def test_half_a_character_is_no_reason_to_lose_a_run(serve: Callable[..., JudgeServer], tmp_path: Path) -> None:
+def test_half_a_character_is_no_reason_to_lose_a_run(tmp_path: Path) -> None:
     """No file can hold one, neither lm-eval's log nor its cache: it is replaced, in texts, finishes and errors."""
-    server = serve(a=said("a\ud800b", "sto\udfff"), b=failed(422, "no\ud800"))
-    with cached(tmp_path / "c.db", model_at(server.url)) as model:
-        requests = [request(c) for c in "ab"]
-        assert model.generate_until(requests) == ["a\ufffdb", ""]
-        assert [layer_of(model.lm).completion(r).finish for r in requests] == ["sto\ufffd", "error: HTTP 422 no\ufffd"]
-
-
-# --- the cache
-# -------------------------------------------------------------------------------------------------------------
+    answers = {"a": said("a\ud800b", "sto\udfff"), "b": failed(422, "no\ud800")}
+    with stopped_at_the_end() as started:
+        started.append(JudgeServer(lambda body, attempt: answers[body["messages"][-1]["content"]]))
+        with cached(tmp_path / "c.db", model_at(started[0].url)) as model:
+            requests = [request(c) for c in "ab"]
+            assert model.generate_until(requests) == ["a\ufffdb", ""]
+            found = [layer_of(model.lm).completion(r).finish for r in requests]
+    assert found == ["sto\ufffd", "error: HTTP 422 no\ufffd"]
 
 
 @contextmanager
@@ -377,22 +230,18 @@ def test_a_cache_belongs_to_one_model(tmp_path: Path) -> None:
             layer_of(CachingLM(model_at(server.url, "always-kind"), str(tmp_path / "c.db")).lm)
 
 
-@pytest.mark.parametrize("sampling", [{}, {"do_sample": True, "temperature": 1.0}])
-def test_repeats_are_kept_apart(tmp_path: Path, sampling: dict[str, Any]) -> None:
+def test_repeats_are_kept_apart(tmp_path: Path) -> None:
     """Repeats of one message go out with seeds of their own and come back from the cache as different replies, sampled
     or not.
     """
-    requests = [request("hello", **sampling), *(request("hello", repeat=n, **sampling) for n in (1, 2))]
-    with reference_server.start(faults={}) as server:
-        for _ in range(2):
-            with cached(tmp_path / "c.db", model_at(server.url)) as model:
-                assert len(model.generate_until(requests)) == 3
-        assert sorted(r["seed"] for r in server.requests) == [1234, 1235, 1236]
-        assert all("repeat" not in r for r in server.requests)
-
-
-# --- the window
-# ------------------------------------------------------------------------------------------------------------
+    for sampling in ({}, {"do_sample": True, "temperature": 1.0}):
+        requests = [request("hello", **sampling), *(request("hello", repeat=n, **sampling) for n in (1, 2))]
+        with reference_server.start(faults={}) as server:
+            for _ in range(2):
+                with cached(tmp_path / f"{len(sampling)}.db", model_at(server.url)) as model:
+                    assert len(model.generate_until(requests)) == 3
+            assert sorted(r["seed"] for r in server.requests) == [1234, 1235, 1236]
+            assert all("repeat" not in r for r in server.requests)
 
 
 class Local:
@@ -411,24 +260,20 @@ class Local:
 
 
 def test_what_does_not_fit_is_not_sent() -> None:
-    """lm-eval would cut such a prompt at the left, where the system message stands."""
+    """lm-eval would cut such a prompt at the left, where the system message stands. A window that holds no sample is a
+    wrong setting, and no result; a chat server's is its own affair.
+    """
     model = Local(100)
     prompts = [" ".join(["word"] * n) for n in (10, 36, 37, 300)]
     layer = layer_of(model)
     requests = [Instance("generate_until", {}, (p, SETTINGS), n) for n, p in enumerate(prompts)]
     assert layer(requests) == ["fine", "fine", "", ""]
     assert model.given == prompts[:2]
-    assert (
-        layer.completion(requests[3]).finish
-        == "error: over-long: 300 tokens and 64 for the reply, the window holds 100"
-    )
-
-
-def test_a_window_that_holds_no_sample_is_an_error() -> None:
-    """Nothing would be asked; that is a wrong setting, and no result."""
-    layer = layer_of(Local(50))
+    why = "error: over-long: 300 tokens and 64 for the reply, the window holds 100"
+    assert layer.completion(requests[3]).finish == why
     with pytest.raises(SystemExit, match=r"no sample fits the model's window .*max_gen_toks"):
-        layer([Instance("generate_until", {}, ("word " * 20, SETTINGS), 0)])
+        layer_of(Local(50))([Instance("generate_until", {}, ("word " * 20, SETTINGS), 0)])
+    assert layer_of(model_at("http://127.0.0.1:1")).window is None
 
 
 def test_why_a_local_reply_ends_is_read_from_its_tokens() -> None:
@@ -448,30 +293,16 @@ def test_why_a_local_reply_ends_is_read_from_its_tokens() -> None:
     assert [e.finish for e in _tensor_completions(model, rows[2:, :5], 2, 6, [])] == ["stop", "stop"]
 
 
-def test_a_chat_servers_window_is_its_own_affair() -> None:
-    """lm-eval's 2,048 for servers of unknown window is no knowledge, and nothing is held back for it."""
-    assert layer_of(model_at("http://127.0.0.1:1")).window is None
-
-
-# --- a whole run
-# -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def storm(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Server, str]:
-    """helmbench_lite on a server in a seeded storm, by the real command line: output, the server with its log, what was
-    said.
+    """Two of the lite tasks on a server in a seeded storm, by the real command line: output, the server with its log,
+    what was said.
     """
     out = tmp_path_factory.mktemp("storm") / "out"
+    tasks = "helmbench_pillar1_lite,helmbench_conversations_lite"
     with reference_server.start(faults=STORM, fault_seed=6, slow_seconds=2.5) as server:
-        done = run_lm_eval(
-            dataset,
-            out,
-            server.url,
-            "helmbench_lite",
-            "--model_args",
-            f"model=faulty,base_url={server.url}/chat/completions,num_concurrent=16,timeout=1",
-        )
+        arguments = f"model=faulty,base_url={server.url}/chat/completions,num_concurrent=16,timeout=1"
+        done = run_lm_eval(dataset, out, server.url, tasks, "--model_args", arguments)
     assert done.returncode == 0, done.stderr[-3000:]
     return out, server, done.stderr
 
@@ -487,9 +318,10 @@ def requests_of(out: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def test_a_storm_ends_with_every_sample_answered_or_marked(storm: tuple[Path, Server, str], release: Release) -> None:
-    """All samples of the tier are there, each turn with a reply or the reason why there is none."""
+    """All samples of the tasks are there, each turn with a reply or the reason why there is none."""
     run = read_run(storm[0], release)
-    assert run.ids == {i for i, r in release.rows.items() if "lite" in r.tiers}
+    configs = ("pillar1", "conversations")
+    assert run.ids == {r["id"] for config in configs for r in release.records(config) if "lite" in r["tiers"]}
     for reply in run.replies:
         assert len(reply.finish) == len(reply.turns) == live_turns(release.rows[reply.id])
         assert all(finish in ("stop", "length") or str(finish).startswith("error: ") for finish in reply.finish)
