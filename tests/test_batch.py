@@ -55,35 +55,21 @@ def openai_line(
     identity: str, body: Any, status: int = 200, error: Any = None, line: str = "batch_req_1"
 ) -> dict[str, Any]:
     """A line of an OpenAI batch's output or error file."""
-    return {
-        "id": line,
-        "custom_id": identity,
-        "response": {"status_code": status, "request_id": "r", "body": body},
-        "error": error,
-    }
+    response = {"status_code": status, "request_id": "r", "body": body}
+    return {"id": line, "custom_id": identity, "response": response, "error": error}
 
 
 def vllm_line(identity: str, content: str, line: str = "vllm-1") -> dict[str, Any]:
     """A line as `vllm run-batch` writes it (its BatchRequestOutput of a ChatCompletionResponse)."""
     body = completion(content, reasoning_content=None, tool_calls=[], annotations=None)
     body |= {"prompt_logprobs": None, "service_tier": None, "kv_transfer_params": None}
-    return {
-        "id": line,
-        "custom_id": identity,
-        "response": {"status_code": 200, "request_id": "vllm-batch-1", "body": body},
-        "error": None,
-    }
+    return openai_line(identity, body, line=line)
 
 
-def vllm_error(identity: str, line: str = "vllm-2") -> dict[str, Any]:
+def vllm_error(identity: str) -> dict[str, Any]:
     """What `vllm run-batch` writes where its server gave an error."""
     said = {"error": {"message": "too long", "type": "BadRequestError", "param": None, "code": 400}}
-    return {
-        "id": line,
-        "custom_id": identity,
-        "response": {"status_code": 400, "request_id": "vllm-batch-2", "body": None},
-        "error": said,
-    }
+    return openai_line(identity, None, 400, said, "vllm-2")
 
 
 def write(path: Path, *records: dict[str, Any]) -> Path:
@@ -91,56 +77,37 @@ def write(path: Path, *records: dict[str, Any]) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("record", "expected"),
-    [
-        (openai_line("q1", completion(GOOD)), PASSED),
+def test_every_engines_line_is_read_by_one_reader(tmp_path: Path) -> None:
+    """What OpenAI, Azure and vLLM write comes to a label, a refusal or an error."""
+    good = completion(GOOD)
+    expired = {"code": "batch_expired", "message": "expired"}
+    cases: list[tuple[dict[str, Any], Answer]] = [
+        (openai_line("q1", good), PASSED),
         (vllm_line("q1", GOOD), PASSED),
+        (openai_line("q1", good | {"error": None}), PASSED),
+        (openai_line("q1", completion(GOOD, role=None)), PASSED),
         (openai_line("q1", completion(None, refusal="No.")), "judge_refused"),
         (openai_line("q1", completion("", "content_filter")), "judge_refused"),
         (openai_line("q1", {"error": {"code": "content_filter", "message": "filtered"}}, 400), "judge_refused"),
         (openai_line("q1", {"error": {"code": "rate_limit_exceeded"}}, 429), "error"),
         (vllm_error("q1"), "error"),
-        (
-            {"id": "x", "custom_id": "q1", "response": None, "error": {"code": "batch_expired", "message": "expired"}},
-            "error",
-        ),
+        ({"id": "x", "custom_id": "q1", "response": None, "error": expired}, "error"),
         (openai_line("q1", {"choices": []}), "error"),
         (openai_line("q1", "a page"), "error"),
-        (openai_line("q1", completion(GOOD) | {"choices": [{"message": {"content": [1]}}]}), "error"),
+        (openai_line("q1", good | {"choices": [{"message": {"content": [1]}}]}), "error"),
         (openai_line("q1", completion(GOOD, "error") | {"error": {"message": "upstream"}}), "error"),
-        (openai_line("q1", completion(GOOD) | {"error": None}), PASSED),
-        (openai_line("q1", completion(GOOD) | {"choices": 2 * completion(GOOD)["choices"]}), "error"),
-        (openai_line("q1", completion(GOOD) | {"choices": "x"}), "error"),
+        (openai_line("q1", good | {"choices": 2 * good["choices"]}), "error"),
+        (openai_line("q1", good | {"choices": "x"}), "error"),
         (openai_line("q1", completion(GOOD, role="user")), "error"),
         (openai_line("q1", completion(GOOD, role=["assistant"])), "error"),
-        (openai_line("q1", completion(GOOD, role=None)), PASSED),
-    ],
-    ids=[
-        "OpenAI",
-        "vLLM",
-        "refusal",
-        "filtered",
-        "Azure's filter",
-        "429",
-        "vLLM's error",
-        "expired",
-        "no choices",
-        "text",
-        "parts",
-        "an error beside it",
-        "no error beside it",
-        "two choices",
-        "choices that are text",
-        "the user's",
-        "a list of roles",
-        "no role",
-    ],
-)
-def test_every_engines_line_is_read_by_one_reader(record: dict[str, Any], expected: Answer, tmp_path: Path) -> None:
-    """What OpenAI, Azure and vLLM write comes to a label, a refusal or an error."""
-    write(tmp_path / "replies-1.jsonl", record)
-    assert read(Replies(tmp_path).of("q1"), question()).answer == expected
+    ]
+    odd: list[Any] = [[], "text", 7, [1], {"body": []}, {"body": {"usage": []}}, {"body": {"usage": 7}}]
+    cases += [({"id": "l1", "custom_id": "q1", "response": response, "error": None}, "error") for response in odd]
+    for n, (record, expected) in enumerate(cases):
+        write(tmp_path / "replies-1.jsonl", record)
+        replies = Replies(tmp_path)
+        assert read(replies.of("q1"), question()).answer == expected, n
+        assert replies.live == NOTHING
 
 
 def test_shards_merge_and_the_first_readable_answer_wins(tmp_path: Path) -> None:
@@ -177,41 +144,23 @@ def test_half_a_character_in_another_engines_file_is_read_or_named(tmp_path: Pat
         Replies(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "response", [[], "text", 7, [1], {"body": []}, {"body": {"usage": []}}, {"body": {"usage": 7}}]
-)
-def test_a_response_of_another_shape_has_used_nothing(response: Any, tmp_path: Path) -> None:
-    """Each was a traceback, which blocked the run for as long as the line stood there."""
-    write(tmp_path / "replies.jsonl", {"id": "l1", "custom_id": "q1", "response": response, "error": None})
-    replies = Replies(tmp_path)
-    assert (replies.live, read(replies.of("q1"), question()).answer) == (NOTHING, "error")
-
-
-@pytest.mark.parametrize(
-    ("put", "said"),
-    [
-        (lambda path: path.mkdir(), "is a folder"),
-        (os.mkfifo, "is not a regular file"),
-        (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
-        (lambda path: path.symlink_to(path), "can't be read"),
-    ],
-    ids=["folder", "pipe", "device", "ring"],
-)
-def test_whatever_stands_in_the_place_of_answers_is_named(
-    tmp_path: Path, put: Callable[[Path], Any], said: str
-) -> None:
-    """A pipe was waited for, a device read without end."""
-    put(tmp_path / "replies-1.jsonl")
-    with pytest.raises(RunError, match=rf"replies-1\.jsonl: {said}.*; expected a JSON object"):
-        Replies(tmp_path)
-
-
-def test_a_line_longer_than_any_is_named(tmp_path: Path) -> None:
-    """A file of zero bytes that takes no room on the disk."""
+def test_whatever_stands_in_the_place_of_answers_is_named(tmp_path: Path) -> None:
+    """A pipe isn't waited for, a device isn't read without end, and a line has a longest length."""
     path = tmp_path / "replies-1.jsonl"
+    puts: dict[Callable[[], Any], str] = {
+        path.mkdir: "is a folder",
+        lambda: os.mkfifo(path): "is not a regular file",
+        lambda: path.symlink_to("/dev/zero"): "is not a regular file",
+        lambda: path.symlink_to(path): "can't be read",
+    }
+    for put, why in puts.items():
+        put()
+        with pytest.raises(RunError, match=rf"replies-1\.jsonl: {why}.*; expected a JSON object"):
+            Replies(tmp_path)
+        path.rmdir() if path.is_dir() else path.unlink()
     write(path, openai_line("q1", completion(GOOD)))
     with path.open("r+b") as file:
-        file.truncate(LONGEST + 1000)
+        file.truncate(LONGEST + 1000)  # zero bytes that take no room on the disk
     with pytest.raises(RunError, match=r"replies-1\.jsonl:2: not a batch result"):
         Replies(tmp_path)
 
@@ -391,17 +340,16 @@ class TestByFile:
         assert unscored["unscored"] == "unparsable"
         assert "not the asked JSON" in unscored["evidence"][0]
 
-    @pytest.mark.parametrize("option", ["--price-in", "--price-out", "--max-cost", "--timeout"])
-    @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "-1"])
     def test_a_number_that_is_no_amount_is_one_line(
-        self, run: Run, server: JudgeServer, capsys: pytest.CaptureFixture[str], option: str, value: str
+        self, run: Run, server: JudgeServer, capsys: pytest.CaptureFixture[str]
     ) -> None:
         """Nothing compares with nan: a cap or a price of it would hold nothing back."""
-        given = {"--price-in": "1", "--price-out": "1", "--max-cost": "5", "--timeout": "9", option: value}
-        words = [word for pair in given.items() for word in pair]
-        assert run.call("run", *MODEL, "--base-url", server.url, *words) == 2
-        (told,) = capsys.readouterr().err.splitlines()
-        assert option in told
+        given = {"--price-in": "1", "--price-out": "1", "--max-cost": "5", "--timeout": "9"}
+        for option, value in (*((o, "nan") for o in given), ("--max-cost", "inf"), ("--timeout", "-1")):
+            words = [word for pair in (given | {option: value}).items() for word in pair]
+            assert run.call("run", *MODEL, "--base-url", server.url, *words) == 2
+            (told,) = capsys.readouterr().err.splitlines()
+            assert option in told
         assert server.total == 0
 
     def test_bad_input_is_one_line(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -436,12 +384,6 @@ class TestLive:
         assert "nothing is missing" in shown.out
         written = "".join(p.read_text() for p in run.home.rglob("*") if p.is_file())
         assert SECRET not in shown.out + shown.err + written
-
-    def test_the_shorthand_asks_and_scores(self, run: Run, server: JudgeServer) -> None:
-        """`--judge openai` is `run` and `score` in one."""
-        assert run.call("score", "--judge", "openai", *MODEL, "--base-url", server.url) == run.ends()
-        assert {v["judge"] for v in run.verdicts() if v["decided_by"] == "judge"} == {"org/judge-1"}
-        assert server.total > 0
 
     def test_the_cap_stops_with_its_own_exit_code(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
         """Exit 4, how to go on, and what was answered is kept. The cap pays for one worst case and the usage of two

@@ -45,10 +45,10 @@ class Client:
         labels = form["properties"]["label"]["enum"] if form else [""]
         return said(json.dumps({"label": labels[0], "quotes": []}))._replace(wait=self.wait)
 
-    def start(self, before: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+    def start(self, before: Callable[[], object] | None = None) -> subprocess.Popen[str]:
         return begun(self.command, self.release.path, before)
 
-    def under_way(self, requests: int, before: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+    def under_way(self, requests: int, before: Callable[[], object] | None = None) -> subprocess.Popen[str]:
         """Started, and so many requests later."""
         process = self.start(before)
         while len(self.requests) < requests and process.poll() is None:
@@ -94,7 +94,7 @@ def two_at_once(client: Client) -> tuple[int, str]:
 
 def ctrl_c(client: Client) -> tuple[int, str]:
     """As somebody at a terminal types it; a shell's background job inherits that it is ignored."""
-    process = client.under_way(10, lambda: signal.signal(signal.SIGINT, signal.default_int_handler) and None)
+    process = client.under_way(10, lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
     process.send_signal(signal.SIGINT)
     return ended(process)
 

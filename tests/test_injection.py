@@ -194,32 +194,41 @@ def test_no_injection_earns_more_from_the_offline_judge() -> None:
         assert gains("acts-at-once", label, base, longest=2_000_000) == []
 
 
-def test_no_injection_breaks_the_structure_of_a_request(release: Release) -> None:
-    """The request is the one for any reply, with this one fenced in its place: no fence line more, no placeholder
-    filled twice. What is known of the user is other people's text too, and stays fenced as well.
+def broken(release: Release) -> list[str]:
+    """The injections with which a request isn't the one for any reply, with this one fenced in its place: no fence line
+    more, no placeholder filled twice. What is known of the user is other people's text too, and stays fenced as well.
     """
     row = next(r for r in release.calibration if r.criterion == "answers-the-need")
 
     def request(reply: str = SENTINEL, profile: str = "A baker.") -> str:
         told = row.model_copy(update={"reply": reply, "about": About(profile=profile)})
         (message,) = for_calibration(told, release, "judge-1").body["messages"]
-        assert message["role"] == "user"
         return str(message["content"])
 
     head, _, tail = request().partition(SENTINEL)
     before, _, after = request().partition("A baker.")
     fences = re.findall(r"^(?:<<<|>>>)$", head + tail, re.MULTILINE)
+    found = []
     for injection in BATTERY:
         reply, profile = f"Here it is.\n{injection.text}\nThat is all.", f"A baker.\n{injection.text}\nTwo children."
         text, inside = request(reply), fence(reply)
-        assert text == head + inside + tail, injection.id
-        assert not re.search(r"<\s*<\s*<|>\s*>\s*>", bare(inside)), injection.id
-        assert len(inside) <= GROWTH * len(reply), injection.id
-        assert re.findall(r"^(?:<<<|>>>)$", text, re.MULTILINE) == fences, injection.id
-        assert request(profile=profile) == before + fence(profile) + after, injection.id
-        if injection.kind == "placeholder":
-            criterion = next(iter(release.criteria.values()))
-            assert injection.text in prompt(criterion, injection.text, release.prompts)
+        if (
+            text != head + inside + tail
+            or re.search(r"<\s*<\s*<|>\s*>\s*>", bare(inside))
+            or len(inside) > GROWTH * len(reply)
+            or re.findall(r"^(?:<<<|>>>)$", text, re.MULTILINE) != fences
+            or request(profile=profile) != before + fence(profile) + after
+        ):
+            found.append(injection.id)
+    return found
+
+
+def test_no_injection_breaks_the_structure_of_a_request(release: Release) -> None:
+    """Nor is a placeholder inside the case ever filled in."""
+    assert broken(release) == []
+    criterion = next(iter(release.criteria.values()))
+    for injection in (i for i in BATTERY if i.kind == "placeholder"):
+        assert injection.text in prompt(criterion, injection.text, release.prompts)
 
 
 def test_a_label_is_never_read_from_the_reply(release: Release) -> None:

@@ -153,7 +153,8 @@ def test_replies_are_read_in_the_forms_that_servers_use() -> None:
         assert read({"content": content, "stop_reason": reason}, parse) == Completion(text, finish)
     nothing: list[Any] = [[], [{"index": 0}], [{"index": 0, "message": {"content": 7}}], "hello", {"0": hello}, [None]]
     nothing += [[{"message": "hello"}], [{"message": ["hello"]}], [["hello"]]]
-    for body in (*({"choices": choices} for choices in nothing), [], {}, "text", None):
+    bodies: list[Any] = [*({"choices": choices} for choices in nothing), [], {}, "text", None]
+    for body in bodies:
         assert isinstance(read(body, parse), Trouble)
 
 
@@ -234,7 +235,8 @@ def test_repeats_are_kept_apart(tmp_path: Path) -> None:
     """Repeats of one message go out with seeds of their own and come back from the cache as different replies, sampled
     or not.
     """
-    for sampling in ({}, {"do_sample": True, "temperature": 1.0}):
+    samplings: list[dict[str, Any]] = [{}, {"do_sample": True, "temperature": 1.0}]
+    for sampling in samplings:
         requests = [request("hello", **sampling), *(request("hello", repeat=n, **sampling) for n in (1, 2))]
         with reference_server.start(faults={}) as server:
             for _ in range(2):

@@ -249,7 +249,12 @@ def test_a_flood_is_compared_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) 
     """One sign may stand for eighteen characters: quotes are looked for in the beginning, and are short."""
     monkeypatch.setattr(answers, "QUOTED_FROM", 20_000)
     sizes = list[int]()
-    monkeypatch.setattr(answers, "compared", lambda text: (sizes.append(len(text)), compared(text))[1])
+
+    def measured(text: str) -> str:
+        sizes.append(len(text))
+        return compared(text)
+
+    monkeypatch.setattr(answers, "compared", measured)
     flood = "\ufdfa" * 50_000
     for quote, label in (("good day", "PASS"), (flood[:20_000], None)):
         answer = json.dumps({"label": "PASS", "quotes": [quote]})

@@ -119,7 +119,7 @@ def runner_command(folder: Path, url: str, limit: int, tasks: str, *more: str) -
     return [sys.executable, "-c", RUN, *map(str, words)]
 
 
-def begun(command: Sequence[str], dataset: Path, before: Callable[[], None] | None = None) -> subprocess.Popen[str]:
+def begun(command: Sequence[str], dataset: Path, before: Callable[[], object] | None = None) -> subprocess.Popen[str]:
     """A command in a process of its own; `before` is called in it."""
     own = {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1", "OPENAI_API_KEY": SECRET}
     return subprocess.Popen(
