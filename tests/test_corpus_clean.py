@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from dataset_builder.corpora import clean as steps
 from dataset_builder.corpora.clean import ROOM, batches, read_licence
 from dataset_builder.corpora.mask import mask
@@ -30,10 +28,6 @@ def test_normalize_gives_one_form() -> None:
         normalize("\ufeffCafe\u0301\u00a0 au\tlait \r\n\r\n\r\n\r\n\x07so\u00adup\u200b  pls\u2028 \ud800👩\u200d🍳 ")
         == "Café au lait\n\nsoup pls\n👩\u200d🍳"
     )
-
-
-def test_fold_is_what_copies_share() -> None:
-    """Case, punctuation, emoji, width and spacing are left out; letters of any script and digits are not."""
     assert fold("  Ｈello,\nWORLD_2 😀 — Straße! 你好") == "hello world 2 strasse 你好"
 
 
@@ -66,25 +60,11 @@ KEPT = (
 
 
 def test_personal_data_is_masked() -> None:
-    """Each kind becomes its name, and nothing around it is lost. All examples are reserved for documentation."""
+    """All examples are reserved for documentation. National numbers are read in their country; helplines stay."""
     assert {text: mask(text) for text in MASKED} == MASKED
-
-
-def test_what_belongs_to_nobody_stays() -> None:
-    """Helplines above all: what a reply does with them is measured."""
     assert {text: mask(text) for text in KEPT} == {text: text for text in KEPT}
-
-
-def test_a_national_number_is_read_in_its_country() -> None:
-    """The same digits are a number in Australia and none in the United States."""
     assert mask("on (02) 5550 4321 now", "AU") == "on [phone] now"
     assert mask("on 0491 570 156 now", "US") == "on 0491 570 156 now"
-
-
-def test_masks_are_counted() -> None:
-    found: Counter[str] = Counter()
-    mask("a@example.org b@example.org @handle", None, found)
-    assert found == {"email": 2, "handle": 1}
 
 
 def test_masking_a_long_text_without_spaces_takes_no_time() -> None:
@@ -93,8 +73,8 @@ def test_masking_a_long_text_without_spaces_takes_no_time() -> None:
     assert mask(text, "US").startswith("aaa")
 
 
-def test_a_long_conversation_is_cut_or_dropped() -> None:
-    """The first 40 messages, then back to the user's last; or none, as the limits say."""
+def test_a_conversation_ends_with_the_user() -> None:
+    """Of a long one the first 40 messages, or none. Consecutive turns of one role become one."""
     long = message(*(f"turn {n}" for n in range(41)))
     cut, changed = steps.cut(long, Limits())
     assert isinstance(cut, Document)
@@ -103,24 +83,10 @@ def test_a_long_conversation_is_cut_or_dropped() -> None:
     assert steps.cut(long, Limits(long_conversations="drop")) == (dropped, [])
     short = message(*(f"turn {n}" for n in range(39)))
     assert steps.cut(short, Limits()) == (short, [])
-
-
-def test_a_conversation_ends_with_the_user() -> None:
-    """What follows is an answer that a model under test gives itself. Turns of one role that meet become one."""
-    document = Document("made", 1, (Turn("user", "a"), Turn("user", "b"), Turn("assistant", "c")))
-    assert steps.cut(document, Limits()) == (
-        Document("made", 1, (Turn("user", "a\n\nb"),)),
-        ["last replies left out"],
-    )
-
-
-def test_documents_without_the_users_words() -> None:
-    """An empty row, and a monologue of an assistant."""
-    for turns, step, reason in (
-        ((), "read", "empty"),
-        ((Turn("assistant", "hi"),), "conversation", "nothing said by the user"),
-    ):
-        assert steps.cut(Document("made", 1, turns), Limits()) == (Dropped("made", 1, step, reason), [])  # type: ignore[arg-type]
+    joined = Document("made", 1, (Turn("user", "a"), Turn("user", "b"), Turn("assistant", "c")))
+    assert steps.cut(joined, Limits()) == (message("a\n\nb"), ["last replies left out"])
+    silent = Document("made", 1, (Turn("assistant", "hi"),))
+    assert steps.cut(silent, Limits())[0] == Dropped("made", 1, "conversation", "nothing said by the user")
 
 
 def test_length_counts_the_users_letters_without_masks() -> None:
@@ -166,32 +132,13 @@ def test_licences() -> None:
     for licence, allowed, why in (
         ("CC-BY-4.0", True, "cc-by-4.0 allows adapted copies"),
         ("cc by sa 3.0", True, "cc-by-sa-3.0 allows adapted copies, under the same license"),
-        ("mit", True, "mit allows adapted copies"),
         ("cc-by-nc-4.0", False, "cc-by-nc-4.0 allows no commercial use"),
-        ("cc-by-nc-sa-4.0", False, "cc-by-nc-sa-4.0 allows no commercial use"),
         ("cc-by-nd-4.0", False, "cc-by-nd-4.0 allows no adapted copies, and a cleaned corpus is one"),
         ("other", False, "'other' is not a license that is known to allow it"),
-        ("cc", False, "'cc' is not a license that is known to allow it"),
-        ("", False, "no license is stated"),
         (None, False, "no license is stated"),
         ("unknown", False, "no license is stated"),
     ):
         assert read_licence(licence) == (allowed, why)
-
-
-def test_one_batch_through_all_steps() -> None:
-    """Kept, dropped and changed documents of a batch."""
-    documents = [
-        message(f"Hello\u00a0{ENGLISH} mail me: jo@example.org"),
-        message(GERMAN),
-        message("ok"),
-        message(ENGLISH, "fine"),
-    ]
-    cleaned = steps.clean(documents, None, Limits(languages=["en"]))
-    assert [d.said for d in cleaned.kept] == [f"Hello {ENGLISH} mail me: [email]", ENGLISH]
-    assert [(d.step, d.reason) for d in cleaned.dropped] == [("language", "de"), ("length", "fewer than 5 letters")]
-    assert cleaned.changed == {"email masked": 1, "last replies left out": 1}
-    assert [len(own) for own in (cleaned.folded, cleaned.digests)] == [2, 2]
 
 
 def test_marks_beyond_what_a_letter_carries_are_parted() -> None:

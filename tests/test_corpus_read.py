@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,11 +65,9 @@ BROKEN: tuple[tuple[str, bytes | Callable[[Path], None], dict[str, str], str], .
     ("a.csv", folder, BODY, ":1: source 'made' is a folder; expected messages"),
     ("a.xlsx", b"", BODY, ":1: source 'made' has an unsupported file type; expected .jsonl or .csv"),
     ("a.jsonl", sparse, BODY, f":1: is longer than {LONGEST:,} bytes; expected messages"),
-    ("a.jsonl.gz", gzip.compress(GOOD + b" " * (LONGEST + 1)), BODY, f":2: is longer than {LONGEST:,} bytes"),
     ("a.jsonl.gz", gzip.compress(row(body="x" * 2**20) * 100), BODY, ": expands to more than"),
     ("a.jsonl.gz", gzip.compress(GOOD)[:-4], BODY, ":2: can't be read on: Compressed file ended before"),
     ("a.jsonl.gz", gzip.compress(GOOD) + b"rubbish", BODY, ":2: can't be read on: Not a gzipped file"),
-    ("a.jsonl.gz", gzip.compress(GOOD)[:-8] + bytes(8), BODY, ":2: can't be read on: CRC check failed"),
     ("a.jsonl", b'{"body": ' + b"[" * DEEP + b"]" * DEEP + b"}", BODY, ":1: is nested more than 100 deep"),
     ("a.jsonl", GOOD + b'{"body": ' + b"9" * 9000 + b"}", BODY, ":2: contains a whole number of 9,000 digits"),
     ("a.jsonl", GOOD + b'{"body": \n', BODY, ":2: is not JSON: "),
@@ -84,11 +80,9 @@ BROKEN: tuple[tuple[str, bytes | Callable[[Path], None], dict[str, str], str], .
     ("a.jsonl", row(t="a"), TURNS, ":1: field 't' is text but not JSON; expected a list"),
     ("a.jsonl", row(body="a", g="en-" + "x" * 9000), BODY | {"language": "g"}, ":1: language is 'en-xxx"),
     ("a.jsonl", row(body="a", l="mit\x1b[2J"), BODY | {"licence": "l"}, ":1: licence is 'mit[U+001B][2J'; expected"),
-    ("a.jsonl", row(body="a", l="x" * 9000), BODY | {"licence": "l"}, ":1: licence is 'xxxx"),
     ("a.csv", b"body,n\na,1\nb\n", BODY, ":3: has more or fewer cells than the 2 columns"),
     ("a.csv", b'body\n"one"\n"two, and on\n' + b"more\n" * 9, BODY, f":3: is not CSV: unexpected end of data: {QUOTE}"),
     ("a.csv", b'body\n"' + b"more\n" * (LONGEST // 5 + 9), BODY, f":2: a row is longer than {LONGEST:,} char"),
-    ("a.csv", b"body" + b"," * 20_000 + b"\na\n", BODY, ":1: has 20,001 cells; expected at most"),
     ("a.csv", b"body,body\na,b\n", BODY, ":1: column 'body' appears twice; expected once"),
     ("a.csv", b'turns\n"' + b"[" * DEEP + b'"\n', {"turns": "turns"}, ":2: field 'turns' is nested more than 100 deep"),
     ("a.csv", b",".join(b"c%d" % n for n in range(5000)) + b"\n" + b"," * 4999 + b"\n", BODY, ":2: the first row"),
@@ -116,24 +110,20 @@ def test_a_broken_source_names_its_line(tmp_path: Path) -> None:
         read(tmp_path, path="none.jsonl", fields=BODY)
 
 
-def test_a_mapping_file_is_read_as_text(tmp_path: Path) -> None:
-    """Norwegian stays `no` and a date stays what was written."""
-    (tmp_path / "m.yaml").write_text(f"{MAPPING}limits: {{languages: [no, en]}}\n", encoding="utf-8")
-    recipe = load_recipe(tmp_path / "m.yaml").recipe
-    assert (recipe.limits.languages, recipe.date, recipe.limits.max_messages) == (["no", "en"], "2026-11-01", 40)
-
-
 def test_the_documents_mapping_file_is_one(tmp_path: Path) -> None:
-    """What docs/own-data.md shows can be copied: both sources, the limits and the samples are read."""
+    """What docs/own-data.md shows can be copied; scalars are read as text, so Norwegian stays `no`."""
     page = (Path(__file__).resolve().parents[1] / "docs" / "own-data.md").read_text(encoding="utf-8")
     (tmp_path / "m.yaml").write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     recipe = load_recipe(tmp_path / "m.yaml").recipe
-    assert [(s.name, bool(s.path), bool(s.hub)) for s in recipe.sources] == [
-        ("forum", True, False),
-        ("chats", False, True),
+    assert [(s.name, s.path is None, s.hub is None) for s in recipe.sources] == [
+        ("forum", False, True),
+        ("chats", True, False),
     ]
     assert recipe.samples is not None
     assert (recipe.samples.validation, recipe.samples.test, recipe.samples.allocation) == (206, 2046, "equal")
+    (tmp_path / "m.yaml").write_text(f"{MAPPING}limits: {{languages: [no, en]}}\n", encoding="utf-8")
+    recipe = load_recipe(tmp_path / "m.yaml").recipe
+    assert (recipe.limits.languages, recipe.date, recipe.limits.max_messages) == (["no", "en"], "2026-11-01", 40)
 
 
 def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
@@ -144,10 +134,7 @@ def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
         ("name: demo", "name: demo\nname: other", "2: 'name' appears twice; expected each key once"),
         ("name: demo", "name: " + "[" * 5000, "1: is nested more than 32 deep; expected a mapping file"),
         ("name: demo", "name: demo\nlimits: {min_letters: " + "9" * 4000 + "}", "2: 'limits.min_letters': "),
-        ("name: demo", "name: demo\nlimits: {near_min_characters: 99999999999999999999}", "2: 'limits.near_min_char"),
-        ("name: demo", "name: demo\nlimits: {near_jaccard: .nan}", "2: 'limits.near_jaccard': "),
         ("name: demo", "name: demo\nlimits: {max_messages: many}", "2: 'limits.max_messages': Input should be a valid"),
-        ("name: demo", "name: demo\nsamples: {validation: 1e9, test: 1, seed: 1}", "2: 'samples.validation': "),
         (
             "name: demo",
             "name: demo\nsamples: {validation: 1, test: 1, seed: 1, by: [topic]}",
@@ -156,7 +143,6 @@ def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
         ("name: demo", "name: demo\n\x1b: x", "2: contains the character '\\x1b', which no YAML may"),
         ("name: demo", '"na\\u001bme": demo', "1: 'na[U+001B]me': unknown key; see docs/own-data.md for the keys"),
         ("name: demo", "name: !!python/object/apply:os.system [true]", "1: 'tag:yaml.org,2002:python/object/apply"),
-        ("name: demo", "name: [", "3: invalid YAML: "),
         (MAPPING, "", "1: is empty; expected a mapping file"),
         (MAPPING, "- a\n", "1: is a list (- …); expected a mapping (key: value): a mapping file with name, date and"),
         ("date: 2026-11-01", "date: today", "2: 'date': String should match"),
@@ -184,24 +170,12 @@ def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
 
 
 def test_a_mapping_file_is_a_file(tmp_path: Path) -> None:
-    """A pipe that waits for its writer, a device, a folder: the command ends, and nothing is written."""
+    """A pipe that waits for its writer, a device, a folder: an error, and nothing is written."""
     for make, what in ((pipe, "not a regular file"), (endless, "not a regular file"), (folder, "a folder")):
         mapping = tmp_path / f"{make.__name__}.yaml"
         make(mapping)
         with pytest.raises(CorpusError, match=rf"\.yaml: is {what}; expected a mapping file"):
             build(mapping, tmp_path / "out")
-    command: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "helmbench.cli",
-        "corpus",
-        tmp_path / "pipe.yaml",
-        "--out",
-        tmp_path / "out",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "pipe.yaml: is not a regular file; expected a mapping file" in done.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -254,47 +228,23 @@ def test_csv_cells_over_several_lines_and_json_in_a_cell(tmp_path: Path) -> None
     assert turns(read(tmp_path, path="a.csv.gz", fields={"turns": "turns"})[1]) == [("user", "a"), ("assistant", "b")]
 
 
-def test_half_a_surrogate_pair_is_left_out(tmp_path: Path) -> None:
-    """JSON may escape one; no file could hold it."""
-    (tmp_path / "a.jsonl").write_text('{"t": ["so\\ud800 good"], "k": "\\udfff"}\n', encoding="utf-8")
-    (document,) = read(tmp_path, path="a.jsonl", fields={"turns": "t", "keep": "k"})
-    assert (turns(document), document.kept) == ([("user", "so good")], (("k", None),))
-
-
 def test_what_looks_broken_and_is_read(tmp_path: Path) -> None:
-    """Of a name that stands twice the last counts, as everywhere in JSON; a column that nobody named may stand twice;
-    a member of zeros behind a gzip is padding; the last line needs no end.
+    """The last of two values of a name counts, as everywhere in JSON; an unused column may appear twice; zeros after a
+    gzip are padding; the last line needs no end; half a surrogate pair, which no file can hold, is left out.
     """
-    (tmp_path / "a.jsonl").write_bytes(b'{"body": "one", "body": "two"}')
+    (tmp_path / "a.jsonl").write_bytes(b'{"body": "one", "body": "so\\ud800 good"}')
     (tmp_path / "a.csv").write_bytes(b"body,x,x\none\x00,2,3")
     (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(GOOD) + gzip.compress(GOOD) + bytes(512))
-    assert [d.said for d in read(tmp_path, path="a.jsonl", fields=BODY)] == ["two"]
+    assert [d.said for d in read(tmp_path, path="a.jsonl", fields=BODY)] == ["so good"]
     assert [d.said for d in read(tmp_path, path="a.csv", fields=BODY)] == ["one\x00"]
     assert [d.line for d in read(tmp_path, path="b.jsonl.gz", fields=BODY)] == [1, 2]
 
 
-def test_a_conversation_of_very_many_rows_is_put_together_once(tmp_path: Path) -> None:
-    """60,000 rows of one conversation, each with a row's work: all of them in one document, at its first line."""
-    rows = "".join(f"1,user,{n}\n" for n in range(60_000))
-    (tmp_path / "a.csv").write_text(f"talk,role,text\n{rows}2,user,bye\n", encoding="utf-8")
-    first, second = read(tmp_path, path="a.csv", fields={"conversation": "talk", "text": "text"})
-    assert (first.line, len(first.turns), first.turns[-1].text) == (2, 60_000, "59999")
-    assert (second.line, second.said) == (60_002, "bye")
-
-
-def test_a_dataset_is_read_through_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder is loaded as one of the Hub is, streamed, with its card's licence unless the mapping file states one,
-    and the conversations as they stand.
-    """
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+def test_a_dataset_is_read_through_datasets(tmp_path: Path) -> None:
+    """A folder is streamed as a dataset of the Hub is, with its card's license unless the mapping file states one."""
     (tmp_path / "org").mkdir()
-    jsonl(
-        tmp_path / "org" / "train.jsonl",
-        [
-            {"talk": [{"role": "user", "content": "hello"}], "n": 1},
-            {"talk": [{"role": "user", "content": "bye"}], "n": 2},
-        ],
-    )
+    talks = [{"talk": [{"role": "user", "content": text}], "n": n} for n, text in enumerate(("hello", "bye"), 1)]
+    jsonl(tmp_path / "org" / "train.jsonl", talks)
     (tmp_path / "org" / "README.md").write_text("---\nlicense: cc-by-nc-4.0\n---\n# Talks\n", encoding="utf-8")
     source = Source.model_validate({"name": "hub", "hub": "org", "fields": {"turns": "talk", "id": "n"}})
     opened = open_source(source, tmp_path)
@@ -304,22 +254,9 @@ def test_a_dataset_is_read_through_datasets(tmp_path: Path, monkeypatch: pytest.
         (1, "1", [("user", "hello")]),
         (2, "2", [("user", "bye")]),
     ]
-
-
-def test_a_dataset_or_split_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line that names the source; the library's traceback helps nobody."""
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    (tmp_path / "org").mkdir()
-    jsonl(tmp_path / "org" / "train.jsonl", [{"t": "hello"}])
-    with pytest.raises(CorpusError, match=r"^org:1: source 'made' can't be loaded: .*test"):
-        read(tmp_path, hub="org", split="test", fields={"text": "t"})
-
-
-def test_a_datasets_folder_holds_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`datasets` would wait for a pipe, and read a device for ever."""
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-    (tmp_path / "org" / "data").mkdir(parents=True)
-    pipe(tmp_path / "org" / "data" / "train.jsonl")
-    source = Source.model_validate({"name": "made", "hub": "org", "fields": {"text": "t"}})
-    with pytest.raises(CorpusError, match=r"train\.jsonl:1: source 'made' holds a pipe or a device; expected files"):
+    with pytest.raises(CorpusError, match=r"^org:1: source 'hub' can't be loaded: .*test"):
+        open_source(source.model_copy(update={"split": "test"}), tmp_path)
+    (tmp_path / "org" / "data").mkdir()
+    pipe(tmp_path / "org" / "data" / "train.jsonl")  # `datasets` would wait for it
+    with pytest.raises(CorpusError, match=r"train\.jsonl:1: source 'hub' holds a pipe or a device; expected files"):
         open_source(source, tmp_path)

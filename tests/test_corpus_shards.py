@@ -109,9 +109,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_shards_of_any_size_give_the_same_corpus(tmp_path: Path) -> None:
-    """Every byte, with exact and near copies within and across sources, which the corpora of four seeds all have."""
+    """Every byte, with exact and near copies within and across sources, which the corpora of three seeds all have."""
     found: Counter[tuple[str, bool]] = Counter()
-    for seed in range(4):
+    for seed in range(3):
         home, folder = Home(tmp_path / f"home-{seed}", seed), tmp_path / str(seed)
         build(home.mapping, folder / "whole")
         these = stages(home.mapping, folder / "cut", folder / "shards", home.chance.choice([1, 5, 40]), 3 + 20 * seed)
@@ -189,11 +189,19 @@ def finished(shards: Path) -> dict[Path, tuple[int, int]]:
     return {p: (p.stat().st_ino, p.stat().st_mtime_ns) for p in files}
 
 
-def test_shards_of_something_else_are_refused(home: Home, tmp_path: Path) -> None:
-    """An edited source, or a folder of the user's own: nothing in it is touched."""
+def test_shards_are_private_and_of_one_mapping(home: Home, tmp_path: Path) -> None:
+    """Only the user may read them, and no raw text is left after cleaning. A folder of other sources, or of the user's
+    own, is refused and stays as it is.
+    """
     shards = tmp_path / "shards"
-    run_here(stages(home.mapping, tmp_path / "out", shards, 2, 20)[:2], home.chance)
+    these = stages(home.mapping, tmp_path / "out", shards, 2, 20)
+    run_here(these[:1], home.chance)
+    assert any(b"jo@example.org" in content for content in contents(shards).values())
+    assert shards.stat().st_mode & 0o077 == 0
+    assert (shards / ".gitignore").read_text(encoding="utf-8") == "*\n"
+    run_here(these[1:2], home.chance)
     before = contents(shards)
+    assert not any(b"jo@example.org" in content for content in before.values())
     with (home.folder / "talks.jsonl").open("a", encoding="utf-8") as handle:
         handle.write('{"talk": 99, "who": "user", "said": "One more cup of tea."}\n')
     with pytest.raises(CorpusError, match=r"shards: holds shards of another mapping file, other sources"):
@@ -204,33 +212,22 @@ def test_shards_of_something_else_are_refused(home: Home, tmp_path: Path) -> Non
 
 
 def test_errors_leave_no_shards(home: Home, tmp_path: Path) -> None:
-    """Of two bad rows the first is named; once a mistake is fixed, the shards would be those of other sources."""
+    """Once the mistake is fixed, the shards would be those of other sources."""
     mapping = home.mapping.read_text(encoding="utf-8")
     for old, new, error in (
         ("min_letters: ", "min_letters: 9000", r"mapping.yaml:1: nothing is left of \d+ documents: \d+ length"),
         ("validation: 9", "validation: 9000", r"the corpus has \d+ rows, the samples ask for 9000 \+"),
-        ("", "", r"forum.jsonl:261: is not JSON"),
+        (
+            "{text: said, conversation: talk, role: who}",
+            "{text: said, id: nobody}",
+            r"talks.jsonl:1: the first row has",
+        ),
     ):
-        home.mapping.write_text(mapping.replace(old, new) if old else mapping, encoding="utf-8")
-        if not old:
-            for name, row in (("forum", "{"), ("talks", '{"talk": 99, "who": "nobody", "said": "Tea?"}')):
-                with (home.folder / f"{name}.jsonl").open("a", encoding="utf-8") as handle:
-                    handle.write(row + "\n")
+        home.mapping.write_text(mapping.replace(old, new), encoding="utf-8")
         for shards in (None, tmp_path / "shards"):
             with pytest.raises(CorpusError, match=error):
                 build(home.mapping, tmp_path / "out", shards=shards)
             assert [p.name for p in tmp_path.iterdir()] == ["home"]
-
-
-def test_unmasked_words_go_when_their_shard_is_clean(home: Home, tmp_path: Path) -> None:
-    """Only the user may read the folder; after cleaning no address is in any of its files."""
-    these = stages(home.mapping, tmp_path / "out", tmp_path / "shards", 2, 20)
-    run_here(these[:1], home.chance)
-    assert any(b"jo@example.org" in content for content in contents(tmp_path / "shards").values())
-    assert (tmp_path / "shards").stat().st_mode & 0o077 == 0
-    assert (tmp_path / "shards" / ".gitignore").read_text(encoding="utf-8") == "*\n"
-    run_here(these[1:2], home.chance)
-    assert not any(b"jo@example.org" in content for content in contents(tmp_path / "shards").values())
 
 
 EXECUTED = """
@@ -239,25 +236,25 @@ from pathlib import Path
 from dataset_builder.corpora.cluster import stages
 from datatrove.executor.local import LocalPipelineExecutor
 if __name__ == "__main__":
-    mapping, out, shards = map(Path, sys.argv[1:])
-    for stage in stages(mapping, out, shards, 2, 100):
-        LocalPipelineExecutor([stage.step], tasks=stage.tasks, workers=1, logging_dir=stage.logs).run()
+    for home in map(Path, sys.argv[1:]):
+        for stage in stages(home / "mapping.yaml", home / "out", home / "shards", 2, 100):
+            LocalPipelineExecutor([stage.step], tasks=stage.tasks, workers=1, logging_dir=stage.logs).run()
 """
 
 
 def test_datatroves_executor_builds_it_and_logs_nobodys_words(home: Home, tmp_path: Path) -> None:
-    """Its logger would print the values of variables with an error; the bad row is named by its place only."""
+    """Its logger would print the values of variables with an error. The bad row of a second corpus is named by its
+    place only.
+    """
     (tmp_path / "executed.py").write_text(EXECUTED, encoding="utf-8")
-    arguments: list[str | Path] = [sys.executable, tmp_path / "executed.py", home.mapping]
-    arguments += [tmp_path / "out", tmp_path / "shards"]
-    subprocess.run(arguments, capture_output=True, check=True, timeout=120)
-    build(home.mapping, tmp_path / "whole")
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
-    with (home.folder / "forum.jsonl").open("a", encoding="utf-8") as handle:
+    bad = Home(tmp_path / "bad", 5).folder
+    with (bad / "forum.jsonl").open("a", encoding="utf-8") as handle:
         handle.write('{"n": {}, "body": "nobody but me should read this", "topic": null}\n')
-    arguments[-1] = tmp_path / "again"
+    arguments = [sys.executable, tmp_path / "executed.py", home.folder, bad]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
-    logs = [log.read_text(encoding="utf-8") for log in (tmp_path / "again" / "logs").rglob("*.log")]
     assert done.returncode
+    build(home.mapping, tmp_path / "whole")
+    assert contents(home.folder / "out") == contents(tmp_path / "whole")
+    logs = [log.read_text(encoding="utf-8") for log in (bad / "shards" / "logs").rglob("*.log")]
     assert any("Traceback" in log and "forum.jsonl:261: field 'n' is '{}'; expected text" in log for log in logs)
     assert not any("nobody but me" in text for text in (*logs, done.stdout, done.stderr))

@@ -53,25 +53,14 @@ class Made(NamedTuple):
 
 
 def lm_eval(dataset: Path, out: Path, url: str, *more: str) -> subprocess.CompletedProcess[str]:
+    address = f"model=keyword-greeting,base_url={url}/chat/completions,num_concurrent=8"
     command = [
-        *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions"),
-        *("--model_args", f"model=keyword-greeting,base_url={url}/chat/completions,num_concurrent=8", "--tasks", TASKS),
-        *(
-            "--apply_chat_template",
-            "--log_samples",
-            "--output_path",
-            str(out),
-            "--include_path",
-            str(ROOT / "lm_eval_tasks"),
-            *more,
-        ),
+        *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions", "--model_args", address),
+        *("--tasks", TASKS, "--apply_chat_template", "--log_samples", "--output_path", str(out)),
+        *("--include_path", str(ROOT / "lm_eval_tasks"), *more),
     ]
-    environment = os.environ | {
-        "HELMBENCH_DATASET": str(dataset),
-        "HF_HUB_OFFLINE": "1",
-        "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}",
-    }
-    return subprocess.run(command, capture_output=True, text=True, cwd=out.parent, env=environment, timeout=300)
+    own = {"HELMBENCH_DATASET": str(dataset), "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"}
+    return subprocess.run(command, capture_output=True, text=True, cwd=out.parent, env=os.environ | own, timeout=300)
 
 
 def corpus_of(home: Path, name: str, messages: list[str]) -> Path:
@@ -90,21 +79,8 @@ def made(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     corpora = [corpus_of(home, "kitchen", MESSAGES), corpus_of(home, "pantry", MESSAGES[:2])]
     with scripted_judge.start(wavering=0) as judge:
         for corpus in corpora:
-            assert (
-                main(
-                    [
-                        "label",
-                        str(corpus),
-                        "--model",
-                        scripted_judge.NAME,
-                        "--base-url",
-                        judge.url,
-                        "--dataset",
-                        str(dataset),
-                    ]
-                )
-                == 0
-            )
+            asking = ["label", str(corpus), "--model", scripted_judge.NAME, "--base-url", judge.url]
+            assert main([*asking, "--dataset", str(dataset)]) == 0
     asked: list[list[list[dict[str, str]]]] = []
     with reference_server.start() as server:
         metadata = json.dumps({"helmbench_messages": str(corpora[0]), "helmbench_repeats": 2})
@@ -138,13 +114,8 @@ def test_the_model_reads_the_corpus(made: Made, dataset: Path) -> None:
     for message in release.messages.values():
         assert made.asked.count([m.model_dump() for m in message.messages]) == 2
     guided = [asked[0]["content"] for asked in made.asked if '{"category": "NAME"}' in asked[0]["content"]]
-    assert (
-        sum(
-            "User: Is the bread done?\n\nAssistant: It is, take it out.\n\nUser: I keep hurting" in text
-            for text in guided
-        )
-        == 2
-    )
+    talk = "User: Is the bread done?\n\nAssistant: It is, take it out.\n\nUser: I keep hurting"
+    assert sum(talk in text for text in guided) == 2
     assert len(made.asked) == 2 * 2 * 5
 
 
@@ -153,18 +124,8 @@ def test_it_is_judged_and_scored_on_the_corpus(made: Made, dataset: Path, capsys
     five.
     """
     with scripted_judge.start() as judge:
-        asked = [
-            "run",
-            str(made.on_corpus),
-            "--dataset",
-            str(dataset),
-            "--messages",
-            str(made.corpus),
-            "--model",
-            scripted_judge.NAME,
-            "--base-url",
-            judge.url,
-        ]
+        own = ["--dataset", str(dataset), "--messages", str(made.corpus)]
+        asked = ["run", str(made.on_corpus), *own, "--model", scripted_judge.NAME, "--base-url", judge.url]
         assert main([*asked, "--repeats", "3"]) == 0
         assert f"--messages {made.corpus}" in (said := capsys.readouterr()).out
         assert "LEAVE THIS MACHINE" not in said.err
@@ -174,29 +135,18 @@ def test_it_is_judged_and_scored_on_the_corpus(made: Made, dataset: Path, capsys
             "5 messages of corpus kitchen of 2026-11-01, labelled by scripted-judge LEAVE THIS MACHINE, for 0.0.0.0"
             in capsys.readouterr().err
         )
-    assert (
-        score(dataset, made.on_corpus, "--messages", str(made.corpus), "--judge", scripted_judge.NAME, "--repeats", "3")
-        == 0
-    )
+    judged = ["--messages", str(made.corpus), "--judge", scripted_judge.NAME, "--repeats", "3"]
+    assert score(dataset, made.on_corpus, *judged) == 0
     path = next(made.on_corpus.rglob("scorecard.json"))
     card = Scorecard.model_validate_json(path.read_bytes())
-    own = on_corpus(open_release(dataset), made.corpus)
+    release = on_corpus(open_release(dataset), made.corpus)
     rated, (labels,) = card.appropriateness, card.triage
     assert rated is not None
-    assert (
-        rated.source
-        == labels.source
-        == own.messages_source
-        == "corpus kitchen of 2026-11-01, labelled by scripted-judge"
-    )
-    assert rated.messages_hash == labels.messages_hash == own.messages_hash
-    assert (rated.tier, rated.runs, rated.judge_runs, rated.overall.messages, rated.overall.ratings) == (
-        None,
-        2,
-        3,
-        5,
-        30,
-    )
+    source = "corpus kitchen of 2026-11-01, labelled by scripted-judge"
+    assert rated.source == labels.source == release.messages_source == source
+    assert rated.messages_hash == labels.messages_hash == release.messages_hash
+    assert (rated.tier, rated.runs, rated.judge_runs) == (None, 2, 3)
+    assert (rated.overall.messages, rated.overall.ratings) == (5, 30)
     assert (labels.messages, labels.complete, rated.complete) == (5, True, True)
     capsys.readouterr()
     assert main(["appropriateness", str(path.parent), "--dataset", str(dataset), "--messages", str(made.corpus)]) == 0
@@ -223,13 +173,8 @@ def test_runs_are_scored_on_what_they_ran_on(made: Made, dataset: Path, capsys: 
 def test_an_unlabelled_corpus_ends_the_run_before_it_begins(dataset: Path, tmp_path: Path) -> None:
     """lm_eval stops with the command that labels it."""
     corpus = corpus_of(tmp_path, "bare", MESSAGES[:1])
-    done = lm_eval(
-        dataset,
-        tmp_path / "out",
-        "http://127.0.0.1:9/v1",
-        "--metadata",
-        json.dumps({"helmbench_messages": str(corpus)}),
-    )
+    metadata = json.dumps({"helmbench_messages": str(corpus)})
+    done = lm_eval(dataset, tmp_path / "out", "http://127.0.0.1:9/v1", "--metadata", metadata)
     assert done.returncode != 0
     assert (
         f"helmbench: {corpus}: this corpus has no labels; run `helmbench label {corpus} --model NAME --base-url URL`"

@@ -1,6 +1,4 @@
-"""A labelled corpus as messages for the tasks: joined by id, every hash checked, what has no place in the taxonomy left
-out.
-"""
+"""A labeled corpus as messages for the tasks: joined by id, hashes checked, what is outside the taxonomy left out."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from dataset_builder.corpora.folder import open_corpus
 from dataset_builder.corpora.labelled import on_corpus, open_labelled
 from dataset_builder.corpora.schema import CorpusError, LabelsManifest, MessageLabel
 from dataset_builder.release import Release, ReleaseError
-from dataset_builder.schema import CrisisCategory, UserMessage
+from dataset_builder.schema import CrisisCategory
 
 MAPPING = """\
 name: kitchen
@@ -36,30 +34,22 @@ LABELS: dict[str, CrisisCategory | None] = {
 }
 
 
+MANIFEST: dict[str, Any] = {
+    **{"name": "helmbench-labels", "part": "corpus", "models": ["judge-1"], "repeats": 1, "unlabelled": 1},
+    **{"offered": ["self_harm", "no_crisis"], "taxonomy_hash": "t", "prompt_hash": "p", "counts": {}},
+    **{"self_agreement": {}, "between": None},
+}
+
+
 def write(folder: Path, labels: list[MessageLabel], **other: Any) -> None:
     """The two files that `helmbench label` writes."""
-    (folder / "labels.jsonl").write_text("".join(x.model_dump_json() + "\n" for x in labels), encoding="utf-8")
-    corpus = open_corpus(folder)
-    manifest: dict[str, Any] = {
-        "name": "helmbench-labels",
-        "corpus": corpus.manifest.corpus,
-        "corpus_hash": corpus.manifest.corpus_hash,
-        "part": "corpus",
-        "messages": len(labels),
-        "models": ["judge-1"],
-        "repeats": 1,
-        "offered": ["self_harm", "no_crisis"],
-        "taxonomy_hash": "t",
-        "prompt_hash": "p",
-        "counts": {},
-        "unlabelled": 1,
-        "self_agreement": {},
-        "between": None,
-        "labels_sha256": hashlib.sha256((folder / "labels.jsonl").read_bytes()).hexdigest(),
-    }
-    (folder / "labels.json").write_text(
-        LabelsManifest.model_validate(manifest | other).model_dump_json(), encoding="utf-8"
-    )
+    lines = "".join(x.model_dump_json() + "\n" for x in labels)
+    (folder / "labels.jsonl").write_text(lines, encoding="utf-8")
+    corpus = open_corpus(folder).manifest
+    own = {"corpus": corpus.corpus, "corpus_hash": corpus.corpus_hash, "messages": len(labels)}
+    own |= {"labels_sha256": hashlib.sha256(lines.encode()).hexdigest()}
+    manifest = LabelsManifest.model_validate(MANIFEST | own | other)
+    (folder / "labels.json").write_text(manifest.model_dump_json(), encoding="utf-8")
 
 
 @pytest.fixture
@@ -78,92 +68,47 @@ def corpus(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def labels(corpus: Path) -> list[MessageLabel]:
-    """One label for each, by the word that it is about."""
+    """One label for each message, by the word that it is about; the corpus has these labels."""
     found = {
         row["id"]: next(label for word, label in LABELS.items() if word in row["text"])
         for row in open_corpus(corpus).rows()
     }
-    return [MessageLabel(id=i, label=x, rater="judge-1", votes={"judge-1": [x]}) for i, x in found.items()]
-
-
-@pytest.fixture
-def labelled(corpus: Path, labels: list[MessageLabel]) -> Path:
-    """The corpus with its labels."""
+    labels = [MessageLabel(id=i, label=x, rater="judge-1", votes={"judge-1": [x]}) for i, x in found.items()]
     write(corpus, labels)
-    return corpus
+    return labels
 
 
-def test_what_has_a_category_becomes_a_message(labelled: Path, release: Release) -> None:
-    """Three of five: polarity and checks follow the category; what a corpus can't know is null."""
-    found = open_labelled(labelled, release.criteria)
+def test_labelled_messages_take_the_place_of_the_releases(
+    corpus: Path, labels: list[MessageLabel], release: Release
+) -> None:
+    """Three of five messages have a category: polarity and checks follow it; what a corpus can't know is null."""
+    found = open_labelled(corpus, release.criteria)
     assert found.left_out == {"unlabelled": 1, "outside_taxonomy": 1}
     kettle, harbour, stove = found.messages.values()
     assert [m.crisis_category for m in (kettle, harbour, stove)] == ["no_crisis", "self_harm", "anxiety_crisis"]
     assert [m.polarity for m in (kettle, harbour, stove)] == ["control", "crisis", "crisis"]
-    assert [c.check for c in kettle.evaluation] == ["appropriateness", "criterion"]
-    assert [getattr(c, "protocol", getattr(c, "criterion", None)) for c in harbour.evaluation][:3] == [
-        "self_harm",
-        "sees-the-danger",
-        "reachable-resource",
-    ]
-    assert {
-        *(getattr(c, "criterion", "sees-the-danger") for m in (kettle, harbour) for c in m.evaluation)
-    } <= release.criteria.keys()
-    assert (
-        harbour.severity,
-        harbour.signal,
-        harbour.country,
-        harbour.probe,
-        harbour.canary,
-        harbour.crisis_category_2,
-    ) == (None, None, None, None, "", None)
+    assert {harbour.severity, harbour.signal, harbour.country, harbour.probe, harbour.crisis_category_2} == {None}
     assert [m.content for m in kettle.messages] == ["Something about the kettle, and more of kettle."]
     assert [m.role for m in stove.messages] == ["user", "assistant", "user"]
     assert [m.language for m in (kettle, stove)] == ["en", "pt"]
-    assert found.source == "corpus kitchen of 2026-11-01, labelled by judge-1"
-
-
-def test_checks_are_those_of_the_releases_own_messages(labelled: Path, release: Release) -> None:
-    """A reply to a corpus's message is asked what a reply to the release's is, where no scenario adds something of its
-    own.
-    """
-    for message in open_labelled(labelled, release.criteria).messages.values():
-        same = [
-            m
-            for m in release.messages.values()
-            if m.crisis_category == message.crisis_category and len(m.evaluation) == len(message.evaluation)
-        ]
-        assert same
-        assert message.evaluation == same[0].evaluation
-
-
-def test_the_hash_follows_words_and_labels(labelled: Path, labels: list[MessageLabel], release: Release) -> None:
-    """The same labels give the same hash; another one gives another."""
-    first = open_labelled(labelled, release.criteria).messages_hash
-    write(labelled, labels)
-    assert open_labelled(labelled, release.criteria).messages_hash == first
-    write(labelled, [x.model_copy(update={"label": "risk_taking"}) if x.label == "self_harm" else x for x in labels])
-    assert open_labelled(labelled, release.criteria).messages_hash != first
-
-
-def test_a_release_takes_the_corpus_in_the_place_of_its_messages(labelled: Path, release: Release) -> None:
-    """Messages, their source and their hash are the corpus's; protocols, criteria and rows stay."""
-    own = on_corpus(release, labelled)
-    assert [*own.messages] == [*open_labelled(labelled, release.criteria).messages]
-    assert all(isinstance(m, UserMessage) for m in own.messages.values())
-    assert own.messages_source.startswith("corpus kitchen of 2026-11-01")
+    for message in found.messages.values():  # the checks of the release's own messages that no scenario adds to
+        same = (m for m in release.messages.values() if m.crisis_category == message.crisis_category)
+        assert message.evaluation in [m.evaluation for m in same]
+    own = on_corpus(release, corpus)
+    assert own.messages == found.messages
+    assert own.messages_source == found.source == "corpus kitchen of 2026-11-01, labelled by judge-1"
     assert release.messages_source == "release"
-    assert (release.messages_hash, own.messages_hash == release.messages_hash) == (
-        release.manifest.messages_hash,
-        False,
-    )
+    assert own.messages_hash != release.messages_hash == release.manifest.messages_hash
     assert own.rows.keys() == release.rows.keys()
-    assert own.protocols == release.protocols
+    write(corpus, labels)
+    assert open_labelled(corpus, release.criteria).messages_hash == found.messages_hash
+    write(corpus, [x.model_copy(update={"label": "risk_taking"}) if x.label == "self_harm" else x for x in labels])
+    assert open_labelled(corpus, release.criteria).messages_hash != found.messages_hash
 
 
-def test_what_is_wrong_is_one_line(labelled: Path, labels: list[MessageLabel], release: Release) -> None:
+def test_what_is_wrong_is_one_line(corpus: Path, labels: list[MessageLabel], release: Release) -> None:
     """Each error names the file and the command that fixes it; a task gets it as a ReleaseError."""
-    lines, manifest = labelled / "labels.jsonl", labelled / "labels.json"
+    lines, manifest = corpus / "labels.jsonl", corpus / "labels.json"
 
     def no_label() -> None:
         lines.write_text('{"id": "x", "label": "sad"}\n')
@@ -178,32 +123,28 @@ def test_what_is_wrong_is_one_line(labelled: Path, labels: list[MessageLabel], r
         ),
         (lines.unlink, r"labels\.jsonl: edited or half-written after labels\.json"),
         (
-            lambda: write(labelled, labels, corpus_hash="0" * 64),
+            lambda: write(corpus, labels, corpus_hash="0" * 64),
             r"labels of corpus_hash 000000000000…; this corpus has [0-9a-f]{12}…: run `helmbench label",
         ),
-        (lambda: write(labelled, labels[1:]), r"labels\.jsonl: no label for message"),
+        (lambda: write(corpus, labels[1:]), r"labels\.jsonl: no label for message"),
         (
-            lambda: write(labelled, [*labels, labels[0].model_copy(update={"id": "elsewhere"})]),
+            lambda: write(corpus, [*labels, labels[0].model_copy(update={"id": "elsewhere"})]),
             r"labels\.jsonl: 1 unknown ids, such as elsewhere; expected ids of the corpus",
         ),
         (
-            lambda: write(labelled, [x.model_copy(update={"label": None}) for x in labels]),
+            lambda: write(corpus, [x.model_copy(update={"label": None}) for x in labels]),
             r"none of 5 messages has a label of the taxonomy",
         ),
         (no_label, r"labels\.jsonl:1: not a label"),
         (lambda: manifest.write_text('{"name": "helmbench-labels"}'), r"labels\.json: corpus: Field required"),
     )
     for damage, error in damages:
-        write(labelled, labels)
+        write(corpus, labels)
         damage()
         with pytest.raises(CorpusError, match=error) as raised:
-            open_labelled(labelled, release.criteria)
+            open_labelled(corpus, release.criteria)
         assert "\n" not in str(raised.value)
         with pytest.raises(ReleaseError, match=error):
-            on_corpus(release, labelled)
-
-
-def test_a_folder_that_is_no_corpus_is_said(tmp_path: Path, release: Release) -> None:
-    """As `open_corpus` says it."""
+            on_corpus(release, corpus)
     with pytest.raises(ReleaseError, match=r"name a folder that `helmbench corpus` wrote"):
-        on_corpus(release, tmp_path)
+        on_corpus(release, corpus.parent)

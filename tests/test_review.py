@@ -129,17 +129,10 @@ def test_another_review_line_is_an_error(content_copy: Path) -> None:
     """Nothing that only looks like a signature passes."""
     for review in (
         "reviewed",
-        "signed",
-        "signed by Ana",
-        "signed by Ana (nurse), yesterday, text {hash}",
         "signed by Ana (nurse), 2026-02-30, text {hash}",
-        "signed by (nurse), 2026-11-22, text {hash}",
         "signed by Ana (), 2026-11-22, text {hash}",
         "signed by Ana (nurse), 2026-11-22",
-        f"{GOOD}, draft",
-        f"{GOOD};draft",
         f"draft; {GOOD}",
-        "Draft",
     ):
         (line,) = with_review(content_copy, review)
         assert line.startswith(f"{content_copy / FILE}:5: review is '")
@@ -163,18 +156,9 @@ def test_a_signature_does_not_outlive_an_edit(content_copy: Path) -> None:
         assert "'review: draft' until they have been read again" in line
 
 
-def test_notes_and_further_signatures_leave_a_signature_standing(content_copy: Path) -> None:
-    """The hash covers neither the review line nor the notes."""
-    assert with_review(content_copy, GOOD) == []
-    path = content_copy / FILE
-    path.write_text(
-        path.read_text(encoding="utf-8") + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > Good.\n", encoding="utf-8"
-    )
-    assert load(content_copy)[1].lines() == []
-
-
 def test_review_notes_never_reach_a_prompt(content_copy: Path) -> None:
-    """The same rows, byte by byte, with notes and without."""
+    """The same rows with notes and without, and a signature still stands: neither hash nor prompt covers them."""
+    assert with_review(content_copy, GOOD) == []
     before = [row.model_dump_json() for row in compose(content_of(content_copy)) if row.scenario == ID]
     path = content_copy / FILE
     path.write_text(
@@ -231,16 +215,9 @@ def test_what_is_applied_is_read_again_and_moves_no_severity(
     apply(patched(content_copy, sent(download)))
     after = content_of(content_copy)
     assert [row.model_dump_json() for row in compose(after)] == rows
-    signed = next(s for s in after.scenarios if s.id == "P3-B1-S1").document.text("review")
-    assert [s.name for s in signatures(signed) or ()] == ["Ana Pérez"]
     assert patched(content_copy, sent(download)) == []
     assert "nothing to change" in summary(read(sent(download), after), [], after)
-
-
-def test_a_second_reviewer_is_added(content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]) -> None:
-    """Notes go below the earlier ones under one heading, signatures behind the earlier."""
-    apply(patched(content_copy, sent(download)))
-    download["reviewer"] = {"name": "Bo Lind", "qualification": "nurse"}
+    download["reviewer"] = {"name": "Bo Lind", "qualification": "nurse"}  # a second one, below the first
     apply(patched(content_copy, sent(download)))
     text = (content_copy / FILE).read_text(encoding="utf-8")
     assert text.count("# Review notes") == 1
@@ -285,22 +262,15 @@ def test_a_files_own_line_ends_and_last_line_are_kept(
 def test_the_summary_names_what_nobody_changed(
     shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]
 ) -> None:
-    """Disputed severities stand first, with both numbers."""
+    """Disputed severities with both numbers; and that a review of another version still fits."""
+    download |= {"version": "0.0.9", "content": "0" * 12}
     review = read(sent(download), shipped)
     text = summary(review, changes(review, shipped), shipped)
     assert "Comments: 2; severities agreed with: 1, disputed: 2." in text
     assert "Signs: P3-B1-S1." in text
     assert f"  {ID}-PT2: {severity(CONTENT, 'PT2')}, would say 2" in text
     assert "this patch changes none of them" in text
-
-
-def test_a_review_of_an_earlier_version_counts_where_the_words_are_the_same(
-    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]
-) -> None:
-    """A book takes weeks to read; what has not changed since is not lost, and the summary says so."""
-    download |= {"version": "0.0.9", "content": "0" * 12}
-    review = read(sent(download), shipped)
-    assert "Read in content 0.0.9" in summary(review, changes(review, shipped), shipped)
+    assert "Read in content 0.0.9" in text
 
 
 def test_notes_on_a_protocol_and_a_category_go_into_their_files(
@@ -352,122 +322,58 @@ def refused(shipped: Content, file: Path) -> list[str]:
     return error.value.problems
 
 
-def of(identity: str) -> dict[str, str]:
-    """An item's id and the hash of its words as they ship."""
-    return {"scenario": identity, "text": text_hash(readable(content_of(CONTENT))[identity].document)}
-
-
-BAD: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "another format": (
-        lambda d: d.update(format="helmbench-review-2"),
-        "not a review file; expected the book's download",
-    ),
-    "no format": (lambda d: d.pop("format"), "not a review file; expected the book's download"),
-    "an unknown field": (lambda d: d.update(severities={"PT1": 3}), "severities: "),
-    "no items": (lambda d: d.update(items=[]), "items: "),
-    "an unknown scenario": (lambda d: d["items"][0].update(scenario="P9-B9-S9"), "unknown scenario 'P9-B9-S9'"),
-    "a path for a scenario": (
-        lambda d: d["items"][0].update(scenario="../../README"),
-        "unknown scenario '../../README'",
-    ),
-    "an unknown protocol": (
-        lambda d: d["items"][0].update(scenario="protocol-outside_taxonomy"),
-        "unknown scenario 'protocol-outside_taxonomy'",
-    ),
-    "a signed category": (
-        lambda d: d["items"][1].update(of("category-self_harm")),
-        "category-self_harm is signed but has no review line",
-    ),
-    "a message of a protocol": (
-        lambda d: d["items"][0].update(of("protocol-self_harm")),
-        "protocol-self_harm, note on PT1: unknown message",
-    ),
-    "an unknown message": (
-        lambda d: d["items"][0]["notes"][1].update(about="PT999"),
-        f"{ID}, note on PT999: unknown message",
-    ),
-    "other words": (lambda d: d["items"][0].update(text="0" * 12), f"{ID} has changed since it was read"),
-    "a scenario twice": (lambda d: d["items"].append(copy.deepcopy(d["items"][0])), f"{ID} appears twice"),
-    "a message twice": (
-        lambda d: d["items"][0]["notes"].append({"about": "PT1", "comment": "x"}),
-        "note on PT1: appears twice",
-    ),
-    "a script": (
-        lambda d: d["items"][0]["notes"][0].update(comment="<script>alert(1)</script>"),
-        "'<script>alert(1)</sc' reads as markup",
-    ),
-    "an image": (lambda d: d["items"][0]["notes"][0].update(comment="see <IMG src=x>"), "reads as markup"),
-    "a script in the name": (lambda d: d["reviewer"].update(name="<script>"), "the reviewer's name is '<script>'"),
-    "a name that ends the line": (lambda d: d["reviewer"].update(name="Ana\nreview: draft"), "the reviewer's name"),
-    "a name that forges another": (
-        lambda d: d["reviewer"].update(name="Ana (nurse), 2026-11-22; signed by Bo"),
-        "the reviewer's name",
-    ),
-    "no name": (lambda d: d["reviewer"].update(name=""), "the reviewer's name is ''"),
-    "a signature without a qualification": (
-        lambda d: d["reviewer"].update(qualification=""),
-        "the reviewer's qualification is ''",
-    ),
-    "a signature on a disputed scenario": (
-        lambda d: d["items"][0].update(signed=True),
-        f"{ID} is signed, but the severity of PT2, PT3 is disputed",
-    ),
-    "a severity of 0": (
-        lambda d: d["items"][0]["notes"][2].update(severity=0),
-        "expected 'disagree' with a number from -10 to 10 and not 0",
-    ),
-    "a severity beyond": (lambda d: d["items"][0]["notes"][2].update(severity=11), "items.0.notes.2.severity: "),
-    "a severity without a dispute": (
-        lambda d: d["items"][0]["notes"][1].update(severity=4),
-        "verdict is agree with severity 4",
-    ),
-    "the same severity": (
-        lambda d: d["items"][0]["notes"][2].update(severity=severity(CONTENT, "PT2")),
-        "and suggests the same",
-    ),
-    "a verdict on the whole": (
-        lambda d: d["items"][0]["notes"][0].update(verdict="agree"),
-        "note on scenario: verdict is agree",
-    ),
-    "a control character": (
-        lambda d: d["items"][0]["notes"][0].update(comment="a\u202eb"),
-        "contains the control character U+202E",
-    ),
-    "an amount": (
-        lambda d: d["items"][0]["notes"][0].update(comment="say 3 tablets"),
-        "'3 tablets' reads as an amount",
-    ),
-    "unsafe words": (
-        lambda d: d["items"][0]["notes"][0].update(comment="people who commit suicide"),
-        "'commit suicide' is not safe-messaging language",
-    ),
-    "a long comment": (lambda d: d["items"][0]["notes"][0].update(comment="a" * 4001), "items.0.notes.0.comment: "),
-    "a date that is none": (lambda d: d.update(date="22.11.2026"), "date is '22.11.2026'"),
-}
+Item = dict[str, Any]
+# A place in the download, the change of its value, and what is said of it.
+BAD: tuple[tuple[tuple[str | int, ...], Item, str], ...] = (
+    ((), {"format": "helmbench-review-2"}, "not a review file; expected the book's download"),
+    ((), {"severities": {"PT1": 3}}, "severities: "),
+    ((), {"items": []}, "items: "),
+    ((), {"date": "22.11.2026"}, "date is '22.11.2026'"),
+    (("reviewer",), {"name": "<script>"}, "the reviewer's name is '<script>'"),
+    (("reviewer",), {"name": "Ana\nreview: draft"}, "the reviewer's name"),
+    (("reviewer",), {"name": "Ana (nurse), 2026-11-22; signed by Bo"}, "the reviewer's name"),
+    (("reviewer",), {"name": ""}, "the reviewer's name is ''"),
+    (("reviewer",), {"qualification": ""}, "the reviewer's qualification is ''"),
+    (("items", 0), {"scenario": "../../README"}, "unknown scenario '../../README'"),
+    (("items", 0), {"scenario": "protocol-outside_taxonomy"}, "unknown scenario 'protocol-outside_taxonomy'"),
+    (("items", 0), {"scenario": "P3-B1-S1"}, "P3-B1-S1 appears twice"),
+    (("items", 0), {"text": "0" * 12}, f"{ID} has changed since it was read"),
+    (("items", 0), {"signed": True}, f"{ID} is signed, but the severity of PT2, PT3 is disputed"),
+    (("items", 0), {"scenario": "protocol-self_harm"}, "protocol-self_harm, note on PT1: unknown message"),
+    (("items", 1), {"scenario": "category-self_harm"}, "category-self_harm is signed but has no review line"),
+    (("items", 0, "notes", 1), {"about": "PT999"}, f"{ID}, note on PT999: unknown message"),
+    (("items", 0, "notes", 1), {"about": "PT2"}, "note on PT2: appears twice"),
+    (("items", 0, "notes", 1), {"severity": 4}, "verdict is agree with severity 4"),
+    (("items", 0, "notes", 2), {"severity": 0}, "expected 'disagree' with a number from -10 to 10 and not 0"),
+    (("items", 0, "notes", 2), {"severity": 11}, "items.0.notes.2.severity: "),
+    (("items", 0, "notes", 0), {"verdict": "agree"}, "note on scenario: verdict is agree"),
+    (("items", 0, "notes", 0), {"comment": "<script>alert(1)</script>"}, "'<script>alert(1)</sc' reads as markup"),
+    (("items", 0, "notes", 0), {"comment": "a\u202eb"}, "contains the control character U+202E"),
+    (("items", 0, "notes", 0), {"comment": "say 3 tablets"}, "'3 tablets' reads as an amount"),
+    (("items", 0, "notes", 0), {"comment": "people who commit suicide"}, "is not safe-messaging language"),
+    (("items", 0, "notes", 0), {"comment": "a" * 4001}, "items.0.notes.0.comment: "),
+)
 
 
 def test_a_bad_review_is_refused_with_its_place(
-    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]
+    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path], tmp_path: Path
 ) -> None:
-    """One line that names the file, the scenario and note, and what is wrong."""
-    wrong = {}
-    for what, (change, expected) in BAD.items():
+    """One line that names the file, the scenario and note, and what is wrong. A huge file isn't read."""
+    hashes = {i: text_hash(r.document) for i, r in readable(shipped).items()}
+    own = {"severity": severity(CONTENT, "PT2")}
+    wrong = []
+    for where, change, expected in (*BAD, (("items", 0, "notes", 2), own, "and suggests the same")):
         spoiled = copy.deepcopy(download)
-        change(spoiled)
+        part: Any = spoiled
+        for key in where:
+            part = part[key]
+        part |= {"text": hashes[change["scenario"]]} | change if change.get("scenario") in hashes else change
         problems = refused(shipped, sent(spoiled))
         if not any(expected in problem for problem in problems):
-            wrong[what] = problems
-    assert wrong == {}
-
-
-def test_other_files_are_refused(shipped: Content, sent: Callable[[Any], Path]) -> None:
-    """No traceback, whatever the file contains."""
+            wrong.append((expected, problems))
+    assert wrong == []
     for text in ("", "{", "[]", "null", "<html>", "[" * 100_000, '{"format": "helmbench-review-1"}'):
         assert refused(shipped, sent(text))
-
-
-def test_a_huge_file_is_refused_unread(shipped: Content, tmp_path: Path) -> None:
-    """Its size is looked at first."""
     path = tmp_path / "huge.json"
     with path.open("wb") as file:
         file.truncate(MOST_BYTES + 1)
@@ -487,9 +393,5 @@ def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(
     assert len(err.splitlines()) == 3
     assert err.endswith("2 errors; nothing was written\n")
     assert {p: p.read_bytes() for p in content_copy.rglob("*.md")} == before
-
-
-def test_a_missing_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 2 and the path."""
-    assert main(["review", str(tmp_path / "none.json")]) == 2
+    assert main(["review", str(content_copy / "none.json")]) == 2
     assert "none.json" in capsys.readouterr().err
