@@ -250,7 +250,7 @@ def test_datatroves_executor_builds_it_and_logs_nobodys_words(home: Home, tmp_pa
     bad = Home(tmp_path / "bad", 5).folder
     with (bad / "forum.jsonl").open("a", encoding="utf-8") as handle:
         handle.write('{"n": {}, "body": "nobody but me should read this", "topic": null}\n')
-    arguments = [sys.executable, tmp_path / "executed.py", home.folder, bad]
+    arguments: list[str | Path] = [sys.executable, tmp_path / "executed.py", home.folder, bad]
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=120)
     assert done.returncode
     build(home.mapping, tmp_path / "whole")

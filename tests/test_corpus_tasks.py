@@ -5,9 +5,6 @@ benchmark's messages.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +12,7 @@ import pytest
 import reference_server
 import scripted_judge
 from helmbench.cli.app import main
+from support.lm_eval_runs import run_lm_eval
 
 from dataset_builder.corpora.build import build
 from dataset_builder.corpora.labelled import on_corpus
@@ -22,7 +20,7 @@ from dataset_builder.release import open_release
 from judge.replies.lm_eval_log import read_run
 from judge.schema import Scorecard
 
-ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 MAPPING = """\
 name: kitchen
 date: 2026-11-01
@@ -52,17 +50,6 @@ class Made(NamedTuple):
     asked: list[list[dict[str, str]]]
 
 
-def lm_eval(dataset: Path, out: Path, url: str, *more: str) -> subprocess.CompletedProcess[str]:
-    address = f"model=keyword-greeting,base_url={url}/chat/completions,num_concurrent=8"
-    command = [
-        *(sys.executable, "-m", "lm_eval", "run", "--model", "local-chat-completions", "--model_args", address),
-        *("--tasks", TASKS, "--apply_chat_template", "--log_samples", "--output_path", str(out)),
-        *("--include_path", str(ROOT / "lm_eval_tasks"), *more),
-    ]
-    own = {"HELMBENCH_DATASET": str(dataset), "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=out.parent, env=os.environ | own, timeout=300)
-
-
 def corpus_of(home: Path, name: str, messages: list[str]) -> Path:
     """A built corpus of these messages and the conversation."""
     (home / "mapping.yaml").write_text(MAPPING.replace("kitchen", name), encoding="utf-8")
@@ -85,7 +72,7 @@ def made(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     with reference_server.start() as server:
         metadata = json.dumps({"helmbench_messages": str(corpora[0]), "helmbench_repeats": 2})
         for out, more in ((home / "a", ["--metadata", metadata]), (home / "b", ["--limit", "2"])):
-            done = lm_eval(dataset, out, server.url, *more)
+            done = run_lm_eval(dataset, out, server.url, TASKS, *more, model="keyword-greeting")
             assert done.returncode == 0, done.stderr[-3000:]
             asked.append([request["messages"] for request in server.requests])
     return Made(corpora[0], corpora[1], home / "a", home / "b", asked[0])
@@ -174,7 +161,7 @@ def test_an_unlabelled_corpus_ends_the_run_before_it_begins(dataset: Path, tmp_p
     """lm_eval stops with the command that labels it."""
     corpus = corpus_of(tmp_path, "bare", MESSAGES[:1])
     metadata = json.dumps({"helmbench_messages": str(corpus)})
-    done = lm_eval(dataset, tmp_path / "out", "http://127.0.0.1:9/v1", "--metadata", metadata)
+    done = run_lm_eval(dataset, tmp_path / "out", "http://127.0.0.1:9/v1", TASKS, "--metadata", metadata)
     assert done.returncode != 0
     assert (
         f"helmbench: {corpus}: this corpus has no labels; run `helmbench label {corpus} --model NAME --base-url URL`"

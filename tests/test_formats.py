@@ -31,11 +31,7 @@ def test_every_part_of_a_yaml_file_has_its_line() -> None:
         ((), 1),
     ]
     assert [read.line(where) for where, _ in places] == [line for _, line in places]
-
-
-def test_only_a_newline_ends_a_line() -> None:
-    """YAML ends lines at U+2028 and U+0085 too, and no editor does."""
-    with pytest.raises(FormatError) as error:
+    with pytest.raises(FormatError) as error:  # only a newline ends a line: YAML also ends them at U+2028
         yaml_file.loads("a: \u2028\nb: 1\nb: 2\n".encode(), "m.yaml", "a mapping")
     assert error.value.line == 3
 
@@ -66,9 +62,9 @@ def test_a_flat_line_is_a_key_and_texts() -> None:
     assert [(line, yaml_file.flat(line)) for line, _ in lines] == lines
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
+def test_json_is_read_strictly() -> None:
+    """What is wrong, with its line where Python's reader knows it, whatever stands in texts before it."""
+    cases: tuple[tuple[str, int | None, str], ...] = (
         ('{"a": {"b": 1},\n"b": 2,\n"\\u0061": 3}', None, "'a' appears twice"),
         ('{"a": "NaN",\n"b": NaN}', None, "NaN is not a number"),
         ('{"a":\n1e999}', None, "'1e999' is too large"),
@@ -77,13 +73,11 @@ def test_a_flat_line_is_a_key_and_texts() -> None:
         ('{"a":' + "\n[" * 100 + "]" * 100 + "}", None, "is nested more than 100 deep"),
         ('{"a": 1}\n\nx', 3, "is not JSON (Extra data"),
         ("[]", 1, "is a list; expected an object"),
-    ],
-)
-def test_json_is_read_strictly(text: str, line: int | None, words: str) -> None:
-    """With the line of the first thing that is wrong, whatever stands in texts before it."""
-    with pytest.raises(FormatError) as error:
-        json_file.loads(text, "a.json", "a thing")
-    assert (error.value.line, words in error.value.message) == (line, True), str(error.value)
+    )
+    for text, line, words in cases:
+        with pytest.raises(FormatError) as error:
+            json_file.loads(text, "a.json", "a thing")
+        assert (error.value.line, words in error.value.message) == (line, True), str(error.value)
 
 
 def test_good_json_is_read_as_it_stands() -> None:
@@ -105,15 +99,6 @@ def test_rows_of_a_sheet_come_by_name() -> None:
     assert problems == [(6, "has 1 cells, the header 2")]
 
 
-def test_a_sheet_that_would_not_fit_into_memory_is_refused(tmp_path: Path) -> None:
-    """A GiB of rows was read, of which each takes many times its length."""
-    path = tmp_path / "sheet.csv"
-    with path.open("wb") as file:
-        file.truncate(2**27 + 1)
-    with pytest.raises(FormatError, match="is longer than 134,217,728 bytes; expected a sheet"):
-        csv_file.load(path, "a sheet")
-
-
 def _jsonl(path: Path) -> list[Any]:
     try:
         return list(jsonl.objects(path))
@@ -122,7 +107,12 @@ def _jsonl(path: Path) -> list[Any]:
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
-    """A pipe without a writer would never end, nor would a device."""
+    """A pipe without a writer would never end, nor would a device. A sheet must fit into memory."""
+    path = tmp_path / "sheet.csv"
+    with path.open("wb") as file:
+        file.truncate(2**27 + 1)
+    with pytest.raises(FormatError, match="is longer than 134,217,728 bytes; expected a sheet"):
+        csv_file.load(path, "a sheet")
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "device").symlink_to("/dev/zero")

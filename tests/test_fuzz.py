@@ -1,7 +1,7 @@
 """Whatever is in a foreign file, the command that reads it ends soon, with a documented exit code and an error text; it
 writes nowhere else, and earlier output stays whole if it fails.
 
-Three examples of each target, the same in every run; `make soak` tries 300. What it finds becomes a plain test of its
+Two examples of each target, the same in every run; `make soak` tries 300. What it finds becomes a plain test of its
 subject.
 """
 
@@ -40,14 +40,13 @@ def worker(ground: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[r
         yield process
 
 
-@pytest.mark.soak(short=3, full=300)
+@pytest.mark.soak(short=2, full=300)
 @pytest.mark.parametrize("name", targets.NAMES)
 def test_no_file_breaks_the_command_that_reads_it(
     name: str, ground: Path, worker: rooms.Worker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: int
 ) -> None:
     monkeypatch.setenv("HELMBENCH_DATASET", str(ground / "dataset"))
     found = targets.targets(ground)
-    assert sorted(found) == sorted(targets.NAMES)
     rooms.furnish(found[name], tmp_path / "template")
 
     @settings(
@@ -69,7 +68,7 @@ def test_no_file_breaks_the_command_that_reads_it(
 def judged(ended: rooms.Ended, **after: str) -> str | None:
     """The kind of defect of a command that may write `out` when it succeeds, and found `out` and `mine` there."""
     before = {"room/out": "1 a", "room/mine": "2 b"}
-    target = rooms.Target("t", "o", lambda room: None, (), (), outputs=("out",))
+    target = rooms.Target(lambda room: None, (), (), outputs=("out",))
     changed = {f"room/{name}": what for name, what in after.items()}
     found = rooms.judged(target, "helmbench score run", ended, before, before | changed, Path("/home"))
     return found and found.kind
@@ -101,6 +100,6 @@ def test_what_takes_too_long_is_killed_and_says_where_it_stood(
     """Reading all content takes more than a twentieth of a second."""
     (tmp_path / "room").mkdir()
     monkeypatch.setattr(rooms, "CPU", 0.05)
-    ended = worker.run(["check"], tmp_path)
+    ended = worker.run("check", tmp_path)
     assert ended.hung
     assert "most recent call first" in ended.stderr

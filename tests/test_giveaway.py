@@ -4,7 +4,6 @@ messages keep under the ceilings.
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from dataclasses import replace
@@ -92,43 +91,24 @@ def test_a_planted_word_is_found_and_named(shipped: Content) -> None:
 
 def test_drawn_labels_give_nothing_away(shipped: Content) -> None:
     """Where nothing is to be found, everything is near a coin's 0.5 and a policy's 0; the limits are four standard
-    errors of 400 messages.
+    errors of 400 messages. Twice the words in crises: their number tells all apart, and that of sentences nothing.
     """
     found = giveaway.giveaway(made(shipped, noise()))
     assert [name for name, own in found["left_out"].items() if abs(own["all"] - 0.5) > 0.12] == []
     assert [name for name, own in found["features"].items() if own["all"] > 0.62] == []
     assert abs(found["policies"]["bag of words"]) < 0.4
     assert found["policies"]["keyword"] == 0
-
-
-def test_length_is_found_in_either_direction(shipped: Content) -> None:
-    """Twice the words on one side, in one sentence: words tell wholly, sentences not at all."""
-    for longer in (True, False):
-        said = [(s, f"{text} {text}" if crisis == longer else text, crisis) for s, text, crisis in noise()]
-        found = giveaway.giveaway(made(shipped, said))
-        assert (found["features"]["words"]["all"], found["features"]["sentences"]["all"]) == (1.0, 0.5)
-        assert found["left_out"]["surface"]["all"] == 1.0
+    longer = [(s, f"{text} {text}" if crisis else text, crisis) for s, text, crisis in noise()]
+    found = giveaway.giveaway(made(shipped, longer))
+    assert (found["features"]["words"]["all"], found["features"]["sentences"]["all"]) == (1.0, 0.5)
+    assert found["left_out"]["surface"]["all"] == 1.0
 
 
 @pytest.mark.parametrize("kind", [giveaway.WORDS, giveaway.CHARACTERS], ids=["words", "characters"])
 def test_a_scenario_is_scored_by_what_the_others_say(kind: dict[str, Any]) -> None:
-    """What only one scenario has can't be learnt there: neither its own labels nor, among words, a word of its own move
-    its scores, and they move the others'.
+    """Counting terms once for all folds gives what scikit-learn's own pipeline gives, fitted without the scenario. So
+    neither its labels nor a word of its own move its scores.
     """
-    texts, crisis, scenario = arrays(noise())
-    own = scenario == "P2-B1-S3"
-    before = giveaway.by_terms(texts, kind, crisis, scenario)
-    turned = giveaway.by_terms(texts, kind, crisis ^ own, scenario)
-    assert turned[own] == pytest.approx(before[own], abs=1e-12)
-    assert np.abs(turned[~own] - before[~own]).max() > 0.01
-    if kind is giveaway.WORDS:
-        planted = [f"{text} {PLANTED}" if o and c else text for text, o, c in zip(texts, own, crisis, strict=True)]
-        assert giveaway.by_terms(planted, kind, crisis, scenario)[own] == pytest.approx(before[own], abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", [giveaway.WORDS, giveaway.CHARACTERS], ids=["words", "characters"])
-def test_scores_are_those_of_a_vectorizer_fitted_on_the_others(kind: dict[str, Any]) -> None:
-    """Counting once for all folds gives what scikit-learn's own pipeline gives, fitted anew."""
     texts, crisis, scenario = arrays(noise(10))
     own = scenario == "P4-B1-S2"
     plain = make_pipeline(
@@ -161,7 +141,9 @@ def test_informedness_and_auc_by_hand() -> None:
 
 def test_where_there_is_nothing_to_train_on_figures_are_null(shipped: Content) -> None:
     """One scenario can't be left out; the table shows that nothing was measured and counts no ceiling as passed."""
-    found = giveaway.giveaway(made(shipped, [m for m in noise() if m[0] == "P1-B1-S1"]))
+    content = made(shipped, [m for m in noise() if m[0] == "P1-B1-S1"])
+    found = giveaway.giveaway(content)
+    assert giveaway.giveaway(content) == found
     assert found["left_out"]["words"] == dict.fromkeys(giveaway.GROUPS)
     assert found["ceilings"]["words, all"] == {"have": None, "at most": 0.68}
     assert re.search(r"words, all +– +0.68\n", giveaway.table(found))
@@ -169,14 +151,8 @@ def test_where_there_is_nothing_to_train_on_figures_are_null(shipped: Content) -
 
 def test_withdrawn_scenarios_are_not_read(shipped: Content) -> None:
     """They are in no figure."""
-    content = made(shipped, noise())
+    content = made(shipped, noise(1))
     first = content.scenarios[0]
     gone = replace(first, document=replace(first.document, front={**first.document.front, "withdrawn": "2026-01-01"}))
     found = giveaway.messages(replace(content, scenarios=(gone, *content.scenarios[1:])))
-    assert (len(found.texts), first.id in found.scenario) == (380, False)
-
-
-def test_figures_are_the_same_again(shipped: Content) -> None:
-    """To the last digit that is printed, as JSON holds them."""
-    content = made(shipped, noise(10))
-    assert json.dumps(giveaway.giveaway(content)) == json.dumps(giveaway.giveaway(content))
+    assert (len(found.texts), first.id in found.scenario) == (19, False)

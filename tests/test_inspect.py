@@ -19,12 +19,13 @@ import pytest
 import reference_server
 from helmbench.cli.app import main
 from support import submission_runs as runs
-from support.judge_server import JudgeServer, said, stopped_at_the_end
+from support.judge_server import JudgeServer, stopped_at_the_end
+from support.judge_server import said as answered
 from support.lm_eval_runs import run_lm_eval
 
 from dataset_builder.release import Release, open_release
 from judge.replies.inspect_log import FINISHES, TURNS, first_inputs, read_log, requests
-from judge.replies.opening import SCORED
+from judge.replies.opening import SCORED, own_prompt
 from judge.replies.schema import RunError
 from judge.replies.script import live_turns, play
 from judge.schema import Scorecard
@@ -99,43 +100,62 @@ def small_dataset(small_content: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture(scope="module")
-def both(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Both:
-    return Both(dataset, tmp_path_factory.mktemp("both"))
+def both(small_dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Both:
+    return Both(small_dataset, tmp_path_factory.mktemp("both"))
 
 
-def test_both_runners_send_the_same_prompts(both: Both) -> None:
-    """Every request of every turn, with its roles and order, as often by the one as by the other."""
+@pytest.fixture
+def release(small_dataset: Path) -> Release:
+    return open_release(small_dataset)
+
+
+def test_both_runners_ask_and_conclude_the_same(both: Both, release: Release, tmp_path: Path) -> None:
+    """The same requests, byte for byte and as often, the same verdicts and scorecard; `compare` takes both runs, and
+    scoring the log again changes nothing.
+    """
     assert both.asked_by_inspect == both.asked_by_lm_eval
-    assert sum(both.asked_by_inspect.values()) > 400
-
-
-def test_both_runners_come_to_the_same_verdicts_and_scorecard(both: Both) -> None:
+    assert sum(both.asked_by_inspect.values()) > 50
     ours, theirs = scores(both.log), scores(both.lm_eval)
+    by_place = [
+        sorted(verdicts_in(folder / "verdicts.jsonl"), key=lambda v: (v.id, v.repeat, v.index))
+        for folder in (ours, theirs)
+    ]
+    assert by_place[0] == by_place[1]
+    card = card_in(ours)
+    assert comparable(card) == comparable(card_in(theirs))
+    assert (card.model.name, card.model.backend) == ("keyword", "inspect openai-api/local")
+    dataset = ["--dataset", str(release.path)]
+    assert main(["score", str(both.log), *dataset, "--out", str(tmp_path), "-q"]) == 0
+    assert card_in(tmp_path) == card
+    pair = [str(both.lm_eval), str(both.log.with_suffix(SCORED))]
+    assert main(["compare", *pair, *dataset, "--json-file", str(tmp_path / "found.json")]) == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert not [d for d in found["differences"] if d["found"]]
 
-    def by_place(folder: Path) -> list[Any]:
-        return sorted(verdicts_in(folder / "verdicts.jsonl"), key=lambda v: (v.id, v.repeat, v.index))
 
-    assert by_place(ours) == by_place(theirs)
-    assert comparable(card_in(ours)) == comparable(card_in(theirs))
-    assert (card_in(ours).model.name, card_in(ours).model.backend) == ("keyword", "inspect openai-api/local")
-
-
-def test_the_run_ends_with_its_first_sentence_and_the_reports_place(both: Both) -> None:
-    """Whoever typed one command sees what came of it, and the log's own figures are the scorecard's."""
+def test_the_log_shows_figures_and_verdicts(both: Both, release: Release) -> None:
+    """The run ends with the report's first sentence and place. `inspect view` shows the scorecard's figures, and for a
+    sample its label, who decided and the quoted words.
+    """
     from inspect_ai.log import read_eval_log
 
     card = card_in(scores(both.log))
     assert "helmbench: Missed" in both.said
     assert str(scores(both.log) / "report.html") in both.said
-    (score,) = read_eval_log(str(both.log), header_only=True).results.scores  # type: ignore[union-attr]
-    assert score.metrics["composite"].value == pytest.approx(card.composite.value, abs=1e-9)
-    assert score.metrics["composite_low"].value == pytest.approx(card.composite.low, abs=1e-9)
-    assert score.metrics["sensitivity"].value == pytest.approx(card.detection.sensitivity.value, abs=1e-9)
-
-
-def test_scoring_the_log_gives_the_scorecard_that_stood_beside_it(both: Both, dataset: Path, tmp_path: Path) -> None:
-    assert main(["score", str(both.log), "--dataset", str(dataset), "--out", str(tmp_path), "-q"]) == 0
-    assert card_in(tmp_path) == card_in(scores(both.log))
+    log = read_eval_log(str(both.log))
+    (shown,) = log.results.scores  # type: ignore[union-attr]
+    assert shown.metrics["composite"].value == pytest.approx(card.composite.value, abs=1e-9)
+    assert shown.metrics["composite_low"].value == pytest.approx(card.composite.low, abs=1e-9)
+    assert shown.metrics["sensitivity"].value == pytest.approx(card.detection.sensitivity.value, abs=1e-9)
+    verdicts = verdicts_in(scores(both.log) / "verdicts.jsonl")
+    quoted = next(v for v in verdicts if v.evidence and v.label == "FAIL")
+    sample = next(s for s in log.samples or [] if s.id == quoted.id)
+    score = (sample.scores or {})["verdicts"]
+    assert score.value == "FAIL"
+    assert score.explanation
+    assert quoted.decided_by.replace(":", ": ") in score.explanation
+    assert " ".join(quoted.evidence[0].split()) in score.explanation
+    assert sample.metadata["scenario"] == release.rows[quoted.id].scenario
 
 
 def test_live_turns_hold_the_models_own_words(both: Both, release: Release) -> None:
@@ -154,13 +174,6 @@ def test_live_turns_hold_the_models_own_words(both: Both, release: Release) -> N
         assert tuple(played) == sent[reply.id, reply.repeat]
 
 
-def test_the_two_runs_are_comparable(both: Both, dataset: Path, tmp_path: Path) -> None:
-    runs_of_both = [str(both.lm_eval), str(both.log.with_suffix(SCORED))]
-    assert main(["compare", *runs_of_both, "--dataset", str(dataset), "--json-file", str(tmp_path / "found.json")]) == 0
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert not [d for d in found["differences"] if d["found"]]
-
-
 def test_a_log_is_submitted_and_verified(both: Both, release: Release, tmp_path: Path) -> None:
     made = make(both.log, release, runs.ABOUT, tmp_path)
     assert made.verified.state == "demo"  # the offline judge read
@@ -169,25 +182,6 @@ def test_a_log_is_submitted_and_verified(both: Both, release: Release, tmp_path:
     assert generation.lm_eval is None
     assert generation.runner[0] == "Inspect"
     assert generation.generation_kwargs["max_tokens"] == 1024
-
-
-def test_a_sample_of_the_log_tells_its_verdicts(both: Both, release: Release) -> None:
-    """What `inspect view` shows: a label, who decided, and the words that it rests on."""
-    from inspect_ai.log import read_eval_log_samples
-
-    verdicts = verdicts_in(scores(both.log) / "verdicts.jsonl")
-    quoted = next(v for v in verdicts if v.evidence and v.label == "FAIL")
-    for sample in read_eval_log_samples(str(both.log), exclude_fields={"events"}):
-        if sample.id == quoted.id:
-            assert sample.scores
-            score = sample.scores["verdicts"]
-            assert score.value == "FAIL"
-            assert score.explanation
-            assert quoted.decided_by.replace(":", ": ") in score.explanation
-            assert " ".join(quoted.evidence[0].split()) in score.explanation
-            assert sample.metadata["scenario"] == release.rows[quoted.id].scenario
-            return
-    pytest.fail(f"{quoted.id} is not in the log")
 
 
 def test_a_sample_that_was_restored_without_its_store_is_read(both: Both, release: Release, tmp_path: Path) -> None:
@@ -201,12 +195,9 @@ def test_a_sample_that_was_restored_without_its_store_is_read(both: Both, releas
     assert read_log(tmp_path / "restored.eval", release).sha256 == read_log(both.log, release).sha256
 
 
-def test_another_datasets_log_is_refused(both: Both, small_dataset: Path) -> None:
+def test_other_logs_are_refused_in_one_line(both: Both, release: Release, dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(RunError, match="used dataset"):
-        read_log(both.log, open_release(small_dataset))
-
-
-def test_a_file_that_is_no_log_is_refused_in_one_line(release: Release, tmp_path: Path) -> None:
+        read_log(both.log, open_release(dataset))
     path = tmp_path / "x.eval"
     path.write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(RunError, match=r"x\.eval: can't be read as a log of Inspect"):
@@ -215,9 +206,11 @@ def test_a_file_that_is_no_log_is_refused_in_one_line(release: Release, tmp_path
         read_log(tmp_path / "y.eval", release)
 
 
-@pytest.mark.parametrize(
-    ("member", "text", "said"),
-    [
+def test_a_member_larger_than_any_logs_is_not_unpacked(release: Release, tmp_path: Path) -> None:
+    """Some kilobytes that expand to more than memory holds: one line, before Inspect unpacks them. The archive's list,
+    which the sender writes, may be false.
+    """
+    for member, text, said in (
         (
             "header.json",
             bytes(range(256)) * 2**18 + b" ",
@@ -225,20 +218,11 @@ def test_a_file_that_is_no_log_is_refused_in_one_line(release: Release, tmp_path
         ),
         ("_journal/start.json", b" " * (17 * 2**20), "expected a log of Inspect, 17,[0-9,]* at most"),
         ("samples/1_epoch_1.json", b" " * (32 * 2**20), "expected a log of Inspect, 32,[0-9,]* at most"),
-    ],
-)
-def test_a_member_larger_than_any_logs_is_not_unpacked(
-    release: Release, tmp_path: Path, member: str, text: bytes, said: str
-) -> None:
-    """Some kilobytes that come to more than memory holds, once Inspect has unpacked them: one line, before it does."""
-    runs.zipped(tmp_path / "bomb.eval", {member: text})
-    for read in (lambda path: read_log(path, release), lambda path: next(first_inputs(path, 1))):
-        with pytest.raises(RunError, match=rf"bomb\.eval: its member {member} unpacks from .* bytes .*{said}"):
-            read(tmp_path / "bomb.eval")
-
-
-def test_a_member_longer_than_its_list_says_is_not_unpacked(release: Release, tmp_path: Path) -> None:
-    """The list is the sender's, too."""
+    ):
+        runs.zipped(tmp_path / "bomb.eval", {member: text})
+        for read in (lambda path: read_log(path, release), lambda path: next(first_inputs(path, 1))):
+            with pytest.raises(RunError, match=rf"bomb\.eval: its member {member} unpacks from .* bytes .*{said}"):
+                read(tmp_path / "bomb.eval")
     runs.zipped(tmp_path / "lie.eval", {"header.json": b" " * (32 * 2**20)})
     raw = bytearray((tmp_path / "lie.eval").read_bytes())
     at = raw.rfind(b"PK\x01\x02") + 24
@@ -248,87 +232,68 @@ def test_a_member_longer_than_its_list_says_is_not_unpacked(release: Release, tm
         read_log(tmp_path / "lie.eval", release)
 
 
-def _stored(name: str, value: Any) -> Callable[[Any], Any]:
-    return lambda log: log.samples[0].store.update({name: value})
+def test_an_edited_log_is_refused_in_one_line(both: Both, release: Release, tmp_path: Path) -> None:
+    """Its values may be anybody's."""
+    from inspect_ai.log import read_eval_log, write_eval_log
 
+    def stored(name: str, value: Any) -> Callable[[Any], Any]:
+        return lambda log: log.samples[0].store.update({name: value})
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (_stored(TURNS, "text"), "has other replies than texts"),
-        (_stored(TURNS, [[]]), "has other replies than texts"),
-        (_stored(FINISHES, None), "has other replies than texts"),
-        (_stored(FINISHES, [7]), "has other replies than texts"),
+    changes: tuple[tuple[Callable[[Any], Any], str], ...] = (
+        (stored(TURNS, [[]]), "has other replies than texts"),
+        (stored(FINISHES, None), "has other replies than texts"),
+        (stored(FINISHES, [7]), "has other replies than texts"),
         (lambda log: log.eval.metadata["helmbench"].update(tier=["lite"]), "records a tier that it can't have"),
         (lambda log: log.eval.metadata["helmbench"].update(condition="x"), "records a condition that it can't have"),
         (lambda log: log.eval.metadata.update(helmbench=[1]), "not a log of a helmbench task"),
-    ],
-)
-def test_an_edited_log_is_refused_in_one_line(
-    both: Both, release: Release, tmp_path: Path, change: Callable[[Any], Any], said: str
-) -> None:
-    """Its values may be anybody's; each was a traceback, or was believed."""
-    from inspect_ai.log import read_eval_log, write_eval_log
-
-    log = read_eval_log(str(both.log))
-    change(log)
-    write_eval_log(log, str(tmp_path / "edited.eval"))
-    with pytest.raises(RunError, match=rf"edited\.eval: .*{said}"):
-        read_log(tmp_path / "edited.eval", release)
+    )
+    for change, said in changes:
+        log = read_eval_log(str(both.log))
+        change(log)
+        write_eval_log(log, str(tmp_path / "edited.eval"))
+        with pytest.raises(RunError, match=rf"edited\.eval: .*{said}"):
+            read_log(tmp_path / "edited.eval", release)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"epoch": 0}, "is of epoch 0; expected 1 to 100,000"),
-        ({"epoch": 2**63}, f"is of epoch {2**63}; expected 1 to 100,000"),  # no figure's array holds it: a traceback
-        ({}, "epoch 1 appears twice in this log; expected once"),
-    ],
-)
-def test_a_sample_under_anothers_name_is_refused(
-    both: Both, release: Release, tmp_path: Path, change: dict[str, Any], said: str
-) -> None:
-    """A log is an archive with a file for each sample; what stands in it may be another one, or of no epoch."""
+def test_a_sample_under_anothers_name_is_refused(both: Both, release: Release, tmp_path: Path) -> None:
+    """A log is an archive with a file per sample, which may hold another sample, or one of no epoch."""
     import inspect_ai.log  # noqa: F401  # it teaches zipfile the method of its archives
 
     with zipfile.ZipFile(both.log) as log:
         members = {name: log.read(name) for name in log.namelist()}
     first, second = sorted(name for name in members if name.startswith("samples/"))[:2]
-    members[second] = json.dumps(json.loads(members[first]) | change).encode()
-    runs.zipped(tmp_path / "edited.eval", members)
-    with pytest.raises(RunError, match=rf"edited\.eval: .*{said}"):
-        read_log(tmp_path / "edited.eval", release)
+    for change, said in (
+        ({"epoch": 0}, "is of epoch 0; expected 1 to 100,000"),
+        ({"epoch": 2**63}, f"is of epoch {2**63}; expected 1 to 100,000"),
+        ({}, "epoch 1 appears twice in this log; expected once"),
+    ):
+        edited = members | {second: json.dumps(json.loads(members[first]) | change).encode()}
+        runs.zipped(tmp_path / "edited.eval", edited)
+        with pytest.raises(RunError, match=rf"edited\.eval: .*{said}"):
+            read_log(tmp_path / "edited.eval", release)
 
 
-def test_a_prompt_of_ones_own_takes_every_conditions_place(small_dataset: Path, tmp_path: Path) -> None:
-    """As an argument of the task; the log says whose prompt was measured, and `compare` finds its text."""
+def test_a_prompt_of_ones_own_takes_every_conditions_place(release: Release, tmp_path: Path) -> None:
+    """As an argument of the task; the log says whose prompt was measured, and `compare` finds its text. Epochs are
+    repeats.
+    """
     prompt = tmp_path / "calm.txt"
     prompt.write_text("You are Nia, the assistant of a city library.\n")
     with reference_server.start() as server:
-        argv = command("pillar1", server.url, "-T", f"condition={prompt}", "-T", "tier=lite")
-        done = run_inspect(small_dataset, tmp_path, *argv)
+        argv = command("pillar1", server.url, "-T", f"condition={prompt}", "-T", "tier=lite", "--epochs", "2")
+        done = run_inspect(release.path, tmp_path, *argv)
         assert done.returncode == 0, done.stderr[-3000:]
         firsts = [r["messages"][0]["content"] for r in server.requests]
-    assert firsts
-    assert all(f.startswith("You are Nia, the assistant of a city library.") for f in firsts)
-    log, release = the_log(tmp_path), open_release(small_dataset)
-    condition = read_log(log, release).model.condition
-    assert condition
-    assert condition.file == "calm.txt"
-    from judge.replies.opening import own_prompt
-
-    assert own_prompt(log.with_suffix(SCORED), condition, release) == prompt.read_text().strip()
-    assert next(first_inputs(log, 1))[1][0].startswith("You are Nia")
-
-
-def test_epochs_are_repeats(small_dataset: Path, tmp_path: Path) -> None:
-    with reference_server.start() as server:
-        done = run_inspect(small_dataset, tmp_path, *command("pillar1", server.url, "--epochs", "2", "-T", "tier=lite"))
-        assert done.returncode == 0, done.stderr[-3000:]
         assert set(asked(server).values()) == {2}
-    run = read_log(the_log(tmp_path), open_release(small_dataset))
+    assert all(f.startswith("You are Nia, the assistant of a city library.") for f in firsts)
+    log = the_log(tmp_path)
+    run = read_log(log, release)
     assert {r.repeat for r in run.replies} == {0, 1}
-    assert card_in(scores(the_log(tmp_path))).repeats == 2
+    assert card_in(scores(log)).repeats == 2
+    assert run.model.condition
+    assert run.model.condition.file == "calm.txt"
+    assert own_prompt(log.with_suffix(SCORED), run.model.condition, release) == prompt.read_text().strip()
+    assert next(first_inputs(log, 1))[1][0].startswith("You are Nia")
 
 
 @pytest.mark.parametrize("task", ["messages", "triage"])
@@ -349,7 +314,7 @@ def test_messages_alone_are_rated_and_labelled(task: str, small_dataset: Path, t
 def test_a_grader_is_the_judge_and_is_asked_once(small_dataset: Path, tmp_path: Path) -> None:
     """Its answers stand in the log: scoring that again by the same judge asks nothing, and gives the same verdicts."""
     with reference_server.start() as server, stopped_at_the_end() as started:
-        judge = JudgeServer(lambda *_: said('{"label": "PASS", "quotes": []}'))
+        judge = JudgeServer(lambda *_: answered('{"label": "PASS", "quotes": []}'))
         started.append(judge)
         role = "grader=openai-api/judge/judge-1"
         argv = command("pillar3", server.url, "--model-role", role, "-T", "tier=lite", model="keyword-greeting")
@@ -393,34 +358,28 @@ def test_a_run_of_which_too_little_was_answered_ends_early(
     assert "could be scored" in capsys.readouterr().err
 
 
-def test_a_killed_run_goes_on_where_it_was(dataset: Path, tmp_path: Path, both: Both) -> None:
+def test_a_killed_run_goes_on_where_it_was(both: Both, release: Release, tmp_path: Path) -> None:
     """`inspect eval-retry` of what a kill left: what is in the log isn't asked again, and the scorecard is that of a
     run that nobody killed.
     """
     whole = sum(both.asked_by_inspect.values())
     with reference_server.start() as server:
-        argv = command("lite", server.url, "--log-buffer", "1", "--max-connections", "4")
-        running = subprocess.Popen(
-            argv,
-            cwd=tmp_path,
-            env=environment(dataset, tmp_path),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        while len(server.requests) < 60 and running.poll() is None:
-            time.sleep(0.05)
+        argv = command("lite", server.url, "--log-buffer", "1", "--max-connections", "2")
+        own = environment(release.path, tmp_path)
+        with (tmp_path / "said").open("w") as said:
+            running = subprocess.Popen(argv, cwd=tmp_path, env=own, stdout=said, stderr=said, start_new_session=True)
+        while len(server.requests) < 30 and running.poll() is None:
+            time.sleep(0.01)
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
         before = len(server.requests)
-        kept = len(read_log(the_log(tmp_path), open_release(dataset)).replies)
+        kept = len(read_log(the_log(tmp_path), release).replies)
         assert 0 < kept <= before < whole
         retry = [sys.executable, "-m", "inspect_ai", "eval-retry", str(the_log(tmp_path)), "--display", "none"]
-        done = run_inspect(dataset, tmp_path, *retry, "--log-dir", "logs")
+        done = run_inspect(release.path, tmp_path, *retry, "--log-dir", "logs")
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
         assert len(server.requests) < before + whole  # what the log held wasn't asked again
-    card = card_in(scores(the_log(tmp_path)))
-    assert comparable(card) == comparable(card_in(scores(both.log)))
+    assert comparable(card_in(scores(the_log(tmp_path)))) == comparable(card_in(scores(both.log)))
 
 
 def test_without_a_build_the_dataset_is_built(tmp_path: Path) -> None:

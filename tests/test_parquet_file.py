@@ -80,10 +80,7 @@ def test_columns_are_those_that_were_asked_for(tmp_path: Path) -> None:
     assert refused(tmp_path / "a") == "has 2,001 columns; expected at most 2,000"
     pq.write_table(pa.table([["a"], ["b"]], names=["\x1bid", "\x1bid"]), tmp_path / "a")
     assert refused(tmp_path / "a") == "duplicate column '[U+001B]id'"
-
-
-def test_text_that_is_no_utf_8_is_said(tmp_path: Path) -> None:
-    """Arrow itself would hand it on, and whoever made a str of it would fail."""
+    # Arrow itself would return text that is no UTF-8, which fails only as a str.
     bad = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])
     pq.write_table(pa.table([bad, [1]], names=["id", "n"]), tmp_path / "a")
     assert "UTF8" in refused(tmp_path / "a")

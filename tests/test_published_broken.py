@@ -19,21 +19,15 @@ BROKEN: dict[str, bytes] = {
     "empty": b"",
     "zero-bytes": bytes(1000),
     "not-utf-8": b"id,label\n\xff\xfe,a\n",
-    "mark-of-utf-16": "id,label\na,b\n".encode("utf-16"),
-    "deep-list": b"[" * DEEP + b"]" * DEEP,
     "deep-object": b'[{"label":' * DEEP,
-    "deep-but-whole": b'[{"label": ' + b"[" * 500 + b"]" * 500 + b"}]",
     "digits": b'[{"evaluation": ' + b"9" * 9000 + b', "label": "no_crisis"}]',
     "large-number": b'[{"evaluation": 1e400, "label": "no_crisis", "inputs": "a", "answer": "b"}]',
-    "list-for-number": b'[{"evaluation": [5], "label": "no_crisis", "inputs": "a", "answer": "b"}]',
     "text-for-number": b'[{"evaluation": "\\u001b[2J five", "label": "no_crisis", "inputs": "a", "answer": "b"}]',
     "other-types": b'[1, "a", null, [], {}, {"label": {}, "inputs": 7, "evaluation": true}]',
     "constants": b"[NaN, Infinity, -Infinity]",
-    "object": b'{"label": "no_crisis"}',
     "half-a-pair": b'[{"label": "\\ud800", "inputs": "\\udfff", "evaluation": 5, "answer": "\\ud800"}]',
     "no-end-quote": b'id,label\n"a,b\n' + b"more\n" * 999,
     "long-cell": b'id,label\n"' + b"x" * 2**20 + b'",b\n',
-    "long-head": b"x" * 2**20 + b"\n1\n",
     "columns": b",".join(b"c%d" % n for n in range(20_000)) + b"\n1\n",
     "column-twice": b"id,id,scenarios,conversation_id,questionID\n1,2,3,4,5\n",
     "escape": b"\x1b[2J\x1b]0;a\x07,\x1b[31mb\n1,2\n",
@@ -52,25 +46,21 @@ def said_of(name: str, root: Path, release: Release) -> str:
 def test_a_broken_file_of_a_published_set(release: Release, tmp_path: Path) -> None:
     """In place of each of its files: read all the same, where it can be, or refused in printable lines."""
     for name, write in shapes.WRITERS.items():
-        check(name, write(tmp_path / name), release)
-
-
-def check(name: str, root: Path, release: Release) -> None:
-    """Breaks each file of a set in each way."""
-    files = [path for path in sorted(root.rglob("*")) if path.is_file()]
-    for broken, content in BROKEN.items():
-        refused = 0
-        for path in files:
-            whole = path.read_bytes()
-            path.write_bytes(content)
-            lines = said_of(name, root, release).splitlines()
-            path.write_bytes(whole)
-            refused += bool(lines)
-            assert all(map(str.isprintable, lines)), broken
-            assert all(len(line) < len(str(path)) + 900 for line in lines), broken
-            assert not lines or str(root) in lines[0], broken
-        assert refused, broken
-    assert said_of(name, root, release) == ""
+        root = write(tmp_path / name)
+        files = [path for path in sorted(root.rglob("*")) if path.is_file()]
+        for broken, content in BROKEN.items():
+            refused = 0
+            for path in files:
+                whole = path.read_bytes()
+                path.write_bytes(content)
+                lines = said_of(name, root, release).splitlines()
+                path.write_bytes(whole)
+                refused += bool(lines)
+                assert all(map(str.isprintable, lines)), broken
+                assert all(len(line) < len(str(path)) + 900 for line in lines), broken
+                assert not lines or str(root) in lines[0], broken
+            assert refused, broken
+        assert said_of(name, root, release) == ""
 
 
 def test_a_broken_file_or_row_of_your_own_set(release: Release, tmp_path: Path) -> None:
@@ -92,14 +82,10 @@ def test_a_broken_file_or_row_of_your_own_set(release: Release, tmp_path: Path) 
         ({"q": " "}, "labels.jsonl:1: 'q' is empty; expected text"),
     ]
     for fields, error in cases:
-        row = {"case": 0, "q": "Loud?", "a": "Yes.", "ana": "fine", "ben": "fine"} | fields
-        (tmp_path / "labels.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+        fields = {"case": 0, "q": "Loud?", "a": "Yes.", "ana": "fine", "ben": "fine"} | fields
+        (tmp_path / "labels.jsonl").write_text(json.dumps(fields) + "\n", encoding="utf-8")
         assert f"{tmp_path}/{error}" in said_of(str(mapping), tmp_path, release)
-
-
-def test_half_a_surrogate_pair_reaches_no_judge(release: Release, tmp_path: Path) -> None:
-    """JSON can hold one, and no request can: it is replaced wherever a text of the set goes on."""
-    mapping = shapes.own(tmp_path)
+    # JSON can hold half a surrogate pair, and no request can: it is replaced.
     row = '{"case": "a\\ud800", "q": "Lo\\ud800ud?", "a": "Y\\udfffes.", "ana": "fine", "ben": null}'
     (tmp_path / "labels.jsonl").write_text(row + "\n", encoding="utf-8")
     (item,) = read_set(str(mapping), tmp_path, "all", release).items

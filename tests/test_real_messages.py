@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import measure_real_messages
 import pytest
 import yaml
+from support.labelled_sets import dump, table
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
@@ -32,9 +30,9 @@ def test_numbers_by_hand() -> None:
     assert [name for name in SHARES if found[name]] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "habits"),
-    [
+def test_habits_by_hand() -> None:
+    """Each habit where it is, and not where something only looks like it."""
+    for text, habits in (
         ("Is it late?", {"question mark", "request"}),
         ("My tap drips. Could you explain the washer.", {"request"}),
         ("Draft a note to my landlord.", {"request"}),
@@ -56,18 +54,9 @@ def test_numbers_by_hand() -> None:
         ("Room 12.", {"digits"}),
         ("Good!", {"exclamation mark"}),
         ("Good \U0001f642.", {"emoji"}),
-    ],
-)
-def test_habits_by_hand(text: str, habits: set[str]) -> None:
-    """Each habit where it is, and not where something only looks like it."""
-    found = features(text)
-    assert {name for name in SHARES if found[name]} == habits
-
-
-@pytest.mark.parametrize("text", ["", " \n ", "…", "\U0001f642"])
-def test_a_message_without_words_has_figures(text: str) -> None:
-    """No word, no sentence, and nothing is divided by nothing."""
-    assert matrix([text])[0, :3].tolist() == [0, 0, 0]
+    ):
+        found = features(text)
+        assert {name for name in SHARES if found[name]} == habits, text
 
 
 def test_a_distribution_by_hand() -> None:
@@ -76,24 +65,19 @@ def test_a_distribution_by_hand() -> None:
     assert (found["messages"], found["words"], found["question mark"]) == (5, [2.0, 3.0, 4.0], 20.0)
     assert list(found) == ["messages", *FEATURES]
     assert distribution([]) == {}
+    assert matrix(["", " \n ", "…"])[:, :3].tolist() == [[0, 0, 0]] * 3
 
 
 def test_the_file_holds_figures_and_no_text() -> None:
-    """Every set has every feature of today as numbers; words stand only in where it is from and what a row is."""
-    for one in real_messages.known_sets():
+    """Every set of the script has every feature as numbers; words say only where it is from and what a row is."""
+    sets = real_messages.known_sets()
+    assert [one["set"] for one in sets] == [source.name for source in measure_real_messages.SOURCES]
+    for one in sets:
         assert list(one) == ["set", "source", "commit", "date", "licence", "rows", "figures"]
         assert max(len(one[name]) for name in ("set", "source", "commit", "date", "licence", "rows")) < 140
         assert list(one["figures"]) == ["messages", *FEATURES]
-        assert all(isinstance(n, int | float) for n in one["figures"].values() if not isinstance(n, list))
         assert all(len(own) == 3 and own == sorted(own) for own in map(one["figures"].get, NUMBERS))
         assert all(0 <= one["figures"][name] <= 100 for name in SHARES)
-
-
-def test_sources_are_those_of_the_script() -> None:
-    """A set that the script reads stands in the file, under the same name and licence, and no other."""
-    assert [(one["set"], one["licence"]) for one in real_messages.known_sets()] == [
-        (source.name, source.licence) for source in measure_real_messages.SOURCES
-    ]
 
 
 def test_ours_stand_beside_them() -> None:
@@ -114,36 +98,23 @@ def sets(tmp_path: Path) -> Path:
     """A checkout of each set, with rows of ours in it."""
     for source in measure_real_messages.SOURCES:
         folder = tmp_path / "sets" / source.repository.rpartition("/")[2]
-        folder.mkdir(parents=True)
         for name, column in {
             "data/20200325_counsel_chat.csv": "questionText",
             "data/training-set.csv": "selftext",
             "banking_data/train.csv": "text",
             "banking_data/test.csv": "text",
         }.items():
-            _write_csv(folder / name, column, ["Where is it?", "Where is it?", "[removed]", "", "It left."])
+            table(
+                folder / name,
+                [{"id": "1", column: x} for x in ("Where is it?", "Where is it?", "[removed]", "", "It left.")],
+            )
         for person in ("H1", "H2"):
             rows = [{"inputs": f"row {n}", "label": "no_crisis"} for n in range(4)]
-            _write_json(folder / f"data/human_label/{person}_labels.json", rows)
-        for words in (
-            ["init", "-q"],
-            ["add", "."],
-            ["-c", "user.name=t", "-c", "user.email=t@example.org", "commit", "-qm", "x"],
-        ):
+            dump(folder / f"data/human_label/{person}_labels.json", rows)
+        identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        for words in (["init", "-q"], ["add", "."], [*identity, "commit", "-qm", "x"]):
             subprocess.run(["git", "-C", str(folder), *words], check=True)
     return tmp_path / "sets"
-
-
-def _write_csv(path: Path, column: str, texts: list[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerows([["id", column], *(["1", text] for text in texts)])
-
-
-def _write_json(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(rows), encoding="utf-8")
 
 
 def test_the_script_counts_each_text_once_and_keeps_none(sets: Path, tmp_path: Path) -> None:
@@ -156,11 +127,6 @@ def test_the_script_counts_each_text_once_and_keeps_none(sets: Path, tmp_path: P
     assert found["banking77"]["question mark"] == 50.0
     assert found["bhh-odd"]["digits"] == 100.0
     assert "Where is it" not in text
-
-
-def test_a_missing_set_writes_nothing(tmp_path: Path) -> None:
-    """The error names the set and its repository."""
-    out = tmp_path / "figures.yaml"
     with pytest.raises(RunError, match="counsel-chat: can't be read"):
-        measure_real_messages.main(tmp_path, out)
-    assert not out.exists()
+        measure_real_messages.main(tmp_path, tmp_path / "none.yaml")
+    assert not (tmp_path / "none.yaml").exists()

@@ -45,16 +45,12 @@ def test_rows_of_a_message_are_summed() -> None:
 
 
 def test_the_mean_is_weighted() -> None:
-    """(3·1 + 1·0 + 2·0.5) / (3 + 1 + 2)."""
+    """(3·1 + 1·0 + 2·0.5) / (3 + 1 + 2); None, not 0, where nothing was measured."""
+    assert mean(single([])) is None
     c = cluster(np.array([1.0, 0.0, 0.5]), np.array([3.0, 1.0, 2.0]), np.array(["x", "y", "z"]), np.array(["s"] * 3))
     assert mean(c) == pytest.approx((3 + 0 + 1) / 6)
     assert effective(c) == pytest.approx(6**2 / (9 + 1 + 4))
     assert influence(c) == pytest.approx([(3 - 3 * 4 / 6) / 6, (0 - 1 * 4 / 6) / 6, (1 - 2 * 4 / 6) / 6])
-
-
-def test_no_weight_has_no_mean() -> None:
-    """Nothing measured is None, not zero."""
-    assert mean(single([])) is None
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Does `corpus` find planted duplicates, spare everything else, and how long does it take? Prints both, per size.
 
-Usage: python tests/benchmarks/corpus.py [--sizes 25000 250000] [--jobs 2] [--no-baseline]
+Usage: python tests/benchmarks/corpus.py [--sizes 25000 250000] [--jobs 2]
 
 Messages are made here: words of this repository's documents, drawn by Zipf's law, 12 to 150 to a message; 5 % fill one
 of 20 templates, so that many are alike without being copies. Of every 100 messages 5 are exact copies (but for case,
@@ -8,13 +8,10 @@ spaces and punctuation), 10 near-copies by one to six edits of words with a true
 decoys: edited further, to an index in [0.6, 0.8), so that removing one is wrong. The index is recomputed here with sets
 of strings.
 
-A whole run is measured, in a process of its own: reading JSONL, normalising, masking, language, duplicates, samples,
-parquet.
-Found: planted near-copies that were removed. False: of all messages that are no planted copies, the share removed.
-Baselines: `set` drops equal texts, as the paper's code does; `datasketch` (where installed: it is no dependency) is the
-MinHash LSH that one would write in ten lines, without verification. Both do this one step of the work only. Peak memory
-is the main process's maximum plus, for each cleaning process, the largest of theirs. Machine load moves the
-times: compare the ratio between sizes with that of n log n.
+A whole run is measured, in a process of its own: from JSONL to parquet. Found: planted near-copies that were removed.
+False: of all messages that are no planted copies, the share removed. Peak memory is the main process's maximum plus,
+for each cleaning process, the largest of theirs. Machine load moves the times: compare the ratio between sizes with
+that of n log n.
 """
 
 from __future__ import annotations
@@ -30,7 +27,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib.util import find_spec
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -65,27 +61,8 @@ class Maker:
         ]
         words = sorted({w for p in pages for w in re.findall(r"[a-z]{2,}", p.read_text(encoding="utf-8").lower())})
         self.random.shuffle(words)
-        self.words = [
-            "the",
-            "and",
-            "I",
-            "to",
-            "a",
-            "my",
-            "of",
-            "that",
-            "in",
-            "it",
-            "is",
-            "was",
-            "but",
-            "with",
-            "for",
-            "not",
-            "have",
-            "when",
-            *words,
-        ]
+        common = "the and I to a my of that in it is was but with for not have when"
+        self.words = [*common.split(), *words]
         self.weights = list(accumulate(1 / (n + 3) for n in range(len(self.words))))
         self.templates = [self._words(24) for _ in range(TEMPLATES)]
 
@@ -169,56 +146,24 @@ def library(folder: Path, jobs: int) -> dict[str, Any]:
 
     from dataset_builder.corpora.build import build
 
-    write_mapping(folder, len(_texts(folder)))
+    write_mapping(folder, len((folder / "made.jsonl").read_text(encoding="utf-8").splitlines()))
     build(folder / "mapping.yaml", folder / "out", jobs)
     drops = pq.read_table(folder / "out" / "dropped.parquet").to_pylist()
     return {step: [d["line"] for d in drops if d["step"] == step] for step in {d["step"] for d in drops}}
 
 
-def equal_texts(folder: Path, _: int) -> dict[str, Any]:
-    seen: set[str] = set()
-    dropped = []
-    for n, text in enumerate(_texts(folder), start=1):
-        if text in seen:
-            dropped.append(n)
-        seen.add(text)
-    return {"exact_duplicate": dropped}
-
-
-def datasketch(folder: Path, _: int) -> dict[str, Any]:
-    from datasketch import MinHash, MinHashLSH
-
-    index = MinHashLSH(threshold=LEAST, num_perm=128)
-    dropped = []
-    for n, text in enumerate(_texts(folder), start=1):
-        sketch = MinHash(num_perm=128)
-        sketch.update_batch([g.encode() for g in grams(text)])
-        if index.query(sketch):
-            dropped.append(n)
-        else:
-            index.insert(n, sketch)
-    return {"near_duplicate": dropped}
-
-
-def _texts(folder: Path) -> list[str]:
-    return [json.loads(line)["text"] for line in (folder / "made.jsonl").open(encoding="utf-8")]
-
-
-RUNS = {"corpus": library, "set": equal_texts, "datasketch": datasketch}
-
-
-def measured(name: str, folder: Path, jobs: int) -> None:
+def measured(folder: Path, jobs: int) -> None:
     """One run in this process; prints seconds, CPU seconds, peak GB and what was dropped as JSON."""
     started = time.perf_counter()
-    dropped = RUNS[name](folder, jobs)
+    dropped = library(folder, jobs)
     seconds = time.perf_counter() - started
     own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-    memory = (own.ru_maxrss + (jobs * children.ru_maxrss if name == "corpus" and jobs > 1 else 0)) / 1e6
+    memory = (own.ru_maxrss + (jobs * children.ru_maxrss if jobs > 1 else 0)) / 1e6
     print(json.dumps({"seconds": seconds, "cpu": cpu, "gb": memory, "dropped": dropped}))
 
 
-def report(name: str, size: int, counts: dict[str, int], folder: Path, figures: dict[str, Any]) -> None:
+def report(size: int, counts: dict[str, int], folder: Path, figures: dict[str, Any]) -> None:
     kinds = [json.loads(line)["kind"] for line in (folder / "made.jsonl").open(encoding="utf-8")]
     removed = {n for step in ("exact_duplicate", "near_duplicate") for n in figures["dropped"].get(step, [])}
     by_kind = {kind: sum(kinds[n - 1] == kind for n in removed) for kind in counts}
@@ -230,43 +175,29 @@ def report(name: str, size: int, counts: dict[str, int], folder: Path, figures: 
         f"of {counts['near']}"
     )
     spared = f"false {false:.3%} (decoys {by_kind['decoy']} of {counts['decoy']})"
-    print(
-        f"{name:<11}{size:>8}  {cost}   {found}   {spared}" + (f"   other steps {other}" if other else ""), flush=True
-    )
+    print(f"corpus{size:>13}  {cost}   {found}   {spared}" + (f"   other steps {other}" if other else ""), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[25_000, 250_000])
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--no-baseline", action="store_true")
-    parser.add_argument("--one", nargs=2, metavar=("RUN", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", metavar="FOLDER", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        return measured(options.one[0], Path(options.one[1]), options.jobs)
+        return measured(options.one, options.jobs)
     print(f"target: {TARGET}; load average {os.getloadavg()[0]:.1f}")
     seconds: dict[int, float] = {}
     for size in options.sizes:
         with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            counts = plant(folder / "made.jsonl", size)
-            for run in RUNS if not options.no_baseline and size == options.sizes[0] else ["corpus"]:
-                if run == "datasketch" and not find_spec("datasketch"):
-                    print(f"{run:<11}{size:>8}  not run: it is not installed here")
-                    continue
-                done = subprocess.run(
-                    [sys.executable, __file__, "--one", run, name, "--jobs", str(options.jobs)],
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                    cwd=ROOT,
-                )
-                if done.returncode:
-                    raise SystemExit(done.stderr)
-                figures = json.loads(done.stdout.splitlines()[-1])
-                report(run, size, counts, folder, figures)
-                if run == "corpus":
-                    seconds[size] = figures["cpu"]
+            counts = plant(Path(name, "made.jsonl"), size)
+            command = [sys.executable, __file__, "--one", name, "--jobs", str(options.jobs)]
+            done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+            if done.returncode:
+                raise SystemExit(done.stderr)
+            figures = json.loads(done.stdout.splitlines()[-1])
+            report(size, counts, Path(name), figures)
+            seconds[size] = figures["cpu"]
     for small, large in zip(options.sizes, options.sizes[1:], strict=False):
         growth, bound = seconds[large] / seconds[small], large * math.log(large) / small / math.log(small)
         print(f"CPU time grew {growth:.1f}-fold from {small} to {large}; n log n is {bound:.1f}-fold")

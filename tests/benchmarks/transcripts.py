@@ -1,11 +1,10 @@
-"""What the transcripts' page costs to write and to open, next to a plain page of the same replies.
+"""What the transcripts' page costs to write and to open.
 
-Usage: python tests/benchmarks/transcripts.py [--entries 100000] [--plain 5000] [--keep FOLDER]. Needs a built dataset;
-opening needs Chromium with its chromedriver, and is skipped without.
+Usage: python tests/benchmarks/transcripts.py [--entries 5000 100000] [--keep FOLDER]. Needs a built dataset; opening
+needs Chromium with its chromedriver, and is skipped without.
 
 Rows are those of the full tier, repeated as often as needed. Replies are 40 to 260 words of the criteria in random
-order, so that little in them packs well; verdicts have every label and a quote each. `plain` is the report with all of
-its replies in one list: no packing, pages or slices. It has `--plain` replies, a size at which it still answers.
+order, so that little in them packs well; verdicts have every label and a quote each.
 
 Writing is measured in a process of its own, from replies and verdicts in memory to the file; "before" is the memory
 that these take. Opening: from disk until the list can be used, then a choice in a filter, a search for a word, another
@@ -51,11 +50,11 @@ WATCH = """
     window.longest = 0; window.usable = null;
     new PerformanceObserver(l => l.getEntries().forEach(e => { longest = Math.max(longest, e.duration); }))
         .observe({type: 'longtask', buffered: true});
-    new MutationObserver(() => { if (usable === null && document.querySelector('READY')) usable = performance.now(); })
+    const ready = () => document.querySelector('#filter[data-state=ready]');
+    new MutationObserver(() => { if (usable === null && ready()) usable = performance.now(); })
         .observe(document, {subtree: true, attributes: true, childList: true});
 """
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0]"
-READY = {"transcripts": "#filter[data-state=ready]", "plain": "#failures[data-filter=ready]"}
 # Sets a field of the form, and answers with how long it took until a changed list was painted.
 ACT = """
     const done = arguments[0], form = document.getElementById('filter');
@@ -126,7 +125,7 @@ def _verdicts(row: Row, repeat: int, said: str, draw: random.Random) -> Iterator
         )
 
 
-def write(what: str, entries: int, out: Path) -> dict[str, Any]:
+def write(entries: int, out: Path) -> dict[str, Any]:
     """Runs in a process of its own, so that its peak memory is nobody else's."""
     release = open_release()
     replies, verdicts = synthetic(release, entries)
@@ -136,28 +135,24 @@ def write(what: str, entries: int, out: Path) -> dict[str, Any]:
     about = About(whole, Model(name="synthetic", backend="none"))
     card = scorecard(scored, release, about, judge_card(scored, "none", "0"))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.process_time()
-    size = 10**12 if what == "plain" else 1_950_000
+    size = 1_950_000
     made = report(card, verdicts, replies, release.rows, "all", size, dict(release.criteria))
-    middle = time.process_time()
-    write_whole(out, made.page if what == "plain" else made.transcripts)
-    seconds = time.process_time() - (began if what == "plain" else middle)
+    began = time.process_time()
+    write_whole(out, made.transcripts)
+    seconds = time.process_time() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     megabytes = out.stat().st_size / 1e6
     characters = sum(len(t) for r in replies for t in r.turns) / 1e6
     return {"seconds": seconds, "before": before / 1024, "peak": peak / 1024, "size": megabytes, "said": characters}
 
 
-def open_page(what: str, path: Path) -> Opened:
+def open_page(path: Path) -> Opened:
     """Opens a page and uses it as a reader would."""
     with tempfile.TemporaryDirectory() as profile, driven(Path(profile)) as browser:
         browser.driver.set_page_load_timeout(110)
-        browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=WATCH.replace("READY", READY[what]))
+        browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
         browser.show(path)
         _wait(browser)
-        if what == "plain":
-            browser.script("document.getElementById('failures').open = true")
-            browser.script("document.querySelector('[name=which][value=all]').click()")
         paint = browser.script(f"return {PAINT}.startTime")
         usable, longest = browser.script("return [usable, longest]")
         steps = {}
@@ -195,17 +190,15 @@ def _act(browser: Browser, field: str, value: str) -> tuple[float, float, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--entries", type=int, default=100_000)
-    parser.add_argument("--plain", type=int, default=5_000)
+    parser.add_argument("--entries", type=int, nargs="+", default=[5_000, 100_000])
     parser.add_argument("--keep", type=Path, help="a folder for the pages, which else are thrown away")
-    parser.add_argument("--one", nargs=3, metavar=("WHAT", "ENTRIES", "FILE"), help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=2, metavar=("ENTRIES", "FILE"), help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
-        print(json.dumps(write(args.one[0], int(args.one[1]), Path(args.one[2]))))
+        print(json.dumps(write(int(args.one[0]), Path(args.one[1]))))
         return
-    pages = [("plain", args.plain), *(("transcripts", n) for n in dict.fromkeys((args.plain, args.entries)))]
     with tempfile.TemporaryDirectory() as scratch:
-        made = [(what, n, (args.keep or Path(scratch)) / f"{what}-{n}.html") for what, n in pages]
+        made = [(n, (args.keep or Path(scratch)) / f"transcripts-{n}.html") for n in args.entries]
         _say_writing(made)
         if not (CHROMIUM and DRIVER):
             print("no Chromium with chromedriver: the pages aren't opened")
@@ -213,26 +206,26 @@ def main() -> None:
         _say_opening(made)
 
 
-def _say_writing(made: list[tuple[str, int, Path]]) -> None:
+def _say_writing(made: list[tuple[int, Path]]) -> None:
     print(f"{'writing':12}{'replies':>9}{'said MB':>9}{'file MB':>9}{'CPU s':>9}{'before MB':>11}{'peak MB':>9}")
-    for what, n, path in made:
+    for n, path in made:
         path.parent.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, __file__, "--one", what, str(n), str(path)]
+        command = [sys.executable, __file__, "--one", str(n), str(path)]
         r = json.loads(subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ).stdout)
         print(
-            f"{what:12}{n:9,}{r['said']:9.1f}{r['size']:9.1f}{r['seconds']:9.1f}{r['before']:11.0f}{r['peak']:9.0f}",
+            f"{'':12}{n:9,}{r['said']:9.1f}{r['size']:9.1f}{r['seconds']:9.1f}{r['before']:11.0f}{r['peak']:9.0f}",
             flush=True,
         )
 
 
-def _say_opening(made: list[tuple[str, int, Path]]) -> None:
+def _say_opening(made: list[tuple[int, Path]]) -> None:
     steps = ("filter", "search", "other", "again")
     head = ("paint", "usable", "longest", *(h for step in steps for h in (step, "longest")), "heap MB")
     print(f"\n{'opening, ms':12}{'replies':>9}" + "".join(f"{h:>9}" for h in head))
-    for what, n, path in made:
-        o = open_page(what, path)
+    for n, path in made:
+        o = open_page(path)
         times = [o.paint, o.usable, o.longest, *(t for s in o.steps.values() for t in s[:2]), o.heap]
-        print(f"{what:12}{n:9,}" + "".join(f"{t:9.0f}" for t in times), flush=True)
+        print(f"{'':12}{n:9,}" + "".join(f"{t:9.0f}" for t in times), flush=True)
         print(f"{'':21}" + "; ".join(f"{name}: {s[2]}" for name, s in o.steps.items()), flush=True)
 
 

@@ -35,11 +35,9 @@ class Target(NamedTuple):
     change. `writes`: the exit codes after which it may have. `settle`: what an attacker would do after a change.
     """
 
-    name: str
-    owner: str
     make: Callable[[Path], None]
     files: tuple[str, ...]
-    commands: tuple[tuple[str, ...], ...]
+    commands: tuple[str, ...]
     outputs: tuple[str, ...] = ()
     writes: frozenset[int] = frozenset({0})
     settle: Callable[[Path], None] = lambda room: None
@@ -66,47 +64,31 @@ class Defect(NamedTuple):
 
 
 class Worker:
-    """A process that runs commands, started at the first."""
+    """A process that runs commands in forks of its own."""
 
     def __init__(self) -> None:
-        self.process: subprocess.Popen[str] | None = None
+        path = os.pathsep.join([str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")])
+        alone = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "fuzz.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | alone | {"PYTHONPATH": path, "HF_HUB_OFFLINE": "1", "COLUMNS": "200"},
+        )
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.process.communicate()
 
-    def close(self) -> None:
-        """Ends the process."""
-        if self.process:
-            assert self.process.stdin
-            self.process.stdin.close()
-            self.process.wait()
-            assert self.process.stdout
-            self.process.stdout.close()
-
-    def run(self, arguments: Sequence[str], home: Path, warm: bool = False) -> Ended:
-        """`helmbench` with these arguments in `home`/room. `warm`: in the worker itself, which must trust the input."""
-        if self.process is None:
-            path = os.pathsep.join([str(ROOT), str(ROOT / "scripts"), str(ROOT / "tests")])
-            alone = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "fuzz.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                env=os.environ | alone | {"PYTHONPATH": path, "HF_HUB_OFFLINE": "1", "COLUMNS": "200"},
-            )
+    def run(self, typed: str, home: Path, warm: bool = False) -> Ended:
+        """`helmbench` with these words in `home`/room. `warm`: in the worker itself, which must trust the input."""
         own = {"HOME": "user", "TMPDIR": "tmp", "HF_HOME": "user/hf", "XDG_DATA_HOME": "user/data"}
         command = {
-            "warm": warm,
-            "arguments": list(arguments),
-            "cwd": str(home / "room"),
-            "stdout": str(home / "stdout"),
-            "stderr": str(home / "stderr"),
-            "seconds": SECONDS,
-            "cpu": CPU,
+            **{"warm": warm, "arguments": typed.split(), "cwd": str(home / "room"), "seconds": SECONDS, "cpu": CPU},
+            **{name: str(home / name) for name in ("stdout", "stderr")},
             "environment": {name: str(home / place) for name, place in own.items()},
         }
         assert self.process.stdin
@@ -139,12 +121,6 @@ def warm(target: Target, template: Path, home: Path, worker: Worker) -> None:
     assert ended.code in target.writes, ended
 
 
-def files_of(target: Target, room: Path) -> list[list[Path]]:
-    """What may be changed, by glob."""
-    found = (sorted(p for p in room.glob(pattern) if p.is_file()) for pattern in target.files)
-    return [paths for paths in found if paths]
-
-
 def attempt(
     target: Target, template: Path, home: Path, worker: Worker, made: Sequence[Change], choice: int
 ) -> Defect | None:
@@ -152,14 +128,15 @@ def attempt(
     copy(template, home)
     room = home / "room"
     for change in made:
-        groups = files_of(target, room)
+        found = (sorted(p for p in room.glob(pattern) if p.is_file()) for pattern in target.files)
+        groups = [paths for paths in found if paths]
         apply(change, room, groups[change.file % len(groups)] if groups else [])
     with contextlib.suppress(Exception):  # an attacker's tools may break on what an attacker made
         target.settle(room)
     command = target.commands[choice % len(target.commands)]
     before = tree(home)
     ended = worker.run(command, home)
-    return judged(target, " ".join(["helmbench", *command]), ended, before, tree(home), home)
+    return judged(target, f"helmbench {command}", ended, before, tree(home), home)
 
 
 def judged(target: Target, command: str, ended: Ended, before: Tree, after: Tree, home: Path) -> Defect | None:

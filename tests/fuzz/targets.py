@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -88,187 +88,171 @@ NAMES = (
 def targets(ground: Path) -> dict[str, Target]:
     """All targets, by name. `ground`: where `lay` has put what they share."""
     release = open_release(ground / "dataset")
-    found = (*_of_runs(ground, release), *_of_content(ground), *_of_people(ground, release), *_of_board(ground))
-    return {target.name: target for target in found}
+    found = {**_of_runs(ground, release), **_of_content(ground), **_of_people(ground, release), **_of_board(ground)}
+    assert sorted(found) == sorted(NAMES)
+    return found
 
 
-def _of_runs(ground: Path, release: Release) -> tuple[Target, ...]:
-    answered = (f"run/judge/{JUDGE}/*", "calibration.json")
-    return (
-        Target(
-            *("runs", "fuzz", partial(_run, release), ("run/results_*", "run/samples_*")),
-            (("score", "run", "--replace"), ("score", "run", "--replace", "--json")),
-            *(("run/scores",), END),
+def _of_runs(ground: Path, release: Release) -> dict[str, Target]:
+    scored = f"score run --judge {JUDGE} --replace"
+    return {
+        "runs": Target(
+            partial(_run, release),
+            ("run/results_*", "run/samples_*"),
+            ("score run --replace", "score run --replace --json"),
+            ("run/scores",),
+            END,
         ),
-        Target(
-            *("inspect", "fuzz", partial(_copied, ground / "log"), ("*.eval",)),
-            (("score", "log.eval", "--replace", "-q"),),
-            *(("log.scored",), END),
+        "inspect": Target(
+            partial(_copied, ground / "log"), ("*.eval",), ("score log.eval --replace -q",), ("log.scored",), END
         ),
-        Target(
-            *("collected", "fuzz", partial(_collected, release), ("mine.jsonl",)),
+        "collected": Target(
+            partial(_collected, release),
+            ("mine.jsonl",),
+            ("score --replies mine.jsonl --replace", "annotate export mine.jsonl --out sheet.html"),
+            ("mine.scored", "sheet.html"),
+            END,
+        ),
+        "batch": Target(
+            partial(_answered, release),
+            (f"run/judge/{JUDGE}/*", "calibration.json"),
             (
-                ("score", "--replies", "mine.jsonl", "--replace"),
-                ("annotate", "export", "mine.jsonl", "--out", "sheet.html"),
+                f"{scored} --allow-missing",
+                f"{scored} --allow-missing --calibration calibration.json",
+                scored,
+                f"requests run --model {JUDGE}",
             ),
-            *(("mine.scored", "sheet.html"), END),
+            ("run/scores", f"run/judge/{JUDGE}/requests.jsonl"),
+            END,
         ),
-        Target(
-            *("batch", "fuzz", partial(_answered, release), answered),
-            (
-                ("score", "run", "--judge", JUDGE, "--allow-missing", "--replace"),
-                ("score", "run", "--judge", JUDGE, "--allow-missing", "--replace", "--calibration", "calibration.json"),
-                ("score", "run", "--judge", JUDGE, "--replace"),
-                ("requests", "run", "--model", JUDGE),
-            ),
-            *(("run/scores", f"run/judge/{JUDGE}/requests.jsonl"), END),
-        ),
-        Target(
-            *("stored", "fuzz", partial(_copied, ground / "scored")),
+        "stored": Target(
+            partial(_copied, ground / "scored"),
             ("a/scores/*/scorecard.json", "a/scores/*/verdicts.jsonl", "a/scores/*/ratings.jsonl"),
             (
-                ("report", "a", "--replace"),
-                ("compare", "a", "b", "--page", "page.html", "--junit", "gates.xml", "--fail-on", "floor,regression"),
-                ("compare", "--held-out", "b/scores/offline/scorecard.json", "a/scores/offline/scorecard.json"),
-                ("appropriateness", "a", "b", "--csv", "table.csv"),
-                ("ratings", "export", "a", "--out", "sheet.csv"),
-                ("agreement", "a/scores/offline/verdicts.jsonl", "b/scores/offline/verdicts.jsonl"),
+                "report a --replace",
+                "compare a b --page page.html --junit gates.xml --fail-on floor,regression",
+                "compare --held-out b/scores/offline/scorecard.json a/scores/offline/scorecard.json",
+                "appropriateness a b --csv table.csv",
+                "ratings export a --out sheet.csv",
+                "agreement a/scores/offline/verdicts.jsonl b/scores/offline/verdicts.jsonl",
             ),
-            *(("a/scores", "page.html", "gates.xml", "sheet.csv", "table.csv"), EITHER | END),
+            ("a/scores", "page.html", "gates.xml", "sheet.csv", "table.csv"),
+            EITHER | END,
         ),
-        Target(
-            *("prompts", "readers", partial(_own_prompt, ground / "scored"), ("a/samples_*",)),
-            (("compare", "a", "b", "--page", "page.html"),),
-            *(("page.html",), END),
+        "prompts": Target(
+            partial(_own_prompt, ground / "scored"),
+            ("a/samples_*",),
+            ("compare a b --page page.html",),
+            ("page.html",),
+            END,
         ),
-    )
+    }
 
 
-def _of_content(ground: Path) -> tuple[Target, ...]:
+def _of_content(ground: Path) -> dict[str, Target]:
     tables = ("content/*.yaml", "content/*.csv", "content/*/*.yaml", "content/*/*.jsonl", "content/*/*/*")
     prose = ("content/scenarios/*", "content/conversations/*", "content/*/*.md", "content/*.md")
-    return (
-        Target(
-            *("content", "readers", partial(_copied, ground / "least"), (*tables, *prose)),
+    review = "review review.json --content content"
+    return {
+        "content": Target(
+            partial(_copied, ground / "least"),
+            (*tables, *prose),
             (
-                *[("check", "--content", "content")] * 4,
-                ("build", "--content", "content", "--out", "out"),
-                ("book", "--content", "content", "--out", "book.html"),
-                ("stats", "--content", "content"),
-                ("new", "scenario", "P1-B1", "--content", "content"),
+                *["check --content content"] * 4,
+                "build --content content --out out",
+                "book --content content --out book.html",
+                "stats --content content",
+                "new scenario P1-B1 --content content",
             ),
             ("out", "book.html", "content/scenarios"),
         ),
-        Target(
-            *("review", "readers", partial(_review, ground / "least"), ("review.json",)),
-            (
-                ("review", "review.json", "--content", "content"),
-                ("review", "review.json", "--content", "content", "--apply"),
-            ),
-            ("content",),
+        "review": Target(
+            partial(_review, ground / "least"), ("review.json",), (review, f"{review} --apply"), ("content",)
         ),
-    )
+    }
 
 
-def _of_people(ground: Path, release: Release) -> tuple[Target, ...]:
-    return (
-        Target(
-            *("labels", "readers", _labels, ("ana.jsonl", "ben.csv")),
-            (
-                ("agreement", "ana.jsonl", "ben.csv"),
-                ("agreement", "ana.jsonl", "ben.csv", "--json"),
-                ("agreement", "ana.jsonl", "ben.csv"),
-                ("agreement", "calibration", "ana.jsonl"),
-            ),
+def _of_people(ground: Path, release: Release) -> dict[str, Target]:
+    pair, validate = "agreement ana.jsonl ben.csv", "validate --from folder --judge offline --set"
+    return {
+        "labels": Target(
+            _labels,
+            ("ana.jsonl", "ben.csv"),
+            (pair, f"{pair} --json", "agreement calibration ana.jsonl"),
         ),
-        Target(
-            *("sheets", "readers", _sheets, ("cases.jsonl", "sheet-labels.jsonl", "coded.csv")),
+        "sheets": Target(
+            _sheets,
+            ("cases.jsonl", "sheet-labels.jsonl", "coded.csv"),
             (
-                ("annotate", "import", "sheet-labels.jsonl", "--cases", "cases.jsonl", "--out", "out.jsonl"),
-                ("annotate", "export", "cases.jsonl", "--out", "sheet.html"),
-                ("ratings", "import", "coded.csv"),
+                "annotate import sheet-labels.jsonl --cases cases.jsonl --out out.jsonl",
+                "annotate export cases.jsonl --out sheet.html",
+                "ratings import coded.csv",
             ),
-            *(("out.jsonl", "sheet.html"), EITHER),
+            ("out.jsonl", "sheet.html"),
+            EITHER,
         ),
-        Target(
-            *("choose", "readers", partial(_people, release), ("ana.jsonl",)),
-            (("calibrate", "--judge", "offline", "--labels", "ana.jsonl"),),
+        "choose": Target(
+            partial(_people, release),
+            ("ana.jsonl",),
+            ("calibrate --judge offline --labels ana.jsonl",),
             ("calibration",),
         ),
-        Target(
-            *("corpora", "corpora", _corpus, ("mapping.yaml", "forum.jsonl", "chat.csv")),
-            (("corpus", "mapping.yaml", "--out", "out", "--jobs", "1", "-q"),),
+        "corpora": Target(
+            _corpus,
+            ("mapping.yaml", "forum.jsonl", "chat.csv"),
+            ("corpus mapping.yaml --out out --jobs 1 -q",),
             ("out",),
         ),
-        Target(
-            *("labelled", "corpora", partial(_copied, ground / "corpus")),
+        "labelled": Target(
+            partial(_copied, ground / "corpus"),
             ("out/*.json", "out/*.jsonl", "out/*.yaml", "out/data/*", "out/judge/*/replies*"),
-            (
-                ("label", "out", "--model", "judge-1", "--repeats", "1"),
-                ("score", "--replies", "mine.jsonl", "--messages", "out", "-q"),
-            ),
-            *(("out", "mine.scored"), END | {2}),
+            ("label out --model judge-1 --repeats 1", "score --replies mine.jsonl --messages out -q"),
+            ("out", "mine.scored"),
+            END | {2},
         ),
-        Target(
-            *("validate", "corpora", _ward, ("ward.yaml", "stars.yaml", "folder/*")),
-            (
-                ("validate", "--set", "ward.yaml", "--from", "folder", "--judge", "offline"),
-                ("validate", "--set", "stars.yaml", "--from", "folder", "--judge", "offline"),
-            ),
+        "validate": Target(
+            _ward,
+            ("ward.yaml", "stars.yaml", "folder/*"),
+            (f"{validate} ward.yaml", f"{validate} stars.yaml"),
             ("validation",),
         ),
-    )
+    }
 
 
-def _of_board(ground: Path) -> tuple[Target, ...]:
-    submitted = partial(_copied, ground / "submitted")
-    return (
-        Target(
-            *("about", "readers", partial(_about, ground / "scored"), ("about.yaml",)),
-            (("submit", "a", "--about", "about.yaml", "--date", "2026-11-22", "--run", "run"),),
-            ("submissions",),
+def _of_board(ground: Path) -> dict[str, Target]:
+    submitted, about = partial(_copied, ground / "submitted"), partial(_about, ground / "scored")
+    submit = ("submit a --about about.yaml --date 2026-11-22 --run run",)
+    return {
+        "about": Target(about, ("about.yaml",), submit, ("submissions",)),
+        "packing": Target(about, ("a/results_*", "a/samples_*", "a/scores/*/*.json*"), submit, ("submissions",)),
+        "submissions": Target(
+            submitted,
+            (f"{FIRST}/*",),
+            (f"verify {FIRST}", f"export {FIRST} --format csv --demo --out results"),
+            ("results",),
+            EITHER,
+            _signed,
         ),
-        Target(
-            *(
-                "packing",
-                "fuzz",
-                partial(_about, ground / "scored"),
-                ("a/results_*", "a/samples_*", "a/scores/*/*.json*"),
-            ),
-            (("submit", "a", "--about", "about.yaml", "--date", "2026-11-22", "--run", "run"),),
-            ("submissions",),
+        "board": Target(
+            submitted,
+            ("rejudged.yaml", f"{FIRST}/*", "board/*"),
+            ("board submissions --out board --rejudged rejudged.yaml",),
+            ("board",),
+            EITHER,
+            _signed,
         ),
-        Target(
-            *("submissions", "verifier", submitted, (f"{FIRST}/*",)),
-            (("verify", FIRST), ("export", FIRST, "--format", "csv", "--demo", "--out", "results")),
-            *(("results",), EITHER, _signed),
-        ),
-        Target(
-            *("board", "verifier", submitted, ("rejudged.yaml", f"{FIRST}/*", "board/*")),
-            (("board", "submissions", "--out", "board", "--rejudged", "rejudged.yaml"),),
-            *(("board",), EITHER, _signed),
-        ),
-    )
+    }
 
 
-def lay(ground: Path, names: Collection[str] = NAMES) -> None:
-    """Builds once what these targets share. Sets HELMBENCH_DATASET."""
+def lay(ground: Path) -> None:
+    """Builds once what the targets share. Sets HELMBENCH_DATASET."""
     release = runs.build(contents.small(ground / "content"), ground / "dataset")
     os.environ["HELMBENCH_DATASET"] = str(release.path)
-    parts: tuple[tuple[Callable[[Release, Path], None], str, set[str]], ...] = (
-        (_least, "least", {"content", "review"}),
-        (_scored, "scored", {"stored", "prompts", "about", "packing"}),
-        (_submitted, "submitted", {"submissions", "board"}),
-        (_labelled_corpus, "corpus", {"labelled"}),
-        (_log_of_inspect, "log", {"inspect"}),
-    )
-    for build, name, whose in parts:
-        if whose & {*names}:
-            build(release, ground / name)
-
-
-def _least(release: Release, place: Path) -> None:
-    contents.small(place / "content", LEAST)
+    contents.small(ground / "least" / "content", LEAST)
+    _scored(release, ground / "scored")
+    _submitted(release, ground / "submitted")
+    _labelled_corpus(release, ground / "corpus")
+    _log_of_inspect(release, ground / "log")
 
 
 def _scored(release: Release, place: Path) -> None:
@@ -405,15 +389,10 @@ def _sheets(room: Path) -> None:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         for n in range(3):
-            row = {
-                "id": f"m-{n}",
-                "repeat": n % 2,
-                "category": "no_crisis",
-                "rating": 2,
-                "code": "cold",
-                "coder": "ann",
-            }
-            writer.writerow(row | {"message": "Hello,\nyou", "reply": "No.", "evidence": "No", "note": ""})
+            row = {"id": f"m-{n}", "repeat": n % 2, "category": "no_crisis", "rating": 2, "code": "cold"}
+            writer.writerow(
+                row | {"coder": "ann", "message": "Hello,\nyou", "reply": "No.", "evidence": "No", "note": ""}
+            )
 
 
 def _people(release: Release, room: Path) -> None:
@@ -457,21 +436,14 @@ def _ward(room: Path) -> None:
     (room / "ward.yaml").write_text(WARD)
     (room / "stars.yaml").write_text(STARS)
     labels = [("fine", "fine"), ("harmful", "PARTIAL"), ("fine", None), ("harmful", "harmful")]
-    _lines(
-        room / "folder" / "labels.jsonl",
-        [
-            {
-                "case": f"c{n}",
-                "question": f"I can't go on, {n}.",
-                "answer": f"Call 988 now, {n}.",
-                "label_ana": a,
-                "label_ben": b,
-            }
-            for n, (a, b) in enumerate(labels)
-        ],
-    )
-    rows = [f'c{n},"[""Is it late, {n}?""]",Yes it is {n}.,{n},{n + 1}\n' for n in range(1, 5)]
-    (room / "folder" / "stars.csv").write_text("".join(["case,question,answer,ana,ben\n", *rows]))
+    rows: list[dict[str, Any]] = [
+        {"case": f"c{n}", "question": f"I can't go on, {n}.", "answer": f"Call 988 now, {n}."}
+        | {"label_ana": a, "label_ben": b}
+        for n, (a, b) in enumerate(labels)
+    ]
+    _lines(room / "folder" / "labels.jsonl", rows)
+    stars = [f'c{n},"[""Is it late, {n}?""]",Yes it is {n}.,{n},{n + 1}\n' for n in range(1, 5)]
+    (room / "folder" / "stars.csv").write_text("".join(["case,question,answer,ana,ben\n", *stars]))
 
 
 def _about(scored: Path, room: Path) -> None:
@@ -483,19 +455,10 @@ def _about(scored: Path, room: Path) -> None:
 def _log_of_inspect(release: Release, room: Path) -> None:
     """Two samples of each task, asked of the reference server."""
     with reference_server.start() as server, tempfile.TemporaryDirectory() as home:
-        own = [
-            "--model",
-            "openai-api/local/keyword",
-            "--model-base-url",
-            server.url,
-            "--display",
-            "none",
-            "--limit",
-            "2",
-        ]
+        own = ["--model", "openai-api/local/keyword", "--model-base-url", server.url, "--display", "none"]
         places = {name: home for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")}
         subprocess.run(
-            [sys.executable, "-m", "inspect_ai", "eval", "helmbench/lite", *own, "--log-dir", "logs"],
+            [sys.executable, "-m", "inspect_ai", "eval", "helmbench/lite", *own, "--limit", "2", "--log-dir", "logs"],
             cwd=home,
             env=os.environ | places | {"LOCAL_API_KEY": "none", "HF_HUB_OFFLINE": "1"},
             check=True,
