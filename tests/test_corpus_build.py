@@ -15,9 +15,8 @@ import pytest
 from helmbench.cli.app import main
 
 from dataset_builder.corpora.build import build
-from dataset_builder.corpora.folder import open_corpus
+from dataset_builder.corpora.folder import is_corpus, open_corpus
 from dataset_builder.corpora.schema import CorpusError
-from dataset_builder.corpora.write import is_corpus
 from helmbench_common.hashing import file_digest
 
 LONG = "My kettle has begun to whistle before the water is warm, and the cat leaves the room each time."

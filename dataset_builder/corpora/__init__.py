@@ -1,7 +1,7 @@
 """Your own messages → a clean, dated, hashed corpus folder (`helmbench corpus`, docs/own-data.md).
 
 schema.py      the mapping file, a document, the manifest, labels, and `CorpusError`
-read.py        the mapping file and its sources → documents; hub.py: datasets from the Hub
+read.py        the mapping file and its sources → documents
 normalize.py   one form for the same text, and the folded text for duplicate detection
 mask.py        masks personal data with a recognizable pattern
 clean.py       all steps on one document → a row, or why it is dropped

@@ -31,11 +31,12 @@ from numpy.typing import NDArray
 from pyarrow import feather
 
 from dataset_builder.corpora import clean, dedupe
+from dataset_builder.corpora.folder import is_corpus
 from dataset_builder.corpora.normalize import fold
 from dataset_builder.corpora.read import Loaded, Opened, documents, load_recipe, open_source
 from dataset_builder.corpora.sample import draw, gather, member
 from dataset_builder.corpora.schema import STEPS, CorpusError, CorpusManifest, Document, Dropped, SourceSummary, Turn
-from dataset_builder.corpora.write import TOOLS, Finished, Piece, dropped_table, is_corpus, row_schema, write_folder
+from dataset_builder.corpora.write import TOOLS, Finished, Piece, dropped_table, row_schema, write_folder
 from helmbench_common import jsonl
 from helmbench_common.files import replacing, write_whole
 from helmbench_common.hashing import canonical

@@ -11,9 +11,10 @@ from pydantic import BaseModel, ValidationError
 
 from dataset_builder.corpora.schema import CorpusError, CorpusManifest, Part
 from dataset_builder.corpora.write import CORPUS, TEST, VALIDATION, row_schema
-from helmbench_common.formats import parquet_file
-from helmbench_common.formats.plain_file import read_bytes, sha256
+from helmbench_common.formats import json_file, parquet_file
+from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.hashing import file_digest
 
 M = TypeVar("M", bound=BaseModel)
 EXPECTED = "the manifest of a corpus; name a folder that `helmbench corpus` wrote"
@@ -46,6 +47,17 @@ class Corpus:
             raise CorpusError(f"{error}; build the corpus again") from None
 
 
+def is_corpus(folder: Path) -> bool:
+    """Whether a folder may be replaced: it is empty or has a corpus's manifest."""
+    try:
+        return folder.is_dir() and (
+            not any(folder.iterdir())
+            or json_file.load(folder / "MANIFEST.json", "a corpus's manifest").get("name") == "helmbench-corpus"
+        )
+    except (OSError, FormatError):
+        return False
+
+
 def open_corpus(folder: Path) -> Corpus:
     """The corpus in `folder`.
 
@@ -62,7 +74,7 @@ def open_corpus(folder: Path) -> Corpus:
             )
         if not file.is_file():
             raise CorpusError(f"{shown(file)}: missing, though MANIFEST.json lists it; build the corpus again")
-        if (found := digest_of(file)) != expected:
+        if (found := file_digest(file)) != expected:
             raise CorpusError(
                 f"{shown(file)}: sha256 is {found[:12]}…, MANIFEST.json says {shown(expected[:12])}…: it was edited or "
                 "is half-written; build again"
@@ -84,11 +96,3 @@ def read_json(path: Path, model: type[M], expected: str, mend: str) -> M:
         first = error.errors(include_input=False)[0]
         where = shown(".".join(map(str, first["loc"])) or "file")[:200]
         raise CorpusError(f"{shown(path)}: {where}: {shown(first['msg'])[:200]}; {mend}") from None
-
-
-def digest_of(path: Path) -> str:
-    """A file's sha256. Raises CorpusError if it can't be read."""
-    try:
-        return sha256(path, "a file of a corpus")
-    except FormatError as error:
-        raise CorpusError(str(error)) from None

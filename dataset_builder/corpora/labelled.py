@@ -15,13 +15,13 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from dataset_builder.composing.messages import CRITERIA, evaluation
-from dataset_builder.corpora.folder import Corpus, digest_of, open_corpus, read_json
+from dataset_builder.corpora.folder import Corpus, open_corpus, read_json
 from dataset_builder.corpora.schema import CorpusError, LabelsManifest, MessageLabel
 from dataset_builder.release import OwnMessages, Release, ReleaseError
 from dataset_builder.schema import Message, Polarity, UserMessage
 from helmbench_common import jsonl
 from helmbench_common.formats.refused import shown
-from helmbench_common.hashing import digest
+from helmbench_common.hashing import digest, file_digest
 
 LABELS, MANIFEST = "labels.jsonl", "labels.json"
 UNDETERMINED = "und"  # BCP 47 for an unknown language
@@ -118,7 +118,7 @@ def read_manifest(corpus: Corpus) -> LabelsManifest:
             f"{path}: labels of corpus_hash {found[:12]}…; this corpus has {expected[:12]}…: {_again(corpus.path)}"
         )
     labels = corpus.path / LABELS
-    if not labels.is_file() or digest_of(labels) != manifest.labels_sha256:
+    if not labels.is_file() or file_digest(labels) != manifest.labels_sha256:
         raise CorpusError(f"{labels}: edited or half-written after {MANIFEST}; {_again(corpus.path)}")
     return manifest
 

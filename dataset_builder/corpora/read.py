@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Collection, Iterator
+from itertools import chain, groupby
 from pathlib import Path
 from reprlib import Repr
 from typing import Any, NamedTuple, NoReturn
@@ -85,13 +87,10 @@ def open_source(source: Source, folder: Path) -> Opened:
     """Opens a source; `folder` is the mapping file's folder.
 
     Raises:
-        CorpusError: it doesn't exist, or is a file of another type.
+        CorpusError: it doesn't exist, is a file of another type, or a dataset that can't be loaded.
     """
     if source.hub:
-        from dataset_builder.corpora.hub import open_dataset
-
-        found, rows = open_dataset(source, folder)
-        return Opened(found, str(source.hub), "", found.revision, rows)
+        return _dataset(source, folder)
     path = folder / str(source.path)
     kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1].lower()
     if kind not in ("jsonl", "csv"):
@@ -105,6 +104,58 @@ def open_source(source: Source, folder: Path) -> Opened:
         raise CorpusError(f"{shown(path)}:1: source '{source.name}' {error.message}") from None
     rows = _jsonl(path) if kind == "jsonl" else _csv(path, _named(source.fields))
     return Opened(source, str(source.path), fingerprint, None, rows)
+
+
+def _dataset(source: Source, folder: Path) -> Opened:
+    """A dataset, streamed, with its card's license and the Hub's commit.
+
+    A folder of that name next to the mapping file takes precedence, as in `load_dataset`.
+    """
+    os.environ.setdefault("HF_DATASETS_DISABLE_PROGRESS_BARS", "1")
+    import datasets
+
+    hub = str(source.hub)
+    local = folder / hub
+    for found in local.rglob("*"):  # `datasets` would wait forever for a pipe
+        if found.exists() and not (found.is_file() or found.is_dir()):
+            raise CorpusError(f"{shown(found)}:1: source '{source.name}' holds a pipe or a device; expected files")
+    name, revision = (str(local), None) if local.is_dir() else (hub, source.revision)
+    try:
+        builder = datasets.load_dataset_builder(name, source.config, revision=revision)
+        rows = datasets.load_dataset(name, source.config, split=source.split, streaming=True, revision=revision)
+    except Exception as error:  # the library raises a dozen kinds, including network errors
+        raise CorpusError(f"{shown(hub)}:1: source '{source.name}' can't be loaded: {_said(error)}") from None
+    commit = None if local.is_dir() else builder.hash or source.revision
+    licence = source.licence or _card_licence(local if local.is_dir() else None, hub, commit)
+    pinned = source.model_copy(update={"licence": licence, "revision": commit})
+    return Opened(pinned, hub, "", commit, _numbered(rows, hub))
+
+
+def _card_licence(local: Path | None, hub: str, commit: str | None) -> str | None:
+    """The license in the dataset card; None if it names none, or several, which a person must read."""
+    from huggingface_hub import DatasetCard, hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        path = local / "README.md" if local else hf_hub_download(hub, "README.md", repo_type="dataset", revision=commit)
+        card = DatasetCard(Path(path).read_text(encoding="utf-8"), ignore_metadata_errors=True)
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError):
+        return None
+    stated = getattr(card.data, "license", None)
+    return stated if isinstance(stated, str) else None
+
+
+def _numbered(rows: Any, hub: str) -> Iterator[Row]:
+    number = 0
+    try:
+        for number, row in enumerate(rows, start=1):
+            yield number, row
+    except Exception as error:  # anything that the readers of a dozen formats and the network raise
+        raise CorpusError(f"{shown(hub)}:{number + 1}: can't be read on: {_said(error)}") from None
+
+
+def _said(error: Exception) -> str:
+    return shown(next(iter(str(error).splitlines()), "") or type(error).__name__)[:400]
 
 
 def documents(opened: Opened, folder: Path) -> Iterator[Document]:
@@ -141,30 +192,31 @@ def _documents(opened: Opened) -> Iterator[tuple[Document, dict[str, Any]]]:
 def _conversations(rows: Iterator[tuple[Document, dict[str, Any]]], field: str) -> Iterator[Document]:
     """Merges consecutive rows with the same value of `field` into one document, at the first row's line."""
     seen: dict[str, int] = {}
-    first: Document | None = None
-    current, turns, size = "", list[Turn](), 0
-    for document, row in rows:
-        value = row.get(field)
-        key = _text(value, field) if not isinstance(value, list | dict) else None
-        if not key:
+
+    def key(pair: tuple[Document, dict[str, Any]]) -> str:
+        value = pair[1].get(field)
+        found = None if isinstance(value, list | dict) else _text(value, field)
+        if not found:
             what = "empty" if value in (None, "") else _short(value)
-            raise _RowError(f"field '{field}' is {what}; expected the conversation's id", document.line)
-        if not first or key != current:
-            if first:
-                yield first._replace(turns=tuple(turns))
-            if key in seen:
-                raise _RowError(
-                    f"conversation '{_short(key)}' began on line {seen[key]} and another one followed; expected its "
-                    "rows to be consecutive",
-                    document.line,
-                )
-            seen[key] = document.line
-            first, current, turns, size = document, key, [], 0
-        turns += document.turns
-        size += sum(len(turn.text) for turn in document.turns)
-        if size > LONGEST:
-            raise _RowError(f"its conversation is longer than {LONGEST:,} characters; expected less", document.line)
-    if first:
+            raise _RowError(f"field '{field}' is {what}; expected the conversation's id", pair[0].line)
+        return found
+
+    for identity, own in groupby(rows, key):
+        documents = (document for document, _ in own)
+        first = next(documents)
+        if identity in seen:
+            raise _RowError(
+                f"conversation '{_short(identity)}' began on line {seen[identity]} and another one followed; expected "
+                "its rows to be consecutive",
+                first.line,
+            )
+        seen[identity] = first.line
+        turns, size = list[Turn](), 0
+        for document in chain([first], documents):
+            turns += document.turns
+            size += sum(len(turn.text) for turn in document.turns)
+            if size > LONGEST:
+                raise _RowError(f"its conversation is longer than {LONGEST:,} characters; expected less", document.line)
         yield first._replace(turns=tuple(turns))
 
 

@@ -17,8 +17,6 @@ import yaml
 
 from dataset_builder.corpora.read import Loaded
 from dataset_builder.corpora.schema import CorpusManifest, Dropped, SourceSummary
-from helmbench_common.formats import json_file
-from helmbench_common.formats.refused import FormatError
 from helmbench_common.hashing import file_digest
 from helmbench_common.tables import markdown_table, one_line
 
@@ -65,17 +63,6 @@ class Piece(NamedTuple):
 
     table: pa.Table
     lines: bytes
-
-
-def is_corpus(folder: Path) -> bool:
-    """Whether a folder may be replaced: it is empty or has a corpus's manifest."""
-    try:
-        return folder.is_dir() and (
-            not any(folder.iterdir())
-            or json_file.load(folder / "MANIFEST.json", "a corpus's manifest").get("name") == "helmbench-corpus"
-        )
-    except (OSError, FormatError):
-        return False
 
 
 def row_schema(kept: Iterable[str]) -> pa.Schema:
