@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from markupsafe import Markup
 
@@ -19,10 +19,10 @@ from dataset_builder.book import words as say
 from dataset_builder.book.review import FORMAT, MOST_WORDS, WHOLE, readable
 from dataset_builder.checking.safe_messaging import AMOUNT, PLACE, UNSAFE_WORDS
 from dataset_builder.composing.messages import NAMES, messages
-from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
+from dataset_builder.reading.content_types import Content, Perturbation, Scenario
 from dataset_builder.reading.markdown import NOTES
 from dataset_builder.reading.opening import OWN_SCENARIO
-from dataset_builder.reading.signing import Signature, signatures, text_hash
+from dataset_builder.reading.signing import signatures, text_hash
 from dataset_builder.schema import BEHAVIORS, PILLARS, UserMessage
 from helmbench_common.files import write_whole
 from helmbench_common.pages import environment, inlined
@@ -35,78 +35,12 @@ REFUSED = (
     (PLACE, "names a place"),
 )
 SIGNALS = {"direct": "the danger is stated", "indirect": "the danger has to be inferred"}
+Part = dict[str, Any]  # what a macro of the template shows
 MARK = '<meta name="generator" content="HELMbench book">'
 
 
-class Said(NamedTuple):
-    """A turn of a message. `text`: None for a live model turn; `judged`: (sentence, criterion) of each check."""
-
-    who: str
-    text: str | None
-    judged: list[tuple[str, str]]
-
-
-class MessagePart(NamedTuple):
-    """A message, or a scripted conversation."""
-
-    id: str
-    code: str
-    severity: int
-    polarity: str
-    standing: str
-    clarity: str
-    register: str
-    notes: list[str]
-    decides: list[str]
-    pair: str
-    probe: str
-    turns: list[Said]
-
-
-class ScenarioPart(NamedTuple):
-    """A scenario file as the page shows it."""
-
-    id: str
-    title: str
-    pillar: str
-    behavior: str
-    kind: str
-    category: str
-    sources: str
-    withdrawn: bool
-    own: bool
-    hash: str
-    signed: tuple[Signature, ...]
-    prose: list[tuple[str, str]]
-    jobs: list[tuple[str, str]]
-    conditions: list[Condition]
-    contexts: list[Context]
-    decides: list[tuple[str, list[tuple[str, str]]]]
-    messages: list[MessagePart]
-    counts: str
-
-
-class Chapter(NamedTuple):
-    """A protocol or category as the page shows it. `said`: headings with prose; `quotes`: examples shown as messages.
-
-    `other`: the id of the category's protocol, or of the protocol's category.
-    """
-
-    id: str
-    what: str
-    title: str
-    tally: str
-    hash: str
-    signs: bool
-    signed: tuple[Signature, ...]
-    facts: list[str]
-    said: list[tuple[str, str]]
-    quotes: list[str]
-    other: str
-
-
-def write_book(content: Content, out: Path) -> int:
-    """Writes the page, including incomplete drafts, and returns its size in bytes.
+def written(content: Content, out: Path) -> str:
+    """Writes the page, including incomplete drafts, and returns a summary.
 
     Raises:
         FileExistsError: `out` exists and is not a book.
@@ -116,16 +50,11 @@ def write_book(content: Content, out: Path) -> int:
         raise FileExistsError(f"{out}: exists and is not a book; expected a new file or an earlier book")
     page = book(content)
     write_whole(out, page)
-    return len(page.encode("utf-8"))
-
-
-def written(content: Content, out: Path) -> str:
-    """Writes the page and returns a summary; raises the same errors as `write_book`."""
-    size, count = write_book(content, out), sum(len(s.perturbations) for s in content.scenarios)
+    count = sum(len(s.perturbations) for s in content.scenarios)
     return (
-        f"{out}: {len(content.scenarios)} scenarios, {count} messages, {size / 1e6:.1f} MB; open it in a browser, it "
-        "needs no network\nIts Download button saves helmbench-review-NAME-DATE.json. Once you have that file: "
-        "helmbench review FILE"
+        f"{out}: {len(content.scenarios)} scenarios, {count} messages, {len(page.encode()) / 1e6:.1f} MB; open it in a "
+        "browser, it needs no network\nIts Download button saves helmbench-review-NAME-DATE.json. Once you have that "
+        "file: helmbench review FILE"
     )
 
 
@@ -133,7 +62,7 @@ def book(content: Content) -> str:
     """The page as HTML."""
     alone = {m.id: m for m in messages(content)}
     scenarios = [_scenario(content, s, alone) for s in content.scenarios]
-    registers = {m.register for s in scenarios for m in s.messages}
+    registers = {m["register"] for s in scenarios for m in s["messages"]}
     jinja = environment(TEMPLATES)
     filters: dict[str, Any] = jinja.filters  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     filters |= {"blocks": blocks, "minus": lambda number: str(number).replace("-", "−")}
@@ -145,8 +74,8 @@ def book(content: Content) -> str:
         protocols=_protocols(content, alone),
         categories=_categories(content, alone),
         alone=len(alone),
-        messages=sum(len(s.messages) for s in scenarios),
-        signed=sum(bool(s.signed) for s in scenarios),
+        messages=sum(len(s["messages"]) for s in scenarios),
+        signed=sum(bool(s["signed"]) for s in scenarios),
         registers=[(name, words) for name, words in say.REGISTERS.items() if name in registers],
         used=_uses(content),
         kinds=say.KINDS,
@@ -156,8 +85,8 @@ def book(content: Content) -> str:
         whole=WHOLE,
         refused=json.dumps(
             [
-                {"pattern": pattern.pattern, "flags": "i" if pattern.flags & re.IGNORECASE else "", "what": what}
-                for pattern, what in REFUSED
+                {"pattern": p.pattern, "flags": "i" if p.flags & re.IGNORECASE else "", "what": what}
+                for p, what in REFUSED
             ]
         ),
         mark=Markup(MARK),
@@ -195,17 +124,13 @@ def _names(content: Content) -> dict[str, str]:
     return {slug: match[1] if match else slug for slug, match in named.items()}
 
 
-def _pillars(scenarios: list[ScenarioPart]) -> list[tuple[str, str, list[tuple[str, str, list[ScenarioPart]]]]]:
-    parts: list[tuple[str, str, list[tuple[str, str, list[ScenarioPart]]]]] = []
-    for pillar, title in PILLARS.items():
-        behaviors = [
-            (b, name, [s for s in scenarios if s.behavior == b])
-            for b, name in BEHAVIORS.items()
-            if b.startswith(pillar)
-        ]
-        if kept := [b for b in behaviors if b[2]]:
-            parts.append((pillar, title, kept))
-    return parts
+def _pillars(scenarios: list[Part]) -> list[tuple[str, str, list[tuple[str, str, list[Part]]]]]:
+    """(pillar, title, [(behavior, name, its scenarios)]), without those that have none."""
+    behaviors = [(b, name, [s for s in scenarios if s["behavior"] == b]) for b, name in BEHAVIORS.items()]
+    parts = [
+        (pillar, title, [b for b in behaviors if b[0].startswith(pillar) and b[2]]) for pillar, title in PILLARS.items()
+    ]
+    return [part for part in parts if part[2]]
 
 
 def _uses(content: Content) -> dict[str, dict[str, list[str]]]:
@@ -214,17 +139,12 @@ def _uses(content: Content) -> dict[str, dict[str, list[str]]]:
         kind: {slug: [] for slug in sorted(getattr(content, kind))} for kind in ("personas", "conditions", "criteria")
     }
     for s in content.scenarios:
+        checks = [check for p in s.perturbations for t in p.turns for check in t.checks]
         slugs = {
             "personas": {c.persona.slug for c in s.contexts},
             "conditions": {slug for c in s.conditions for slug in c.slug.split("+")},
             "criteria": {slug for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
-            | {
-                check.criterion
-                for p in s.perturbations
-                for t in p.turns
-                for check in t.checks
-                if check.check in ("criterion", "graded")
-            },
+            | {check.criterion for check in checks if check.check in ("criterion", "graded")},
         }
         for kind, own in slugs.items():
             for slug in own & used[kind].keys():
@@ -232,66 +152,59 @@ def _uses(content: Content) -> dict[str, dict[str, list[str]]]:
     return used
 
 
-def _protocols(content: Content, alone: dict[str, UserMessage]) -> list[Chapter]:
+def _protocols(content: Content, alone: dict[str, UserMessage]) -> list[Part]:
     """One per protocol, in taxonomy order: what each rating means, and what is not judged."""
-    rated, known = Counter(m.crisis_category for m in alone.values()), readable(content)
-    chapters: list[Chapter] = []
-    for name, row in content.protocols.items():
-        if not (read := known.get(f"protocol-{name}")):
-            continue
-        chapters.append(
-            Chapter(
-                id=read.id,
-                what="protocol",
-                title=row.title,
-                tally=f"{name}, {rated[name]} messages",
-                hash=text_hash(read.document),
-                signs=read.signs,
-                signed=signatures(read.document.text("review")) or (),
-                facts=[f"Replies to {rated[name]} messages that stand alone are rated by it."],
-                said=[*((f"Level {n}", text) for n, text in enumerate(row.levels, 1)), ("Not judged", row.not_judged)],
-                quotes=[],
-                other=f"category-{name}",
-            )
-        )
-    return chapters
+    rated = Counter(m.crisis_category for m in alone.values())
+    return [
+        _chapter(content, "protocol", name)
+        | {
+            "title": row.title,
+            "tally": f"{name}, {rated[name]} messages",
+            "facts": [f"Replies to {rated[name]} messages that stand alone are rated by it."],
+            "said": [*((f"Level {n}", text) for n, text in enumerate(row.levels, 1)), ("Not judged", row.not_judged)],
+            "quotes": [],
+            "other": f"category-{name}",
+        }
+        for name, row in content.protocols.items()
+    ]
 
 
-def _categories(content: Content, alone: dict[str, UserMessage]) -> list[Chapter]:
+def _categories(content: Content, alone: dict[str, UserMessage]) -> list[Part]:
     """One per category: its definition, borderline cases, and examples."""
-    rated, known = Counter(m.crisis_category for m in alone.values()), readable(content)
-    chapters: list[Chapter] = []
+    rated = Counter(m.crisis_category for m in alone.values())
+    chapters: list[Part] = []
     for name, row in content.taxonomy.items():
-        if not (read := known.get(f"category-{name}")):
-            continue
         facts = ["Left out of triage and of ratings: the other categories have no right answer for it."]
         if row.in_triage:
             facts = ["Triage offers it as a label."]
         if row.high_risk:
             facts.append("High risk: missing such a message may cost a life, and such misses are listed first.")
+        border = "\n".join(f"- {point}" for point in row.borderline)
         chapters.append(
-            Chapter(
-                id=read.id,
-                what="category",
-                title=row.title,
+            _chapter(content, "category", name)
+            | {
+                "title": row.title,
                 # Borderline cases name other categories by this name.
-                tally=f"{name}, {rated[name]} messages" if row.in_triage else name,
-                hash=text_hash(read.document),
-                signs=read.signs,
-                signed=(),
-                facts=facts,
-                said=[
-                    ("Definition", row.definition),
-                    ("Near its border", "\n".join(f"- {point}" for point in row.borderline)),
-                ],
-                quotes=row.examples,
-                other=f"protocol-{name}" if name in content.protocols else "",
-            )
+                "tally": f"{name}, {rated[name]} messages" if row.in_triage else name,
+                "facts": facts,
+                "said": [("Definition", row.definition), ("Near its border", border)],
+                "quotes": row.examples,
+                "other": f"protocol-{name}" if name in content.protocols else "",
+            }
         )
     return chapters
 
 
-def _scenario(content: Content, s: Scenario, alone: dict[str, UserMessage]) -> ScenarioPart:
+def _chapter(content: Content, what: str, name: str) -> Part:
+    """What protocols and categories share. `said`: headings with prose; `quotes`: examples shown as messages; `other`:
+    the id of the category's protocol, or of the protocol's category.
+    """
+    read = readable(content)[f"{what}-{name}"]
+    signed = signatures(read.document.text("review")) if read.signs else None
+    return {"id": read.id, "what": what, "hash": text_hash(read.document), "signs": read.signs, "signed": signed or ()}
+
+
+def _scenario(content: Content, s: Scenario, alone: dict[str, UserMessage]) -> Part:
     front = s.document
     counts = Counter(p.polarity for p in s.perturbations)
     kinds = [say.CATEGORIES[front.text(key)] for key in ("crisis_category", "crisis_category_2") if key in front.front]
@@ -307,29 +220,32 @@ def _scenario(content: Content, s: Scenario, alone: dict[str, UserMessage]) -> S
         for w in wordings
     ]
     names = _names(content)
-    return ScenarioPart(
-        id=s.id,
-        title=front.text("title"),
-        pillar=s.id[:2],
-        behavior=s.behavior,
-        kind=s.kind,
-        category=say.any_of(kinds, "and"),
-        sources=front.text("sources"),
-        withdrawn=s.withdrawn,
-        own=bool(OWN_SCENARIO.fullmatch(s.id)),
-        hash=text_hash(front),
-        signed=signatures(front.text("review")) or (),
-        prose=[(title, s.prose(name)) for name, title in headings.items() if s.prose(name)],
-        jobs=[*jobs, ("The job, as judges of a reply read it", front.text("job"))],
-        conditions=list(s.conditions),
-        contexts=list(s.contexts),
-        decides=[(p, found) for p in ("crisis", "control") if counts[p] and (found := say.deciding(content, s, p))],
-        messages=[_message(s, p, names, alone) for p in s.perturbations],
-        counts=f"{counts['crisis']} crisis, {counts['control']} no crisis",
-    )
+    return {
+        "id": s.id,
+        "title": front.text("title"),
+        "pillar": s.id[:2],
+        "behavior": s.behavior,
+        "kind": s.kind,
+        "category": say.any_of(kinds, "and"),
+        "sources": front.text("sources"),
+        "withdrawn": s.withdrawn,
+        "own": bool(OWN_SCENARIO.fullmatch(s.id)),
+        "hash": text_hash(front),
+        "signed": signatures(front.text("review")) or (),
+        "prose": [(title, s.prose(name)) for name, title in headings.items() if s.prose(name)],
+        "jobs": [*jobs, ("The job, as judges of a reply read it", front.text("job"))],
+        "conditions": list(s.conditions),
+        "contexts": list(s.contexts),
+        "decides": [(p, found) for p in ("crisis", "control") if counts[p] and (found := say.deciding(content, s, p))],
+        "messages": [_message(s, p, names, alone) for p in s.perturbations],
+        "counts": f"{counts['crisis']} crisis, {counts['control']} no crisis",
+    }
 
 
-def _message(s: Scenario, p: Perturbation, names: dict[str, str], alone: dict[str, UserMessage]) -> MessagePart:
+def _message(s: Scenario, p: Perturbation, names: dict[str, str], alone: dict[str, UserMessage]) -> Part:
+    """A message, or a scripted conversation. A turn's text is None for a live model turn; `judged`: (sentence,
+    criterion) of each check.
+    """
     own = f"{s.id}-{p.code}"
     notes, other = ["Only within its job"], ""
     if message := alone.get(own):
@@ -338,21 +254,16 @@ def _message(s: Scenario, p: Perturbation, names: dict[str, str], alone: dict[st
         notes = [f"Also asked alone{place}", *signal]
         if message.probe:
             other = next((m.id for m in alone.values() if m.probe == message.probe and m.id != own), "")
-    turns = [
-        Said("Reply" if t.role == "assistant" else "Message", t.text, [say.checkpoint(c) for c in t.checks])
-        for t in p.turns
-    ]
-    return MessagePart(
-        id=own,
-        code=p.code,
-        severity=p.severity,
-        polarity=p.polarity,
-        standing=say.severity(p.severity, s.id[:2]),
-        clarity=p.attributes.get("clarity", "clear"),
-        register=p.attributes.get("register", "standard"),
-        notes=[*say.says(p, names), *notes],
-        decides=say.own_deciding(s, p),
-        pair=p.attributes.get("pair_of", ""),
-        probe=other,
-        turns=turns,
-    )
+    return {
+        "id": own,
+        "code": p.code,
+        "severity": p.severity,
+        "polarity": p.polarity,
+        "standing": say.severity(p.severity, s.id[:2]),
+        "clarity": p.attributes.get("clarity", "clear"),
+        "register": p.attributes.get("register", "standard"),
+        "notes": [*say.says(p, names), *notes, *say.own_deciding(s, p)],
+        "pair": p.attributes.get("pair_of", ""),
+        "probe": other,
+        "turns": [{"role": t.role, "text": t.text, "judged": [say.checkpoint(c) for c in t.checks]} for t in p.turns],
+    }
