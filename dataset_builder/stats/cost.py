@@ -9,6 +9,7 @@ judge request, so the judge's figures are upper bounds.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -125,11 +126,14 @@ def message_cost(content: Content, found: Iterable[UserMessage], options: CostOp
     (`ratings`, `criteria`) and of all runs (`questions`), with their tokens.
     """
     count, runs, everything = counter(options.tokenizer), options.judge_runs or JUDGE_RUNS, list(found)
-    tiers: dict[str, Any] = {}
-    for tier in ("lite", "core"):  # the tiers with tasks; core holds every message
-        if own := [m for m in everything if tier in m.tiers]:
-            judge = _judge_cost(content, own, count, options.reply or PROSE, runs)
-            tiers[tier] = {"tasks": _task_costs(content, own, count, options), "judge": judge}
+    tiers = {
+        tier: {
+            "tasks": _task_costs(content, own, count, options),
+            "judge": _judge_cost(content, own, count, options.reply or PROSE, runs),
+        }
+        for tier in ("lite", "core")  # the tiers with tasks; core holds every message
+        if (own := [m for m in everything if tier in m.tiers])
+    }
     return {"judge_runs": runs, "tiers": tiers}
 
 
@@ -140,9 +144,13 @@ def _task_costs(content: Content, own: list[UserMessage], count: Count, options:
     bare = BARE + sum(count(c.category) for c in labels)
     texts = [text for c in labels for text in (c.category, c.definition, *c.borderline, *c.examples)]
     guided = GUIDED + sum(map(count, texts))
-    prompts = (free, words + len(own) * bare, words + len(own) * guided)
+    tasks = {
+        "helmbench_appropriateness": (free, REPEATS, PROSE),
+        "helmbench_triage_bare": (words + len(own) * bare, 1, JSON),
+        "helmbench_triage_guided": (words + len(own) * guided, 1, JSON),
+    }
     found: dict[str, Any] = {}
-    for task, prompt, repeats, reply in zip(TASKS, prompts, (REPEATS, 1, 1), (PROSE, JSON, JSON), strict=True):
+    for task, (prompt, repeats, reply) in tasks.items():
         requests = repeats * len(own)
         sums = {"samples": len(own), "repeats": repeats, "requests": requests, "prompt_tokens": repeats * prompt}
         sums |= {"reply_tokens": requests * (options.reply or reply), "at_most_in": repeats * prompt}
@@ -156,23 +164,23 @@ def _words(message: UserMessage, count: Count) -> int:
 
 
 def _judge_cost(content: Content, own: list[UserMessage], count: Count, reply: int, runs: int) -> dict[str, int]:
-    ratings, criteria, prompts = 0, 0, 0
+    asked: Counter[str] = Counter()
+    prompts = 0
     for message in own:
         case = MESSAGE + _words(message, count) + reply
         for check in message.evaluation:
+            asked[check.check] += REPEATS
             if check.check == "appropriateness":
                 protocol = content.protocols[check.protocol]
-                ratings += REPEATS
                 texts = (protocol.terms, *protocol.levels, protocol.not_judged)
                 prompts += REPEATS * (RATE + sum(map(count, texts)) + case)
             elif check.check == "criterion":
-                criteria += REPEATS
                 prompts += REPEATS * (CRITERION + count(content.criteria[check.criterion].row.text) + case)
-    questions = runs * (ratings + criteria)
+    questions = runs * (asked["appropriateness"] + asked["criterion"])
     return {
         "replies": REPEATS * len(own),
-        "ratings": ratings,
-        "criteria": criteria,
+        "ratings": asked["appropriateness"],
+        "criteria": asked["criterion"],
         "prompt_tokens": runs * prompts,
         "questions": questions,
         "reply_tokens": questions * VERDICT,
@@ -183,8 +191,7 @@ def _priced(own: dict[str, int], options: CostOptions) -> dict[str, Any]:
     """Token totals, their maximum if all replies have full length, and costs."""
     most = own["requests"] * max(LONGEST, options.reply or 0)
     at_most_in = own.pop("at_most_in")
-    cost: float | None = None
-    cost_at_most: float | None = None
+    cost = cost_at_most = None
     if options.price_in is not None and options.price_out is not None:
         cost = round((own["prompt_tokens"] * options.price_in + own["reply_tokens"] * options.price_out) / 1e6, 4)
         cost_at_most = round((at_most_in * options.price_in + most * options.price_out) / 1e6, 4)

@@ -40,8 +40,6 @@ class Reading(BaseModel):
     was_ambiguous: bool = False
 
 
-Found = list[tuple[Scenario, Perturbation]]
-
 # The coverage plan in section 3 of the content guide: name → floor. A figure below its plan is always shown.
 PLAN = {
     "scenarios": 40,
@@ -71,7 +69,6 @@ PLAN = {
     "families of the hard part": 8,
     "P1 scenarios with more crisis than controls (at most)": 0,
 }
-AT_MOST = " (at most)"
 WRITERS = ("English alone", "another first language", "nobody in particular")
 # The best result allowed without understanding a message (giveaway.py); chance is an AUC of 0.5 and an informedness of
 # 0. Crises and controls can't use the same words throughout, so words keep some predictive power; least in P1, which
@@ -163,7 +160,7 @@ def _of_scenarios(scenarios: list[Scenario]) -> dict[str, int]:
     }
 
 
-def _of_messages(messages: Found, severe: int) -> dict[str, int]:
+def _of_messages(messages: list[tuple[Scenario, Perturbation]], severe: int) -> dict[str, int]:
     """`severe`: the lowest severity of a severe message."""
 
     def under(start: str, least: int = -10) -> int:
@@ -221,11 +218,8 @@ def behaviors(scenario: Scenario, message: Perturbation) -> set[str]:
     """The behaviors that a message counts toward."""
     named = {b for key in ("graded", message.polarity) for _, b in scenario.criteria(key)}
     checked = {c.behavior for turn in message.turns for c in turn.checks}
-    ruled = (
-        {scenario.behavior}
-        if {"flag", "actions"} & scenario.document.front.keys() or {"tags", "rating"} & message.attributes.keys()
-        else set()
-    )
+    front, own = scenario.document.front.keys(), message.attributes.keys()
+    ruled = {scenario.behavior} if {"flag", "actions"} & front or {"tags", "rating"} & own else set()
     return named | checked | ruled
 
 
@@ -252,7 +246,10 @@ def readings(content: Content) -> dict[str, Any]:
     pairs = [(r.authored, r.read) for r in first.values() if not r.message.startswith("P3")]
     if not pairs:
         return {}
-    bands = np.array([[_band(content, severity) for severity in pair] for pair in pairs])
+    weights = content.scoring["bands"]
+    bands = np.array(
+        [[next((b["weight"] for b in weights if b["from"] <= s <= b["to"]), 0) for s in pair] for pair in pairs]
+    )
     changed = {
         m
         for m, r in first.items()
@@ -280,6 +277,7 @@ def _frozen(path: Path) -> list[Reading]:
         field, what = jsonl.first_problem(why)
         errors.add(path, number, f"'{field}': {what}")
 
+    found: list[Reading] = []
     try:
         found = [r for _, r in jsonl.models(path, Reading, bad, strict=True)]
     except OSError as error:
@@ -303,18 +301,12 @@ def kappa(pairs: Any, power: int = 0) -> float:
     return 1 - float((cost * seen).sum()) / chance if chance else 1.0
 
 
-def _band(content: Content, severity: int) -> int:
-    return next((b["weight"] for b in content.scoring["bands"] if b["from"] <= severity <= b["to"]), 0)
-
-
-def short(name: str, have: int, plan: int) -> int:
-    """The shortfall of a plan line."""
-    return max(0, have - plan if name.endswith(AT_MOST) else plan - have)
-
-
 def table(figures: dict[str, Any]) -> str:
     """The same figures as text."""
-    missing = {name: short(name, pair["have"], pair["plan"]) for name, pair in figures["plan"].items()}
+    missing = {
+        name: max(0, (pair["plan"] - pair["have"]) * (-1 if name.endswith("(at most)") else 1))
+        for name, pair in figures["plan"].items()
+    }
     unmet = sum(map(bool, missing.values()))
     plan = [
         [name, str(pair["have"]), str(pair["plan"]), f"{missing[name]} short" if missing[name] else ""]

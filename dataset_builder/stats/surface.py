@@ -53,28 +53,12 @@ FUNCTION_WORD = re.compile(
     r"we|were|what|when|which|who|will|with|would|you|your)"
 )
 NUMBERS = (
-    "words",
-    "sentences",
-    "words per sentence",
-    "commas per 100 words",
-    "contractions per 100 words",
-    "first person per 100 words",
-    "capitals per 100 letters",
+    *("words", "sentences", "words per sentence", "commas per 100 words", "contractions per 100 words"),
+    *("first person per 100 words", "capitals per 100 letters"),
 )
 SHARES = (
-    "question mark",
-    "request",
-    "no capital letter",
-    "no final punctuation",
-    "only lower-case i",
-    "swearing",
-    "repetition",
-    "line break",
-    "list",
-    "quotation marks",
-    "digits",
-    "exclamation mark",
-    "emoji",
+    *("question mark", "request", "no capital letter", "no final punctuation", "only lower-case i", "swearing"),
+    *("repetition", "line break", "list", "quotation marks", "digits", "exclamation mark", "emoji"),
 )
 FEATURES = (*NUMBERS, *SHARES)
 REAL_MESSAGES = Path(__file__).with_name("real_messages.yaml")
@@ -112,12 +96,12 @@ def features(text: str) -> dict[str, float]:
         "first person per 100 words": len(FIRST_PERSON.findall(text)) * per_100,
         "capitals per 100 letters": 100 * sum(map(str.isupper, text)) / max(1, letters),
         "question mark": "?" in text,
-        "request": requests(text, said),
+        "request": _requests(text, said),
         "no capital letter": not any(map(str.isupper, text)),
         "no final punctuation": text.rstrip().rstrip("\"'”’)]*")[-1:] not in (".", "!", "?", "…"),
         "only lower-case i": bool(LOWER_I.search(text)) and not UPPER_I.search(text),
         "swearing": bool(SWEARING.search(text)),
-        "repetition": repeats(said),
+        "repetition": _repeats(said),
         "line break": "\n" in text.strip(),
         "list": bool(LIST_LINE.search(text)),
         "quotation marks": bool(QUOTED.search(text)),
@@ -132,14 +116,14 @@ def sentences(text: str) -> list[str]:
     return [s.strip() for s in SENTENCE_END.split(text) if WORD.search(s)]
 
 
-def requests(text: str, said: list[str]) -> bool:
-    """Whether the text looks like a request: a question mark, a phrase of asking, or a sentence that opens like an
-    order. Words such as "help" and "need" also occur without a request.
+def _requests(text: str, said: list[str]) -> bool:
+    """A question mark, a phrase of asking, or a sentence that opens like an order. Words such as "help" and "need" also
+    occur without a request.
     """
     return "?" in text or bool(REQUEST.search(text)) or any(IMPERATIVE.match(s) for s in said)
 
 
-def repeats(said: list[str]) -> bool:
+def _repeats(said: list[str]) -> bool:
     """Whether two sentences open with the same two words, or three consecutive words, not all function words, occur
     twice.
     """
