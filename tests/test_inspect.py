@@ -5,29 +5,30 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import reference_server
 from helmbench.cli.app import main
+from helmbench.inspect import data, tasks
+from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.model import get_model
 from support import submission_runs as runs
 from support.judge_server import JudgeServer, stopped_at_the_end
 from support.judge_server import said as answered
-from support.lm_eval_runs import run_lm_eval
+from support.lm_eval_runs import free_port, run_lm_eval
 
 from dataset_builder.release import Release, open_release
-from judge.replies.inspect_log import FINISHES, TURNS, first_inputs, read_log, requests
+from judge.replies.inspect_log import FINISHES, TURNS, first_inputs, read_log
 from judge.replies.opening import SCORED, own_prompt
 from judge.replies.schema import RunError
-from judge.replies.script import live_turns, play
 from judge.schema import Scorecard
 from judge.scoring.stored import card_in, find, verdicts_in
 from leaderboard.submit.pack import make
@@ -156,22 +157,6 @@ def test_the_log_shows_figures_and_verdicts(both: Both, release: Release) -> Non
     assert quoted.decided_by.replace(":", ": ") in score.explanation
     assert " ".join(quoted.evidence[0].split()) in score.explanation
     assert sample.metadata["scenario"] == release.rows[quoted.id].scenario
-
-
-def test_live_turns_hold_the_models_own_words(both: Both, release: Release) -> None:
-    """Each request of a conversation is the script up to there, with what was replied before it."""
-    sent = {(i, r): texts for i, r, texts in requests(both.log)}
-    talks = [reply for reply in read_log(both.log, release).replies if live_turns(release.rows[reply.id]) > 1]
-    assert len(talks) > 5
-    for reply in talks:
-        played, said_so_far = list[str](), iter(reply.turns)
-
-        def answer(history: Any, played: list[str] = played, words: Iterator[str] = said_so_far) -> str:
-            played.append(json.dumps(history, ensure_ascii=False))
-            return next(words)
-
-        list(play(release.rows[reply.id], answer))
-        assert tuple(played) == sent[reply.id, reply.repeat]
 
 
 def test_a_log_is_submitted_and_verified(both: Both, release: Release, tmp_path: Path) -> None:
@@ -331,15 +316,10 @@ def test_a_grader_is_the_judge_and_is_asked_once(small_dataset: Path, tmp_path: 
     assert card_in(tmp_path / "again") == card
 
 
-def test_a_server_that_is_down_is_said_at_once(small_dataset: Path, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
-    done = run_inspect(small_dataset, tmp_path, *command("lite", url, display="plain"))
-    assert done.returncode != 0
-    assert "no answer at 127.0.0.1" in " ".join((done.stdout + done.stderr).split())
-    assert "Traceback" not in done.stderr + done.stdout
-    assert not (tmp_path / "logs").exists()
+def test_a_server_that_is_down_is_said_at_once() -> None:
+    model = get_model("openai-api/local/keyword", base_url=f"http://127.0.0.1:{free_port()}/v1", api_key="none")
+    with pytest.raises(PrerequisiteError, match=r"no answer at 127\.0\.0\.1:\d+ .*start the server"):
+        tasks.reach(model)
 
 
 def test_a_run_of_which_too_little_was_answered_ends_early(
@@ -382,15 +362,16 @@ def test_a_killed_run_goes_on_where_it_was(both: Both, release: Release, tmp_pat
     assert comparable(card_in(scores(the_log(tmp_path)))) == comparable(card_in(scores(both.log)))
 
 
-def test_without_a_build_the_dataset_is_built(tmp_path: Path) -> None:
+def test_without_a_build_the_dataset_is_built(
+    small_content: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Whoever has only installed the package types one command."""
-    program = "from helmbench.inspect.data import release; print(len(release().rows))"
-    outside = {k: v for k, v in environment(None, tmp_path).items() if k != "HELMBENCH_DATASET"}
-    # The code runs from a checkout here, whose own build would be taken: as installed there is none.
-    hidden = "import dataset_builder.release as r, pathlib; r.REPOSITORY = pathlib.Path('/nowhere'); "
-    done = subprocess.run(
-        [sys.executable, "-c", hidden + program], capture_output=True, text=True, cwd=tmp_path, env=outside, timeout=300
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "building it into ./helmbench" in done.stderr
-    assert len(open_release(tmp_path / "helmbench").rows) == int(done.stdout)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dataset_builder.release.REPOSITORY", Path("/nowhere"))  # as installed, there is no checkout
+    monkeypatch.setattr(data, "CONTENT", small_content)
+    data.release.cache_clear()
+    found = data.release()
+    assert "building it into ./helmbench" in capsys.readouterr().err
+    assert open_release(tmp_path / "helmbench").rows.keys() == found.rows.keys()
+    with pytest.raises(PrerequisiteError, match="helmbench: "):
+        data.release("elsewhere")

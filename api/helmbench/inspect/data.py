@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.dataset import Sample
 
 from dataset_builder import schema
 from dataset_builder.corpora.labelled import on_corpus
@@ -59,14 +59,8 @@ def _opened(dataset: str | None) -> Release:
     return open_release(here)
 
 
-def samples(asked: Iterable[tuple[schema.Sample, ChatMessages]]) -> MemoryDataset:
-    """Samples for Inspect, each with its first request, the script of its live turns, and the fields for readers of the
-    log.
-    """
-    return MemoryDataset([_sample(row, first) for row, first in asked], name="helmbench")
-
-
-def _sample(row: schema.Sample, first: ChatMessages) -> Sample:
+def sample(row: schema.Sample, first: ChatMessages) -> Sample:
+    """A sample for Inspect: its first request, the script of its live turns, and the fields for readers of the log."""
     script = segments(m.model_dump() for m in row.messages)[1:]
     fields: Mapping[str, Any] = row.model_dump(mode="json", by_alias=True)
     about = {name: fields[name] for name in SHOWN if fields.get(name) is not None}

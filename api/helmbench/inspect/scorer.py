@@ -35,7 +35,7 @@ from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE
 from judge.replies.run import Run
 from judge.replies.schema import TRIAGE_PROMPTS, Model, Reply
 from judge.rules.categories import read_category
-from judge.schema import Figure, Scorecard, Verdict
+from judge.schema import Figure, Verdict
 from judge.score import dataset_of
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import MessageSet
@@ -69,17 +69,12 @@ def figures(
 def _benchmark(scores: list[SampleScore], found: Release, tier: Tier) -> dict[str, float]:
     given = _verdicts(scores)
     run = Run(Path(), NOBODY, tier, [Reply(id=i, turns=("",)) for i in sorted({v.id for v in given})], False)
-    judge = judge_card(given, _judge(scores), None)
-    card = scorecard(given, found, About(dataset_of(run, found), NOBODY), judge)
-    return _named(card) | {"unscored": card.judge.unscored_share}
-
-
-def _named(card: Scorecard) -> dict[str, float]:
+    card = scorecard(given, found, About(dataset_of(run, found), NOBODY), judge_card(given, _judge(scores), None))
     shown: dict[str, Figure] = {HEADLINE: card.composite}
     shown |= {str(name): figure for name, figure in card.headlines.items()}
     shown |= {"sensitivity": card.detection.sensitivity, "specificity": card.detection.specificity}
     breached = sum(f.state == "breached" for f in card.floors)
-    return _with_intervals(shown) | {"floors_breached": float(breached)}
+    return _with_intervals(shown) | {"floors_breached": float(breached), "unscored": card.judge.unscored_share}
 
 
 def _with_intervals(shown: dict[str, Figure]) -> dict[str, float]:
@@ -121,17 +116,20 @@ def verdicts(measures: str = BENCHMARK, dataset: str | None = None, corpus: str 
 
     async def score(state: TaskState, target: Target) -> Score:
         found = release(dataset, corpus)
-        reply = reply_of(state, found, measures)
+        row = (found.rows if measures == BENCHMARK else found.messages)[str(state.sample_id)]
+        played_turns: list[str] = state.store.get(TURNS, [])
+        finishes: list[str | None] = state.store.get(FINISHES, [])
+        reply = played(row, state.epoch, played_turns, finishes, "error: no reply")  # for turns that weren't reached
         if measures not in (BENCHMARK, APPROPRIATENESS):
             return _category(reply, found)
         rated = measures == APPROPRIATENESS
-        run = Run(Path(), Model(name="", backend=""), None, [] if rated else [reply], False, [reply] if rated else [])
+        run = Run(Path(), NOBODY, None, [] if rated else [reply], False, [reply] if rated else [])
         rows = found.messages if rated else found.rows
         model = grader()
         if model is None:
             given = judge_replies([reply], rows, found, OfflineReader())
             return _score(reply, given, {})
-        identity = llm(found, name_of(model))
+        identity = llm(found, model.api.service_model_name())  # the name that calibrations use, too
         asked = list(questions(run, found, identity))
         lines = await answers(model, asked)
         reader = LLMReader(identity, lambda request: batch.read(lines[request.custom_id], request).answer)
@@ -139,12 +137,6 @@ def verdicts(measures: str = BENCHMARK, dataset: str | None = None, corpus: str 
         return _score(reply, given, {GRADER: identity.name, ANSWERS: [*chain(*lines.values())]})
 
     return score
-
-
-def reply_of(state: TaskState, found: Release, measures: str) -> Reply:
-    """The model's reply to a sample; turns that weren't reached have none."""
-    row = (found.rows if measures == BENCHMARK else found.messages)[str(state.sample_id)]
-    return played(row, state.epoch, state.store.get(TURNS, []), state.store.get(FINISHES, []), "error: no reply")
 
 
 def _category(reply: Reply, found: Release) -> Score:
@@ -193,11 +185,6 @@ def grader() -> InspectModel | None:
     if isinstance(found, list):
         raise ValueError("helmbench: the role grader names several models; expected one (docs/running.md)")
     return found
-
-
-def name_of(model: InspectModel) -> str:
-    """The model's name on its provider's server, which calibrations use, too."""
-    return model.api.service_model_name()
 
 
 async def answers(model: InspectModel, requests: list[JudgeRequest]) -> dict[str, list[dict[str, Any]]]:

@@ -17,6 +17,7 @@ from urllib.request import getproxies, proxy_bypass
 import anyio.to_thread
 from inspect_ai import Epochs, Task, task
 from inspect_ai._util.error import PrerequisiteError
+from inspect_ai.dataset import MemoryDataset
 from inspect_ai.hooks import Hooks, RunEnd, hooks
 from inspect_ai.log import HeadlineMetric
 from inspect_ai.model import GenerateConfig, Model, get_model
@@ -24,7 +25,7 @@ from inspect_ai.model import GenerateConfig, Model, get_model
 from dataset_builder import schema
 from dataset_builder.release import Release, ReleaseError
 from dataset_builder.schema import Tier
-from helmbench.inspect.data import release, samples
+from helmbench.inspect.data import release, sample
 from helmbench.inspect.scorer import HEADLINE, figures, verdicts
 from helmbench.inspect.solver import play
 from judge.pipeline import score_log
@@ -47,7 +48,7 @@ Opening = Callable[[schema.Sample], ChatMessages]
 
 
 class Wanted(NamedTuple):
-    """A task's samples, release and prompt."""
+    """What a task measures, on which release and tier, and with which prompt."""
 
     release: Release
     measures: str
@@ -55,6 +56,24 @@ class Wanted(NamedTuple):
     tested: PromptUnderTest | None
     instruction: str
     corpus: str | None = None
+
+
+def _wanted(
+    measures: str, tier: Tier, dataset: str | None, corpus: str | None, condition: str | None, instruction: str
+) -> Wanted:
+    """The options of a task, checked.
+
+    Raises:
+        PrerequisiteError: no dataset, an unknown tier, or a prompt under test that can't be used.
+    """
+    if tier not in get_args(Tier):
+        raise PrerequisiteError(f"helmbench: -T tier={tier}: expected one of {', '.join(get_args(Tier))}")
+    found = release(dataset, corpus)
+    try:
+        tested = read_prompt(Path(condition), found.rows.values()) if condition else None
+    except RunError as error:
+        raise PrerequisiteError(f"helmbench: {error}") from None
+    return Wanted(found, measures, tier, tested, instruction, corpus)
 
 
 def _benchmark_task(name: str, config: str, own_tier: Tier | None, said: str) -> Callable[..., Task]:
@@ -95,8 +114,7 @@ def messages(
 
     `corpus`: a labeled corpus that replaces the dataset's messages.
     """
-    found = release(dataset, corpus)
-    wanted = Wanted(found, APPROPRIATENESS, _tier(tier), _tested(condition, found), instruction, corpus)
+    wanted = _wanted(APPROPRIATENESS, tier, dataset, corpus, condition, instruction)
     return _alone(wanted, lambda row: segments(m.model_dump() for m in row.messages)[0])
 
 
@@ -112,8 +130,8 @@ def triage(
     """The model's category for each message. `prompt`: `bare`, names only, or `guided`, with definitions."""
     if prompt not in TRIAGE_PROMPTS:
         raise PrerequisiteError(f"helmbench: -T prompt={prompt}: expected one of {', '.join(TRIAGE_PROMPTS)}")
-    found = release(dataset, corpus)
-    wanted = Wanted(found, f"{TRIAGE}{prompt}", _tier(tier), _tested(condition, found), instruction, corpus)
+    wanted = _wanted(f"{TRIAGE}{prompt}", tier, dataset, corpus, condition, instruction)
+    found = wanted.release
 
     def asked(row: schema.Sample) -> ChatMessages:
         said = [m.model_dump() for m in row.messages]
@@ -123,13 +141,9 @@ def triage(
 
 
 def benchmark(config: str, tier: Tier, dataset: str | None, condition: str | None, instruction: str) -> Task:
-    """A config of the dataset at one tier, as a task.
-
-    Raises:
-        PrerequisiteError: no dataset, an unknown tier, or a prompt under test that can't be used.
-    """
-    found = release(dataset)
-    wanted = Wanted(found, BENCHMARK, _tier(tier), _tested(condition, found), instruction)
+    """A config of the dataset at one tier, as a task; raises like `_wanted`."""
+    wanted = _wanted(BENCHMARK, tier, dataset, None, condition, instruction)
+    found = wanted.release
     own = set(found.table(config).column("id").to_pylist())
     rows = [row for row in found.rows.values() if row.id in own and tier in row.tiers]
 
@@ -153,8 +167,13 @@ def _task(wanted: Wanted, rows: Iterable[schema.Sample], first: Opening) -> Task
     reach()
     found, measures, path = wanted.release, wanted.measures, str(wanted.release.path)
     rated = measures == APPROPRIATENESS
+    recorded: dict[str, Any] = {**identity(found, measures), "tier": wanted.tier}  # the keys of lm-eval's metadata
+    if wanted.tested:
+        recorded["condition"] = wanted.tested.identity.model_dump()
+    if wanted.instruction:
+        recorded["system_instruction"] = wanted.instruction
     return Task(
-        dataset=samples((row, first(row)) for row in rows),
+        dataset=MemoryDataset([sample(row, first(row)) for row in rows], name="helmbench"),
         solver=play(),
         scorer=verdicts(measures, path, wanted.corpus),
         metrics=[figures(measures, wanted.tier, path, wanted.corpus)],
@@ -162,35 +181,10 @@ def _task(wanted: Wanted, rows: Iterable[schema.Sample], first: Opening) -> Task
         epochs=Epochs(3) if rated else None,
         # With more samples without a reply no figure counts: the run ends, and `inspect eval-retry` continues it.
         fail_on_error=float(found.scoring["unscored_limit"]),
-        metadata={RECORDED: _recorded(wanted)},
+        metadata={RECORDED: recorded},
         version=found.manifest.version,
         headline_metric=HeadlineMetric(metric=HEADLINE) if measures == BENCHMARK else None,
     )
-
-
-def _recorded(wanted: Wanted) -> dict[str, Any]:
-    """The run's metadata for the log, with the same keys as in lm-eval's."""
-    tested, said = wanted.tested, wanted.instruction
-    return {
-        **identity(wanted.release, wanted.measures),
-        "tier": wanted.tier,
-        **({"condition": tested.identity.model_dump()} if tested else {}),
-        **({"system_instruction": said} if said else {}),
-    }
-
-
-def _tier(tier: str) -> Tier:
-    if tier not in get_args(Tier):
-        raise PrerequisiteError(f"helmbench: -T tier={tier}: expected one of {', '.join(get_args(Tier))}")
-    found: Tier = tier  # type: ignore[assignment]
-    return found
-
-
-def _tested(condition: str | None, found: Release) -> PromptUnderTest | None:
-    try:
-        return read_prompt(Path(condition), found.rows.values()) if condition else None
-    except RunError as error:
-        raise PrerequisiteError(f"helmbench: {error}") from None
 
 
 CONNECT_SECONDS = 5.0
@@ -230,17 +224,11 @@ class Scorecard(Hooks):
             path = Path(unquote(place.path))
             if not recorded or place.scheme not in ("", "file") or path.suffix != SUFFIX:
                 continue
+            # `inspect eval` would exit with 0
+            said = f"no scorecard: the run ended as '{log.status}'; `inspect eval-retry {path}` goes on where it was"
             if log.status == "success":
-                said = await anyio.to_thread.run_sync(_said, path, str(recorded["dataset_path"]))
-            else:  # `inspect eval` would exit with 0
-                said = (
-                    f"no scorecard: the run ended as '{log.status}'; `inspect eval-retry {path}` goes on where it was"
-                )
+                try:
+                    said = await anyio.to_thread.run_sync(score_log, path, Path(recorded["dataset_path"]))
+                except (RunError, ReleaseError, OSError) as error:
+                    said = f"no scorecard: {error}"
             sys.stderr.write(f"helmbench: {said}\n")
-
-
-def _said(path: Path, dataset: str) -> str:
-    try:
-        return score_log(path, Path(dataset))
-    except (RunError, ReleaseError, OSError) as error:
-        return f"no scorecard: {error}"
