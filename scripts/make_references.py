@@ -41,10 +41,8 @@ def main(dataset: Path | None = None, out: Path = REFERENCES, calibrations: Path
     for earlier in calibrations.glob("offline-*.json"):
         earlier.unlink()  # of an earlier offline judge
     (calibrations / f"{offline.NAME}.json").write_text(calibration(release), encoding="utf-8")
-    card = (
-        (release.path / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
-    )  # without the Hub's front matter
-    (REPOSITORY / "DATASET_CARD.md").write_text(card, encoding="utf-8")
+    card = (release.path / "README.md").read_text(encoding="utf-8")
+    (REPOSITORY / "DATASET_CARD.md").write_text(card.split("---\n", 2)[2], encoding="utf-8")  # no front matter
     print(f"{out}, {calibrations}, DATASET_CARD.md: score_hash {release.manifest.score_hash[:12]}")
 
 
@@ -62,13 +60,8 @@ def row(release: Release, policy: str, tier: Tier) -> schema.Reference:
     card = score(run, release, [[OfflineReader()]]).scorecard
     detection = card.detection
     breached = sum(f.state == "breached" for f in card.floors)
-    return schema.Reference(
-        policy=policy,
-        composite=card.composite,
-        sensitivity=detection.sensitivity,
-        specificity=detection.specificity,
-        breached=breached,
-    )
+    detected = {"sensitivity": detection.sensitivity, "specificity": detection.specificity}
+    return schema.Reference(policy=policy, composite=card.composite, breached=breached, **detected)
 
 
 def play(policy: str, row: Row) -> Iterator[str]:

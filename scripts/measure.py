@@ -49,45 +49,28 @@ def main(out: Path = ROOT / "measurement", dataset: Path = ROOT / "helmbench", l
 
 def _ask(out: Path, more: list[str]) -> None:
     """The models' runs. `helmbench_repeats` is the number of runs, and equals the tasks' default."""
-    asked = [
-        "--metadata",
-        json.dumps({"helmbench_repeats": RUNS}),
-        "--include_path",
-        str(ROOT / "lm_eval_tasks"),
-        *more,
-    ]
+    metadata = json.dumps({"helmbench_repeats": RUNS})
+    asked = ["--metadata", metadata, "--include_path", str(ROOT / "lm_eval_tasks"), *more]
     with reference_server.start() as server:
         print(f"  reference server at {server.url}", flush=True)
         for model in MODELS:
-            stage(
-                f"lm_eval, model {model}, {RUNS} runs",
-                [*lm_eval(model, server.url, TASKS, out), *asked],
-                out / f"lm_eval-{model}.log",
-            )
+            command = [*lm_eval(model, server.url, TASKS, out), *asked]
+            stage(f"lm_eval, model {model}, {RUNS} runs", command, out / f"lm_eval-{model}.log")
 
 
 def _judge(out: Path) -> None:
     """The judge's runs of every reply, and the scorecards."""
-    judge = ["--repeats", str(JUDGE_RUNS)]
+    repeats = ["--repeats", str(JUDGE_RUNS)]
     with scripted_judge.start() as server:
         print(f"  scripted judge at {server.url}", flush=True)
         for model in MODELS:
-            asking = helmbench(
-                "run",
-                str(out / model),
-                "--model",
-                scripted_judge.NAME,
-                "--base-url",
-                server.url,
-                *judge,
+            asked = helmbench(
+                "run", str(out / model), "--model", scripted_judge.NAME, "--base-url", server.url, *repeats
             )
-            stage(f"judge run {model}, {JUDGE_RUNS} times", asking, out / f"judge-{model}.log")
+            stage(f"judge run {model}, {JUDGE_RUNS} times", asked, out / f"judge-{model}.log")
     for model in MODELS:
-        stage(
-            f"judge score {model}",
-            helmbench("score", str(out / model), "--judge", scripted_judge.NAME, *judge),
-            out / f"score-{model}.log",
-        )
+        scored = helmbench("score", str(out / model), "--judge", scripted_judge.NAME, *repeats)
+        stage(f"judge score {model}", scored, out / f"score-{model}.log")
 
 
 def triage(cards: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ are right.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,22 +108,17 @@ def trained(name: str, rows: list[Row]) -> Trained:
 
 def _known(features: Sequence[Collection[str]], messages: list[str]) -> set[str]:
     """The features that occur with enough different messages: words of one message teach nothing."""
-    seen: dict[str, set[str]] = {}
-    for own, message in zip(features, messages, strict=True):
-        for name in own:
-            seen.setdefault(name, set()).add(message)
-    return {name for name, where in seen.items() if len(where) >= FEWEST}
+    pairs = {(name, message) for own, message in zip(features, messages, strict=True) for name in own}
+    return {name for name, many in Counter(name for name, _ in pairs).items() if many >= FEWEST}
 
 
 def _labels(rows: list[Row]) -> NDArray[Any]:
     """The labels; one that is too rare to learn is replaced by the most common label of its verdict."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        counts[row.label] = counts.get(row.label, 0) + 1
+    counts = Counter(row.label for row in rows)
 
     def kept(label: str) -> str:
         same = [other for other in counts if verdict(other) == verdict(label)]
-        return label if counts[label] >= LEAST else max(same, key=lambda other: counts[other])
+        return label if counts[label] >= LEAST else max(same, key=counts.__getitem__)
 
     return np.array([kept(row.label) for row in rows])
 
@@ -138,13 +134,9 @@ def _left_out(matrix: Any, labels: NDArray[Any], messages: list[str]) -> tuple[N
     for train, test in GroupKFold(FOLDS).split(matrix, labels, messages):
         model = _fit(matrix[train], labels[train])
         names = sorted({verdict(label) for label in model.classes_})
-        sums = np.stack(
-            [
-                model.predict_proba(matrix[test])[:, [verdict(label) == name for label in model.classes_]].sum(axis=1)
-                for name in names
-            ],
-            axis=1,
-        )
+        chances = model.predict_proba(matrix[test])
+        own = [[verdict(label) == name for label in model.classes_] for name in names]
+        sums = np.stack([chances[:, mine].sum(axis=1) for mine in own], axis=1)
         guessed[test], sure[test] = np.array(names)[sums.argmax(axis=1)], sums.max(axis=1)
     return guessed, sure
 

@@ -71,7 +71,7 @@ def test_a_distribution_by_hand() -> None:
 def test_the_file_holds_figures_and_no_text() -> None:
     """Every set of the script has every feature as numbers; words say only where it is from and what a row is."""
     sets = real_messages.known_sets()
-    assert [one["set"] for one in sets] == [source.name for source in measure_real_messages.SOURCES]
+    assert [one["set"] for one in sets] == [*measure_real_messages.READ]
     for one in sets:
         assert list(one) == ["set", "source", "commit", "date", "licence", "rows", "figures"]
         assert max(len(one[name]) for name in ("set", "source", "commit", "date", "licence", "rows")) < 140
@@ -96,8 +96,8 @@ def test_ours_stand_beside_them() -> None:
 @pytest.fixture
 def sets(tmp_path: Path) -> Path:
     """A checkout of each set, with rows of ours in it."""
-    for source in measure_real_messages.SOURCES:
-        folder = tmp_path / "sets" / source.repository.rpartition("/")[2]
+    for one in real_messages.known_sets():
+        folder = tmp_path / "sets" / one["source"].rpartition("/")[2]
         for name, column in {
             "data/20200325_counsel_chat.csv": "questionText",
             "data/training-set.csv": "selftext",
