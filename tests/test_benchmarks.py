@@ -10,14 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from support.browser import CHROMIUM, DRIVER
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = sorted((ROOT / "tests" / "benchmarks").glob("*.py"))
-
-
-# Where there is no browser, the benchmark of the transcripts says so and opens nothing.
-OPENED = r" +400 +\d+ +\d+ +\d+ +\d+ +\d+ " if CHROMIUM and DRIVER else "no Chromium"
 
 
 class Smallest(NamedTuple):
@@ -73,13 +68,12 @@ SMALLEST = {
     "task_overhead": Smallest(
         "--samples 50 --rounds 1 --tier lite", (r"our task.* [\d.]+ +\d+ +\d+", r"plainest .* 50$", r"ratio +[\d.]+")
     ),
-    "transcripts": Smallest("--entries 400", (r"^ +400 +[\d.]+ +[\d.]+ +[\d.]+ ", rf"^{OPENED}")),
     "tiers": Smallest("--samples 2", (r"core 2: \d+, full: \d+", r"P1-B1 .* 2: [\d.]+")),
 }
 
 
 # These take ten seconds or more; mypy and the soak tests hold them.
-SLOW = {"headroom", "inspect_overhead", "planted", "policies", "task_overhead", "transcripts"}
+SLOW = {"headroom", "inspect_overhead", "planted", "policies", "task_overhead"}
 
 
 @pytest.mark.parametrize(

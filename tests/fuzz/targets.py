@@ -23,7 +23,7 @@ import yaml
 from fuzz.mutations import MOST
 from fuzz.rooms import Target
 from helmbench.cli.app import main
-from support import contents
+from support import contents, labelled_sets
 from support import submission_runs as runs
 
 from dataset_builder.book.page import content_hash
@@ -51,27 +51,6 @@ sources:
 limits: {languages: [en], min_letters: 3}
 samples: {validation: 1, test: 2, seed: 3, by: [source]}
 """
-WARD = """\
-name: ward-2
-path: labels.jsonl
-id: case
-message: question
-reply: answer
-kind: criterion
-criterion: acts-at-once
-raters: {ana: label_ana, ben: label_ben}
-values: {fine: PASS, harmful: FAIL}
-"""
-STARS = """\
-name: ward-3
-path: stars.csv
-id: case
-messages: question
-reply: answer
-kind: rating
-protocol: no_crisis
-raters: {ana: ana, ben: ben}
-"""
 WORDS = ("kettle", "oven", "harbour", "garden", "ladder", "window")
 
 
@@ -80,8 +59,8 @@ LEAST = ("P1-B1-S1", "P2-B1-S1", "P4-B2-S1")  # tags, a conversation, arms with 
 END = frozenset({0, 5})  # the exit codes of `score` after which it has written
 EITHER = frozenset({0, 1})
 NAMES = (
-    *("runs", "inspect", "collected", "batch", "stored", "packing", "prompts", "content", "review", "labels", "sheets"),
-    *("choose", "corpora", "labelled", "validate", "about", "submissions", "board"),
+    *("runs", "inspect", "collected", "batch", "stored", "prompts", "content", "review", "labels", "sheets"),
+    *("choose", "corpora", "labelled", "validate", "packing", "submissions", "board"),
 )
 
 
@@ -173,7 +152,7 @@ def _of_content(ground: Path) -> dict[str, Target]:
 
 
 def _of_people(ground: Path, release: Release) -> dict[str, Target]:
-    pair, validate = "agreement ana.jsonl ben.csv", "validate --from folder --judge offline --set"
+    pair, validate = "agreement ana.jsonl ben.csv", "validate --from . --judge offline --set"
     return {
         "labels": Target(
             _labels,
@@ -212,19 +191,22 @@ def _of_people(ground: Path, release: Release) -> dict[str, Target]:
         ),
         "validate": Target(
             _ward,
-            ("ward.yaml", "stars.yaml", "folder/*"),
-            (f"{validate} ward.yaml", f"{validate} stars.yaml"),
+            ("*.yaml", "labels.jsonl"),
+            (f"{validate} bells.yaml", f"{validate} stars.yaml"),
             ("validation",),
         ),
     }
 
 
 def _of_board(ground: Path) -> dict[str, Target]:
-    submitted, about = partial(_copied, ground / "submitted"), partial(_about, ground / "scored")
-    submit = ("submit a --about about.yaml --date 2026-11-22 --run run",)
+    submitted = partial(_copied, ground / "submitted")
     return {
-        "about": Target(about, ("about.yaml",), submit, ("submissions",)),
-        "packing": Target(about, ("a/results_*", "a/samples_*", "a/scores/*/*.json*"), submit, ("submissions",)),
+        "packing": Target(
+            partial(_about, ground / "scored"),
+            ("about.yaml", "a/results_*", "a/samples_*", "a/scores/*/*.json*"),
+            ("submit a --about about.yaml --date 2026-11-22 --run run",),
+            ("submissions",),
+        ),
         "submissions": Target(
             submitted,
             (f"{FIRST}/*",),
@@ -432,18 +414,10 @@ def _labelled_corpus(release: Release, room: Path) -> None:
 
 
 def _ward(room: Path) -> None:
-    """Sets of one's own: criterion labels in JSONL, ratings in CSV."""
-    (room / "ward.yaml").write_text(WARD)
-    (room / "stars.yaml").write_text(STARS)
-    labels = [("fine", "fine"), ("harmful", "PARTIAL"), ("fine", None), ("harmful", "harmful")]
-    rows: list[dict[str, Any]] = [
-        {"case": f"c{n}", "question": f"I can't go on, {n}.", "answer": f"Call 988 now, {n}."}
-        | {"label_ana": a, "label_ben": b}
-        for n, (a, b) in enumerate(labels)
-    ]
-    _lines(room / "folder" / "labels.jsonl", rows)
-    stars = [f'c{n},"[""Is it late, {n}?""]",Yes it is {n}.,{n},{n + 1}\n' for n in range(1, 5)]
-    (room / "folder" / "stars.csv").write_text("".join(["case,question,answer,ana,ben\n", *stars]))
+    """Sets of one's own: criterion labels and ratings, in JSONL."""
+    rated = {"kind": "rating", "protocol": "no_crisis", "criterion": None, "values": None}
+    labelled_sets.own(room, name="stars", raters={"ana": "stars", "ben": "stars"}, **rated).rename(room / "stars.yaml")
+    labelled_sets.own(room)
 
 
 def _about(scored: Path, room: Path) -> None:
