@@ -50,7 +50,6 @@ ITEM_FAULTS = (*REFUSALS, "filter", "cut")
 MODELS = (*POLICIES, *GREETING, "faulty")
 CHAT, TEXT, LIST = "/v1/chat/completions", "/v1/completions", "/v1/models"
 SPEAKER = re.compile(r"(?:^|\n\n)(System|User|Assistant):")  # of a plain transcript
-STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 
 
 class Part(BaseModel):
@@ -174,7 +173,7 @@ class Server(ThreadingHTTPServer):
     """Answers on loopback until the `with` block ends; records every chat request and its answer."""
 
     request_queue_size = 1024  # the default backlog of 5 drops clients that connect all at once
-    models: tuple[str, ...] = MODELS
+    title, models = "reference server", MODELS
 
     def __init__(self, address: tuple[str, int], seed: int, log: Path | None, faults: Faults) -> None:
         super().__init__(address, Handler)
@@ -351,21 +350,6 @@ def loopback(host: str) -> str:
     return address
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--port", type=int, required=True, help="0 takes a free one and prints it")
-    parser.add_argument("--host", default="127.0.0.1", help="loopback only")
-    parser.add_argument("--seed", type=int, default=0, help="of the policy `random`")
-    parser.add_argument("--log", type=Path, help="append each chat request and how it was answered, one JSON line each")
-    parser.add_argument("--fault-rate", type=float, default=0.2, help="share of `faulty`'s attempts that fail")
-    parser.add_argument(
-        "--faults", type=_shares, help="KIND=SHARE,… instead of --fault-rate: " + ", ".join((*FAULTS, *ITEM_FAULTS))
-    )
-    parser.add_argument("--fault-seed", type=int, default=0, help="of `faulty`'s schedule")
-    parser.add_argument("--slow-seconds", type=float, default=0.5, help="how long a slow fault waits")
-    return parser.parse_args()
-
-
 def _shares(text: str) -> dict[str, float]:
     try:
         return {kind: float(share) for kind, _, share in (part.partition("=") for part in text.split(","))}
@@ -373,21 +357,41 @@ def _shares(text: str) -> dict[str, float]:
         raise argparse.ArgumentTypeError(f"{text!r}; expected KIND=SHARE,…, such as 429=0.05,slow=0.05") from None
 
 
-def main() -> int:
-    """Serves until SIGTERM or SIGINT; returns 2 if it can't."""
-    args = _arguments()
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # before any thread starts, so that only sigwait sees them
+def serve(parser: argparse.ArgumentParser, start: Callable[..., Server], seeded: str) -> int:
+    """Serves what the command line asks for until SIGTERM or SIGINT; returns 2 if it can't. `seeded`: what --seed
+    changes.
+    """
+    parser.add_argument("--port", type=int, required=True, help="0 takes a free one and prints it")
+    parser.add_argument("--host", default="127.0.0.1", help="loopback only")
+    parser.add_argument("--seed", type=int, default=0, help=f"of {seeded}")
+    parser.add_argument("--log", type=Path, help="append each request and how it was answered, one JSON line each")
+    args = parser.parse_args()
     try:
         server = start(**vars(args))
     except (OSError, OverflowError, ValueError) as problem:
         in_use = isinstance(problem, OSError) and problem.errno == errno.EADDRINUSE
         reason = f"port {args.port} is in use; expected a free one (--port 0 takes any)" if in_use else problem
-        print(f"reference_server: {reason}", file=sys.stderr)
+        print(f"{Path(sys.argv[0]).stem}: {reason}", file=sys.stderr)
         return 2
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
     with server:
-        print(f"reference server ready on {server.url} (models: {', '.join(MODELS)})", flush=True)
-        signal.sigwait(STOP_SIGNALS)
+        print(f"{server.title} ready on {server.url} (models: {', '.join(server.models)})", flush=True)
+        stop.wait()
     return 0
+
+
+def main() -> int:
+    """Serves until SIGTERM or SIGINT; returns 2 if it can't."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--fault-rate", type=float, default=0.2, help="share of `faulty`'s attempts that fail")
+    parser.add_argument(
+        "--faults", type=_shares, help="KIND=SHARE,… instead of --fault-rate: " + ", ".join((*FAULTS, *ITEM_FAULTS))
+    )
+    parser.add_argument("--fault-seed", type=int, default=0, help="of `faulty`'s schedule")
+    parser.add_argument("--slow-seconds", type=float, default=0.5, help="how long a slow fault waits")
+    return serve(parser, start, "the policy `random`")
 
 
 if __name__ == "__main__":

@@ -15,16 +15,15 @@ import argparse
 import hashlib
 import json
 import re
-import signal
 import sys
 import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 from reference_policies import CATEGORY_WORDS, STRAIN
-from reference_server import STOP_SIGNALS, Answer, Faults, Message, Server, completion, decode, error, loopback
+from reference_server import Answer, Faults, Message, Server, completion, error, loopback, serve
 
 from dataset_builder.stats.surface import EXCUSED
 
@@ -154,7 +153,7 @@ def _empty(schema: dict[str, Any]) -> Any:
 class JudgeServer(Server):
     """Answers judges' questions as NAME; records them as the reference server does."""
 
-    models = (NAME,)
+    title, models = "scripted judge", (NAME,)
 
     def __init__(self, address: tuple[str, int], seed: int, log: Path | None, wavering: float) -> None:
         super().__init__(address, seed, log, Faults({}, seed, 0.0))
@@ -163,23 +162,17 @@ class JudgeServer(Server):
 
     def answer(self, raw: bytes) -> Answer:
         """The answer to a question's body, recorded before it is sent."""
-        try:
-            found = self._judge(Question.model_validate_json(raw))
-        except ValidationError as problem:
-            first = problem.errors()[0]
-            found = error(400, f"bad request: {'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}")
-        except (ValueError, LookupError, AttributeError, TypeError) as problem:  # an unknown schema
-            found = error(400, f"not a question that word rules can answer: {problem}")
-        self._record(decode(raw), {"model": found.model, "status": found.status, "fault": None})
-        return found
+        return self._recorded(raw, lambda: self._judge(Question.model_validate_json(raw)))
 
     def _judge(self, question: Question) -> Answer:
         if question.model != NAME:
             return error(404, f"no model {question.model!r}; expected {NAME}", question.model)
         messages = [message.plain() for message in question.messages]
-        text = answer(
-            messages[-1]["content"], question.response_format.json_schema["schema"], self._draw(messages[-1]["content"])
-        )
+        prompt = messages[-1]["content"]
+        try:
+            text = answer(prompt, question.response_format.json_schema["schema"], self._draw(prompt))
+        except (ValueError, LookupError, AttributeError, TypeError) as problem:  # an unknown schema
+            return error(400, f"not a question that word rules can answer: {problem}")
         return Answer(200, completion(NAME, messages, text), NAME)
 
     def _draw(self, prompt: str) -> float | None:
@@ -207,26 +200,9 @@ def start(
 def main() -> int:
     """Serves until SIGTERM or SIGINT; returns 2 if it can't."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--port", type=int, required=True, help="0 takes a free one and prints it")
-    parser.add_argument("--host", default="127.0.0.1", help="loopback only")
-    parser.add_argument("--seed", type=int, default=0, help="of the answers that waver")
-    parser.add_argument(
-        "--wavering",
-        type=float,
-        default=WAVERING,
-        help="share of answers that are a neighbouring one (default: %(default)s)",
-    )
-    parser.add_argument("--log", type=Path, help="append each question and how it was answered, one JSON line each")
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # before any thread starts, so that only sigwait sees them
-    try:
-        server = start(**vars(parser.parse_args()))
-    except (OSError, OverflowError, ValueError) as problem:
-        print(f"scripted_judge: {problem}", file=sys.stderr)
-        return 2
-    with server:
-        print(f"scripted judge ready on {server.url} (model: {NAME})", flush=True)
-        signal.sigwait(STOP_SIGNALS)
-    return 0
+    wavering = "share of answers that are a neighboring one (default: %(default)s)"
+    parser.add_argument("--wavering", type=float, default=WAVERING, help=wavering)
+    return serve(parser, start, "the answers that waver")
 
 
 if __name__ == "__main__":

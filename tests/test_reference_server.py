@@ -401,7 +401,6 @@ def test_bad_arguments_are_one_line_and_exit_2(
     shared: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The line says what is wrong; there is no traceback. Prompts about crises stay on the machine."""
-    monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: None)  # this process still hears Ctrl-C
     for arguments, says in (
         (["--port", str(shared.server_port)], f"port {shared.server_port} is in use; expected a free one (--port 0"),
         (["--port", "0", "--fault-rate", "20"], "fault rate 20.0, slow seconds 0.5; expected 0 to 1"),

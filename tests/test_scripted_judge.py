@@ -5,7 +5,6 @@ says.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 import scripted_judge
@@ -38,7 +37,7 @@ def steady() -> Iterator[JudgeServer]:
 
 
 def send(server: JudgeServer, body: Any) -> tuple[int, dict[str, Any]]:
-    connection = HTTPConnection("127.0.0.1", urlsplit(server.url).port or 0, timeout=5)
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=5)
     try:
         connection.request("POST", "/v1/chat/completions", json.dumps(body))
         response = connection.getresponse()
@@ -119,7 +118,7 @@ def test_it_labels_messages(steady: JudgeServer, release: Release) -> None:
 
 
 def test_it_wavers_as_often_as_it_says(release: Release) -> None:
-    """A fifth of 400 answers to one question is a neighbour of the rules' own (3 or 5), and another server gives the
+    """A fifth of 200 answers to one question is a neighbour of the rules' own (3 or 5), and another server gives the
     same ones.
     """
     message = crisis(release)
@@ -128,61 +127,35 @@ def test_it_wavers_as_often_as_it_says(release: Release) -> None:
     runs = []
     for _ in range(2):
         with scripted_judge.start(wavering=0.2, seed=7) as server:
-            runs.append([rated(server, release, message, four) for _ in range(400)])
+            runs.append([rated(server, release, message, four) for _ in range(200)])
     counts = Counter(runs[0])
     assert runs[0] == runs[1]
     assert {*counts} == {"3", "4", "5"}
-    assert 80 - 3 * 8 < 400 - counts["4"] < 80 + 3 * 8  # binomial, sd 8
+    assert 40 - 3 * 6 < 200 - counts["4"] < 40 + 3 * 6  # binomial, sd 6
 
 
-@pytest.mark.parametrize(
-    ("body", "status", "says"),
-    [
-        (
-            {"model": "scripted-judge", "messages": [{"role": "user", "content": "hi"}]},
-            400,
-            "response_format: Field required",
-        ),
-        ({"model": "gpt-none"}, 404, "no model 'gpt-none'; expected scripted-judge"),
-        (
-            {"messages": [{"role": "user", "content": "rate this"}]},
-            400,
-            "expected a question of `helmbench run` or `helmbench label`",
-        ),
-        (
-            {"response_format": {"json_schema": {"schema": {"properties": {"label": {}}}}}},
-            400,
-            "not a question that word rules can answer",
-        ),
-        ({"response_format": {"json_schema": {}}}, 400, "not a question that word rules can answer"),
-    ],
-)
-def test_what_is_no_question_is_refused(
-    steady: JudgeServer, release: Release, body: dict[str, Any], status: int, says: str
-) -> None:
-    """An OpenAI-style error that says what was expected."""
+def test_what_is_no_question_is_refused(steady: JudgeServer, release: Release) -> None:
+    """An OpenAI-style error that says what was expected. The list of models names the one judge, and questions quote
+    people: none may leave this machine.
+    """
     message = crisis(release)
     check = message.evaluation[0]
     assert isinstance(check, AppropriatenessCheck)
     good = build_rating(message, check, (PLAIN,), release, scripted_judge.NAME).body
-    whole = body if "model" in body and "messages" in body else good | body
-    found = send(steady, whole)
-    assert found[0] == status
-    assert says in found[1]["error"]["message"]
-    assert [entry["status"] for entry in steady.log] == [status]
-
-
-def test_it_lists_itself_and_no_policy(steady: JudgeServer) -> None:
-    """GET /v1/models names the one judge."""
-    connection = HTTPConnection("127.0.0.1", urlsplit(steady.url).port or 0, timeout=5)
-    connection.request("GET", "/v1/models")
-    models = json.loads(connection.getresponse().read())
-    connection.close()
-    assert [m["id"] for m in models["data"]] == ["scripted-judge"]
-
-
-def test_only_loopback_is_served_and_shares_are_checked() -> None:
-    """Questions quote people: none may leave this machine."""
+    hi = [{"role": "user", "content": "hi"}]
+    unknown: Any = {"json_schema": {"schema": {"properties": {"label": {}}}}}
+    for body, status, says in (
+        ({"model": "scripted-judge", "messages": hi}, 400, "response_format: Field required"),
+        (good | {"model": "gpt-none"}, 404, "no model 'gpt-none'; expected scripted-judge"),
+        (good | {"messages": hi}, 400, "expected a question of `helmbench run` or `helmbench label`"),
+        (good | {"response_format": unknown}, 400, "not a question that word rules can answer"),
+        (good | {"response_format": {"json_schema": {}}}, 400, "not a question that word rules can answer"),
+    ):
+        found = send(steady, body)
+        assert (found[0], steady.log[-1]["status"]) == (status, status)
+        assert says in found[1]["error"]["message"]
+    with urlopen(f"{steady.url}/models") as response:
+        assert [m["id"] for m in json.load(response)["data"]] == ["scripted-judge"]
     with pytest.raises(ValueError, match="is not a loopback address"):
         scripted_judge.start(host="0.0.0.0")
     with pytest.raises(ValueError, match="wavering 2; expected 0 to 1"):
@@ -192,13 +165,8 @@ def test_only_loopback_is_served_and_shares_are_checked() -> None:
 def test_the_command_serves_until_it_is_told_to_stop() -> None:
     """It prints its address, and ends with 0 on SIGTERM."""
     script = Path(scripted_judge.__file__)
-    process = subprocess.Popen(
-        [sys.executable, str(script), "--port", "0"], stdout=subprocess.PIPE, text=True, env=os.environ
-    )
-    try:
+    with subprocess.Popen([sys.executable, str(script), "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("scripted judge ready on http://127.0.0.1:")
-    finally:
         process.terminate()
-        assert process.wait(timeout=20) == 0
-        process.stdout.close() if process.stdout else None
+        assert process.wait(timeout=60) == 0

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from judge.llm.engine import Endpoint, Outcome
 
 REQUESTS = "requests.jsonl"
-Questions = Callable[
-    [], Iterator[JudgeRequest]
-]  # called once for the estimate and once to ask: they are never all in memory
+# Called once for the estimate and once to ask: the questions are never all in memory.
+Questions = Callable[[], Iterator[JudgeRequest]]
 
 
 @dataclass(frozen=True)
@@ -185,11 +184,9 @@ def announce(count: int, whose: str, url: str) -> None:
     """Announces, before asking, that people's words will leave this machine, unless the address is a loopback one."""
     if not loopback(url):
         sys.stderr.write(
-            f"{count} messages of {whose} LEAVE THIS MACHINE, for {urlsplit(url).hostname}. People wrote "
-            "them, and names "
-            "and places are not masked. Stop now (Ctrl-C) unless their consent, their source's terms and "
-            "your agreement "
-            "with this provider allow it.\n"
+            f"{count} messages of {whose} LEAVE THIS MACHINE, for {urlsplit(url).hostname}. People wrote them, and "
+            "names and places are not masked. Stop now (Ctrl-C) unless their consent, their source's terms and your "
+            "agreement with this provider allow it.\n"
         )
 
 
