@@ -50,23 +50,17 @@ def logged(folder: Path, row: Row, sent: Any) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("instruction", ["", "Answer in English.\n\n"], ids=["alone", "behind an instruction"])
-@pytest.mark.parametrize("form", [as_api, as_api_without_a_system_role, as_template])
-def test_a_prompt_is_found_in_every_form_of_a_request(
-    release: Release, tmp_path: Path, form: Callable[[str, str], Any], instruction: str
-) -> None:
-    """An API's messages, a template's one text, with something before it or not."""
+def test_a_prompt_is_found_in_every_form_of_a_request(release: Release, tmp_path: Path) -> None:
+    """An API's messages, a template's one text, with an instruction before it or not. A request that was edited, or
+    holds none, shows nothing.
+    """
     row = next(r for r in release.rows.values() if r.user_context)
-    sent = form(instruction + system_text(release, row), row.messages[-1].content or "")
-    assert own_prompt(logged(tmp_path, row, sent), condition(), release) == PROMPT
-
-
-@pytest.mark.parametrize("change", [lambda t: t.replace("200", "20"), lambda _: "no request", lambda _: ""])
-def test_what_was_not_sent_is_not_shown(release: Release, tmp_path: Path, change: Callable[[str], str]) -> None:
-    """A request that was edited, or holds none."""
-    row = next(iter(release.rows.values()))
-    sent = as_api(change(system_text(release, row)), "Hello")
-    assert own_prompt(logged(tmp_path, row, sent), condition(), release) is None
+    system, user = system_text(release, row), row.messages[-1].content or ""
+    for form in (as_api, as_api_without_a_system_role, as_template):
+        for instruction in ("", "Answer in English.\n\n"):
+            assert own_prompt(logged(tmp_path, row, form(instruction + system, user)), condition(), release) == PROMPT
+    for edited in (system.replace("200", "20"), "no request", ""):
+        assert own_prompt(logged(tmp_path, row, as_api(edited, user)), condition(), release) is None
 
 
 def test_a_long_request_is_not_searched_from_everywhere(release: Release, tmp_path: Path) -> None:
@@ -81,39 +75,32 @@ def test_a_long_request_is_not_searched_from_everywhere(release: Release, tmp_pa
     assert own_prompt(logged(tmp_path, row, sent), condition(), release) is None
 
 
-@pytest.mark.parametrize("sent", [None, 3, [], [[]], ["[3]"], {"a": 1}])
-def test_a_log_of_another_shape_holds_no_prompt(release: Release, tmp_path: Path, sent: Any) -> None:
-    """Whatever stands where requests should."""
-    row = next(iter(release.rows.values()))
-    assert own_prompt(logged(tmp_path, row, sent), condition(), release) is None
-
-
-def test_a_folder_without_a_log_holds_no_prompt(release: Release, tmp_path: Path) -> None:
-    """As that of scores that were written elsewhere."""
+def test_a_log_of_another_shape_holds_no_prompt(release: Release, tmp_path: Path) -> None:
+    """Whatever stands where requests should, a folder in the place of the samples, and no log at all."""
+    row, shapes = next(iter(release.rows.values())), list[Any]([None, 3, [], [[]], ["[3]"], {"a": 1}])
+    assert own_prompt(tmp_path, condition(), release) is None
+    for sent in shapes:
+        assert own_prompt(logged(tmp_path, row, sent), condition(), release) is None
+    path = tmp_path / "samples_helmbench_pillar1_lite_2026.jsonl"
+    path.unlink()
+    path.mkdir()
     assert own_prompt(tmp_path, condition(), release) is None
 
 
-def test_a_folder_in_the_place_of_samples_holds_no_request(release: Release, tmp_path: Path) -> None:
-    """It ended a comparison as an error of the disk; the comparison says that the replies can't be read."""
-    (tmp_path / "samples_helmbench_pillar1_lite_2026.jsonl").mkdir()
-    assert own_prompt(tmp_path, condition(), release) is None
-
-
-@pytest.mark.parametrize(
-    ("put", "said"),
-    [
-        (lambda path: path.mkdir(), "is a folder"),
-        (os.mkfifo, "is not a regular file"),
-        (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
-        (lambda path: path.symlink_to(path), "can't be read"),
-        (lambda path: path.write_bytes(b"caf\xe9"), "is not UTF-8"),
-        (lambda path: path.write_bytes(b"\xef\xbb\xbf \n"), "is empty"),
-        (lambda path: None, "can't be read"),
-    ],
-    ids=["folder", "pipe", "device", "ring", "no UTF-8", "nothing in it", "nothing"],
-)
-def test_a_prompt_that_cannot_be_read_is_named(tmp_path: Path, put: Callable[[Path], Any], said: str) -> None:
-    """A pipe was waited for, and a device read without end."""
-    put(tmp_path / "calm.txt")
-    with pytest.raises(RunError, match=rf"calm\.txt(:\d+)?: {said}"):
-        read_prompt(tmp_path / "calm.txt", [])
+def test_a_prompt_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """A pipe isn't waited for, and a device isn't read without end."""
+    path = tmp_path / "calm.txt"
+    puts: list[tuple[Callable[[], Any], str]] = [
+        (lambda: None, "can't be read"),
+        (path.mkdir, "is a folder"),
+        (lambda: os.mkfifo(path), "is not a regular file"),
+        (lambda: path.symlink_to("/dev/zero"), "is not a regular file"),
+        (lambda: path.symlink_to(path), "can't be read"),
+        (lambda: path.write_bytes(b"caf\xe9"), "is not UTF-8"),
+        (lambda: path.write_bytes(b"\xef\xbb\xbf \n"), "is empty"),
+    ]
+    for put, said in puts:
+        put()
+        with pytest.raises(RunError, match=rf"calm\.txt(:\d+)?: {said}"):
+            read_prompt(path, [])
+        path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)

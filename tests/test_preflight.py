@@ -66,73 +66,57 @@ def ended(server: JudgeServer, name: str = "faulty") -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "models",
-    [
-        *(failed(status) for status in (400, 404, 405, 501)),
+def test_a_server_that_works_runs_whatever_it_says_of_its_models(serve: Callable[..., JudgeServer]) -> None:
+    """One look, without a greeting, and then the messages."""
+    for models in (
+        *(failed(status) for status in (400, 404, 501)),
         Said(307, {"Location": "http://127.0.0.1:9/"}, b""),
         Said(200, {}, b"<html>gateway</html>"),
         Said(200, {}, b'{"data": [1]}'),
-        Said(200, {}, b"[]"),
         listing(),
         listing("other", "faulty"),
-    ],
-    ids=lambda m: f"{m.status}-{len(m.body)}",
-)
-def test_a_server_that_works_runs_whatever_it_says_of_its_models(
-    serve: Callable[..., JudgeServer], models: Said
-) -> None:
-    """One look, without a greeting, and then the messages."""
-    server = serve(models)
-    assert run(server) == ["hello"] * 30
-    assert server.looks == ["/v1/models"]
-    assert (server.total, GREETING in server.asked) == (30, False)
+    ):
+        server = serve(models)
+        assert run(server) == ["hello"] * 30
+        assert server.looks == ["/v1/models"]
+        assert (server.total, GREETING in server.asked) == (30, False)
 
 
-@pytest.mark.parametrize(
-    "models", [*(failed(s) for s in (401, 402, 403, 407, 500, 503)), listing("other")], ids=lambda m: str(m.status)
-)
 def test_a_doubt_is_settled_by_one_greeting(
-    serve: Callable[..., JudgeServer], models: Said, caplog: pytest.LogCaptureFixture
+    serve: Callable[..., JudgeServer], caplog: pytest.LogCaptureFixture
 ) -> None:
     """Lists are guarded, broken or short where completions are not: who answers a greeting is asked; a line says so."""
-    server = serve(models)
-    assert run(server) == ["hello"] * 30
-    assert server.asked[GREETING] == 1
-    assert server.total == 31
-    (warning,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
-    assert "works, but its list of models is odd: " in warning
-    assert ("it doesn't list 'faulty'" if models.status == 200 else f"HTTP {models.status}") in warning
+    for models in (*(failed(s) for s in (401, 403, 500)), listing("other")):
+        server = serve(models)
+        assert run(server) == ["hello"] * 30
+        assert (server.asked[GREETING], server.total) == (1, 31)
+        (warning,) = [r.getMessage() for r in caplog.records if r.levelname == "WARNING"]
+        assert "works, but its list of models is odd: " in warning
+        assert ("it doesn't list 'faulty'" if models.status == 200 else f"HTTP {models.status}") in warning
+        caplog.clear()
 
 
 def test_the_look_is_had_once(serve: Callable[..., JudgeServer]) -> None:
-    """A run asks in rounds, and the server was there in the first."""
+    """A run asks in rounds, and the server was there in the first; what is cached needs no server."""
     server = serve(listing("faulty"))
     layer = model_layer(server, "faulty")
     for n in range(3):
         layer([request(f"message {n}")])
     assert len(server.looks) == 1
-
-
-def test_what_is_cached_needs_no_server() -> None:
-    """Nothing to ask, nothing to look for."""
     assert layer_of(model_at(f"{HOSTS}:{free_port()}/v1"))([]) == []
 
 
-@pytest.mark.parametrize("guarded", [True, False])
 def test_a_wrong_key_ends_at_once_and_is_not_repeated(
-    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch, guarded: bool
+    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether the list is guarded as well, or completions alone; the server's own words hold the key."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-wrong-wrong")
-    server = serve(failed(401) if guarded else listing("faulty"), key="sk-right")
-    said = ended(server)
-    assert (
-        "/v1/chat/completions answers no request: HTTP 401 invalid_api_key no such key: Bearer …; is the key right"
-        in said
-    )
-    assert "sk-wrong" not in said
-    assert server.total == 0  # completions that were given
+    for models in (failed(401), listing("faulty")):
+        server = serve(models, key="sk-right")
+        said = ended(server)
+        assert "answers no request: HTTP 401 invalid_api_key no such key: Bearer …; is the key right" in said
+        assert "sk-wrong" not in said
+        assert server.total == 0  # completions that were given
 
 
 def test_no_key_is_told_from_a_wrong_one(serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,31 +138,31 @@ def test_a_key_at_the_end_of_a_long_name_is_not_told_in_part(
     assert "y" * (LONGEST_NAME + 1) not in told
 
 
-@pytest.mark.parametrize("odd", ["\r", "\n", "\r\nX-Other: 1", "\x7f", "\x1b[31m", "é", "\u2028"])
 def test_a_key_that_no_header_can_hold_is_one_line(
-    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch, odd: str
+    serve: Callable[..., JudgeServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Such as one read from a file with its line end: it isn't shown, and nothing is sent."""
-    monkeypatch.setenv("OPENAI_API_KEY", f"sk-odd-0123456789{odd}")
-    server = serve(listing("faulty"))
-    told = ended(server)
-    assert "the key in the environment contains characters that a key can't have" in told
-    assert "sk-odd" not in told
-    assert (server.total, server.looks) == (0, [])
+    for odd in ("\n", "\r\nX-Other: 1", "\x1b[31m", "é"):
+        monkeypatch.setenv("OPENAI_API_KEY", f"sk-odd-0123456789{odd}")
+        server = serve(listing("faulty"))
+        told = ended(server)
+        assert "the key in the environment contains characters that a key can't have" in told
+        assert "sk-odd" not in told
+        assert (server.total, server.looks) == (0, [])
 
 
-@pytest.mark.parametrize("status", [404, 400])
-def test_a_wrong_model_is_told_with_those_there_are(serve: Callable[..., JudgeServer], status: int) -> None:
+def test_a_wrong_model_is_told_with_those_there_are(serve: Callable[..., JudgeServer]) -> None:
     """By what the server says to a greeting, since many answer to names that they don't list; or by their first
     requests, none of which cost anything.
     """
-    server = serve(listing("faulty-7b", "other"), failed(status, "no such model", "model_not_found"))
-    assert ended(server, "faulty-7") == (
-        f"helmbench: {server.url}/chat/completions answers no request: HTTP {status} model_not_found no such model; "
-        "it lists faulty-7b, other; did you mean faulty-7b?"
-    )
-    assert server.asked[GREETING] == 1
-    assert server.total == 1 or status == 400
+    for status in (404, 400):
+        server = serve(listing("faulty-7b", "other"), failed(status, "no such model", "model_not_found"))
+        assert ended(server, "faulty-7") == (
+            f"helmbench: {server.url}/chat/completions answers no request: HTTP {status} model_not_found no such "
+            "model; it lists faulty-7b, other; did you mean faulty-7b?"
+        )
+        assert server.asked[GREETING] == 1
+        assert server.total == 1 or status == 400
 
 
 def test_a_path_that_is_none_says_what_base_url_is() -> None:
@@ -209,12 +193,12 @@ def test_a_403_is_everybodys_or_one_prompts(serve: Callable[..., JudgeServer]) -
     assert filtering.asked[GREETING] == 1
 
 
-@pytest.mark.parametrize(("status", "code"), [(402, "payment_required"), (407, "proxy"), (429, "insufficient_quota")])
-def test_what_no_message_can_mend_ends_the_run(serve: Callable[..., JudgeServer], status: int, code: str) -> None:
+def test_what_no_message_can_mend_ends_the_run(serve: Callable[..., JudgeServer]) -> None:
     """Money that is spent, and a proxy that wants a password."""
-    server = serve(listing("faulty"), failed(status, "no", code))
-    assert f"answers no request: HTTP {status} {code}" in ended(server)
-    assert server.total < IN_A_ROW  # at once
+    for status, code in {402: "payment_required", 407: "proxy", 429: "insufficient_quota"}.items():
+        server = serve(listing("faulty"), failed(status, "no", code))
+        assert f"answers no request: HTTP {status} {code}" in ended(server)
+        assert server.total < IN_A_ROW  # at once
 
 
 def test_a_host_that_takes_no_connection_is_said_at_once() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -33,40 +35,16 @@ def served(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
         return out, list(server.requests), done.stdout
 
 
-def samples_of(dataset: Release, kind: str) -> list[str]:
-    return [
-        i
-        for i, r in dataset.rows.items()
-        if "lite" in r.tiers and any(c.check == kind for c in r.evaluation) and len(r.messages) == 2
-    ]
-
-
-@pytest.mark.parametrize("kind", ["tags", "rating", "graded", "criterion"])
 def test_messages_arrive_as_the_dataset_has_them(
-    kind: str, served: tuple[Path, list[dict[str, Any]], str], release: Release
-) -> None:
-    """For one sample of each kind of check, the request's messages equal the row's, byte for byte."""
-    identity = samples_of(release, kind)[0]
-    expected = json.dumps([m.model_dump() for m in release.rows[identity].messages], ensure_ascii=False).encode()
-    received = [json.dumps(r["messages"], ensure_ascii=False).encode() for r in served[1]]
-    assert received.count(expected) == 1
-
-
-def test_every_single_turn_sample_arrives_once(
     served: tuple[Path, list[dict[str, Any]], str], release: Release
 ) -> None:
-    """No sample is dropped, changed or asked twice."""
-    expected = sorted(
-        json.dumps([m.model_dump() for m in r.messages])
-        for r in release.rows.values()
-        if "lite" in r.tiers and len(r.messages) == 2
-    )
-    received = sorted(json.dumps(r["messages"]) for r in served[1] if len(r["messages"]) == 2)
-    opening = sum(
-        "lite" in r.tiers and [m.content is None for m in r.messages[2:3]] == [True] for r in release.rows.values()
-    )
-    assert len(received) == len(expected) + opening
-    assert set(expected) <= set(received)
+    """Byte for byte; no sample is dropped, changed or asked twice."""
+    lite = [r for r in release.rows.values() if "lite" in r.tiers]
+    expected = [json.dumps([m.model_dump() for m in r.messages]) for r in lite if len(r.messages) == 2]
+    received = Counter(json.dumps(r["messages"]) for r in served[1] if len(r["messages"]) == 2)
+    opening = sum([m.content is None for m in r.messages[2:3]] == [True] for r in lite)
+    assert received.total() == len(expected) + opening
+    assert {received[messages] for messages in expected} == {1}
 
 
 def test_live_turn_contains_the_models_own_words(
@@ -96,20 +74,19 @@ def test_settings_do_not_cut_replies(served: tuple[Path, list[dict[str, Any]], s
         assert request["max_tokens"] == 1024
 
 
-def test_run_records_which_dataset_it_used(served: tuple[Path, list[dict[str, Any]], str], release: Release) -> None:
-    """Results name version, score_hash and tier, which the judge compares."""
+def test_run_records_its_dataset_and_prints_what_rules_decide(
+    served: tuple[Path, list[dict[str, Any]], str], release: Release
+) -> None:
+    """Results name version, score_hash and tier, which the judge compares. lm-eval's own table shows flagging and
+    rule-decided jobs with a standard error, before any judge.
+    """
     results = json.loads(next(served[0].rglob("results_*.json")).read_text())
     for config in results["configs"].values():
         assert config["metadata"]["score_hash"] == release.manifest.score_hash
         assert config["metadata"]["tier"] == "lite"
-
-
-def test_rule_figures_are_printed_at_once(served: tuple[Path, list[dict[str, Any]], str]) -> None:
-    """lm-eval's own table shows flagging and rule-decided jobs with a standard error, before any judge."""
     assert "flagging" in served[2]
     assert "by_rule" in served[2]
-    results = json.loads(next(served[0].rglob("results_*.json")).read_text())["results"]
-    assert results["helmbench_pillar1_lite"]["flagging_stderr,none"] > 0
+    assert results["results"]["helmbench_pillar1_lite"]["flagging_stderr,none"] > 0
 
 
 def test_always_escalate_flagging_is_zero_in_lm_eval_too(dataset: Path, tmp_path: Path) -> None:
@@ -164,26 +141,18 @@ def test_another_lm_eval_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {a.partition("==")[2] for a in asked if a.startswith("lm-eval")} == {PINNED}
 
 
-def test_missing_dataset_is_one_clear_line(tmp_path: Path) -> None:
-    """Without a build the task says what to run, and the exit code is not 0."""
-    done = run_lm_eval(tmp_path / "nowhere", tmp_path / "out", "http://127.0.0.1:9", "helmbench_pillar1_lite")
-    assert done.returncode != 0
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("helmbench: ")
-    assert "helmbench build" in last
-    assert "Traceback" not in done.stderr
-
-
-def test_edited_dataset_is_refused(dataset: Path, tmp_path: Path) -> None:
-    """A build whose parquet was edited does not run."""
-    import shutil
-
+def test_a_dataset_that_is_missing_or_edited_is_one_clear_line(dataset: Path, tmp_path: Path) -> None:
+    """Without a build the task says what to run."""
     copy = Path(shutil.copytree(dataset, tmp_path / "helmbench"))
     parquet = copy / "data" / "pillar1" / "test-00000-of-00001.parquet"
     parquet.write_bytes(parquet.read_bytes()[:-1])
-    done = run_lm_eval(copy, tmp_path / "out", "http://127.0.0.1:9", "helmbench_pillar1_lite")
-    assert done.returncode != 0
-    assert "was edited or is incomplete" in done.stderr.strip().splitlines()[-1]
+    for folder, says in ((tmp_path / "nowhere", "helmbench build"), (copy, "was edited or is incomplete")):
+        done = run_lm_eval(folder, tmp_path / "out", "http://127.0.0.1:9", "helmbench_pillar1_lite")
+        assert done.returncode != 0
+        last = done.stderr.strip().splitlines()[-1]
+        assert last.startswith("helmbench: ")
+        assert says in last
+        assert "Traceback" not in done.stderr
 
 
 def test_a_chat_server_without_chat_template_is_refused(dataset: Path, tmp_path: Path) -> None:

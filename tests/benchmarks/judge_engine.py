@@ -40,16 +40,10 @@ def served(latency: float) -> None:
     until killed.
     """
     content = json.dumps({"label": "PASS", "quotes": ["a good day"]})
-    body = json.dumps(
-        {
-            "id": "chatcmpl-0",
-            "object": "chat.completion",
-            "created": 1,
-            "model": "judge",
-            "choices": [{"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}],
-            "usage": {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020},
-        }
-    ).encode()
+    choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 20, "total_tokens": 1020}
+    whole = {"id": "chatcmpl-0", "object": "chat.completion", "created": 1, "model": "judge"}
+    body = json.dumps(whole | {"choices": [choice], "usage": usage}).encode()
     answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
     class Judge(asyncio.Protocol):
@@ -65,9 +59,7 @@ def served(latency: float) -> None:
             if len(self.got) < head + 4 + length:
                 return
             self.got = b""
-            asyncio.get_running_loop().call_later(
-                latency, self.transport.write, answer
-            ) if latency else self.transport.write(answer)
+            asyncio.get_running_loop().call_later(latency, self.transport.write, answer)
 
     async def main() -> None:
         server = await asyncio.get_running_loop().create_server(Judge, "127.0.0.1", 0, backlog=1024)
@@ -106,11 +98,12 @@ def ours(url: str, number: int, concurrency: int) -> dict[str, float]:
         seconds = time.perf_counter() - started
         log.close()
         assert outcome.read == number == batch.Replies(where).lines, outcome
-    return {
-        "rate": number / seconds,
-        "before": before / 1024,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
+    return figures(number, seconds, before)
+
+
+def figures(number: int, seconds: float, before: int) -> dict[str, float]:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"rate": number / seconds, "before": before / 1024, "peak": peak / 1024}
 
 
 def plain(url: str, number: int, concurrency: int) -> dict[str, float]:
@@ -133,11 +126,7 @@ def plain(url: str, number: int, concurrency: int) -> dict[str, float]:
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = asyncio.run(main())
-    return {
-        "rate": number / seconds,
-        "before": before / 1024,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
+    return figures(number, seconds, before)
 
 
 def measured(engine: str, number: int, latency: float, concurrency: int) -> dict[str, float]:
@@ -174,18 +163,12 @@ def main() -> None:
         name, url, number = args.one
         print(json.dumps({"ours": ours, "plain": plain}[name](url, int(number), args.concurrency)))
         return None
-    engines = ["ours", "plain"]
-    try:
-        import openai  # noqa: F401
-    except ImportError:
-        engines.remove("plain")
-        print("the plain loop is left out: the package openai is not installed here")
     ideal = args.concurrency / args.latency
     print(
         f"{args.requests} requests, {args.latency * 1000:.0f} ms, concurrency {args.concurrency}: ideal "
         f"{ideal:.0f} requests/s; best of {args.tries}"
     )
-    for engine in engines:
+    for engine in ("ours", "plain"):
         tries = [measured(engine, args.requests, args.latency, args.concurrency) for _ in range(args.tries)]
         best = max(t["rate"] for t in tries)
         every = ", ".join(f"{t['rate']:.0f}" for t in tries)
