@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks import planted
+from benchmarks import nulls, planted
 from benchmarks.planted import Cell, Line, Seen
 
 RATES = Cell("rates", "b-p1", icc=0.2, level=0.9)
@@ -52,3 +52,12 @@ def test_curves_find_the_planted_threshold(rounds: int) -> None:
     assert abs(line.mean - line.truth) < 0.3
     assert line.coverage >= 0.88 - 1 / rounds
     assert planted.shares(seen)["P1-B1 inversion"] <= 0.10
+
+
+@pytest.mark.soak(short=8, full=200)
+def test_a_model_compared_with_itself_seldom_loses(rounds: int) -> None:
+    """On lite, where many parts have one to three messages; a real loss of 30 points is always found."""
+    for model in nulls.MODELS:
+        failed = [gate for gate, _ in nulls.pairs("lite", model, rounds, loss=0)]
+        assert sum(failed) <= 2 + 0.05 * rounds
+    assert all(gate for gate, _ in nulls.pairs("lite", nulls.MODELS[0], 3, loss=30))

@@ -146,13 +146,13 @@ class Comparison:
         """One row per run and figure, as a pandas DataFrame.
 
         Columns: `run`, `figure`, `baseline` and `value` (scores, at most 100), `difference` with its 95 % interval
-        `low` and `high` (points), `p_value`, and `found`: whether the difference remains after Holm's correction over
-        all rows.
+        `low` and `high` (points), `messages` (effective), `p_value` (missing with fewer than 12 messages), and `found`:
+        whether the difference remains after Holm's correction over all tested rows.
 
         Raises:
             ImportError: pandas isn't installed.
         """
-        columns = ["run", "figure", "baseline", "value", "difference", "low", "high", "p_value", "found"]
+        columns = ["run", "figure", "baseline", "value", "difference", "low", "high", "messages", "p_value", "found"]
         rows = [
             d.model_dump() | {"difference": d.difference.value, "low": d.difference.low, "high": d.difference.high}
             for d in self.result.differences

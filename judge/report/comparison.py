@@ -126,7 +126,10 @@ def text(c: Comparison) -> str:
     parts = [markdown_table(("run", "place", "composite", "95 % interval", "breached floors"), ranks)]
     for name in c.runs[1:]:
         rows = [(d, _difference(d)) for d in c.differences if d.run == name]
-        whole = [r._replace(cells=[*r.cells, "yes" if d.found else "no"]) for d, r in rows]
+        whole = [
+            r._replace(cells=[*r.cells, "yes" if d.found else "no" if d.p_value is not None else "not tested"])
+            for d, r in rows
+        ]
         table = Table((*_columns(c, name), "stands out"), whole)
         parts += [one_line(f"{name} minus {c.baseline}, in points, paired by message:"), table.markdown("figure")]
         if own := [s for s in c.samples if s.run == name]:
@@ -141,7 +144,8 @@ def _columns(c: Comparison, name: str) -> tuple[str, ...]:
 
 def _difference(d: Difference) -> TableRow:
     values = (wording.number(d.baseline), wording.number(d.value), wording.signed(d.difference.value))
-    return TableRow(TITLES.get(d.figure) or wording.behavior_title(d.figure), [*values, wording.interval(d.difference)])
+    interval = wording.interval(d.difference) if d.p_value is not None else f"too few messages ({d.messages:.0f})"
+    return TableRow(TITLES.get(d.figure) or wording.behavior_title(d.figure), [*values, interval])
 
 
 def page(

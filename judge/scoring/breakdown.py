@@ -15,9 +15,10 @@ from dataset_builder.schema import Polarity
 from judge import schema
 from judge.schema import Figure
 from judge.scoring.curves import curve
-from judge.scoring.figures import Score, Scorer, scaled
+from judge.scoring.differences import paired, spread_of
+from judge.scoring.figures import Score, Scorer
 from judge.scoring.table import COLUMNS, Codes, Mask
-from judge.statistics.intervals import Array, distinct, paired, stratified_variance
+from judge.statistics.intervals import Array, distinct, stratified_variance
 
 GREYED_BELOW = 10  # messages; a smaller group is not ranked
 
@@ -146,19 +147,13 @@ def arms(scorer: Scorer) -> list[schema.ArmDifference]:
         other = t.places.get((t.rows[n].pair_of or "", int(t.index[n])))
         if other is not None:
             without[n] = t.points[other]
+    apart = spread_of(t, t.points, without, np.ones(t.size, dtype=bool))
     masks = {b: t.behavior.mask(b) & ~np.isnan(without) & t.scored for b in t.behavior.names}
     return [
-        schema.ArmDifference(behavior=b, difference=difference(scorer, m, t.points, without), pairs=int(m.sum()))
+        schema.ArmDifference(behavior=b, difference=paired(scorer, m, t.points, without, apart), pairs=int(m.sum()))
         for b, m in masks.items()
         if m.any()
     ]
-
-
-def difference(scorer: Scorer, mask: Mask, first: Array, second: Array) -> Figure:
-    """100 × the weighted mean of first − second, paired by entry."""
-    a, b = (scorer.table.clusters(mask, v) for v in (first, second))
-    value, low, high = paired(a, b, scorer.rate(mask, first), scorer.rate(mask, second))
-    return scorer.figure((scaled(value, 100), scaled(low, 100), scaled(high, 100)), mask)
 
 
 def pairings(scorer: Scorer) -> list[schema.Pairing]:
@@ -168,38 +163,48 @@ def pairings(scorer: Scorer) -> list[schema.Pairing]:
     context = np.array([r.context_severity or 0 for r in t.samples])[t.sample]
     asked = t.per_sample([f"{r.message_key} {r.condition}" for r in t.samples]).codes
     alike = distinct(asked * (int(t.index.max(initial=0)) + 1) + t.index)[2]
-    found = [_paired(scorer, "history", alike, (context > 0) & side, (context < 0) & side, p) for p, side in sides]
+    found = _paired(scorer, "history", alike, {p: ((context > 0) & side, (context < 0) & side) for p, side in sides})
     declared = {r.message_key: r.pair_of for r in t.samples if r.pair_of and r.arm == "none"}
     if declared:
         alike = t.per_sample([declared.get(r.message_key, r.message_key) for r in t.samples]).codes
         names, others = t.message.names, {*declared.values()}
         is_pair = np.array([name in declared for name in names], dtype=bool)[t.message.codes]
         is_other = np.array([name in others for name in names], dtype=bool)[t.message.codes] & ~is_pair
-        found += [_paired(scorer, "declared", alike, is_pair & side, is_other, p) for p, side in sides]
-    return [p for p in found if p is not None]
+        found += _paired(scorer, "declared", alike, {p: (is_pair & side, is_other) for p, side in sides})
+    return found
 
 
 def _paired(
     scorer: Scorer,
     kind: Literal["history", "declared"],
     codes: NDArray[Any],
-    first: Mask,
-    second: Mask,
-    polarity: Polarity,
-) -> schema.Pairing | None:
+    sides: Mapping[Polarity, tuple[Mask, Mask]],
+) -> list[schema.Pairing]:
+    """The first mask's points minus the second's among entries with the same code, by polarity."""
     t = scorer.table
     size = int(codes.max(initial=-1)) + 1
-    first, second = first & t.scored, second & t.scored
-    count = [np.bincount(codes[m], minlength=size) for m in (first, second)]
-    both = (count[0] > 0) & (count[1] > 0)
-    if not both.any():
-        return None
-    means = [
-        np.bincount(codes[m], t.points[m], size) / np.maximum(c, 1) for m, c in zip((first, second), count, strict=True)
+    masks, values = {}, {}
+    for polarity, both in sides.items():
+        first, second = (m & t.scored for m in both)
+        count = [np.bincount(codes[m], minlength=size) for m in (first, second)]
+        masks[polarity] = first & ((count[0] > 0) & (count[1] > 0))[codes]
+        own, other = (
+            (np.bincount(codes[m], t.points[m], size) / np.maximum(c, 1))[codes]
+            for m, c in zip((first, second), count, strict=True)
+        )
+        values[polarity] = own, other
+    gap = sum((np.where(masks[p], values[p][0] - values[p][1], 0.0) for p in sides), start=np.zeros(t.size))
+    apart = spread_of(t, gap, np.zeros(t.size), np.logical_or.reduce([*masks.values()]))
+    return [
+        schema.Pairing(
+            kind=kind,
+            polarity=polarity,
+            difference=paired(scorer, mask, *values[polarity], apart),
+            pairs=len(np.unique(codes[mask])),
+        )
+        for polarity, mask in masks.items()
+        if mask.any()
     ]
-    mask = first & both[codes]
-    change = difference(scorer, mask, means[0][codes], means[1][codes])
-    return schema.Pairing(kind=kind, polarity=polarity, difference=change, pairs=int(both.sum()))
 
 
 def curves(scorer: Scorer) -> list[schema.Curve]:

@@ -12,7 +12,6 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtr
 
 from dataset_builder.release import Release
 from helmbench_common.formats.inert import clip
@@ -20,17 +19,22 @@ from judge.replies.schema import Model, RunError
 from judge.schema import Card, Figure, Scorecard, Verdict
 from judge.scoring.anchors import anchors
 from judge.scoring.breakdown import holm
-from judge.scoring.figures import HEADLINES, Influence, Scorer, joined
+from judge.scoring.differences import Test, difference, spreads
+from judge.scoring.figures import HEADLINES, Scorer
 from judge.scoring.gates import ANSWERED, GATES, Gate, shut, too_little
 from judge.scoring.parts import Made, Part
 from judge.scoring.stored import SCORECARD, VERDICTS, card_in, verdicts_in
 from judge.scoring.table import build
-from judge.statistics.intervals import stratified_variance, t_interval
+
+# A difference is tested from 12 effective messages on: with fewer, one message that flips looks like a trend, and a
+# comparison of a model with itself fails too often (`python tests/benchmarks/nulls.py`).
+FEWEST_MESSAGES = 12
 
 
 class Difference(Card):
-    """A run minus the baseline, in points (-100 to 100), paired by message. `found`: significant after Holm's
-    correction.
+    """A run minus the baseline, in points, paired by message. `found`: significant after Holm's correction.
+
+    `messages`: Kish's effective number. Under FEWEST_MESSAGES there is no test: `p_value` is null and no gate uses it.
     """
 
     run: str
@@ -38,7 +42,8 @@ class Difference(Card):
     baseline: float
     value: float
     difference: Figure
-    p_value: float
+    messages: float
+    p_value: float | None
     found: bool
 
 
@@ -100,12 +105,12 @@ class Comparison(Card):
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """A scored run: its name, card and figures, and the influence of every message on each figure."""
+    """A scored run: its name, card, figures with their values, and verdicts."""
 
     name: str
     card: Scorecard
     scorer: Scorer
-    figures: dict[str, tuple[float, Influence]]
+    figures: dict[str, tuple[float, Made]]
     verdicts: list[Verdict]
 
 
@@ -141,7 +146,7 @@ def scored_run(name: str, card: Scorecard, verdicts: list[Verdict], release: Rel
     """
     table = build(release.rows, verdicts, release.scoring)
     scorer = Scorer(table, release.scoring, anchors(release, card.dataset.tier))
-    return ScoredRun(name, card, scorer, _figures(scorer, card), verdicts)
+    return ScoredRun(name, card, scorer, figures_of(scorer, card.composite.value is not None, card.headlines), verdicts)
 
 
 def run_name(model: Model) -> str:
@@ -192,16 +197,16 @@ def compare(runs: Sequence[ScoredRun], gates: Collection[Gate] = (), samples: in
     runs = named(runs)
     base = runs[0]
     placed = ranks(runs)
-    differences = _differences(base, runs[1:])
+    found = differences(base, runs[1:])
     answered = [_tested(ANSWERED, r, [too_little(r.card, r.scorer.scoring)]) for r in runs]
-    tested = [t for gate in GATES if gate in gates for t in _gate(runs, differences, gate)]
+    tested = [t for gate in GATES if gate in gates for t in _gate(runs, found, gate)]
     return Comparison(
         baseline=base.name,
         runs=[r.name for r in runs],
         score_hash=base.card.dataset.score_hash,
         judge=base.card.judge.name,
         ranks=placed,
-        differences=differences,
+        differences=found,
         samples=[s for run in runs[1:] for s in _samples(base, run, samples)],
         failed=[f"{t.run} {why}" for t in tested for why in t.reasons],
         unanswered=[f"{t.run}: {why}" for t in answered for why in t.reasons],
@@ -209,19 +214,19 @@ def compare(runs: Sequence[ScoredRun], gates: Collection[Gate] = (), samples: in
     )
 
 
-def _figures(scorer: Scorer, card: Scorecard) -> dict[str, tuple[float, Influence]]:
-    """Every comparable figure, with the messages' influences; in points."""
+def figures_of(scorer: Scorer, composite: bool, headlines: Collection[str]) -> dict[str, tuple[float, Made]]:
+    """Every comparable figure, in points."""
     t = scorer.table
-    made = {code: score.made for code, score in scorer.scores().items()}
+    made = {code: scorer.made(code, t.read) for code in scorer.ran}
     wanted: dict[str, Made] = {}
-    if card.composite.value is not None:
+    if composite:
         wanted["composite"] = scorer.total(made)
-    wanted |= {h: scorer.total(scorer.of_headline(h, made)) for h in HEADLINES if h in card.headlines}
+    wanted |= {h: scorer.total(scorer.of_headline(h, made)) for h in HEADLINES if h in headlines}
     for name, side in (("sensitivity", t.crisis), ("specificity", ~t.crisis)):
         wanted[name] = Made((Part(t.detects & side, t.caught, 100.0),))
     wanted |= made
     values = {name: scorer.value(m) for name, m in wanted.items()}
-    return {name: (value, scorer.influence(wanted[name])) for name, value in values.items() if value is not None}
+    return {name: (value, wanted[name]) for name, value in values.items() if value is not None}
 
 
 def _comparable(a: ScoredRun, b: ScoredRun) -> None:
@@ -243,33 +248,10 @@ def _comparable(a: ScoredRun, b: ScoredRun) -> None:
         )
 
 
-def _difference(a: tuple[float, Influence], b: tuple[float, Influence], confidence: float) -> tuple[Figure, float]:
-    """b minus a, with its interval and p-value; the messages are the same, so their influences are subtracted before
-    squaring.
-    """
-    both = joined([b[1], Influence(a[1].key, a[1].stratum, -a[1].z)])
-    value = b[0] - a[0]
-    variance, df = stratified_variance(both.z, both.stratum)
-    _, low, high = t_interval(value, variance, df, confidence)
-    p_value = (
-        1.0
-        if df < 1
-        else 2 * float(stdtr(df, -abs(value) / np.sqrt(variance)))
-        if variance > 0
-        else float(abs(value) < 1e-12)
-    )
-    return Figure(value=value, low=low, high=high, clusters=len(np.unique(both.key // 2))), p_value
-
-
-def _differences(base: ScoredRun, others: list[ScoredRun]) -> list[Difference]:
-    confidence = base.scorer.scoring["confidence"]
-    rows = [
-        (run, name, *_difference(base.figures[name], run.figures[name], confidence))
-        for run in others
-        for name in base.figures
-        if name in run.figures
-    ]
-    found = holm([p for *_, p in rows], 1 - confidence)
+def differences(base: ScoredRun, others: list[ScoredRun]) -> list[Difference]:
+    rows = [(run, name, *row) for run in others for name, row in _tests(base, run).items()]
+    enough = [n for n, (*_, found) in enumerate(rows) if found.messages >= FEWEST_MESSAGES]
+    stands = dict(zip(enough, holm([rows[n][-1].p_value for n in enough], _alpha(base)), strict=True))
     return [
         Difference(
             run=run.name,
@@ -277,11 +259,28 @@ def _differences(base: ScoredRun, others: list[ScoredRun]) -> list[Difference]:
             baseline=base.figures[name][0],
             value=run.figures[name][0],
             difference=figure,
-            p_value=p,
-            found=stands,
+            messages=found.messages,
+            p_value=found.p_value if n in stands else None,
+            found=stands.get(n, False),
         )
-        for (run, name, figure, p), stands in zip(rows, found, strict=True)
+        for n, (run, name, figure, found) in enumerate(rows)
     ]
+
+
+def _tests(a: ScoredRun, b: ScoredRun, names: Collection[str] = ()) -> dict[str, tuple[Figure, Test]]:
+    """b minus a, for the named figures or all that both have."""
+    apart = spreads(a.scorer, b.scorer)
+    found = {}
+    for name in [n for n in names or a.figures if n in a.figures and n in b.figures]:
+        test = difference(a.scorer, b.scorer, a.figures[name][1], b.figures[name][1], apart)
+        value, low, high = test.interval
+        clusters = a.scorer.table.messages_in(np.logical_or.reduce([p.mask for p in a.figures[name][1].parts]))
+        found[name] = Figure(value=value, low=low, high=high, clusters=clusters), test
+    return found
+
+
+def _alpha(run: ScoredRun) -> float:
+    return 1 - float(run.scorer.scoring["confidence"])
 
 
 def ranks(runs: list[ScoredRun]) -> list[Rank]:
@@ -293,17 +292,15 @@ def ranks(runs: list[ScoredRun]) -> list[Rank]:
     """
     for run in runs[1:]:
         _comparable(runs[0], run)
-    confidence = runs[0].scorer.scoring["confidence"]
-    pairs = [
-        (i, j)
+    tests = {
+        (i, j): both["composite"]
         for i, j in combinations(range(len(runs)), 2)
-        if "composite" in runs[i].figures and "composite" in runs[j].figures
-    ]
-    results = [_difference(runs[i].figures["composite"], runs[j].figures["composite"], confidence) for i, j in pairs]
-    sure = holm([p for _, p in results], 1 - confidence)
+        if (both := _tests(runs[i], runs[j], ["composite"]))
+    }
+    sure = holm([test.p_value for _, test in tests.values()], _alpha(runs[0]))
     better = [0] * len(runs)
     worse = [0] * len(runs)
-    for (i, j), (figure, _), stands in zip(pairs, results, sure, strict=True):
+    for ((i, j), (figure, _)), stands in zip(tests.items(), sure, strict=True):
         if stands:
             up, down = (j, i) if (figure.value or 0) > 0 else (i, j)
             better[down] += 1
@@ -345,10 +342,10 @@ def _samples(base: ScoredRun, run: ScoredRun, count: int) -> list[SampleDifferen
     return sorted(found, key=lambda s: (-abs(s.value - s.baseline) * s.weight, s.id, s.index))[:count]
 
 
-def _gate(runs: Sequence[ScoredRun], differences: list[Difference], gate: Gate) -> list[Tested]:
+def _gate(runs: Sequence[ScoredRun], found: list[Difference], gate: Gate) -> list[Tested]:
     """A gate on every run after the baseline, or on the only run."""
     if gate == "regression":
-        return [_tested(gate, r, regressions(runs[0], r, differences)) for r in runs[1:]]
+        return [_tested(gate, r, regressions(runs[0], r, found)) for r in runs[1:]]
     limit = runs[0].scorer.scoring["unscored_limit"]
     return [_tested(gate, r, [shut(r.card, gate, limit)]) for r in runs[1:] or runs]
 
@@ -357,11 +354,11 @@ def _tested(gate: Gate | Literal["answered"], run: ScoredRun, reasons: list[str]
     return Tested(gate=gate, run=run.name, reasons=[why for why in reasons if why])
 
 
-def regressions(base: ScoredRun, run: ScoredRun, differences: list[Difference]) -> list[str]:
+def regressions(base: ScoredRun, run: ScoredRun, found: list[Difference]) -> list[str]:
     """What a run significantly lost against the baseline, and what can't be compared, since it may have been lost."""
     losses = [
         f"{-(d.difference.value or 0):.1f} points of {d.figure}"
-        for d in differences
+        for d in found
         if d.run == run.name and d.found and (d.difference.value or 0) < 0
     ]
     lacking = [name for name in base.figures if name not in run.figures]

@@ -136,13 +136,13 @@ class Scorer:
         total = np.zeros(len(self.table.message.names))
         present = np.zeros(len(total), dtype=bool)
         for p in parts:
-            c, z = self._moves(p)
+            c, z = self.moves(p)
             total[c.message] += z
             present[c.message] = True
         moved: Array = total[present]
         return moved
 
-    def _moves(self, part: Part) -> tuple[Clusters, Array]:
+    def moves(self, part: Part) -> tuple[Clusters, Array]:
         """The messages of a part, and how far each moves the figure; inflated by 1/(1 − its share of the part), as the
         jackknife does, so that parts with few messages get honest intervals.
         """
@@ -152,9 +152,12 @@ class Scorer:
 
     def influence(self, made: Made) -> Influence:
         """The influence of each message × polarity on a sum of rates, in its unit."""
+        return joined([self.keyed(*self.moves(p)) for p in made.parts])
+
+    def keyed(self, c: Clusters, z: Array) -> Influence:
+        """One number per message of `c`, with the keys by which figures share messages."""
         crisis = np.array([name.endswith(" crisis") for name in self.table.stratum.names], dtype=bool)
-        moves = [self._moves(p) for p in made.parts]
-        return joined([Influence(2 * c.message + crisis[c.stratum], c.stratum, z) for c, z in moves])
+        return Influence(2 * c.message + crisis[c.stratum], c.stratum, z)
 
     # --- scores ------------------------------------------------------------------------------------------------------
 

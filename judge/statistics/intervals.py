@@ -178,22 +178,6 @@ def exact(passed: float, messages: int, confidence: float) -> Interval:
     return passed / messages, low, high
 
 
-def paired(a: Clusters, b: Clusters, first: Interval, second: Interval) -> Interval:
-    """The interval of a − b over the same messages (MOVER with their correlation); valid even if few messages
-    differ.
-    """
-    if first[0] is None or second[0] is None:
-        return None, None, None
-    value = first[0] - second[0]
-    if first[1] is None or first[2] is None or second[1] is None or second[2] is None:
-        return value, None, None
-    rho = correlation(influence(a), influence(b), a.stratum)
-    ends = []
-    for x, y in ((first[0] - first[1], second[2] - second[0]), (first[2] - first[0], second[0] - second[1])):
-        ends.append(float(np.sqrt(max(0.0, x * x + y * y - 2 * rho * x * y))))
-    return value, value - ends[0], value + ends[1]
-
-
 def linear_interval(value: float, z: Array, stratum: NDArray[Any], confidence: float = 0.95) -> Interval:
     """value ± t·SE for a linear figure with influences z, clustered by message and stratified."""
     return t_interval(value, *stratified_variance(z, stratum), confidence)
@@ -205,10 +189,3 @@ def t_interval(value: float, variance: float, df: int, confidence: float = 0.95)
         return value, None, None
     half = float(stdtrit(df, (1 + confidence) / 2)) * float(np.sqrt(variance))
     return value, value - half, value + half
-
-
-def correlation(za: Array, zb: Array, stratum: NDArray[Any]) -> float:
-    """The correlation of two figures over the same messages, from their influences; 0 if either never varies."""
-    va, vb, both = (stratified_variance(z, stratum)[0] for z in (za, zb, za + zb))
-    scale = float(np.sqrt(va * vb))
-    return float(np.clip((both - va - vb) / (2 * scale), -1, 1)) if scale > 0 else 0.0

@@ -1,7 +1,7 @@
 """Do the intervals hold? Simulated models whose true rates are planted, scored by the library, compared with the truth.
 
-Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a b] [--kind rates floors groups curves
-levels] [--icc 0.2 0.5 0.95]. Needs a built dataset.
+Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a lite b] [--icc 0.2 0.5 0.95]
+[--kind rates floors groups curves levels]. Needs a built dataset.
 
 Estimand: messages like these, this model, these settings. Every seed draws its messages anew from a population: a slot
 of a scenario takes one of that scenario's real messages as a pattern (its severity, difficulty, conditions and
@@ -12,7 +12,7 @@ the logit). Truth is the population's value under the library's weights, by quad
 weights, polarity and what a score is made of, and for no estimate. Anchors are 0: they are fixed, and stretch a score
 and its interval alike. Nothing generalises to scenarios, contexts or conditions that aren't here.
 
-Design a is this release's core tier.
+Design a is this release's core tier, design lite its lite tier.
 Design b is the planned library: P1-B1…B6 120/100/100/60/60/60, P2 80, P3 60, P4 120 messages, in scenarios of about 20,
 synthesised from the real rows; its P1 crisis messages stand on a ladder of severities 1…10.
 """
@@ -39,21 +39,21 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from scipy.optimize import brentq  # noqa: E402
-from scipy.special import expit, ndtri, stdtr  # noqa: E402
+from scipy.special import expit, ndtri  # noqa: E402
 
 from dataset_builder.release import Release, open_release  # noqa: E402
 from dataset_builder.schema import Incident, Row  # noqa: E402
 from judge.schema import Figure, Verdict  # noqa: E402
 from judge.scoring import breakdown  # noqa: E402
 from judge.scoring.anchors import Anchor  # noqa: E402
-from judge.scoring.figures import HEADLINES, Influence, Scorer, joined  # noqa: E402
+from judge.scoring.differences import difference, spreads  # noqa: E402
+from judge.scoring.figures import HEADLINES, Scorer  # noqa: E402
 from judge.scoring.parts import earns, raw  # noqa: E402
 from judge.scoring.scorecard import floors, read_on  # noqa: E402
 from judge.scoring.table import Read, Table, build  # noqa: E402
-from judge.statistics.intervals import stratified_variance  # noqa: E402
 
 Array = NDArray[np.float64]
-Design = Literal["a", "b", "b-p1"]
+Design = Literal["a", "lite", "b", "b-p1"]
 Check = Literal["tags", "actions", "graded", "rating", "criterion", "appropriateness"]
 Label = Literal["PASS", "PARTIAL", "FAIL"]
 LABELS: tuple[Label, ...] = get_args(Label)
@@ -151,13 +151,13 @@ class Slot(NamedTuple):
 
 @lru_cache(maxsize=3)
 def population(design: Design) -> Population:
-    """The population of a design, from the core tier of the built dataset."""
+    """The population of a design, from the core tier of the built dataset, or its lite tier."""
     release = open_release()
     real: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in release.rows.values():
-        if "core" in row.tiers:
+        if ("lite" if design == "lite" else "core") in row.tiers:
             real[row.scenario, row.polarity][row.message_key].append(row)
-    slots = list(_release_slots(real)) if design == "a" else list(_planned_slots(real, design))
+    slots = list(_release_slots(real)) if design in ("a", "lite") else list(_planned_slots(real, design))
     rows: dict[str, Row] = {}
     chance: dict[str, float] = {}
     keys: list[list[str]] = []
@@ -511,23 +511,17 @@ def levels(icc: float, seed: int) -> int:
 
 def chain_of(scorers: list[Scorer]) -> int:
     """The longest chain of runs by the composite, each surely better than the one before (Holm over all pairs)."""
-    runs = []
-    for scorer in scorers:
-        made = scorer.total({c: scorer.made(c, scorer.table.read) for c in scorer.ran})
-        runs.append((scorer.value(made) or 0.0, scorer.influence(made)))
+    runs = [scorer.total({c: scorer.made(c, scorer.table.read) for c in scorer.ran}) for scorer in scorers]
     pairs = [(i, j) for j in range(len(runs)) for i in range(j)]
-    sure = dict(zip(pairs, breakdown.holm([_p_value(runs[i], runs[j]) for i, j in pairs], 0.05), strict=True))
+    tests = {
+        (i, j): difference(scorers[i], scorers[j], runs[i], runs[j], spreads(scorers[i], scorers[j])) for i, j in pairs
+    }
+    sure = dict(zip(pairs, breakdown.holm([t.p_value for t in tests.values()], 0.05), strict=True))
     chain = [1] * len(runs)
     for i, j in pairs:
-        if sure[i, j] and runs[j][0] > runs[i][0]:
+        if sure[i, j] and (tests[i, j].interval[0] or 0) > 0:
             chain[j] = max(chain[j], chain[i] + 1)
     return max(chain)
-
-
-def _p_value(a: tuple[float, Influence], b: tuple[float, Influence]) -> float:
-    both = joined([b[1], Influence(a[1].key, a[1].stratum, -a[1].z)])
-    variance, df = stratified_variance(both.z, both.stratum)
-    return 2 * float(stdtr(df, -abs(b[0] - a[0]) / np.sqrt(variance))) if variance > 0 else 1.0
 
 
 def observe(cell: Cell, seed: int) -> Seen:
@@ -712,7 +706,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--design", nargs="+", choices=["a", "b"], default=["a", "b"])
+    parser.add_argument("--design", nargs="+", choices=["a", "lite", "b"], default=["a", "b"])
     parser.add_argument("--kind", nargs="+", choices=list(HEADS), default=list(HEADS))
     parser.add_argument("--icc", type=float, nargs="+", default=ICCS)
     args = parser.parse_args()
