@@ -23,6 +23,7 @@ from judge.report.page import TRANSCRIPTS
 from judge.schema import Scorecard
 from judge.scoring.stored import SCORECARD, SUMMARY, VERDICTS, find
 
+CARD = Path("out", SCORECARD)
 WRITTEN = {VERDICTS, SCORECARD, SUMMARY, REPORT, TRANSCRIPTS}
 
 LATER = "2026-11-22T08-00-00.000000"
@@ -186,29 +187,32 @@ def test_what_was_scored_is_what_is_read(run: Path, small: Release, capsys: pyte
     assert "Replies that are not here" not in Path("page.html").read_text()
 
 
-@pytest.mark.parametrize("command", ["requests", "run"])
-def test_a_judge_may_be_asked_of_an_earlier_run(
-    run: Path, small: Release, capsys: pytest.CaptureFixture[str], command: str
-) -> None:
+def test_a_judge_may_be_asked_of_an_earlier_run(run: Path, small: Release, capsys: pytest.CaptureFixture[str]) -> None:
     """--results goes with every command that takes a RUN_DIR, and into the commands that are named to go on with."""
     later(run, small)
-    more = ["--base-url", "http://127.0.0.1:1/v1"] if command == "run" else []
-    assert main([command, "north", "--model", "org/judge-1", "--results", f"north/results_{STAMP}.json", *more]) == 0
-    said = capsys.readouterr()
-    assert "nothing is missing; score with helmbench score north --results north/results_" in said.out
-    assert f"took results_{STAMP}.json" in said.err
-    assert main([command, "north", "--model", "org/judge-1", "--results", "results_0.json", *more]) == 2
-    assert f"expected one of results_{STAMP}.json, results_{LATER}.json" in capsys.readouterr().err
+    for command, more in (("requests", []), ("run", ["--base-url", "http://127.0.0.1:1/v1"])):
+        words = [command, "north", "--model", "org/judge-1", *more, "--results"]
+        assert main([*words, f"north/results_{STAMP}.json"]) == 0
+        said = capsys.readouterr()
+        assert "nothing is missing; score with helmbench score north --results north/results_" in said.out
+        assert f"took results_{STAMP}.json" in said.err
+        assert main([*words, "results_0.json"]) == 2
+        assert f"expected one of results_{STAMP}.json, results_{LATER}.json" in capsys.readouterr().err
+
+
+def rewritten(path: Path, text: str) -> list[str]:
+    path.write_text(text)
+    return []
 
 
 def other_run(run: Path) -> list[str]:
     path = next(run.glob("samples_*pillar1*.jsonl"))
-    path.write_text(path.read_text().replace('"arg_2": {"finish": "stop"}', '"arg_2": {"finish": "length"}', 1))
+    return rewritten(path, path.read_text().replace('"arg_2": {"finish": "stop"}', '"arg_2": {"finish": "length"}', 1))
+
+
+def only_a_report(run: Path) -> list[str]:
+    CARD.unlink()
     return []
-
-
-def other_judge(run: Path) -> list[str]:
-    return ["--judge", "org/judge-1"]
 
 
 def asked_thrice(run: Path) -> list[str]:
@@ -217,30 +221,19 @@ def asked_thrice(run: Path) -> list[str]:
 
 
 def other_dataset(run: Path) -> list[str]:
-    path = Path("out/scorecard.json")
-    card = json.loads(path.read_text())
-    path.write_text(json.dumps(card | {"dataset": card["dataset"] | {"version": "0.0.9", "score_hash": "0" * 64}}))
-    return []
-
-
-def unreadable(run: Path) -> list[str]:
-    Path("out/scorecard.json").write_text("{")
-    return []
-
-
-def only_a_report(run: Path) -> list[str]:
-    Path("out/scorecard.json").unlink()
-    return []
+    card = json.loads(CARD.read_text())
+    card["dataset"] |= {"version": "0.0.9", "score_hash": "0" * 64}
+    return rewritten(CARD, json.dumps(card))
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (other_run, ", whose replies have changed. Nothing was written: write elsewhere"),
-        (other_judge, f", by {NAME}; the new ones are of results_{STAMP}.json"),
+        (lambda run: ["--judge", "org/judge-1"], f", by {NAME}; the new ones are of results_{STAMP}.json"),
         (asked_thrice, "asked 3 times. Nothing was written"),
         (other_dataset, "on dataset 0.0.9 (000000000000); the new ones are of"),
-        (unreadable, "score the run again. Nothing was written"),
+        (lambda run: rewritten(CARD, "{"), "score the run again. Nothing was written"),
         (only_a_report, "out: contains another report, without its scores"),
     ],
 )
@@ -307,15 +300,15 @@ def test_a_link_out_of_the_run_leads_nowhere(run: Path, capsys: pytest.CaptureFi
     assert files(inner)[REPORT] != b"mine"
 
 
-@pytest.mark.parametrize("name", [REPORT, VERDICTS, TRANSCRIPTS])
-def test_a_page_of_somebodys_stays(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_a_page_of_somebodys_stays(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file that is called as one of scores, in a folder without any, is not written over unasked."""
-    Path("out").mkdir()
-    Path("out", name).write_text("mine")
-    for command in ("score", "report"):
-        assert main([command, "north", "--out", "out"]) == 2
-        assert "out: contains another report, without its scores. Nothing was written" in capsys.readouterr().err
-    assert files(Path("out")) == {name: b"mine"}
+    for name, command in ((REPORT, "score"), (VERDICTS, "score"), (TRANSCRIPTS, "report")):
+        Path(name).mkdir()
+        Path(name, name).write_text("mine")
+        assert main([command, "north", "--out", name]) == 2
+        said = f"{name}: contains another report, without its scores. Nothing was written"
+        assert said in capsys.readouterr().err
+        assert files(Path(name)) == {name: b"mine"}
 
 
 def test_what_else_a_folder_holds_stays(run: Path) -> None:
@@ -345,7 +338,7 @@ def watched(n):
             if not left[0]:
                 os.kill(os.getpid(), signal.SIGKILL)
     sys.addaudithook(hook)
-for n in range(1, 60):
+for n in range(1, 60, int(sys.argv[1])):
     for name in os.listdir(f"{out}/NAME"):
         with open(f"{out}/NAME/{name}", "a") as file:
             file.write(" \\n")
@@ -362,12 +355,15 @@ for n in range(1, 60):
 """.replace("NAME", NAME)
 
 
-def test_a_killed_score_leaves_the_earlier_or_the_new_ones(run: Path) -> None:
-    """Killed before each file that it writes, moves or removes: never a half. The earlier ones end with a blank."""
-    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, timeout=300)
+@pytest.mark.soak(short=3, full=1)
+def test_a_killed_score_leaves_the_earlier_or_the_new_ones(run: Path, rounds: int) -> None:
+    """Killed before each file that it writes, moves or removes, or before every third: never a half. The earlier ones
+    end with a blank.
+    """
+    done = subprocess.run([sys.executable, "-c", KILLED, str(rounds)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     seen = [line.split() for line in done.stdout.splitlines()]
     assert {tuple(line[1:]) for line in seen[:-1]} == {("5", "True"), ("5", "False")}
     assert seen[-1] == ["0", "5", "False"]
     assert {line[0] for line in seen[:-1]} == {"-9"}
-    assert len(seen) > 8
+    assert len(seen) * rounds > 8

@@ -191,19 +191,23 @@ def test_keys_in_a_models_arguments_are_not_kept(tmp_path: Path, release: Releas
 
 
 def test_a_folder_without_one_run_is_an_error(tmp_path: Path, release: Release, docs: Docs) -> None:
-    """Nothing there, no such folder, or two models; names are shown on one line, whatever they hold."""
+    """Nothing there, no such folder, two models, or a ring of links; names are shown on one line, whatever they hold,
+    and another results file may be chosen.
+    """
     assert f"{tmp_path}: no results_*.json" in problem(lambda: read_run(tmp_path, release))
     assert f"{tmp_path / 'absent'}: no such folder" in problem(lambda: read_run(tmp_path / "absent", release))
-    small(tmp_path / "m-1", release, docs)
+    ring = small(tmp_path / "m-1", release, docs) / "results_2027.json"
     small(tmp_path / "m-2", release, docs)
     assert "runs of 2 models (m-1, m-2)" in problem(lambda: read_run(tmp_path, release))
-    other = tmp_path / "other"
+    ring.symlink_to(ring.name)
+    assert read_run(ring.parent, release, Path(RESULTS)).replies
+    assert ring.name in problem(lambda: read_run(ring.parent, release))
     for name in ("a\nb", "c\x1b[2J"):
-        (other / name).mkdir(parents=True)
-        (other / name / "results_1.json").write_text("{")
-    several = problem(lambda: read_run(other, release))
-    cut = problem(lambda: read_run(other / "a\nb", release))
-    absent = problem(lambda: read_run(other, release, Path("results_\x1b.json")))
+        (tmp_path / "other" / name).mkdir(parents=True)
+        (tmp_path / "other" / name / "results_1.json").write_text("{")
+    several = problem(lambda: read_run(tmp_path / "other", release))
+    cut = problem(lambda: read_run(tmp_path / "other" / "a\nb", release))
+    absent = problem(lambda: read_run(tmp_path / "other", release, Path("results_\x1b.json")))
     assert not {"\n", "\x1b"} & {*several, *cut, *absent}
     assert "holds runs of 2 models (a[U+000A]b, c[U+001B][2J); name one" in several
 
@@ -305,14 +309,6 @@ def test_samples_that_are_not_the_datasets_are_refused(tmp_path: Path, release: 
     assert found == []
 
 
-def test_a_ring_of_links_is_no_run(release: Release, docs: Docs, tmp_path: Path) -> None:
-    """Another results file may be chosen."""
-    folder = small(tmp_path, release, docs)
-    (folder / "results_2027.json").symlink_to("results_2027.json")
-    assert read_run(folder, release, Path(RESULTS)).replies
-    assert "results_2027.json" in problem(lambda: read_run(folder, release))
-
-
 def collected(path: Path, *records: Any) -> Path:
     """A file of replies; text is written as it is."""
     path.write_text("".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in records))
@@ -379,13 +375,14 @@ def test_every_problem_of_a_file_is_named_at_once_with_its_line(tmp_path: Path, 
 
 def test_a_file_without_replies_is_an_error(tmp_path: Path, release: Release) -> None:
     """Empty, absent, a folder, or a pipe."""
-    assert "empty file" in problem(lambda: read_replies(collected(tmp_path / "empty.jsonl"), release))
+    (tmp_path / "empty.jsonl").touch()
     (tmp_path / "folder.jsonl").mkdir()
     os.mkfifo(tmp_path / "pipe.jsonl")
-    for name, words in (("folder", "is a folder"), ("pipe", "is not a regular file"), ("absent", "no such file")):
+    words = {"folder": "is a folder", "pipe": "is not a regular file", "absent": "no such file", "empty": "empty file"}
+    for name, why in words.items():
         said = problem(lambda name=name: read_replies(tmp_path / f"{name}.jsonl", release))  # type: ignore[misc]
-        assert f"{name}.jsonl: {words}" in said
-        assert "; expected JSONL" in said
+        assert f"{name}.jsonl: {why}" in said
+        assert "; expected JSONL" in said or name == "empty"
 
 
 def test_a_run_is_found_by_the_folder_of_its_scores(
