@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from helmbench_common.http import retry
 from judge.agreement.answers import JudgeLabel
 from judge.agreement.calibration import Calibration, calibrate, calibration_hash
 from judge.agreement.known import SHIPPED, of_judge
+from judge.agreement.tables import calibration_text
 from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request
 from judge.offline import judge as offline
 from judge.offline import model
@@ -181,6 +183,9 @@ def test_repeats_and_wordings_are_compared(release: Release) -> None:
     assert (reason.gain.low or 0) > 0
     assert reason.changed.value == pytest.approx(sum(noisy[k] != x for k, x in base.items()) / len(noisy))
     assert (same.changed.value, same.gain.value) == (0.0, 0.0)
+    assert "a short reason first agrees better" in calibration_text(c, release)
+    worse = measured(release, base, others={"judge-b": noisy})
+    assert "this wording agrees worse" in calibration_text(worse, release)
 
 
 def test_the_offline_judge_may_never_be_used(release: Release) -> None:
@@ -352,3 +357,12 @@ def test_the_judge_that_agrees_more_with_people_is_chosen(
     row = next(line for line in printed.splitlines() if line.startswith("good"))
     for kappa in (1, theirs, (1 + theirs) / 2):
         assert f"{kappa:.2f} [" in row
+    passing = _labels(tmp_path / "eve.jsonl", {r.id: "PASS" for r in some if r.criterion == "does-not-diagnose"})
+    assert command(few, tmp_path / "home", "--judge", "offline", "--labels", str(passing)) == 0
+    printed = capsys.readouterr().out
+    assert "Agreement of the raters: unknown with one rater." in printed
+    assert re.search(r"(?m)^(?:No judge is chosen|Chosen: offline-\d+; its mean κ)", printed)
+    assert command(few, tmp_path / "home", "--judge", "offline") == 0
+    printed = capsys.readouterr().out
+    assert "This judge may NOT be used for a submission" in printed
+    assert "Self-agreement: word counts give the same answer every time." in printed
