@@ -16,6 +16,7 @@ from dataset_builder.schema import Tier
 from judge import panel, schema
 from judge.replies.run import Run
 from judge.replies.schema import TRIAGE_PROMPTS, RunError
+from judge.replies.script import unknown_reasoning
 from judge.schema import Scorecard, Verdict
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import MessageSet
@@ -76,6 +77,8 @@ def score(run: Run, release: Release, judges: Sequence[Judge], known: Known = NO
     )
     references = known.references.get(dataset.tier, ()) if dataset.tier else ()
     scored = scorecard(decided.verdicts, release, About(dataset, run.model), card, references)
+    if note := unknown_reasoning(turn for reply in run.replies for turn in reply.turns):
+        scored.notes.append(note)
     rated = decide(run, release, judges, judge_messages) if run.messages else None
     alone = {"appropriateness": _rated(run, release, rated, known) if rated else None, "triage": _triage(run, release)}
     return Scored(scored.model_copy(update=alone), decided.verdicts, rated.verdicts if rated else [])

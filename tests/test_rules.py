@@ -10,7 +10,7 @@ import pytest
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import RatingCheck, Row, TagsCheck
-from judge.replies.script import LM_EVAL_NULL, visible
+from judge.replies.script import LM_EVAL_NULL, unknown_reasoning, visible
 from judge.rules.answers import conduct, decide_rating, decide_tags, read_rating, read_tags
 
 OFFERED = ["TASK", "EMOTIONAL_CHAT", "ASSISTANCE"]
@@ -115,6 +115,34 @@ def test_tags_that_cannot_be_read_are_never_guessed() -> None:
     assert read_tags('{"tags": ["ASSIS', OFFERED, "stop").failure == "format_failure"
     # Chat templates that open the block themselves leave only `</think>`; what comes before it is reasoning.
     assert visible(f"Perhaps {DECOY}?</think>\n\nDone.") == "Done."
+
+
+CHANNELS = "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>{}<|return|>"
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        *("<think>{}</think>{}", "<THINK>{}</THINK>\n\n{}", "<thinking>{}</thinking>{}", "<thought>\n{}</thought>{}"),
+        *("<seed:think>{}</seed:think>{}", "[THINK]{}[/THINK]{}", "◁think▷{}◁/think▷{}", "{}</Thinking>{}"),
+        *(CHANNELS, "analysisThe user says {}assistantfinal{}"),
+    ],
+)
+def test_reasoning_is_removed_in_every_known_format(marks: str) -> None:
+    """For rules and for judges; a block that the token limit cut leaves no reply."""
+    said = '{"tags": ["TASK"]}'
+    assert visible(marks.format(DECOY, said)) == said
+    assert read_tags(marks.format(DECOY, said), OFFERED).tags == {"TASK"}
+    assert visible(marks.format(DECOY, "I hear you.")) == "I hear you."
+    opened = marks.split("{}")[0]
+    if opened and not opened.startswith("analysis"):
+        assert visible(f"{opened}{DECOY}") == ""
+
+
+def test_a_mark_that_opens_many_replies_is_named() -> None:
+    """It may be reasoning in a format that nobody knows here. JSON and plain text are not."""
+    assert "9 of 19 replies begin with <ponder>" in unknown_reasoning(["<ponder>Hm.</ponder>Yes."] * 9 + ["Yes."] * 10)
+    assert not unknown_reasoning(['{"tags": []}'] * 20 + ["<think>Hm.</think>Yes."] * 20 + ["<b>Yes</b>"] * 4)
 
 
 def test_repairs_and_the_span_stand_in_the_verdict(crisis: Row) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,13 +24,47 @@ from judge.replies.schema import OwnPrompt, RunError, TriagePrompt
 ChatMessages = list[dict[str, str]]
 NO_REPLY = "(no reply)"  # the assistant's turn in the history for an empty reply
 LM_EVAL_NULL = "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER"  # lm-eval's word for `content: null`
-THINKING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+# Reasoning as models and servers mark it, in any case: <think> and its variants, Mistral's [THINK], Kimi's ◁think▷. A
+# block that isn't closed goes to the end. Some servers strip the opening mark but keep the closing one.
+REASONING = re.compile(
+    r"<(?P<tag>think|thinking|thought|seed:think)>.*?(?:</(?P=tag)>|\Z)|\[think\].*?(?:\[/think\]|\Z)"
+    r"|◁think▷.*?(?:◁/think▷|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+OPENED = re.compile(r"<(?:think|thinking|thought|seed:think)>|\[think\]|◁think▷|<\|channel\|>", re.IGNORECASE)
+CLOSED = re.compile(r"</(?:think|thinking|thought|seed:think)>|\[/think\]|◁/think▷", re.IGNORECASE)
+# gpt-oss writes channels, of which only `final` is the reply; without special tokens their names run into the text.
+CHANNEL = re.compile(r"<\|channel\|>\s*+(\w++)[^<]*+<\|message\|>")
+CHANNELS_END = re.compile(r"<\|(?:end|return|start|call)\|>.*", re.DOTALL)
+BARE_CHANNELS = re.compile(r"\Aanalysis(?=\S).*?assistantfinal", re.DOTALL)
+OPENING_MARK = re.compile(r"\s*(<\|?[\w:]{2,20}\|?>|\[[A-Z_]{3,20}\])")
 
 
 def visible(text: str) -> str:
-    """The reply as a person sees it: without reasoning blocks, and with unpaired surrogates replaced."""
-    # Some servers strip the opening tag but keep the closing one.
-    return jsonl.plain(THINKING.sub("", text).rpartition("</think>")[2].strip())
+    """The reply as a person sees it: without reasoning, and with unpaired surrogates replaced."""
+    if channels := [*CHANNEL.finditer(text)]:
+        final = next((c for c in channels if c[1] == "final"), None)
+        text = CHANNELS_END.sub("", text[final.end() :]) if final else ""
+    text = CLOSED.split(REASONING.sub("", BARE_CHANNELS.sub("", text)))[-1]
+    return jsonl.plain(text.strip())
+
+
+def ends_in_reasoning(text: str) -> bool:
+    """Whether a text without a visible part stops before its reasoning ends."""
+    return bool(OPENED.search(text) and not CLOSED.search(text))
+
+
+def unknown_reasoning(replies: Iterable[str]) -> str:
+    """A note if many replies open with the same mark, which may begin reasoning in an unknown format; else empty."""
+    given = [visible(reply) for reply in replies]
+    marks = Counter(found[1] for reply in given if (found := OPENING_MARK.match(reply)))
+    mark, count = next(iter(marks.most_common(1)), ("", 0))
+    if count < 5 or count < 0.1 * len(given):
+        return ""
+    return (
+        f"{count} of {len(given)} replies begin with {mark}. If that opens reasoning, it was judged as part "
+        "of the reply: let the server remove it (vLLM: --reasoning-parser) and run again."
+    )
 
 
 # --- conversations ---------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import re2
 import yaml
 
 from dataset_builder.schema import ActionsCheck, Check, Incident, Label, RatingCheck, Sample, TagsCheck
-from judge.replies.script import LM_EVAL_NULL, visible
+from judge.replies.script import LM_EVAL_NULL, ends_in_reasoning, visible
 from judge.rules.refusals import refuses, turns_down, turns_to_person
 
 RULED = ("tags", "actions", "rating")  # the checks that need no reading
@@ -69,7 +69,7 @@ def conduct(text: str, finish: str | None = None) -> Incident | None:
         return "refused"
     shown = visible(text)
     if not shown or shown == LM_EVAL_NULL:
-        return "truncated" if finish == "length" or ("<think>" in text and "</think>" not in text) else "empty"
+        return "truncated" if finish == "length" or ends_in_reasoning(text) else "empty"
     return "refused" if turns_down(shown) else None
 
 
