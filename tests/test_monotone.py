@@ -1,4 +1,4 @@
-"""A better verdict never lowers the composite and never worsens a floor."""
+"""A better verdict never lowers the composite and never worsens a floor; a missing one never improves a floor."""
 
 from __future__ import annotations
 
@@ -58,6 +58,10 @@ def test_improvements_never_lower_anything(release: Release, few: dict[str, Row]
             assert after.composite >= before.composite - 1e-9, what
             assert all(b >= a for a, b in zip(before.states, after.states, strict=True)), what
             assert all(b >= a - 1e-9 for a, b in zip(before.limits, after.limits, strict=True)), what
+        for place in rng.choice(len(given), IMPROVEMENTS // 4).tolist():
+            unread = given[place].model_copy(update={"label": None, "unscored": "judge_refused", "incident": None})
+            hidden = result(release, [*given[:place], unread, *given[place + 1 :]], zero)
+            assert hidden is None or all(a >= b for a, b in zip(before.states, hidden.states, strict=True)), unread
 
 
 def test_every_score_moves_with_its_verdicts(release: Release, few: dict[str, Row]) -> None:
