@@ -43,6 +43,7 @@ REFUSALS = {
     "403": (403, "moderation", "your input was flagged"),
     "413": (413, None, "the body is too large"),
     "422": (422, None, "a planned fault; this can't be processed"),
+    "451": (451, None, "a planned fault; unavailable for legal reasons"),
     "blocked": (400, "content_filter", "the prompt triggered the content management policy"),
     "long": (400, "context_length_exceeded", "this model's maximum context length is 10 tokens"),
 }

@@ -62,6 +62,7 @@ def test_what_happens_to_one_item_is_recorded_as_what_it_is() -> None:
     for fault, finish in {
         "400": "error: HTTP 400 invalid_value a planned fault",
         "403": "content_filter",
+        "451": "content_filter",
         "413": "error: over-long: HTTP 413",
         "422": "error: HTTP 422 a planned fault",
         "blocked": "content_filter",

@@ -251,7 +251,7 @@ class Requests:
         quoted = self._client.keys.quoted(text)
         if NO_QUOTA in text and NO_QUOTA not in quoted:
             quoted = NO_QUOTA
-        if status < 500 and status not in AGAIN and FILTERED.search(text):
+        if status == 451 or (status < 500 and status not in AGAIN and FILTERED.search(text)):  # 451: for legal reasons
             return Completion("", "content_filter")
         if status == 413 or (status < 500 and status not in AGAIN and TOO_LONG.search(text)):
             return Completion("", f"error: over-long: HTTP {status} {quoted}"[:300])
