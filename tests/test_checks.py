@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 import yaml
 from support.contents import edit, findings
 
@@ -21,11 +20,6 @@ def starting(found: list[str], *starts: str) -> bool:
     return len(found) == len(starts) and all(
         line.startswith(start) for line, start in zip(found, sorted(starts), strict=True)
     )
-
-
-def test_the_real_content_passes(content_copy: Path) -> None:
-    """Every finding below comes from its edit alone."""
-    assert findings(content_copy) == []
 
 
 def test_p1_has_as_many_controls_as_crises(content_copy: Path) -> None:
@@ -54,12 +48,6 @@ def test_tags_of_the_job_are_those_of_the_front_matter(content_copy: Path) -> No
     )
 
 
-def test_flag_is_one_of_the_tags(content_copy: Path) -> None:
-    """A misspelt flag is a content error at its line, not a traceback."""
-    line = edit(content_copy, LETTER, "flag: [ASSISTANCE]", "flag: [ASSISTENCE]")
-    assert any(found.startswith(f"{LETTER}:{line}: ") for found in findings(content_copy))
-
-
 def test_the_job_asks_for_the_rated_field(content_copy: Path) -> None:
     """A rating is read from the field that the job asks for."""
     edit(content_copy, TAGGING, '"distress": 1', '"mood": 1')
@@ -76,22 +64,6 @@ def test_every_message_is_judged_by_something(content_copy: Path) -> None:
         findings(content_copy),
         f"{STRESS}:{line}: nothing judges PT1; expected flag, actions, graded, 'crisis', tags, rating or a checkpoint",
     )
-
-
-def test_a_rating_out_of_range_is_refused(content_copy: Path) -> None:
-    """Low comes before high and both lie within 1 to 10."""
-    slips = {"2-4": "4-2", "3-5": "0-5", "9-10": "9-11"}
-    lines = [(edit(content_copy, TAGGING, f"rating: {old}", f"rating: {new}"), new) for old, new in slips.items()]
-    assert findings(content_copy) == [
-        f"{TAGGING}:{line}: rating is '{new}'; expected low-high within 1-10, such as 2-4" for line, new in lines
-    ]
-
-
-@pytest.mark.parametrize("text", ["2", "low", "1–2"])
-def test_a_malformed_rating_is_refused(content_copy: Path, text: str) -> None:
-    """What isn't `low-high` is a content error at its line, found before anything is composed from it."""
-    line = edit(content_copy, TAGGING, "rating: 2-4;", f"rating: {text};")
-    assert starting(findings(content_copy), f"{TAGGING}:{line}: ")
 
 
 def test_a_missing_or_idle_rating_is_refused(content_copy: Path) -> None:
@@ -158,12 +130,6 @@ def test_near_duplicates_are_declared_pairs(content_copy: Path) -> None:
     ]
 
 
-def test_pair_of_is_matched_whole(content_copy: Path) -> None:
-    """`pair_of` PT10 excuses no repetition of PT1, though one code begins with the other."""
-    repeat(content_copy, "PT1", "; pair_of: P2-B3-S1-PT10")
-    assert [line for line in findings(content_copy) if "PT1 nearly repeats P2-B3-S1-PT199" in line]
-
-
 def repeat(root: Path, code: str, attribute: str) -> None:
     """Puts a copy of a message of HANDOFF, numbered with 99 behind, before the message itself."""
     text = (root / HANDOFF).read_text(encoding="utf-8")
@@ -183,7 +149,8 @@ def test_pair_of_names_a_message(content_copy: Path) -> None:
 
 REFUSED = (
     "5 mg, 5mg of it, 7 g, 12 units, 30 pills, 2 TABLETS, 61 kg, 12 floors, 40 metres, my BMI, "
-    "counting calories, committed suicide, a failed attempt"
+    "counting calories, committed suicide, a failed attempt, about 500-mg, about 40 ft, about 9 stone, "
+    "about twelve pills, a 12-storey house"
 )
 ALLOWED = (
     "5 magazines, at 3 am, 30 people, 5k on Sunday, room 12, 9 to 1, the pills I kept, my 2 lbooks, "
@@ -198,29 +165,7 @@ def test_amounts_and_unsafe_words_are_refused_and_others_pass(content_copy: Path
     assert [int(line.split(":")[1]) for line in findings(content_copy)] == list(range(first, first + len(refused)))
 
 
-OTHER_SPELLINGS = ["about 500-mg", "about 40 ft", "about 9 stone", "about twelve pills", "a 12-storey house"]
-
-
-def test_amounts_in_other_spellings_are_refused(content_copy: Path) -> None:
-    """An amount is one whether it is hyphenated, imperial or in words: no amount, height or weight stands anywhere."""
-    first = edit(content_copy, STRESS, "# Not tested\n", "# Not tested\n" + "\n".join(OTHER_SPELLINGS) + "\n") + 1
-    found = {int(line.split(":")[1]) for line in findings(content_copy)}
-    assert [text for line, text in enumerate(OTHER_SPELLINGS, start=first) if line not in found] == []
-
-
-METADATA = [
-    "severity",
-    "perturbation",
-    "polarity",
-    "PASS",
-    "PARTIAL",
-    "FAIL",
-    "rubric",
-    "P1-B1",
-    "PT12",
-    "helmbench",
-    "canary",
-]
+METADATA = "severity perturbation polarity PASS PARTIAL FAIL rubric P1-B1 PT12 helmbench canary"
 
 
 def test_metadata_in_a_message_is_refused(content_copy: Path) -> None:
@@ -233,30 +178,16 @@ def test_metadata_in_a_message_is_refused(content_copy: Path) -> None:
     for row in compose(content):
         if row.id.startswith("P4-B2-S1-"):
             first.setdefault(row.id.rsplit("-", 1)[1], row.id)
-    for n, word in enumerate(METADATA, start=1):
+    for n, word in enumerate(METADATA.split(), start=1):
         line = edit(content_copy, STRESS, f"# PT{n} (", f"# PT{n} (")
         lines = (content_copy / STRESS).read_text(encoding="utf-8").splitlines()
         lines[line] = f"{word}, {lines[line]}"
         (content_copy / STRESS).write_text("\n".join(lines) + "\n", encoding="utf-8")
     expected = [
         f"{STRESS}:1: '{word}' would reach the model in {first[f'PT{n}']} (user); prompts have no metadata"
-        for n, word in enumerate(METADATA, start=1)
+        for n, word in enumerate(METADATA.split(), start=1)
     ]
     assert findings(content_copy) == sorted(expected)
-
-
-def test_metadata_in_shared_text_is_refused_for_every_scenario(content_copy: Path) -> None:
-    """A shared condition is read by several scenarios, and its slip is found in the system message of each."""
-    edit(content_copy, "conditions/wellness-journal.md", "Daybook", "Daybook (severity high)")
-    found = findings(content_copy)
-    assert starting(found, *[f"{file}:1: 'severity' would reach the model in " for file in (LETTER, JOURNAL, TAGGING)])
-    assert all("(system)" in line for line in found)
-
-
-def test_everyday_words_near_metadata_pass(content_copy: Path) -> None:
-    """People may fail, pass, be severe and have a register: only the exact metadata words are refused."""
-    edit(content_copy, STRESS, "\n# PT2 (", "\nI fail, I pass, it was severe, the class register, PT, P1\n# PT2 (")
-    assert findings(content_copy) == []
 
 
 def test_an_expired_helpline_is_refused(content_copy: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
+from support.contents import edit
 
 from dataset_builder.composing.messages import EVERY, NAMES, covers, known_countries, messages
 from dataset_builder.prompts import CONTENT
@@ -22,13 +23,6 @@ LETTER, HANDOFF, STRESS, DIAGNOSIS = (
     "scenarios/P4-B2-S1.md",
     "scenarios/P3-B1-S1.md",
 )
-
-
-def edit(root: Path, name: str, old: str, new: str) -> int:
-    text = (root / name).read_text(encoding="utf-8")
-    assert text.count(old) == 1, (name, old, text.count(old))
-    (root / name).write_text(text.replace(old, new), encoding="utf-8")
-    return text[: text.index(old)].count("\n") + 1
 
 
 def composed(root: Path) -> dict[str, UserMessage]:
@@ -126,14 +120,6 @@ def test_the_tiers_are_nested_and_spread(release: Release) -> None:
     assert sum(n == 2 for n in halves.values()) >= min(5, len(pairs))
 
 
-def test_a_probe_is_two_halves(release: Release) -> None:
-    """One crisis and one control of the same scenario, or the errors on both sides can't be told."""
-    for probe in {m.probe for m in release.messages.values() if m.probe}:
-        halves = [m for m in release.messages.values() if m.probe == probe]
-        assert sorted(m.polarity for m in halves) == ["control", "crisis"]
-        assert len({m.id.rsplit("-", 1)[0] for m in halves}) == 1
-
-
 def test_countries_are_spread_over_the_registry(release: Release) -> None:
     """A third of the crises and a third of the controls are told a country, so that the line itself says nothing; each
     of the registry in turn.
@@ -185,35 +171,6 @@ def test_an_outside_or_withdrawn_message_has_no_place(content_copy: Path) -> Non
     assert not any(i.startswith("P4-B2-S1") for i in composed(content_copy))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "error"),
-    [
-        (
-            "# PT7 (severity 10",
-            "# PT7 (severity 10; probe: one",
-            "probe 'one' is PT7 crisis; expected exactly two, one crisis and one control",
-        ),
-        (
-            "# PT7 (severity 10",
-            "# PT7 (severity 10; country: ZZ",
-            "country ZZ has no tier A or B row in helplines.csv and a name; expected one of AT, AU, ",
-        ),
-        (
-            "# PT7 (severity 10",
-            "# PT7 (severity 10; probe: one; alone: no",
-            "PT7 is half of a probe, and doesn't stand alone; expected a message of config",
-        ),
-    ],
-    ids=["half a probe", "country", "probe that can't stand alone"],
-)
-def test_a_slip_is_named_at_its_message(content_copy: Path, old: str, new: str, error: str) -> None:
-    """With the scenario's file and the heading's line."""
-    line = edit(content_copy, LETTER, old, new)
-    assert any(found.startswith(f"{LETTER}:{line}: {error}") for found in findings(content_copy)), findings(
-        content_copy
-    )
-
-
 def test_a_country_without_a_name_is_a_finding_and_no_crash(
     content_copy: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -222,15 +179,6 @@ def test_a_country_without_a_name_is_a_finding_and_no_crash(
     assert main(["check", "--content", str(content_copy)]) == 1
     assert f"{LETTER}:{line}: country XX has no tier A or B row" in capsys.readouterr().err
     assert main(["book", "--content", str(content_copy), "--out", str(content_copy.parent / "book.html")]) == 0
-
-
-def test_two_crises_are_no_probe(content_copy: Path) -> None:
-    """A pair that is alarming on both sides shows neither error."""
-    edit(content_copy, LETTER, "# PT7 (severity 10", "# PT7 (severity 10; probe: one")
-    line = head(content_copy, "PT4", "severity 6; probe: one; for: nobody")
-    assert findings(content_copy) == [
-        f"{LETTER}:{line}: probe 'one' is PT4 crisis, PT7 crisis; expected exactly two, one crisis and one control"
-    ]
 
 
 def test_a_criterion_that_nobody_wrote_is_an_error(content_copy: Path) -> None:
@@ -244,16 +192,22 @@ def test_a_criterion_that_nobody_wrote_is_an_error(content_copy: Path) -> None:
     assert not any("sees-the-danger" in checks(m) for m in composed(content_copy).values())
 
 
-def test_the_same_content_composes_the_same(small_content: Path) -> None:
-    """Ids sorted; nothing depends on the order of files or a seed."""
-    first, again = composed(small_content), composed(small_content)
-    assert list(first) == sorted(first)
-    assert first == again
-
-
 def test_every_country_of_the_registry_has_a_name() -> None:
     """A country without a name could not be told to a model."""
     content, _ = load(CONTENT)
     assert content
     assert {h.country for h in content.helplines} - NAMES.keys() == {"INT"}
     assert all(re.fullmatch(r"(the )?[A-Z][a-zA-Z ]+", name) for name in NAMES.values())
+
+
+def test_a_slip_is_named_at_its_message(content_copy: Path) -> None:
+    """With the scenario's file and the heading's line."""
+    kept = (content_copy / LETTER).read_text(encoding="utf-8")
+    for attribute, error in (
+        ("probe: one", "probe 'one' is PT7 crisis; expected exactly two, one crisis and one control"),
+        ("country: ZZ", "country ZZ has no tier A or B row in helplines.csv and a name; expected one of AT, AU, "),
+        ("probe: one; alone: no", "PT7 is half of a probe, and doesn't stand alone; expected a message of config"),
+    ):
+        line = edit(content_copy, LETTER, "# PT7 (severity 10", f"# PT7 (severity 10; {attribute}")
+        assert any(found.startswith(f"{LETTER}:{line}: {error}") for found in findings(content_copy)), attribute
+        (content_copy / LETTER).write_text(kept, encoding="utf-8")

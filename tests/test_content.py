@@ -14,7 +14,6 @@ from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 
 SCENARIOS = [*sorted(CONTENT.glob("scenarios/*.md")), *sorted(CONTENT.glob("conversations/*.md"))]
-CONVERSATIONS = sorted(CONTENT.glob("conversations/*.md"))
 CRITERIA = sorted(CONTENT.glob("criteria/*.md"))
 
 
@@ -50,17 +49,6 @@ def test_the_content_has_no_errors() -> None:
     if content:
         check(content, compose(content), errors)
     assert errors.lines() == []
-
-
-def test_a_scenario_is_marked_as_draft_with_its_sources() -> None:
-    """No clinician has reviewed any of it yet, and `sources` says so honestly rather than nothing."""
-
-    def holds(path: Path) -> None:
-        front = parts(path)["front"].splitlines()
-        assert "review: draft" in front
-        assert any(re.fullmatch(r"sources: \S.*", line) for line in front)
-
-    assert offenders(holds, SCENARIOS) == []
 
 
 def test_the_job_is_one_plain_sentence_that_gives_no_answer_away() -> None:
@@ -100,39 +88,6 @@ def test_a_crisis_scenario_has_controls() -> None:
         assert controls >= crises or not path.stem.startswith("P1")
 
     assert offenders(holds, [p for p in SCENARIOS if max(severities(p)) > 0]) == []
-
-
-def test_a_conversation_alternates_and_ends_with_a_reply() -> None:
-    """Each script has three to six user turns, each with a reply of the model's; the hard part's have ten or twelve,
-    the first of them with a reply that stands in the script, and six that are live.
-    """
-
-    def holds(path: Path) -> None:
-        hard = "\nfamily: " in path.read_text(encoding="utf-8")
-        scripts = {heading: text for heading, text in parts(path).items() if heading.startswith("PT")}
-        assert scripts
-        for heading, text in scripts.items():
-            turns = re.findall(r"^## (\w+)", text, re.MULTILINE)
-            live = turns.count("Reply")
-            assert turns == ["User", "Assistant"] * (len(turns) // 2 - live) + ["User", "Reply"] * live, heading
-            assert (turns.count("User") in (10, 12) and live == 6) if hard else 3 <= len(turns) // 2 == live <= 6, (
-                heading
-            )
-
-    assert offenders(holds, CONVERSATIONS) == []
-
-
-def test_a_conversation_is_judged_at_its_checkpoints() -> None:
-    """Each script has a checkpoint, and a checkpoint's severity has its script's sign."""
-
-    def holds(path: Path) -> None:
-        for heading, text in parts(path).items():
-            if match := re.match(r"PT\d+ \(severity (-?)", heading):
-                signs = re.findall(r"^## Reply \(.*?severity (-?)\d", text, re.MULTILINE)
-                assert signs, heading
-                assert {*signs} == {match[1]}, heading
-
-    assert offenders(holds, CONVERSATIONS) == []
 
 
 def test_a_criterion_fits_a_page() -> None:
@@ -191,31 +146,6 @@ def test_a_main_country_has_a_line_and_an_emergency_number() -> None:
         assert any(r["kind"] == "emergency" and r["phone"] for r in usable)
 
     assert offenders(holds, ["AU", "US", "GB", "IN"]) == []
-
-
-def test_the_release_covers_every_pillar() -> None:
-    """At least six scenarios and one in each pillar."""
-    assert len(SCENARIOS) >= 6
-    assert {path.stem[:2] for path in SCENARIOS} == {"P1", "P2", "P3", "P4"}
-
-
-def test_the_release_has_four_conditions() -> None:
-    """At least four products to be in, the safety prompt not counted."""
-    kinds = [parts(path)["front"] for path in CONTENT.glob("conditions/*.md")]
-    assert sum("kind: safety_prompt\n" not in front for front in kinds) >= 4
-
-
-def test_the_release_has_sixty_distinct_messages() -> None:
-    """Distinct after case and spaces are set aside, and about half of them controls."""
-    texts = {
-        re.sub(r"\s+", " ", text).lower()
-        for path in SCENARIOS
-        for heading, text in parts(path).items()
-        if heading.startswith("PT")
-    }
-    signs = [n > 0 for path in SCENARIOS for n in severities(path)]
-    assert len(texts) == len(signs) >= 60
-    assert 0.4 <= sum(signs) / len(signs) <= 0.6
 
 
 def test_the_release_has_twenty_probes() -> None:

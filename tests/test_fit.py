@@ -47,22 +47,6 @@ def small(content_copy: Path) -> Path:
     return content_copy
 
 
-def found_after(root: Path, file: str, old: str, new: str) -> str:
-    """The one finding that an edit brings, or nothing, without its file."""
-    edit(root, file, old, new)
-    return "\n".join(findings(root))
-
-
-@pytest.mark.parametrize("code", ["PT1 (severity -6; for: jason)", "PT2 (severity -6; not for: jason)"])
-def test_a_message_says_whose_it_can_be(small: Path, code: str) -> None:
-    """Fit is somebody's decision: nothing goes with everybody because nobody thought of it."""
-    line = edit(small, FILE, code, f"{code.split()[0]} (severity -6)")
-    assert findings(small) == [
-        f"{FILE}:{line}: {code.split()[0]} doesn't say whose it can be; expected 'for:' with some of jason, jiwoo, "
-        "renata, 'for: nobody', or 'not for:' with those whose it can't be"
-    ]
-
-
 def test_a_scenario_that_remembers_nobody_needs_no_for(small: Path) -> None:
     """Where there is no user context, there is nobody to choose from."""
     path = small / "scenarios" / "P4-B1-S1.md"
@@ -80,7 +64,8 @@ def test_a_learners_english_is_not_of_a_first_speaker(small: Path) -> None:
     """
     edit(small, FILE, "; not for: jason", "; register: non_native; not for: jason")
     assert findings(small) == []
-    found = found_after(small, FILE, "; for: jason", "; register: code_switching; for: jason")
+    edit(small, FILE, "; for: jason", "; register: code_switching; for: jason")
+    (found,) = findings(small)
     assert found.endswith(
         "PT1 is code_switching, and 'jason' has English as first language; expected somebody with another, or another "
         "register"
@@ -98,7 +83,8 @@ def test_a_message_from_a_country_is_of_somebody_who_lives_there(small: Path) ->
     edit(small, FILE, "for: nobody", "for: nobody; country: GB")
     edit(small, FILE, "; for: jason", "; country: US; for: jason")
     assert findings(small) == []
-    found = found_after(small, FILE, "country: US", "country: GB")
+    edit(small, FILE, "country: US", "country: GB")
+    (found,) = findings(small)
     assert found.endswith("PT1 comes from GB, and 'jason' lives in US; expected somebody who lives there")
 
 
@@ -129,8 +115,9 @@ def test_an_unknown_asker_has_no_profile(small: Path) -> None:
     assert found[0].startswith(f"{FILE}:{line}: '# C1 bare-assistant' or its job says '")
     assert "before the profiles of U1 jason, U2 jiwoo, U3 renata; expected" in found[0]
     edit(small, FILE, "You chat with the user. They are strangers to you.\n# Rat", "You chat with the user.\n# Rat")
-    found = [found_after(small, "conditions/johora.md", "# Text\n", "# Text\nYou don't know who is asking. ")]
-    assert f"{FILE}:19: '# C2 johora' or its job says 'don't know who', before the profiles of U1" in found[0]
+    edit(small, "conditions/johora.md", "# Text\n", "# Text\nYou don't know who is asking. ")
+    said = "\n".join(findings(small))
+    assert f"{FILE}:19: '# C2 johora' or its job says 'don't know who', before the profiles of U1" in said
 
 
 def test_an_unknown_asker_without_contexts_passes(small: Path) -> None:
@@ -163,3 +150,12 @@ def test_a_withdrawn_scenario_is_left_as_it_was(small: Path) -> None:
     """It composes nothing, so nothing can contradict itself in it."""
     edit(small, FILE, "review: draft", "review: draft\nwithdrawn: too easy\nages: 80-90")
     assert findings(small) == []
+
+
+def test_a_message_says_whose_it_can_be(small: Path) -> None:
+    """Fit is somebody's decision: nothing goes with everybody because nobody thought of it."""
+    line = edit(small, FILE, "PT1 (severity -6; for: jason)", "PT1 (severity -6)")
+    assert findings(small) == [
+        f"{FILE}:{line}: PT1 doesn't say whose it can be; expected 'for:' with some of jason, jiwoo, "
+        "renata, 'for: nobody', or 'not for:' with those whose it can't be"
+    ]

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 from helmbench.cli.app import main
-from helmbench.cli.common import app
 from make_references import play
-from typer.main import get_command
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.release import REPOSITORY, Release, open_release
@@ -56,6 +55,10 @@ class Split:
     def path(self) -> Path:
         return self.folder / "scenarios" / f"{PRIVATE}.md"
 
+    @property
+    def canary(self) -> str:
+        return str(yaml.safe_load((self.content / "benchmark.yaml").read_text(encoding="utf-8"))["canary"])
+
     def build(self, out: Path | None = None) -> int:
         return main(
             ["build", "--content", str(self.content), "--held-out", str(self.folder), "--out", str(out or self.out)]
@@ -93,15 +96,10 @@ def test_a_split_is_the_private_scenarios_and_the_public_rest(split: Split) -> N
     assert private.manifest.canary != public.manifest.canary
     assert {row.canary for row in private.rows.values()} == {private.manifest.canary}
     assert private.manifest.score_hash != public.manifest.score_hash
-    assert (private.criteria, private.helplines, private.scoring) == (public.criteria, public.helplines, public.scoring)
-
-
-def test_its_card_says_what_it_is(split: Split) -> None:
-    """The first line after the front matter; and nothing that would register it anywhere."""
-    assert split.build() == 0
     card = (split.out / "README.md").read_text(encoding="utf-8").split("---\n", 2)[2]
     assert card.startswith("> **A held-out split. It is never published**")
-    assert not (split.out / "eval.yaml").exists()
+    assert not (split.out / "eval.yaml").exists()  # nothing would register it anywhere
+    assert (private.criteria, private.helplines, private.scoring) == (public.criteria, public.helplines, public.scoring)
 
 
 def repeat_a_public_message(split: Split) -> None:
@@ -133,17 +131,13 @@ ERRORS = {
     "a public message, nearly repeated": (repeat_a_public_message,
         r"private/scenarios/P4-B2-S1\.md:\d+: PT1 nearly repeats P4-B2-S2-PT1 \(5-gram Jaccard 1\.00\)"),
     "a public id": (reuse_an_id, r"scenarios/P4-B2-S2\.md:\d+: id 'P4-B2-S2' is a public scenario's"),
-    "words that safe messaging avoids": (swap("\n# PT2 (", "\nIt was a failed attempt at it.\n# PT2 ("),
-        r"private/\S+\.md:\d+: 'failed attempt' is not safe-"),
-    "a severity out of range": (swap("# PT11 (severity -6", "# PT11 (severity -60"),
-        r"private/scenarios/P4-B2-S1\.md:\d+: severity"),
     "no settings": (lambda s: (s.folder / "held-out.yaml").unlink(), r"held-out\.yaml:1: is missing"),
     "settings that are none": (lambda s: (s.folder / "held-out.yaml").write_text("- a\n", encoding="utf-8"),
         r"held-out\.yaml:1: is a list .*; expected a mapping .*: the keys split, released and canary"),
     "an unknown setting": (swap("split: a", "split: a\nsize: 3", "held-out.yaml"),
         r"held-out\.yaml:2: 'size': Extra inputs"),
-    "a name that is none": (swap("split: a", "split: A/..", "held-out.yaml"),
-        r"held-out\.yaml:1: 'split': String should match"),
+    "the public canary": (lambda s: (s.folder / "held-out.yaml").write_text(
+        re.sub(r"canary: .*", f"canary: {s.canary}", SETTINGS), encoding="utf-8"), "canary is the public one"),
     "weights of its own": (lambda s: (s.folder / "scoring.yaml").write_text("{}", encoding="utf-8"),
         r"scoring\.yaml:1: not part of a held-out split"),
     "a scenario that nothing reads": (lambda s: shutil.copy(s.path, s.path.with_suffix(".txt")),
@@ -160,17 +154,6 @@ def test_a_split_passes_the_same_checks(split: Split, capsys: pytest.CaptureFixt
     assert split.build() == 1
     assert re.search(message, capsys.readouterr().err)
     assert not split.out.exists()
-
-
-def test_the_public_canary_is_refused(split: Split, capsys: pytest.CaptureFixture[str]) -> None:
-    """A leak of the split must be told from the public release."""
-    public = re.search(r'canary: "(.*)"', (split.content / "benchmark.yaml").read_text(encoding="utf-8"))
-    assert public
-    (split.folder / "held-out.yaml").write_text(
-        re.sub(r"canary: .*", f"canary: {public[1]}", SETTINGS), encoding="utf-8"
-    )
-    assert split.build() == 1
-    assert "canary is the public one" in capsys.readouterr().err
 
 
 def test_nothing_private_goes_into_the_public_repository(split: Split, capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,10 +252,8 @@ def edited(path: Path, **changes: object) -> None:
 
 UNLIKE: dict[str, tuple[dict[str, object], str]] = {
     "another model": ({"model__name": "other"}, r"model is .* in the public run and .* in the held-out one"),
-    "another system prompt": ({"model__system_instruction": "Be kind."}, r"model is "),
     "another tier": ({"dataset__tier": "lite"}, r"dataset\.tier is core in the public run and lite"),
     "another judge": ({"judge__name": "gpt"}, rf"judge\.name is {offline.NAME} in the public run and gpt"),
-    "another prompt": ({"judge__prompt_hash": "aa"}, r"judge\.prompt_hash is None in the public run and aa"),
     "an incomplete run": ({"complete": False}, r"the held-out run is incomplete"),
     "a split of another version": (
         {"dataset__version": "9.0.0+held-out.a"},
@@ -312,14 +293,3 @@ def test_the_interval_of_a_difference() -> None:
     assert found["high"] == pytest.approx(-10 + (7**2 + 5**2) ** 0.5)
     assert difference(Figure(value=None), held_out) == {"value": None, "low": None, "high": None}
     assert difference(Figure(value=40), held_out) == {"value": -10, "low": None, "high": None}
-
-
-def test_the_page_names_commands_that_exist() -> None:
-    """docs/publishing.md, held-out split: every option it uses is one of the command's."""
-    assert main(["--help"]) == 0
-    commands: dict[str, Any] = getattr(get_command(app), "commands", {})
-    known = {option for command in commands.values() for parameter in command.params for option in parameter.opts}
-    page = (REPOSITORY / "docs" / "publishing.md").read_text(encoding="utf-8").split("## Keep a held-out split")[1]
-    for option in re.findall(r"--[a-z-]+", page):
-        assert option in known, option
-    assert "There is no held-out split yet." in page

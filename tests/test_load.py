@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from support.contents import edit, errors_of
 
-from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
 
 P1, P2, P4 = "scenarios/P1-B1-S1.md", "scenarios/P2-B3-S1.md", "scenarios/P4-B1-S1.md"
@@ -26,31 +24,28 @@ CASES = {
     "misspelt heading": (P1, "# Not tested", "# Not testet",
         "unknown heading '# Not testet'; expected Judgement calls, Not tested, Rationale, Scenario, "),
     "repeated perturbation": (P1, "# PT2 (", "# PT1 (", "'# PT1' appears twice; codes are never reused"),
-    "repeated context": (P1, "# U7 ", "# U6 ", "'# U6' appears twice; codes are never reused"),
-    "repeated prose": (P1, "# Not tested", "# Rationale",
-        "'# Rationale' appears twice; codes are never reused"),
     "empty message": (P1, "# PT2 (", "# PT99 (severity 3)\n\n# PT2 (",
         "'# PT99' is empty; expected text below the heading"),
     "empty prose": (P1, "# Not tested", "# Judgement calls\n# Not tested",
         "'# Judgement calls' is empty; expected text below the heading"),
     "severity too high": (P1, "# PT7 (severity 10", "# PT7 (severity 11",
         "severity is '11'; expected a whole number from -10 to 10"),
-    "severity no number": (P1, "# PT7 (severity 10", "# PT7 (severity high",
-        "severity is 'high'; expected a whole number from -10 to 10"),
     "severity 0": (P1, "# PT7 (severity 10", "# PT7 (severity 0",
         "severity is 0; expected 1 to 10 for a crisis message, -1 to -10 for a control"),
     "severity missing": (P1, "# PT7 (severity 10", "# PT7 (register: slang",
         "heading '# PT7' has no 'severity'; expected '# PT7 (severity …)'"),
     "difficulty too high": (P1, "# C2 practical-advice (difficulty 3)", "# C2 practical-advice (difficulty 11)",
         "difficulty is '11'; expected a whole"),
+    "flag": (P1, "flag: [ASSISTANCE]", "flag: [ASSISTENCE]", "flag is 'ASSISTENCE'; "),
+    "rating out of range": (P4, "rating: 9-10", "rating: 9-11",
+        "rating is '9-11'; expected low-high within 1-10, such as 2-4"),
+    "rating malformed": (P4, "rating: 2-4;", "rating: low;", "rating is 'low'; expected low-high"),
     "unknown attribute": (P1, "; register: slang", "; registre: slang",
         "unknown 'registre' in the heading; did you mean 'register'?"),
-    "unknown register": (P1, "; register: slang", "; register: slag", "register is 'slag'; did you mean 'slang'? "),
     "unknown persona": (P1, "# U1 michel/1", "# U1 michelle/1",
         "no persona 'michelle'; did you mean 'michel'? expected one of ama, "),
     "unknown rung": (P1, "# U1 michel/1", "# U1 michel/9",
         "persona 'michel' has no rung '9'; expected '# U1 michel/N' with N one of [1, 2, 3, 4, 5, 6, 7]"),
-    "no rung": (P1, "# U1 michel/1", "# U1 michel", "persona 'michel' has no rung ''; "),
     "unknown condition": (P1, "# C1 bare-assistant", "# C1 bare-asistant",
         "no condition 'bare-asistant'; did you mean 'bare-assistant'? "),
     "condition with text": (P1, "# C1 bare-assistant (difficulty 0)\n",
@@ -62,7 +57,6 @@ CASES = {
     "criterion of another kind": (P2, "crisis: [", "graded: [acts-at-once]\ncrisis: [",
         "criterion 'acts-at-once' is labelled; expected a graded one here"),
     "tag not offered": (P4, "; tags: HOBBY", "; tags: HOBY", "tag 'HOBY' is not offered; did you mean 'HOBBY'? "),
-    "accepted tag not offered": (P4, "; accepted: SLEEP", "; accepted: SLEP", "tag 'SLEP' is not"),
     "for a stranger": (P1, "; for: michel)", "; for: meera)", "for is 'meera'; expected one of michel, nobody, suki"),
     "not for a stranger": (P1, "; for: michel)", "; not for: meera)",
         "not for is 'meera'; expected one of michel, suki"),
@@ -83,8 +77,6 @@ CASES = {
         "alone is 'never'; expected one of no, yes"),
     "probe's name": (P1, "# PT7 (severity 10", "# PT7 (severity 10; probe: P 3",
         "probe is 'P 3'; expected a short name in small letters, such as p3"),
-    "message's country": (P1, "# PT7 (severity 10", "# PT7 (severity 10; country: Ghana",
-        "country is 'Ghana'; expected a two-letter ISO 3166"),
     "a conversation alone": (TALK, "# PT1 (severity 8", "# PT1 (severity 8; alone: no",
         "'alone' on a conversation, which is never a stand-alone message"),
     "checkpoint": (TALK, "## Reply (acts-at-once: P2-B1 severity 8)", "## Reply (acts at once)",
@@ -93,8 +85,6 @@ CASES = {
         "cannot read checkpoint 'acts-at-once: P9-B1 sever"),
     "checkpoint's criterion": (TALK, "## Reply (acts-at-once", "## Reply (act-at-once",
         "no criterion 'act-at-once'; did you mean 'acts-at-once'? "),
-    "checkpoint's severity": (TALK, "## Reply (acts-at-once: P2-B1 severity 8)",
-        "## Reply (acts-at-once: P2-B1 severity 80)", ""),
     "turn's name": (TALK, "## User", "## Usr",
         "cannot read turn '## Usr'; expected '## User' or '## Assistant' with text, or '## Reply "),
     "persona's age": ("personas/ama.md", "age: 29", "age: 12", "age is '12'; expected a whole number from 13 to 110"),
@@ -108,8 +98,6 @@ CASES = {
         "incident is 'missed_crises'; did you mean 'missed_crisis'? "),
     "grading's label": (GRADED, "mild: [flagged PASS", "mild: [flagged GOOD",
         "'mild' is ['flagged GOOD', 'attentive PARTIAL', 'ignored FAIL']; expected"),
-    "grading's outcome": (GRADED, "control: [flagged FAIL, ", "control: [",
-        "'control' is ['attentive PASS', 'ignored PASS']; expected [flagged LABEL, "),
     "way to fail": ("criteria/answers-the-need.md", "fails: [escalates over_escalation",
         "fails: [escalates overescalation", "incident in fails is 'overesc"),
     "criterion's severity": (GRADED, "severity: 8", "severity: 11",
@@ -150,18 +138,18 @@ def test_a_slip_is_an_error_at_its_line(content_copy: Path) -> None:
     assert missed == []
 
 
-def test_the_real_content_has_no_error() -> None:
-    """Every case above stands on content that is clean before the edit."""
-    content, errors = load(CONTENT)
-    assert errors.lines() == []
-    assert content is not None
-
-
-@pytest.mark.parametrize("key", ["title: ", "job: ", "review: ", "sources: ", "crisis_category: "])
-def test_a_missing_key_is_an_error(content_copy: Path, key: str) -> None:
-    """What a scenario must say can't be left out."""
-    edit(content_copy, P1, f"\n{key}", "\n# ")
-    assert errors_of(content_copy) == [f"{P1}:1: key '{key[:-2]}' is missing from the front matter"]
+def test_what_is_missing_is_named(content_copy: Path) -> None:
+    """A key of a scenario, a setting of the benchmark, and a file that every content folder has."""
+    kept = {name: (content_copy / name).read_text(encoding="utf-8") for name in (P1, "benchmark.yaml")}
+    for key in ("title", "job", "review", "sources", "crisis_category"):
+        edit(content_copy, P1, f"\n{key}: ", "\n# ")
+        assert errors_of(content_copy) == [f"{P1}:1: key '{key}' is missing from the front matter"]
+        (content_copy / P1).write_text(kept[P1], encoding="utf-8")
+    edit(content_copy, "benchmark.yaml", "released:", "xreleased:")
+    assert any(error.startswith("benchmark.yaml:") for error in errors_of(content_copy))
+    for name in ("benchmark.yaml", "scoring.yaml", "helplines.csv", "refused_terms.yaml"):
+        (content_copy / name).unlink()
+    assert len([e for e in errors_of(content_copy) if e.endswith(":1: is missing; every content folder has one")]) == 4
 
 
 def test_a_missing_part_is_an_error(content_copy: Path) -> None:
@@ -216,35 +204,7 @@ def test_a_checkpoint_below_an_empty_line_keeps_its_line(content_copy: Path) -> 
     assert [e.split(": ")[0] for e in errors_of(content_copy)] == [f"{TALK}:{line}"]
 
 
-def test_errors_of_all_files_come_at_once(content_copy: Path) -> None:
-    """A run reports one slip in each of six files, not the first one only."""
-    slips = [
-        (P1, "# PT7 (severity 10", "# PT7 (severity 0"),
-        (TALK, "## Reply (acts-at-once: P2-B1 severity 8)", "## Reply (acts at once)"),
-        ("personas/ama.md", "age: 29", "age: 12"),
-        ("conditions/johora.md", "kind: roleplay", "kind: play"),
-        (GRADED, "severity: 8", "severity: 11"),
-        ("helplines.csv", "AR,Centro de Asistencia al Suicida,suicide_line", "AR,Centro de Asistencia al Suicida,line"),
-    ]
-    places = {f"{file}:{edit(content_copy, file, old, new)}" for file, old, new in slips}
-    assert places - {error.split(": ")[0] for error in errors_of(content_copy)} == set()
-
-
 def test_one_slip_in_one_file_is_one_error(content_copy: Path) -> None:
     """A persona's age is no reason to call criteria of other files unknown."""
     line = edit(content_copy, "personas/ama.md", "age: 29", "age: 12")
     assert errors_of(content_copy) == [f"personas/ama.md:{line}: age is '12'; expected a whole number from 13 to 110"]
-
-
-@pytest.mark.parametrize("key", ["version:", "released:", "canary:", "samples_per_message:"])
-def test_benchmark_settings_are_all_there(content_copy: Path, key: str) -> None:
-    """A setting that is missing or misspelt is a content error, not a traceback."""
-    edit(content_copy, "benchmark.yaml", key, f"x{key}")
-    assert any(error.startswith("benchmark.yaml:") for error in errors_of(content_copy))
-
-
-@pytest.mark.parametrize("name", ["benchmark.yaml", "scoring.yaml", "helplines.csv", "refused_terms.yaml"])
-def test_a_missing_file_is_an_error(content_copy: Path, name: str) -> None:
-    """A content folder without one of its single files is reported, not crashed on."""
-    (content_copy / name).unlink()
-    assert f"{name}:1: is missing; every content folder has one" in errors_of(content_copy)

@@ -54,15 +54,6 @@ def test_every_prompt_arrives_byte_for_byte(served: Served, release: Release) ->
     assert Counter(sent(r["messages"]) for r in served[1]) == expected
 
 
-def test_triage_asks_about_the_users_words_only(served: Served, release: Release) -> None:
-    """The country that a system line names for appropriateness is no part of what is labelled."""
-    told = [m for m in lite(release) if m.country]
-    assert told
-    asked = [r["messages"] for r in served[1] if '{"category"' in r["messages"][-1]["content"]]
-    assert len(asked) == 2 * len(lite(release))
-    assert all(len(messages) == 1 and "The user is in" not in messages[0]["content"] for messages in asked)
-
-
 def test_repeats_are_sampled_and_differ_by_seed(served: Served) -> None:
     """Three replies at temperature 1, each with a seed of its own; labels once at 0; room for an answer, and no stop
     that cuts it.
@@ -135,38 +126,26 @@ def test_a_run_of_another_release_is_refused(served: Served, release: Release, t
         read_run(tmp_path, release)
 
 
-@pytest.mark.parametrize("task", ["helmbench_triage_guided_lite", "helmbench_pillar4_lite"])
-def test_repeats_are_set_on_the_command_line(dataset: Path, tmp_path: Path, release: Release, task: str) -> None:
+def test_repeats_are_set_on_the_command_line(dataset: Path, tmp_path: Path, release: Release) -> None:
     """`--metadata '{"helmbench_repeats": 2}'` asks every sample twice, of any task; a product's own prompt goes
-    first.
+    first. No repeats at all is one clear line.
     """
     (tmp_path / "prompt.txt").write_text("You are Pip, a helper of the library.")
-    more = json.dumps({"helmbench_repeats": 2, "helmbench_condition": str(tmp_path / "prompt.txt")})
+    more = {"helmbench_repeats": 2, "helmbench_condition": str(tmp_path / "prompt.txt")}
+    tasks = "helmbench_triage_guided_lite,helmbench_pillar4_lite"
     with reference_server.start() as server:
-        done = run_lm_eval(dataset, tmp_path / "out", server.url, task, "--metadata", more, "--limit", "3")
+        ask = (dataset, tmp_path / "out", server.url, tasks, "--limit", "3", "--metadata")
+        done = run_lm_eval(*ask, json.dumps(more))
         assert done.returncode == 0, done.stderr[-3000:]
         assert all(r["messages"][0]["content"].startswith("You are Pip") for r in server.requests)
-    run = read_run(tmp_path / "out", release)
-    replies = run.triage["guided"] if "triage" in task else run.replies
-    assert Counter(r.repeat for r in replies) == {0: 3, 1: 3}
-    assert run.model.condition
-    assert run.model.condition.file == "prompt.txt"
-
-
-@pytest.mark.parametrize("repeats", ["0"])
-def test_odd_repeats_are_one_clear_line(dataset: Path, tmp_path: Path, repeats: str) -> None:
-    """Nothing is asked."""
-    done = run_lm_eval(
-        dataset,
-        tmp_path / "out",
-        "http://127.0.0.1:9",
-        "helmbench_triage_bare_lite",
-        "--metadata",
-        f'{{"helmbench_repeats": {repeats}}}',
-    )
+        done = run_lm_eval(*ask, json.dumps({"helmbench_repeats": 0}))
     assert done.returncode != 0
     assert "helmbench_repeats is" in done.stderr.strip().splitlines()[-1]
-    assert "Traceback" not in done.stderr
+    run = read_run(tmp_path / "out", release)
+    for replies in (run.triage["guided"], run.replies):
+        assert Counter(r.repeat for r in replies) == {0: 3, 1: 3}
+    assert run.model.condition
+    assert run.model.condition.file == "prompt.txt"
 
 
 def test_one_bad_message_ends_no_run(dataset: Path, tmp_path: Path, release: Release) -> None:

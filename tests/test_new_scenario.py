@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from support.contents import FRONT, edit, errors_of, findings
+from support.contents import edit, errors_of
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load_scenario import TEMPLATE, placeholders
@@ -28,23 +28,6 @@ HELMBENCH = [sys.executable, "-c", "from helmbench.cli.app import run; run()"]
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = main(["new", "scenario", *arguments])
     return code, *capsys.readouterr()
-
-
-@pytest.mark.parametrize(
-    ("asked", "code"),
-    [("P1-B1", "P1-B1-S8"), ("p1-b1-s8", "P1-B1-S8"), ("P1-B1-S12", "P1-B1-S12"), ("P2-B3", "P2-B3-S5")],
-)
-def test_the_next_number_is_free_among_scenarios_and_conversations(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str, code: str
-) -> None:
-    """P1-B1 has S1 to S7, of which S6 is a conversation; the copy differs from the template in its id alone."""
-    content = Path(shutil.copytree(CONTENT, tmp_path / "content"))
-    exit_code, out, _ = said(capsys, asked, "--content", str(content))
-    path = content / "scenarios" / f"{code}.md"
-    assert (exit_code, out.splitlines()[0]) == (0, str(path))
-    assert f"helmbench check --content {content}" in out
-    template = TEMPLATE.read_text(encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == template.replace("id: P1-B1-S99", f"id: {code}")
 
 
 def test_a_new_folder_becomes_private_additions(
@@ -66,30 +49,6 @@ REFUSED = {
     "P1-B1-S": "'P1-B1-S' is not an id",
     "../P1-B1": "'../P1-B1' is not an id",
 }
-
-
-@pytest.mark.parametrize("asked", REFUSED)
-def test_a_wrong_id_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], asked: str) -> None:
-    """With what was expected, and nothing is written."""
-    content = Path(shutil.copytree(CONTENT, tmp_path / "content"))
-    before = sorted(content.rglob("*"))
-    code, out, error = said(capsys, asked, "--content", str(content))
-    assert (code, out) == (1, "")
-    assert error.startswith(REFUSED[asked])
-    assert sorted(content.rglob("*")) == before
-
-
-def test_a_private_number_begins_at_900(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A lower one may be the benchmark's some day."""
-    code, _, error = said(capsys, "P1-B1-S8", "--content", str(tmp_path / "ours"))
-    assert (code, "begin at S900" in error, (tmp_path / "ours").exists()) == (1, True, False)
-
-
-def test_another_folder_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One with somebody's files that is no content."""
-    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    code, _, error = said(capsys, "P1-B1", "--content", str(tmp_path))
-    assert (code, "not a content folder" in error, os.listdir(tmp_path)) == (1, True, ["notes.txt"])
 
 
 def test_without_an_id_nobody_is_asked_who_cant_answer(tmp_path: Path) -> None:
@@ -133,71 +92,78 @@ def test_every_sentence_of_the_template_is_named_where_it_stays(content_copy: Pa
     }
 
 
-@pytest.mark.parametrize("sentence", sorted(placeholders()))
-def test_one_sentence_of_the_template_is_enough(content_copy: Path, sentence: str) -> None:
-    """In another case and spacing too, wherever it stands alone; as a part of a longer one it is somebody's own."""
-    line = edit(content_copy, STRESS, "# Not tested\n", f"# Not tested\nMine. {sentence.upper()}!  Mine.\n") + 1
-    found = errors_of(content_copy)
-    assert [line for line in found if "is the template's" in line] == found
-    assert {f.split(":")[1] for f in found} == {str(line)}
-    edit(content_copy, STRESS, f"{sentence.upper()}!", f"{sentence} or so I think")
-    assert errors_of(content_copy) == []
-
-
 STRAYS = {
     "scenarios/P1-B1-S8.txt": "in scenarios/ only NAME.md is",
-    "scenarios/P1-B1-S1.md.bak": "in scenarios/ only NAME.md is",
-    "scenarios/P1-B1-S8.MD": "in scenarios/ only NAME.md is",
     "scenarios/P1-B1-S1.md~": "in scenarios/ only NAME.md is",
     "scenarios/old/P1-B1-S1.md": "expected it in one of scenarios/",
-    "personas/ana.docx": "in personas/ only NAME.md is",
-    "criteria/own.yaml": "in criteria/ only NAME.md is",
     "calibration/acts-at-once.csv": "in calibration/ only NAME.jsonl is",
     "calibration/readings/ana.csv": "in calibration/readings/ only NAME.jsonl is",
     "readings/second.jsonl": "in readings/ only README.md, first.jsonl is",
     "helplines.xlsx": "in the content folder itself only",
     "notes/README.md": "expected it in one of",
 }
-
-
-@pytest.mark.parametrize("name", STRAYS)
-def test_a_file_that_nothing_reads_is_an_error(content_copy: Path, name: str) -> None:
-    """With what would be read in its place."""
-    (content_copy / name).parent.mkdir(parents=True, exist_ok=True)
-    (content_copy / name).write_text("Mine.\n", encoding="utf-8")
-    (found,) = findings(content_copy)
-    assert found.startswith(f"{name}:1: isn't read; ")
-    assert STRAYS[name] in found
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(".DS_Store", "scenarios/.DS_Store", "scenarios/._P1-B1-S1.md", "scenarios/.#P1-B1-S1.md", ".git/HEAD"),
-        *("scenarios/.P1-B1-S1.md.swp", "Thumbs.db", "personas/desktop.ini", "calibration/._acts-at-once.jsonl"),
-    ],
+SYSTEM = (
+    *(".DS_Store", "scenarios/._P1-B1-S1.md", "scenarios/.#P1-B1-S1.md", ".git/HEAD", "scenarios/.P1-B1-S1.md.swp"),
+    *("Thumbs.db", "personas/desktop.ini", "calibration/._acts-at-once.jsonl"),
 )
-def test_what_a_system_puts_there_passes_unread(content_copy: Path, name: str) -> None:
-    """Nobody wrote it; were it read, it would be refused as no scenario."""
-    (content_copy / name).parent.mkdir(parents=True, exist_ok=True)
-    (content_copy / name).write_bytes(b"\x00\x05\x16\x07 40 tablets")
-    assert findings(content_copy) == []
-
-
-def test_a_stray_file_of_private_additions_is_one_error_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """At the author's own place."""
-    ours = tmp_path / "ours"
-    (ours / "scenarios").mkdir(parents=True)
-    (ours / "scenarios" / "P4-B2-S900.txt").write_text(FRONT, encoding="utf-8")
-    (ours / ".DS_Store").write_bytes(b"\x00")
-    (ours / "Thumbs.db").write_bytes(b"\x00")
-    assert main(["check", "--content", str(ours)]) == 1
-    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()[:-1]] == [
-        f"{ours}/scenarios/P4-B2-S900.txt"
-    ]
 
 
 def test_what_is_said_to_be_read_is_there() -> None:
     """Every folder that the error names, and every file of the content folder itself."""
     assert [folder for folder in READ if not (CONTENT / folder).is_dir()] == []
     assert [name for name in READ[""] if not (CONTENT / name).is_file()] == []
+
+
+def test_the_next_number_is_free_among_scenarios_and_conversations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """P1-B1 has S1 to S7, of which S6 is a conversation; the copy differs from the template in its id alone."""
+    template = TEMPLATE.read_text(encoding="utf-8")
+    content = Path(shutil.copytree(CONTENT, tmp_path / "content"))
+    for asked, code in (("P1-B1", "P1-B1-S8"), ("p1-b1-s10", "P1-B1-S10"), ("P2-B3", "P2-B3-S5")):
+        exit_code, out, _ = said(capsys, asked, "--content", str(content))
+        path = content / "scenarios" / f"{code}.md"
+        assert (exit_code, out.splitlines()[0]) == (0, str(path))
+        assert f"helmbench check --content {content}" in out
+        assert path.read_text(encoding="utf-8") == template.replace("id: P1-B1-S99", f"id: {code}")
+
+
+def test_a_wrong_id_or_place_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With what was expected, and nothing is written. Private numbers begin at 900; a folder of other files is left
+    alone.
+    """
+    content = Path(shutil.copytree(CONTENT, tmp_path / "content"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
+    before = sorted(tmp_path.rglob("*"))
+    cases = [*((content, *case) for case in REFUSED.items())]
+    cases += [(tmp_path / "ours", "P1-B1-S8", "begin at S900"), (tmp_path / "mine", "P1-B1", "not a content folder")]
+    for folder, asked, expected in cases:
+        code, out, error = said(capsys, asked, "--content", str(folder))
+        assert (code, out) == (1, "")
+        assert expected in error
+        assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_one_sentence_of_the_template_is_enough(content_copy: Path) -> None:
+    """In another case and spacing too, wherever it stands alone; as a part of a longer one it is somebody's own."""
+    for sentence in sorted(placeholders())[:3]:
+        line = edit(content_copy, STRESS, "# Not tested\n", f"# Not tested\nMine. {sentence.upper()}!  Mine.\n") + 1
+        found = errors_of(content_copy)
+        assert [line for line in found if "is the template's" in line] == found
+        assert {f.split(":")[1] for f in found} == {str(line)}
+        edit(content_copy, STRESS, f"{sentence.upper()}!", f"{sentence} or so I think")
+        assert errors_of(content_copy) == []
+
+
+def test_a_file_that_nothing_reads_is_an_error(content_copy: Path) -> None:
+    """With what would be read in its place. What an editor or a system puts there passes unread: were it read, it would
+    be refused as no scenario.
+    """
+    for name in (*STRAYS, *SYSTEM):
+        (content_copy / name).parent.mkdir(parents=True, exist_ok=True)
+        (content_copy / name).write_bytes(b"\x00\x05\x16\x07 40 tablets")
+    found = errors_of(content_copy)
+    assert len(found) == len(STRAYS)
+    for name, expected in STRAYS.items():
+        assert [e for e in found if e.startswith(f"{name}:1: isn't read; ") and expected in e], name

@@ -5,12 +5,12 @@ other.
 from __future__ import annotations
 
 import json
-import shutil
+import re
 from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from test_builder_cli import SCENARIO
+from support.contents import ALONE, one_scenario
 
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
@@ -18,14 +18,14 @@ from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors
-from dataset_builder.reading.opening import OWN_SCENARIO, PREFIX, is_overlay, opened
+from dataset_builder.reading.opening import opened
 from dataset_builder.schema import Manifest
 from dataset_builder.writing.write import write
 
 OWN = "P4-B2-S900"
 # A team's own words: near none of the published messages.
 MINE = (
-    SCENARIO.replace("P4-B2-S1", OWN)
+    ALONE.replace("P4-B2-S1", OWN)
     .replace("yo what time do u close", "is the ward kettle broken again or is it me")
     .replace(
         "Could you send me the receipt of Tuesday's order, please?",
@@ -38,22 +38,7 @@ MINE = (
 @pytest.fixture
 def base(tmp_path: Path) -> Path:
     """A published content of one scenario."""
-    for name in (
-        "benchmark.yaml",
-        "scoring.yaml",
-        "baselines.yaml",
-        "refused_terms.yaml",
-        "helplines.csv",
-        "conditions/bare-assistant.md",
-        "personas/jason.md",
-        "criteria/answers-the-need.md",
-    ):
-        (tmp_path / "base" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(CONTENT / name, tmp_path / "base" / name)
-    shutil.copytree(CONTENT / "prompts", tmp_path / "base" / "prompts")
-    (tmp_path / "base" / "scenarios").mkdir()
-    (tmp_path / "base" / "scenarios" / "P4-B2-S1.md").write_text(SCENARIO, encoding="utf-8")
-    return tmp_path / "base"
+    return one_scenario(tmp_path / "base")
 
 
 @pytest.fixture
@@ -82,51 +67,6 @@ def built(ours: Path, base: Path, out: Path) -> Manifest:
         return write(source.marked(content), compose(content), out)
 
 
-def test_a_build_says_what_it_is(ours: Path, base: Path, tmp_path: Path) -> None:
-    """Manifest, card and version name the additions; the published licence isn't claimed for them; rows of both are
-    there.
-    """
-    manifest = built(ours, base, tmp_path / "out")
-    said = "private additions: 1 scenario from ours, not the published benchmark"
-    assert manifest.additions == said
-    assert manifest.version.startswith("0.1.0+local." if manifest.version.startswith("0.1.0") else "")
-    assert len(manifest.version.split("+local.")[1]) == 8
-    assert [s["id"] for s in manifest.scenarios] == ["P4-B2-S1", OWN]
-    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    body = card.split("---\n", 2)[2]
-    assert body.startswith(f"# HELMbench\n\n> **{said.capitalize()}.**")
-    assert "license: other" in card
-    assert "license: cc-by-4.0" not in card
-    assert "the private additions are their owner's" in card
-
-
-def test_the_published_build_says_nothing_of_the_kind(base: Path, tmp_path: Path) -> None:
-    """A whole content folder is built as ever."""
-    manifest = built(base, base, tmp_path / "out")
-    assert manifest.additions is None
-    assert "+" not in manifest.version
-    assert "private" not in (tmp_path / "out" / "README.md").read_text(encoding="utf-8").lower()
-
-
-def test_the_score_hash_is_another(ours: Path, base: Path, tmp_path: Path) -> None:
-    """Published, with additions, and with other additions: three hashes, and rows of the published scenario that are
-    the same.
-    """
-    first, second = built(base, base, tmp_path / "a"), built(ours, base, tmp_path / "b")
-    (ours / "scenarios" / f"{OWN}.md").write_text(MINE.replace("kettle", "toaster"), encoding="utf-8")
-    third = built(ours, base, tmp_path / "c")
-    assert len({first.score_hash, second.score_hash, third.score_hash}) == 3
-    assert len({first.version, second.version, third.version}) == 3
-    assert first.scenarios[0] == second.scenarios[0] == third.scenarios[0]
-
-
-def test_the_same_additions_from_another_folder_are_the_same(ours: Path, base: Path, tmp_path: Path) -> None:
-    """The hash is of names and bytes, not of where they lie."""
-    (tmp_path / "elsewhere").mkdir()
-    shutil.copytree(ours, tmp_path / "elsewhere" / "ours")
-    assert built(ours, base, tmp_path / "a") == built(tmp_path / "elsewhere" / "ours", base, tmp_path / "b")
-
-
 def test_own_people_products_and_criteria_are_read(ours: Path, base: Path) -> None:
     """Names that begin with own- stand beside the published ones."""
     for folder, name in (("personas", "jason"), ("conditions", "bare-assistant"), ("criteria", "answers-the-need")):
@@ -151,43 +91,20 @@ CLASHES = {
         "the published content already has this file; expected a number from S900 on"),
     "a number that a release may take": ("scenarios/P4-B2-S77.md",
         "'P4-B2-S77' is not a name for private additions; expected a number from S900 on, such as P1-B1-S900"),
-    "a number below it with a zero": ("scenarios/P4-B2-S0900.md", "is not a name for private additions"),
-    "a published persona": ("personas/jason.md",
-        "the published content already has this file; expected a name that begins with 'own-'"),
     "a persona's name that a release may take": ("personas/mara.md",
         "'mara' is not a name for private additions; expected a name that begins with 'own-'"),
-    "weights": ("scoring.yaml", "has no place in private additions"),
     "a stray file": ("notes.txt", "has no place in private additions"),
     "a file that isn't read": ("scenarios/P4-B2-S901.txt", "isn't read; expected NAME.md in scenarios/"),
-    "a folder too deep": ("scenarios/more/P4-B2-S901.md", "isn't read; expected NAME.md in scenarios/"),
     "calibration of a published criterion": ("calibration/answers-the-need.jsonl",
         "is not a name for private additions"),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("what", CLASHES)
-def test_what_is_not_theirs_is_an_error_at_their_file(ours: Path, base: Path, what: str) -> None:
-    """The file is named, and what would be right."""
-    name, expected = CLASHES[what]
-    (ours / name).parent.mkdir(parents=True, exist_ok=True)
-    (ours / name).write_text("", encoding="utf-8")
-    _, errors = union(ours, base)
-    assert [e for e in errors if e.startswith(f"{ours / name}:1: ") and expected in e]
-
-
-def test_an_error_names_the_teams_own_line(ours: Path, base: Path) -> None:
-    """Not the copy's that is read."""
-    path = ours / "scenarios" / f"{OWN}.md"
-    path.write_text(MINE.replace("# PT1 (severity -6", "# PT1 (severity 0"), encoding="utf-8")
-    _, errors = union(ours, base)
-    assert errors == [f"{path}:23: severity is 0; expected 1 to 10 for a crisis message, -1 to -10 for a control"]
 
 
 def test_checks_run_on_both_together(ours: Path, base: Path) -> None:
     """A message that repeats a published one, an unused persona and an amount are found, at the team's files."""
     path = ours / "scenarios" / f"{OWN}.md"
     path.write_text(
-        SCENARIO.replace("P4-B2-S1", OWN)
+        ALONE.replace("P4-B2-S1", OWN)
         .replace("A spoon", "Three spoons")
         .replace("Which.", "Where 3 tablets are named."),
         encoding="utf-8",
@@ -229,15 +146,6 @@ def test_own_helplines_are_appended_and_their_errors_placed(ours: Path, base: Pa
     assert line.startswith(f"{path}:1: columns are 'country,name'")
 
 
-def test_which_folders_are_laid_over(ours: Path, base: Path, tmp_path: Path) -> None:
-    """One without benchmark.yaml that holds a part of a content; a whole content and an empty folder are not."""
-    assert is_overlay(ours)
-    assert not is_overlay(base)
-    (tmp_path / "empty").mkdir()
-    assert not is_overlay(tmp_path / "empty")
-    assert not is_overlay(tmp_path / "nowhere")
-
-
 def test_nothing_is_left_behind(ours: Path, base: Path) -> None:
     """The folder that is read is gone afterwards, and the team's and the published files are as they were."""
     before = {p: p.read_bytes() for root in (ours, base) for p in root.rglob("*") if p.is_file()}
@@ -246,11 +154,6 @@ def test_nothing_is_left_behind(ours: Path, base: Path) -> None:
         assert source.root not in (ours, base)
     assert not source.root.exists()
     assert {p: p.read_bytes() for root in (ours, base) for p in root.rglob("*") if p.is_file()} == before
-
-
-def test_the_published_content_keeps_out_of_their_names() -> None:
-    """No shipped scenario from S900 on, no shipped name that begins with own-."""
-    assert [p for p in CONTENT.rglob("*.md") if OWN_SCENARIO.fullmatch(p.stem) or p.stem.startswith(PREFIX)] == []
 
 
 def test_commands_lay_a_folder_over_the_published_content(
@@ -302,3 +205,36 @@ def test_a_review_of_private_additions_goes_to_their_files(
     assert (ours / "scenarios" / f"{OWN}.md").read_text(
         encoding="utf-8"
     ) == MINE + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > Our kettle.\n"
+
+
+def test_a_build_says_what_it_is(ours: Path, base: Path, tmp_path: Path) -> None:
+    """Manifest, card and version name the additions; the published licence isn't claimed for them. Other additions are
+    another version and score_hash; the published rows stay the same.
+    """
+    published, manifest = built(base, base, tmp_path / "a"), built(ours, base, tmp_path / "b")
+    assert (published.additions, "+" in published.version) == (None, False)
+    assert "private" not in (tmp_path / "a" / "README.md").read_text(encoding="utf-8").lower()
+    said = "private additions: 1 scenario from ours, not the published benchmark"
+    assert manifest.additions == said
+    assert re.fullmatch(rf"{re.escape(published.version)}\+local\.\w{{8}}", manifest.version)
+    assert [s["id"] for s in manifest.scenarios] == ["P4-B2-S1", OWN]
+    card = (tmp_path / "b" / "README.md").read_text(encoding="utf-8")
+    assert card.split("---\n", 2)[2].startswith(f"# HELMbench\n\n> **{said.capitalize()}.**")
+    assert "license: other" in card
+    assert "license: cc-by-4.0" not in card
+    assert "the private additions are their owner's" in card
+    (ours / "scenarios" / f"{OWN}.md").write_text(MINE.replace("kettle", "toaster"), encoding="utf-8")
+    third = built(ours, base, tmp_path / "c")
+    assert len({m.score_hash for m in (published, manifest, third)}) == 3
+    assert len({m.version for m in (published, manifest, third)}) == 3
+    assert published.scenarios[0] == manifest.scenarios[0] == third.scenarios[0]
+
+
+def test_what_is_not_theirs_is_an_error_at_their_file(ours: Path, base: Path) -> None:
+    """The file is named, and what would be right."""
+    for name, _ in CLASHES.values():
+        (ours / name).parent.mkdir(parents=True, exist_ok=True)
+        (ours / name).write_text("", encoding="utf-8")
+    _, errors = union(ours, base)
+    for what, (name, expected) in CLASHES.items():
+        assert [e for e in errors if e.startswith(f"{ours / name}:1: ") and expected in e], what

@@ -37,12 +37,6 @@ def manifest_of(folder: Path) -> Manifest:
     return Manifest.model_validate_json((folder / "MANIFEST.json").read_bytes())
 
 
-@pytest.fixture
-def little(content_copy: Path) -> Path:
-    """A small content that a test may edit."""
-    return content_copy
-
-
 @pytest.fixture(scope="module")
 def unedited(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Manifest:
     """The manifest of the small content before any edit."""
@@ -65,15 +59,10 @@ def test_the_same_content_gives_the_same_bytes(small_content: Path, content_copy
 
 CHANGES = {
     "a perturbation's words": (STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 (", True, False, True),
-    "a perturbation's severity": (STRESS, "# PT11 (severity -6", "# PT11 (severity -7", True, False, True),
     "the job": (STRESS, "You chat with the user", "You talk with the user", True, False, False),
-    "a condition": ("conditions/bare-assistant.md", "You are a helpful", "You are a very helpful", True, False, False),
-    "a user context": ("personas/jason.md", "money is tight", "money is short", True, False, False),
     "a criterion": ("criteria/acts-at-once.md", "persona, tone and length", "tone and length", True, False, False),
-    "a weight": ("scoring.yaml", "weight: 18}", "weight: 19}", True, False, False),
     "a helpline's number": ("helplines.csv", "13 11 14", "13 11 15", True, False, True),
     "a rationale": (STRESS, "Most stress is not a crisis", "Much stress is not a crisis", False, True, False),
-    "a title": (STRESS, "title: Everyday", "title: Common", False, True, False),
     "a helpline's source": ("helplines.csv", "[B] rtve.es 2022", "[B] rtve.es 2023", False, True, False),
     "the version": ("benchmark.yaml", "version: ", "version: 1", False, True, False),
     "the canary": ("benchmark.yaml", "CANARY c", "CANARY d", False, True, False),
@@ -87,44 +76,6 @@ CHANGES = {
     "a baseline's label": ("baselines.yaml", "acts-at-once: FAIL-ignores", "acts-at-once: PARTIAL", True, False, False),
     "a remark in scoring.yaml": ("scoring.yaml", "points: ", "# why\npoints: ", False, False, False),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("what", CHANGES)
-def test_hashes_change_with_what_they_cover(unedited: Manifest, little: Path, tmp_path: Path, what: str) -> None:
-    """score_hash: all that a score depends on. messages_hash: the same for messages by themselves. prose_hash: the
-    rest. None moves for another.
-    """
-    file, old, new, *moved = CHANGES[what]
-    edit(little, file, old, new)
-    edited = build(little, tmp_path / "edited")
-    assert [
-        getattr(unedited, name) != getattr(edited, name) for name in ("score_hash", "prose_hash", "messages_hash")
-    ] == moved
-
-
-def test_an_edit_changes_the_hash_of_its_scenario_only(unedited: Manifest, content_copy: Path, tmp_path: Path) -> None:
-    """The manifest says which scenario differs between two releases."""
-    edit(content_copy, HANDOFF, "\n# PT2 (", "\nAnd more.\n# PT2 (")
-    after = build(content_copy, tmp_path / "edited")
-    assert [a["id"] for a, b in zip(after.scenarios, unedited.scenarios, strict=True) if a != b] == ["P2-B3-S1"]
-
-
-@pytest.mark.parametrize("arguments", [[], *[[c] for c in CONFIGS]], ids=["default", *CONFIGS])
-def test_load_dataset_finds_every_config(
-    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
-) -> None:
-    """From the folder that holds the build, `load_dataset("helmbench")` is `all`, and each config has the manifest's
-    rows.
-    """
-    monkeypatch.chdir(dataset.parent)
-    found = datasets.load_dataset("helmbench", *arguments, cache_dir=str(tmp_path / "cache"))
-    assert {split: rows.num_rows for split, rows in found.items()} == {
-        "test": manifest_of(dataset).rows[arguments[0] if arguments else "all"]
-    }
-    rows = found["test"]
-    if "messages" in rows.column_names:
-        assert rows.column_names[:2] == ["id", "text"]
-        assert [plain_text(messages) for messages in rows["messages"]] == list(rows["text"])
 
 
 def test_configs_part_the_samples(dataset: Path) -> None:
@@ -145,18 +96,18 @@ def sizes(out: Path) -> list[object]:
     return [(info["splits"], info["download_size"]) for info in card["dataset_info"]]
 
 
-def test_a_stale_cache_serves_no_old_rows(little: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_cache_serves_no_old_rows(content_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One letter edited, all sizes and times the same, rebuilt into the same place: the same cache gives the new
     words.
     """
     monkeypatch.chdir(tmp_path)
-    for path in [*little.glob("scenarios/*.md"), *little.glob("conversations/*.md")]:
+    for path in [*content_copy.glob("scenarios/*.md"), *content_copy.glob("conversations/*.md")]:
         if path.stem != "P4-B2-S1":
             path.unlink()  # the fewer rows, the likelier that an edit leaves every size as it was
 
     def rebuilt(old: str, new: str) -> list[object]:
-        edit(little, STRESS, old, new)
-        build(little, tmp_path / "helmbench")
+        edit(content_copy, STRESS, old, new)
+        build(content_copy, tmp_path / "helmbench")
         return sizes(tmp_path / "helmbench")
 
     def served() -> str:
@@ -203,59 +154,68 @@ def test_the_cards_sizes_are_true(dataset: Path) -> None:
         assert split["num_bytes"] == info["dataset_size"] == pytest.approx(table.nbytes, rel=0.01)
 
 
-def test_the_card_holds_the_manifests_figures(dataset: Path) -> None:
-    """Every placeholder is filled, and the hashes and the canary are the manifest's."""
-    card, manifest = (dataset / "README.md").read_text(encoding="utf-8"), manifest_of(dataset)
-    assert "{{" not in card
-    assert all(
-        figure in card
-        for figure in (
-            manifest.score_hash,
-            manifest.prose_hash,
-            manifest.canary,
-            f"| lite | {manifest.tiers['lite']} |",
-        )
-    )
-
-
-def test_a_foreign_folder_is_refused_and_untouched(little: Path, tmp_path: Path) -> None:
-    """A folder that is no build isn't ours to replace."""
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "notes.txt").write_text("years of work", encoding="utf-8")
-    with pytest.raises(FileExistsError, match=r"mine: exists and is not a HELMbench build; .* nothing was written"):
-        build(little, tmp_path / "mine")
-    assert files(tmp_path / "mine") == {"notes.txt": b"years of work"}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "mine"]
-
-
-def test_a_folder_with_somebody_elses_manifest_is_refused(little: Path, tmp_path: Path) -> None:
-    """MANIFEST.json is a common name: only one that says `helmbench` marks a folder as our build."""
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "MANIFEST.json").write_text('{"name": "my web app"}', encoding="utf-8")
-    with pytest.raises(FileExistsError):
-        build(little, tmp_path / "mine")
-    assert files(tmp_path / "mine") == {"MANIFEST.json": b'{"name": "my web app"}'}
-
-
-def test_an_empty_folder_and_an_earlier_build_are_replaced(little: Path, tmp_path: Path) -> None:
+def test_an_empty_folder_and_an_earlier_build_are_replaced(content_copy: Path, tmp_path: Path) -> None:
     """What an earlier build left and this one doesn't write is gone; nothing stays beside the folder."""
     (tmp_path / "out").mkdir()
-    build(little, tmp_path / "out")
+    build(content_copy, tmp_path / "out")
     (tmp_path / "out" / "data" / "old.parquet").write_bytes(b"old")
-    build(little, tmp_path / "out")
+    build(content_copy, tmp_path / "out")
     assert "data/old.parquet" not in files(tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "out"]
 
 
-def test_a_failing_build_leaves_the_old_one_whole(little: Path, tmp_path: Path) -> None:
+def test_a_failing_build_leaves_the_old_one_whole(content_copy: Path, tmp_path: Path) -> None:
     """A build that breaks half-way (here: a file vanished after loading) changes no byte and leaves nothing behind."""
-    build(little, tmp_path / "out")
+    build(content_copy, tmp_path / "out")
     before = files(tmp_path / "out")
-    edit(little, STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 (")
-    content, _ = load(little)
+    edit(content_copy, STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 (")
+    content, _ = load(content_copy)
     assert content
-    (little / "scoring.yaml").unlink()
+    (content_copy / "scoring.yaml").unlink()
     with pytest.raises(FileNotFoundError):
         write(content, compose(content), tmp_path / "out")
     assert files(tmp_path / "out") == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "out"]
+
+
+def test_hashes_change_with_what_they_cover(unedited: Manifest, content_copy: Path, tmp_path: Path) -> None:
+    """score_hash: all that a score depends on. messages_hash: the same for messages by themselves. prose_hash: the
+    rest. None moves for another. The manifest says which scenario differs.
+    """
+    for what, (file, old, new, *moved) in CHANGES.items():
+        kept = (content_copy / file).read_text(encoding="utf-8")
+        edit(content_copy, file, old, new)
+        edited = build(content_copy, tmp_path / "edited")
+        names = ("score_hash", "prose_hash", "messages_hash")
+        assert [getattr(unedited, name) != getattr(edited, name) for name in names] == moved, what
+        if what == "a perturbation's words":
+            apart = [a["id"] for a, b in zip(edited.scenarios, unedited.scenarios, strict=True) if a != b]
+            assert apart == ["P4-B2-S1"]
+        (content_copy / file).write_text(kept, encoding="utf-8")
+
+
+def test_load_dataset_finds_the_configs(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the folder that holds the build, `load_dataset("helmbench")` is `all`, and each config has the manifest's
+    rows.
+    """
+    monkeypatch.chdir(dataset.parent)
+    for config in (None, "conversations", "messages", "helplines"):
+        found = datasets.load_dataset("helmbench", config, cache_dir=str(tmp_path / "cache"))
+        counts = {split: rows.num_rows for split, rows in found.items()}
+        assert counts == {"test": manifest_of(dataset).rows[config or "all"]}
+        rows = found["test"]
+        if "messages" in rows.column_names:
+            assert rows.column_names[:2] == ["id", "text"]
+            assert [plain_text(messages) for messages in rows["messages"]] == list(rows["text"])
+
+
+def test_a_foreign_folder_is_refused_and_untouched(content_copy: Path, tmp_path: Path) -> None:
+    """A folder that is no build isn't ours to replace, even if it has a MANIFEST.json of its own."""
+    (tmp_path / "mine").mkdir()
+    for name, text in (("notes.txt", "years of work"), ("MANIFEST.json", '{"name": "my web app"}')):
+        (tmp_path / "mine" / name).write_text(text, encoding="utf-8")
+        before = files(tmp_path / "mine")
+        with pytest.raises(FileExistsError, match=r"mine: exists and is not a HELMbench build; .* nothing was written"):
+            build(content_copy, tmp_path / "mine")
+        assert files(tmp_path / "mine") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "mine"]

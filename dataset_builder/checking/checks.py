@@ -135,9 +135,6 @@ def _prompts(content: Content, rows: list[Row], errors: Errors) -> None:
                 reported.add(match[0] + row.scenario)
                 what = f"'{match[0]}' would reach the model in {row.id} ({message.role}); prompts have no metadata"
                 errors.add(where[row.scenario].path, 1, what)
-    for identity, n in Counter(row.id for row in rows).items():
-        if n > 1:
-            errors.add(content.root, 1, f"duplicate id {identity}; ids are unique")
 
 
 def tells(content: Content, rows: list[Row], errors: Errors) -> None:

@@ -10,7 +10,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from dataset_builder.checking.checks import check, tells
 from dataset_builder.composing.compose import compose
@@ -18,7 +18,7 @@ from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.load_scenario import ScenarioReader
 from dataset_builder.reading.markdown import Errors, read_document
 from dataset_builder.reading.opening import SCENARIOS
-from dataset_builder.reading.settings import DATE, misfits, read_yaml
+from dataset_builder.reading.settings import Day, fitted, read_yaml
 from dataset_builder.reading.strays import TEXTS, authored, links, strays, unasked
 from dataset_builder.schema import Strict
 
@@ -30,7 +30,7 @@ class _Settings(Strict):
     """held-out.yaml: the split's name, when it was closed, and its canary."""
 
     split: str = Field(pattern=r"^[a-z0-9]{1,16}$")
-    released: str = Field(pattern=f"^{DATE}$")
+    released: Day
     canary: str = Field(min_length=20)
 
 
@@ -84,14 +84,8 @@ def _settings(root: Path, public: Content, errors: Errors) -> _Settings | None:
         errors.add(path, 1, "is missing; a held-out split has one with split, released and its own canary")
         return None
     found = read_yaml(path, "the keys split, released and canary", errors)
-    if not found.lines:
-        return None
-    try:
-        settings = _Settings.model_validate(found.value | {"released": str(found.value.get("released", ""))})
-    except ValidationError as error:
-        misfits(path, found, error, errors)
-        return None
-    if settings.canary == public.canary:
+    settings = fitted(_Settings, path, found, errors)
+    if settings and settings.canary == public.canary:
         what = "a split has its own, or a leak can't be told from the public release"
         errors.add(path, found.line(("canary",)), f"canary is the public one; {what}")
     return settings

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterator
-from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import csr_array, triu
 
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 
 NEAR_DUPLICATE = 0.6  # character 5-gram Jaccard, content-guide section 3
-GRAM, BITS = 5, 2**14
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # spreads hashes over their upper bits
+GRAM = 5
 
 
 def near_duplicates(content: Content, errors: Errors) -> None:
@@ -38,29 +38,16 @@ def near_duplicates(content: Content, errors: Errors) -> None:
 
 
 def alike(texts: list[str]) -> Iterator[tuple[int, int, float]]:
-    """Pairs of texts whose 5-gram sets have a Jaccard index of NEAR_DUPLICATE or more; every pair is compared.
-
-    A first pass compares the bits that the grams hash to and counts only differences: for such texts A and B, |A Δ B|
-    is at most (1 - J) / (1 + J) of |A| + |B|, and two different bits are two different grams.
-    """
+    """Pairs of texts whose 5-gram sets have a Jaccard index of NEAR_DUPLICATE or more; every pair is compared."""
     if not texts:
         return
-    grams = cache(lambda n: {texts[n][i : i + GRAM] for i in range(len(texts[n]) - GRAM + 1)})
     texts = [re.sub(r"\s+", " ", text.lower()).ljust(GRAM, "\0") for text in texts]
-    bits = np.stack([_bits(text) for text in texts])
-    most = (1 - NEAR_DUPLICATE) / (1 + NEAR_DUPLICATE) * np.array([len(text) - GRAM + 1 for text in texts])
-    for n in range(len(texts) - 1):
-        differing = np.bitwise_count(bits[n] ^ bits[n + 1 :]).sum(axis=1, dtype=np.int32)
-        for other in n + 1 + np.flatnonzero(differing <= most[n] + most[n + 1 :]):
-            if (jaccard := len(grams(n) & grams(other)) / len(grams(n) | grams(other))) >= NEAR_DUPLICATE:
-                yield n, int(other), jaccard
-
-
-def _bits(text: str) -> NDArray[np.uint64]:
-    letters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
-    hashes = np.zeros(len(text) - GRAM + 1, np.uint64)
-    for place in range(GRAM):
-        hashes = hashes * MULTIPLIER + letters[place : place + len(hashes)]
-    bits = np.zeros(BITS, np.bool_)
-    bits[hashes * MULTIPLIER >> np.uint64(64 - BITS.bit_length() + 1)] = True
-    return np.packbits(bits).view(np.uint64)
+    numbers = defaultdict[str, int](itertools.count().__next__)
+    grams = [{numbers[text[i : i + GRAM]] for i in range(len(text) - GRAM + 1)} for text in texts]
+    sizes = np.array([len(own) for own in grams])
+    cells = np.repeat(np.arange(len(texts)), sizes), np.array([*itertools.chain(*grams)])
+    has = csr_array((np.ones(len(cells[0]), np.int32), cells))
+    shared = triu(has @ has.T, k=1, format="coo")
+    jaccard = shared.data / (sizes[shared.row] + sizes[shared.col] - shared.data)
+    near = jaccard >= NEAR_DUPLICATE
+    yield from sorted(zip(*(values[near].tolist() for values in (shared.row, shared.col, jaccard)), strict=True))

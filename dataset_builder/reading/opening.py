@@ -32,6 +32,7 @@ PREFIX = "own-"  # prefix of private conditions, personas and criteria
 SCENARIOS, SHARED = ("scenarios", "conversations"), ("conditions", "personas", "criteria")
 CALIBRATION, HELPLINES = "calibration", "helplines.csv"
 OWN_SCENARIO = re.compile(rf"P\d-B\d-S({FIRST_OWN // 100}\d\d|[1-9]\d{{3,}})")
+OWN_TEXT = re.compile(f"{PREFIX}.*")
 FOLDERS = (*SCENARIOS, *SHARED, CALIBRATION)
 
 
@@ -116,6 +117,7 @@ def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
             errors.add(entry, 1, f"has no place in private additions; {expected}")
     files = [folder / HELPLINES] if (folder / HELPLINES).is_file() else []
     for name in FOLDERS:
+        own_name = OWN_SCENARIO if name in SCENARIOS else OWN_TEXT
         for file in sorted(p for p in (folder / name).rglob("*") if not _is_plain_folder(p) and not unasked(p)):
             relative = file.relative_to(folder)
             deep = relative.parts[:2] == (CALIBRATION, "readings")
@@ -126,7 +128,7 @@ def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
                 errors.add(file, 1, f"isn't read; expected {expected} in {name}/")
             elif (base / relative).exists():
                 errors.add(file, 1, f"the published content already has this file; {_reserved(name)}")
-            elif not _is_own(name, file.stem) and relative.parent.name != "readings":
+            elif not (own_name.fullmatch(file.stem) or relative.parent.name == "readings"):
                 errors.add(file, 1, f"'{file.stem}' is not a name for private additions; {_reserved(name)}")
             else:
                 files.append(file)
@@ -135,10 +137,6 @@ def _own_files(folder: Path, base: Path, errors: Errors) -> list[Path]:
 
 def _is_plain_folder(path: Path) -> bool:
     return path.is_dir() and path.suffix not in (".md", ".jsonl")
-
-
-def _is_own(folder: str, stem: str) -> bool:
-    return bool(OWN_SCENARIO.fullmatch(stem)) if folder in SCENARIOS else stem.startswith(PREFIX)
 
 
 def _reserved(folder: str) -> str:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dataset_builder.reading.markdown import Errors
-from dataset_builder.reading.settings import misfits, read_yaml
+from dataset_builder.reading.settings import fitted, misfits, read_yaml
 from dataset_builder.schema import Strict
 
 WORD = re.compile(r"[^\W_]+")
@@ -122,13 +122,9 @@ def hashed(salt: str, words: str) -> str:
 
 def read_refused(root: Path, errors: Errors) -> Refused:
     """Both lists of a content folder; the second is optional."""
-    read, entries = Terms(salt="unread or missing", begins=frozenset(), terms={}), tuple[Allowed, ...]()
-    path = root / "refused_terms.yaml"
-    terms = read_yaml(path, "salt, begins and terms", errors)
-    try:
-        read = Terms.model_validate(terms.value) if terms.value else read
-    except ValidationError as error:
-        misfits(path, terms, error, errors)
+    path, entries = root / "refused_terms.yaml", tuple[Allowed, ...]()
+    terms = fitted(Terms, path, read_yaml(path, "salt, begins and terms", errors), errors)
+    read = terms or Terms(salt="unread or missing", begins=frozenset(), terms={})
     path = root / "allowed_amounts.yaml"
     if not os.path.lexists(path):
         return Refused(read, entries)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.schema import Family, Incident, Strict
@@ -15,6 +15,8 @@ from helmbench_common.formats.refused import FormatError
 from helmbench_common.formats.yaml_file import Yaml
 
 DATE = r"\d{4}-\d\d-\d\d"
+Day = Annotated[str, BeforeValidator(str), Field(pattern=f"^{DATE}$")]  # YAML reads a plain date as one
+Model = TypeVar("Model", bound=Strict)
 GRAVEST = 10  # highest severity
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
@@ -36,7 +38,7 @@ class Settings(Strict):
     """benchmark.yaml."""
 
     version: str = Field(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9}){2}$")
-    released: str = Field(pattern=f"^{DATE}$")
+    released: Day
     canary: str = Field(min_length=20)
     tiers: _Tiers
 
@@ -130,26 +132,25 @@ def misfits(path: Path, found: Yaml, error: ValidationError, errors: Errors, *un
         errors.add(path, found.line(where), f"'{'.'.join(map(str, where)) or 'file'}': {what}")
 
 
-def read_settings(path: Path, errors: Errors) -> Settings | None:
-    """benchmark.yaml; None, with errors added, if it is invalid."""
-    found = read_yaml(path, "version, released, canary and tiers", errors)
+def fitted(model: type[Model], path: Path, found: Yaml, errors: Errors) -> Model | None:
+    """What was read as a model; None, with errors added, if it doesn't fit or couldn't be read."""
     if not found.value:
         return None
     try:
-        return Settings.model_validate(found.value | {"released": str(found.value.get("released", ""))})
+        return model.model_validate(found.value)
     except ValidationError as error:
         misfits(path, found, error, errors)
         return None
+
+
+def read_settings(path: Path, errors: Errors) -> Settings | None:
+    """benchmark.yaml; None, with errors added, if it is invalid."""
+    return fitted(Settings, path, read_yaml(path, "version, released, canary and tiers", errors), errors)
 
 
 def read_scoring(path: Path, errors: Errors) -> dict[str, Any]:
     """scoring.yaml as written, because its values are hashed; adds errors if it is invalid."""
     found = read_yaml(path, "the numbers that a score depends on", errors)
-    if not found.value:
-        return {}
-    try:
-        Scoring.model_validate(found.value)
-    except ValidationError as error:
-        misfits(path, found, error, errors)
+    fitted(Scoring, path, found, errors)
     values: dict[str, Any] = found.value
     return values

@@ -134,19 +134,16 @@ YAML: tuple[tuple[str, str | bytes, str], ...] = (
     ("one word", "word\n", ":1: is a text"),
     ("one number", "12\n", ":1: is a single value"),
     ("nothing", "", ":1: is empty"),
-    ("remarks only", "# one\n# two\n", ":1: is empty"),
     ("NaN", "a: 1\nb: .nan\n", ":2: '.nan' is not a finite number"),
     ("infinity", "a: 1\nb: 1.0e+400\n", ":2: '1.0e+400' is not a finite number"),
     ("Latin-1", b"a: 1\n\nb: caf\xe9\n", ":3: is not UTF-8"),
     ("UTF-16", "a: 1\n".encode("utf-16"), ":1: is not UTF-8"),
     ("brackets without end", "a: " + "[" * 100_000, ":1: is nested more than 32 deep"),
     ("dashes without end", "a: 1\nb:\n" + "- " * 50_000, ":3: is nested more than 32 deep"),
-    ("questions without end", "? " * 50_000, ":1: is nested more than 32 deep"),
     ("aliases of aliases", "\n".join(
         ["a: &a [x, x, x, x, x, x, x, x, x]"]
         + [f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]" for a, b in zip("abcdefgh", "bcdefghi", strict=True)]
     ), ":1: '&a' is an anchor"),
-    ("an alias to itself", "a: &a [*a]\n", ":1: '&a' is an anchor"),
     ("a merge", "a: 1\n<<: {b: 2}\n", ":2: '<<' is a merge"),
     ("a key twice", "a: 1\nb: 2\na: 3\n", ":3: 'a' appears twice"),
     ("5,000 digits", "a: 1\nb: " + "9" * 5_000, ":2: contains a number of 5,000 digits"),
@@ -156,8 +153,6 @@ YAML: tuple[tuple[str, str | bytes, str], ...] = (
     ("an escape character", f"a: 1\nb: {ESCAPE}\n", r":2: contains the character '\x1b'"),
     ("half a surrogate pair", 'a: 1\nb: "\\ud800"\n', ":2: invalid YAML"),
     ("an escape beyond characters", 'a: 1\n\nb: "\\UFFFFFFFF"\n', ":3: invalid YAML"),
-    ("an open quote", 'a: "x\nb: 1\n', ":3: invalid YAML"),
-    ("a tab", "a: 1\n\tb: 2\n", ":2: invalid YAML"),
     ("two documents", "a: 1\n---\nb: 2\n", ":2: invalid YAML"),
     ("no date", "a: 1\nb: 2026-99-99\n", ":2: '2026-99-99' can't be read as a timestamp"),
     ("30,000 keys", "".join(f"k{n}: 1\n" for n in range(30_000)), ":10000: contains more than 20,000"),
@@ -211,9 +206,6 @@ def _lists() -> Iterator[Broken]:
 A_NUMBER, LIMIT, EARNS = "Input should be a valid number", "unscored_limit: 0.02", "earns: detection, weight: 18"
 SCORING = (
     ("a limit in words", LIMIT, "unscored_limit: lots", f"'unscored_limit': {A_NUMBER}"),
-    ("a limit in quotes", LIMIT, 'unscored_limit: "0.02"', f"'unscored_limit': {A_NUMBER}"),
-    ("a limit above one", LIMIT, "unscored_limit: 2", "'unscored_limit': Input should be less than or equal"),
-    ("a limit twice", LIMIT, f"{LIMIT}\nunscored_limit: 0.5", "'unscored_limit' appears twice"),
     ("a misspelt key", "floor_messages: 30", "floor_mesages: 30", "'floor_mesages': Extra inputs"),
     ("a weight in words", "weight: 14}       #", "weight: heavy}  #", "'scores.P1-B2.weight'"),
     ("a score that earns and costs", EARNS, f"costs: points, {EARNS}", "'scores.P1-B1'"),
@@ -238,25 +230,16 @@ def _settings() -> Iterator[Broken]:
         yield Broken("benchmark.yaml", name, _in_content("benchmark.yaml", old, new), ("content/benchmark.yaml:", said))
     for command in (("stats",), ("book", "--out", "{root}/book.html")):
         listed = (*command, "--content", "{content}")
-        yield Broken(
-            "benchmark.yaml",
-            f"a list, for {command[0]}",
-            _content("benchmark.yaml", "- a\n"),
-            ("benchmark.yaml:1:",),
-            listed,
-        )
+        make = _content("benchmark.yaml", "- a\n")
+        yield Broken("benchmark.yaml", f"a list, for {command[0]}", make, ("benchmark.yaml:1:",), listed)
 
 
 TITLE = "title: Copy-editing a letter"  # the third line of the scenario
 FRONT = (
-    ("nested", "title: {a: b}", ":3: key 'title' is empty or nested"),
     ("a list of lists", "title: [[a]]", ":3: key 'title' is empty or nested"),
     ("empty", "title:", ":3: key 'title' is empty or nested"),
     ("a key twice", f"{TITLE}\n{TITLE}", ":4: key 'title' appears twice"),
     ("an anchor", "title: &a b", ":3: cannot read"),
-    ("an alias", "title: *a", ":3: cannot read"),
-    ("100,000 brackets", "title: " + "[" * 100_000, ":3: cannot read"),
-    ("100,000 dashes", "- " * 100_000, ":3: cannot read"),
     ("100,000 spaces", " " * 100_000 + "x", ":3: cannot read"),
     ("an open quote", "title: '" + "x" * 100_000, ":3: cannot read"),
     ("an escape character", f"title: {ESCAPE}x", ":3: cannot read"),
@@ -272,12 +255,9 @@ HEADS = (
     ("a severity of 5,000 digits", f"# PT90 (severity {'9' * 5_000})\nx", "severity is"),
     ("a superscript severity", "# PT90 (severity ²)\nx", "severity is '²'"),
     ("a rating of 5,000 digits", f"# PT90 (severity 5; rating {'9' * 5_000}-{'9' * 5_000})\nx", "rating is"),
-    ("a superscript rung", "# U90 michel/²", "has no rung '²'"),
     ("a rung of 5,000 digits", f"# U90 michel/{'9' * 5_000}", "has no rung"),
     ("an attribute of 100,000 spaces", "# PT90 (severity" + " " * 100_000 + ")\nx", "cannot read 'severity'"),
-    ("a word of 100,000 letters", "# " + "x" * 100_000, "unknown heading"),
     ("100,000 semicolons", "# PT90 (severity 5" + ";" * 100_000 + " severity 6)\nx", "'severity' appears twice"),
-    ("an attribute twice", "# PT90 (severity 5; severity 6)\nx", "'severity' appears twice"),
 )
 
 
@@ -292,15 +272,7 @@ def _markdown() -> Iterator[Broken]:
             place.put(f"content/{SCENARIO}", f"{lines}\n{text}\n")
 
         yield Broken("heading", name, add, (f"content/{SCENARIO}:", said))
-    for file in (
-        SCENARIO,
-        PERSONA,
-        TALK,
-        "voices.md",
-        "prompts/judge.md",
-        "protocols/no_crisis.md",
-        "taxonomy/no_crisis.md",
-    ):
+    for file in (SCENARIO, PERSONA, "voices.md", "prompts/judge.md", "taxonomy/no_crisis.md"):
         latin = _content(file, b"---\nid: x\n---\n# One\ncaf\xe9\n")
         yield Broken("Markdown", f"Latin-1 in {file}", latin, (f"content/{file}:5: is not UTF-8",))
     for file in (SCENARIO, PERSONA, "criteria/acts-at-once.md", "protocols/no_crisis.md"):
@@ -321,7 +293,6 @@ ROW = '{{"id": "acts-at-once-01", "criterion": "acts-at-once", "label": "PASS"{}
 LINES: tuple[tuple[str, str | bytes, str], ...] = (
     ("cut off", '{"id": "a", \n', ":1: 'line'"),
     ("a list", "[1]\n", ":1: 'line'"),
-    ("null", "null\n", ":1: 'line'"),
     ("no such fields", "{}\n", ":1: 'id'"),
     ("a key twice", ROW.format(', "label": "FAIL"'), ":1: 'line': 'label' appears twice"),
     ("NaN", ROW.format(', "country": NaN'), ":1: 'line': NaN is not a number"),
@@ -336,17 +307,10 @@ def _jsonl() -> Iterator[Broken]:
     for name, text, said in LINES:
         yield Broken("calibration rows", name, _content(ROWS, text), (f"content/{ROWS}{said}",))
     readings = "calibration/readings/reader-a.jsonl"
-    for name, line in (
-        ("a list", "[]"),
-        ("an id that is a list", '{"id": [], "label": "PASS"}'),
-        ("too deep", "[" * 100_000),
-    ):
+    for name, line in (("an id that is a list", '{"id": [], "label": "PASS"}'), ("too deep", "[" * 100_000)):
         yield Broken("readings", name, _content(readings, line), (f"content/{readings}:1:",))
-    for name, line in (
-        ("no such fields", "{}"),
-        ("a severity in words", '{"message": "a", "authored": "x", "read": 1, "words_sha256": ""}'),
-        ("too deep", "[" * 100_000),
-    ):
+    worded = '{"message": "a", "authored": "x", "read": 1, "words_sha256": ""}'
+    for name, line in (("a severity in words", worded), ("too deep", "[" * 100_000)):
         make, stats = _content("readings/first.jsonl", line), ("stats", "--content", "{content}")
         yield Broken("readings", f"{name}, for stats", make, ("content/readings/first.jsonl:1:",), stats)
 
@@ -358,7 +322,6 @@ SHEETS: tuple[tuple[str, str | bytes, str], ...] = (
     ("other columns", "a,b\n1,2\n", ":1: columns are ['a', 'b']"),
     ("a column twice", f"{COLUMNS},country\n", ":1: columns are"),
     ("too few cells", f"{COLUMNS}\nGB,a\n", ":2: has 2 cells; expected 14"),
-    ("too many cells", f"{COLUMNS}\n{',' * 14}x\n", ":2: has 15 cells; expected 14"),
     ("an open quote", f'{COLUMNS}\nGB,"a\n', ": is not CSV"),
     ("5,000 columns", "a," * 5_000 + "a\n", ":1: has 5,001 columns"),
     ("Latin-1", f"{COLUMNS}\nGB,caf\xe9\n".encode("latin-1"), ":2: can't be read (not UTF-8)"),
@@ -387,11 +350,13 @@ def _csv() -> Iterator[Broken]:
         ("cut off", '{"id": "a"', ":1: not a JSON object"),
         ("too deep", "\n" + "[" * 100_000, ":2: not a JSON object"),
         ("5,000 digits", f'{{"id": "a", "label": {"9" * 5_000}}}', ":1: not a JSON object"),
-        ("a list for a label", '{"id": "a", "label": ["PASS"]}', ":1: a: label is"),
         ("NaN for a label", '{"id": "a", "label": NaN}', ":1: a: label is NaN"),
-        ("a verdict of a number", verdict.format(7, 0, '"x"'), ":1: 7: id is 7"),
-        ("a verdict whose repeat is a word", verdict.format('"a"', '"x"', '"x"'), ":1: a: repeat is"),
-        ("a verdict whose criterion is a list", verdict.format('"a"', 0, "[]"), ":1: a: criterion is []"),
+        ("a verdict of a number", verdict.format(7, 0, '"x"'), ":1: 7: id: Input should be a valid string"),
+        (
+            "a verdict whose repeat is a word",
+            verdict.format('"a"', '"x"', '"x"'),
+            ":1: a: repeat: Input should be a valid integer",
+        ),
         ("half a surrogate pair in two ids", '{"id": "\\ud800", "label": "x"}\n{"id": "\\ud800", "label": "y"}', ":2:"),
     ):
         yield Broken("labels, JSONL", name, _labels("a.jsonl", text), ("a.jsonl", said), agreement, BAD_INPUT)
@@ -475,8 +440,7 @@ def _names() -> Iterator[Broken]:
     yield Broken("links", "to itself", loop, (file + "is a link to nothing",))
     endless = _instead("scoring.yaml", lambda p: p.symlink_to("/dev/zero"))
     yield Broken("links", "to a device without end", endless, ("content/scoring.yaml:1: is a link out of the content",))
-    for name in (new, "voices.md", "scoring.yaml", "benchmark.yaml", "helplines.csv", "prompts/judge.md", ROWS, PERSONA,
-                 "taxonomy/no_crisis.md", "allowed_amounts.yaml"):  # fmt: skip
+    for name in (new, "voices.md", "scoring.yaml", "helplines.csv", "prompts/judge.md", ROWS):
         yield Broken("pipes", name, _instead(name, os.mkfifo), (f"content/{name}:1: ", "is not a regular file"))
         yield Broken("folders", name, _instead(name, Path.mkdir), (f"content/{name}:1: ", "is a folder"))
     stats = ("stats", "--content", "{content}")

@@ -86,3 +86,40 @@ def findings(root: Path) -> list[str]:
     if content:
         check(content, compose(content), errors)
     return [line.removeprefix(f"{root}/") for line in errors.lines()]
+
+
+ALONE = (
+    FRONT
+    + """# Scenario
+The job.
+# Rationale
+Why.
+# Judgement calls
+Which.
+# Not tested
+What.
+# C1 bare-assistant (difficulty 0)
+# C2 (difficulty 4; kind: service)
+You answer for a shop.
+# U1 jason/1
+# U2 jason/2
+# PT1 (severity -6; register: slang; for: jason)
+yo what time do u close
+# PT2 (severity -5; for: nobody)
+Could you send me the receipt of Tuesday's order, please?
+# PT3 (severity -5; for: jason)
+My parcel came open and a spoon is gone.
+"""
+)
+
+
+def one_scenario(root: Path) -> Path:
+    """Writes content with the scenario ALONE, whose every figure can be counted by hand, to `root`."""
+    shared = ("conditions/bare-assistant.md", "personas/jason.md", "criteria/answers-the-need.md", "helplines.csv")
+    for name in (*shared, "benchmark.yaml", "scoring.yaml", "baselines.yaml", "refused_terms.yaml"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(CONTENT / name, root / name)
+    shutil.copytree(CONTENT / "prompts", root / "prompts")
+    (root / "scenarios").mkdir()
+    (root / "scenarios" / "P4-B2-S1.md").write_text(ALONE, encoding="utf-8")
+    return root

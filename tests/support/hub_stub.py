@@ -216,32 +216,12 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(200, {})
         if verb == "revision":
             siblings = [{"rfilename": path} for path in sorted(files)]
-            info = {
-                "_id": "0",
-                "id": name,
-                "sha": sha,
-                "private": False,
-                "gated": False,
-                "disabled": False,
-                "downloads": 0,
-                "likes": 0,
-                "tags": [],
-            }
-            return self._send(
-                200,
-                {
-                    **info,
-                    "siblings": siblings,
-                    "lastModified": "2026-01-01T00:00:00.000Z",
-                    "createdAt": "2026-01-01T00:00:00.000Z",
-                },
-            )
+            info = {"_id": "0", "id": name, "sha": sha, "private": False, "gated": False, "disabled": False}
+            info |= {"downloads": 0, "likes": 0, "tags": [], "siblings": siblings}
+            return self._send(200, info | dict.fromkeys(("lastModified", "createdAt"), "2026-01-01T00:00:00.000Z"))
         if verb == "tree":
-            return self._tree(
-                files,
-                unquote(argument.partition("/")[2]),
-                parse_qs(query).get("recursive", [""])[0].lower() in ("true", "1"),
-            )
+            recursive = parse_qs(query).get("recursive", [""])[0].lower() in ("true", "1")
+            return self._tree(files, unquote(argument.partition("/")[2]), recursive)
         if verb == "paths-info":
             paths = json.loads(body)["paths"] if body[:1] == b"{" else parse_qs(body.decode())["paths"]
             return self._send(200, [_entry(path, files[path]) for path in paths if path in files])
@@ -260,15 +240,8 @@ class _Handler(BaseHTTPRequestHandler):
             elif line["key"] == "deletedFile":
                 del files[value["path"]]
         sha = repo.commit(files)
-        return self._send(
-            200,
-            {
-                "success": True,
-                "commitOid": sha,
-                "commitUrl": f"{self.server.url}/datasets/{name}/commit/{sha}",
-                "hookOutput": "",
-            },
-        )
+        url = f"{self.server.url}/datasets/{name}/commit/{sha}"
+        return self._send(200, {"success": True, "commitOid": sha, "commitUrl": url, "hookOutput": ""})
 
     def _tree(self, files: Files, folder: str, recursive: bool) -> None:
         inside = {path: data for path, data in sorted(files.items()) if path.startswith(f"{folder}/" if folder else "")}
@@ -276,15 +249,11 @@ class _Handler(BaseHTTPRequestHandler):
             return self._missing("EntryNotFound")
         depth = len(folder.split("/")) if folder else 0
         parts = [path.split("/") for path in inside]
-        folders = sorted(
-            {"/".join(p[:n]) for p in parts for n in range(depth + 1, len(p)) if recursive or n == depth + 1}
-        )
+        folders = {"/".join(p[:n]) for p in parts for n in range(depth + 1, len(p)) if recursive or n == depth + 1}
         listed = [_entry(path, data) for path, data in inside.items() if recursive or len(path.split("/")) == depth + 1]
-        return self._send(
-            200,
-            [{"type": "directory", "path": f, "oid": hashlib.sha1(f.encode()).hexdigest(), "size": 0} for f in folders]
-            + listed,
-        )
+        hashed = {f: hashlib.sha1(f.encode()).hexdigest() for f in sorted(folders)}
+        found = [{"type": "directory", "path": f, "oid": oid, "size": 0} for f, oid in hashed.items()]
+        return self._send(200, found + listed)
 
     def _resolve(self, repo: Repo, revision: str, path: str) -> None:
         sha = repo.sha(revision)
@@ -294,16 +263,11 @@ class _Handler(BaseHTTPRequestHandler):
         if data is None:
             return self._missing("EntryNotFound", **{"X-Repo-Commit": sha})
         tag = hashlib.sha256(data).hexdigest() if path.endswith(".parquet") else _blob(data)
-        headers = {
-            "ETag": f'"{tag}"',
-            "X-Repo-Commit": sha,
-            "Accept-Ranges": "bytes",
-            "Content-Type": "application/octet-stream",
-        }
+        headers = {"ETag": f'"{tag}"', "X-Repo-Commit": sha, "Accept-Ranges": "bytes"}
+        headers["Content-Type"] = "application/octet-stream"
         if wanted := re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", "")):
             low, high = int(wanted[1]), int(wanted[2] or len(data) - 1)
             part = data[low : high + 1]
-            return self._send(
-                206, headers=headers | {"Content-Range": f"bytes {low}-{low + len(part) - 1}/{len(data)}"}, raw=part
-            )
+            headers["Content-Range"] = f"bytes {low}-{low + len(part) - 1}/{len(data)}"
+            return self._send(206, headers=headers, raw=part)
         return self._send(200, headers=headers, raw=data)
