@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
 
 from dataset_builder.release import Release
 from helmbench_common.files import replacing, write_whole
 from helmbench_common.formats import json_file
 from helmbench_common.formats.inert import clip
+from helmbench_common.hashing import digest
 from judge.replies.schema import RunError
 from judge.report.page import TRANSCRIPTS, report
 from leaderboard.board import downloads, gather, page, rows
 from leaderboard.verify.coverage import free_text
 from leaderboard.verify.verify import verify
 
-
-class Step(NamedTuple):
-    """One submission was verified: the `number`-th of `total`, and its outcome, safe to print."""
-
-    number: int
-    total: int
-    name: str
-    outcome: str
-
-
-Progress = Callable[[Step], None]
+Progress = Callable[[str, str], None]  # gets `3 of 7`, and a submission with its outcome
+Replies = dict[str, frozenset[tuple[str, ...]]]  # by submission
 SHARE, LEAST = 0.1, 5  # flag from this share of the smaller submission's replies, and this many replies
 
 
@@ -41,7 +31,7 @@ def build(
     releases: Sequence[Release],
     rejudged: Path | None = None,
     verify: gather.Verify = verify,
-    progress: Progress = lambda step: None,
+    progress: Progress = lambda count, outcome: None,
 ) -> rows.Board:
     """Writes the board, whole or not at all. `releases`: in any order. `progress` is called after each submission.
 
@@ -53,13 +43,13 @@ def build(
     marks = gather.read_rejudged(rejudged, folder) if rejudged else {}
     total = len(gather.submissions(folder))
     found: list[rows.Entry | rows.Refused] = []
-    replies: dict[str, frozenset[bytes]] = {}
+    replies: Replies = {}
     taken: set[str] = set()
     with replacing(out.resolve()) as staging:
         for number, checked in enumerate(gather.check(folder, gather.newest_first(releases), verify), start=1):
             entry = rows.entry(checked, marks.get(checked.name), taken)
             found.append(entry)
-            progress(Step(number, total, clip(checked.name), _outcome(checked)))
+            progress(f"{number} of {total}", f"{clip(checked.name)}: {_outcome(checked)}")
             if isinstance(entry, rows.Entry):
                 replies[entry.name] = own_replies(checked)
                 _write_report(staging, entry, checked)
@@ -78,13 +68,8 @@ def _write_pages(staging: Path, board: rows.Board) -> None:
 
 
 def _write_report(staging: Path, entry: rows.Entry, checked: gather.Checked) -> None:
-    made = report(
-        entry.card,
-        checked.verified.verdicts,
-        checked.verified.replies,
-        checked.release.rows,
-        criteria=checked.release.criteria,
-    )
+    verified, release = checked.verified, checked.release
+    made = report(entry.card, verified.verdicts, verified.replies, release.rows, criteria=release.criteria)
     path = staging / entry.report
     path.parent.mkdir(parents=True)
     path.write_text(made.page, encoding="utf-8")
@@ -97,9 +82,8 @@ def _outcome(checked: gather.Checked) -> str:
     if not verified.problems:
         return verified.state
     first, more = verified.problems[0], len(verified.problems) - 1
-    return " ".join(
-        clip(f"{verified.state}: {first.where}: {first.message}{f' (and {more} more)' if more else ''}", 400).split()
-    )
+    said = f"{verified.state}: {first.where}: {first.message}{f' (and {more} more)' if more else ''}"
+    return " ".join(clip(said, 400).split())
 
 
 def _replaceable(out: Path, submissions: Path) -> None:
@@ -124,25 +108,20 @@ def _replaceable(out: Path, submissions: Path) -> None:
         )
 
 
-def own_replies(checked: gather.Checked) -> frozenset[bytes]:
-    """Hashes of the replies that only one sample got, with its id. A canned reply to many samples identifies no run."""
-    samples: dict[bytes, set[str]] = defaultdict(set)
+def own_replies(checked: gather.Checked) -> frozenset[tuple[str, ...]]:
+    """(hash, sample) of the replies that only one sample got. A canned reply to many samples identifies no run."""
+    samples: dict[str, set[str]] = defaultdict(set)
     for reply, said in free_text(checked.verified.replies, checked.release):
-        samples[hashlib.sha256(said.encode()).digest()].add(reply.id)
-    return frozenset(
-        hashlib.sha256(digest + i.encode()).digest()[:8]
-        for digest, ids in samples.items()
-        if len(ids) == 1
-        for i in ids
-    )
+        samples[digest(said)].add(reply.id)
+    return frozenset((said, *ids) for said, ids in samples.items() if len(ids) == 1)
 
 
-def flag_shared_replies(entries: Iterable[rows.Entry], replies: dict[str, frozenset[bytes]]) -> dict[str, rows.Entry]:
+def flag_shared_replies(entries: Iterable[rows.Entry], replies: Replies) -> dict[str, rows.Entry]:
     """The entries by name, flagged if they share replies with another model: one model under two names, one run
     submitted twice, or copied replies. `replies`: `own_replies` of each.
     """
     found = {e.name: e for e in entries}
-    holders: dict[bytes, list[str]] = defaultdict(list)
+    holders: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in sorted(found):
         for reply in replies[name]:
             holders[reply].append(name)
@@ -154,16 +133,6 @@ def flag_shared_replies(entries: Iterable[rows.Entry], replies: dict[str, frozen
         if one.casefold() != other.casefold() and shared >= LEAST and share >= SHARE:
             shares[a][other] = max(share, shares[a].get(other, 0))
             shares[b][one] = max(share, shares[b].get(one, 0))
-    return {
-        name: replace(
-            e,
-            flags=(
-                *e.flags,
-                *(
-                    f"{share:.0%} of the replies are identical to those of {model}"
-                    for model, share in sorted(shares[name].items())
-                ),
-            ),
-        )
-        for name, e in found.items()
-    }
+    told = "{:.0%} of the replies are identical to those of {}"
+    flags = {name: [told.format(share, model) for model, share in sorted(own.items())] for name, own in shares.items()}
+    return {name: replace(e, flags=(*e.flags, *flags.get(name, ()))) for name, e in found.items()}

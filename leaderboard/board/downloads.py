@@ -8,13 +8,14 @@ import json
 from typing import Any
 
 from helmbench_common.formats.inert import inert
-from judge.schema import Figure
+from judge.schema import Figure, Reference
 from judge.statistics.estimate import Estimate
 from judge.wording import HEADLINES, coefficient, no_formula
 from leaderboard.board.rows import STANDINGS, Board, Entry, Table, standing
 
 FORMAT = "helmbench-leaderboard-2"
 JSON, CSV = "leaderboard.json", "leaderboard.csv"
+HEAD = ("score_hash", "tier", "standing", "organization", "model")  # the columns of a board without submissions
 NOTE = (
     "Compare scores only within one score_hash and tier, and places only within one judge. A run that breaches a floor "
     "is listed separately, below all that breach none, whatever its composite, and has no place. Demos are judged by "
@@ -24,22 +25,9 @@ NOTE = (
 
 def as_json(board: Board) -> str:
     """Every table with its submissions by standing, its policies, and the refused submissions."""
-    return (
-        json.dumps(
-            _inert(
-                {
-                    "format": FORMAT,
-                    "note": NOTE,
-                    "tables": [_table(t) for t in board.tables],
-                    "refused": [{"run": r.name, "kinds": dict(r.kinds)} for r in board.refused],
-                }
-            ),
-            indent=1,
-            ensure_ascii=False,
-            allow_nan=False,
-        )
-        + "\n"
-    )
+    refused = [{"run": r.name, "kinds": dict(r.kinds)} for r in board.refused]
+    found = {"format": FORMAT, "note": NOTE, "tables": [_table(t) for t in board.tables], "refused": refused}
+    return json.dumps(_inert(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _table(t: Table) -> dict[str, Any]:
@@ -91,28 +79,13 @@ def as_csv(board: Board) -> str:
     and no breach may be listed above a run without one.
     """
     lines = [_row(t, e) for s in STANDINGS for t in board.tables for e in t.parts[s]]
-    lines += [line for t in board.tables for line in _policies(t)]
+    lines += [_policy(t, p) for t in board.tables for p in t.policies]
     text = io.StringIO()
-    writer = csv.DictWriter(
-        text, list(dict.fromkeys([*HEAD, *(name for line in lines for name in line)])), restval="", lineterminator="\n"
-    )
+    names = dict.fromkeys([*HEAD, *(name for line in lines for name in line)])
+    writer = csv.DictWriter(text, list(names), restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: cell(value) for name, value in line.items()} for line in lines)
     return text.getvalue()
-
-
-HEAD = (
-    "score_hash",
-    "tier",
-    "standing",
-    "organization",
-    "model",
-    "run",
-    "submitted",
-    "version",
-    "place_best",
-    "place_worst",
-)
 
 
 def _row(t: Table, e: Entry) -> dict[str, Any]:
@@ -126,21 +99,21 @@ def _row(t: Table, e: Entry) -> dict[str, Any]:
         "run": e.name,
         "submitted": s.submitted,
         "version": e.card.dataset.version,
-        "place_best": place.best if place else "",
-        "place_worst": place.worst if place else "",
-        "revision": s.model.revision or "",
+        "place_best": place.best if place else None,
+        "place_worst": place.worst if place else None,
+        "revision": s.model.revision,
         "access": s.model.access,
         "relation": s.model.relation,
         **_figure("composite", e.card.composite),
-        **{k: v for h in HEADLINES for k, v in _figure(h, e.card.headlines.get(h, Figure(value=None))).items()},
+        **{k: v for h in HEADLINES for k, v in _figure(h, e.card.headlines.get(h)).items()},
         **_figure("sensitivity", e.card.detection.sensitivity),
         **_figure("specificity", e.card.detection.specificity),
         **{f"floors_{state}": count for state, count in e.floors.items()},
         "messages": e.card.composite.clusters,
         "repeats": e.card.repeats,
         "judge": e.card.judge.name,
-        "judge_prompt": e.card.judge.prompt_hash or "",
-        **_figure("kappa", e.kappa or Estimate(value=None)),
+        "judge_prompt": e.card.judge.prompt_hash,
+        **_figure("kappa", e.kappa),
         "people_declared": "; ".join(f"{p.set} {p.rows} {coefficient(p.kappa)}" for p in e.people),
         "source": e.source,
         "flags": "; ".join(e.flags),
@@ -148,36 +121,28 @@ def _row(t: Table, e: Entry) -> dict[str, Any]:
     }
 
 
-def _policies(t: Table) -> list[dict[str, Any]]:
-    return [
-        {
-            "score_hash": t.score_hash,
-            "tier": t.tier,
-            "standing": "policy",
-            "model": p.policy,
-            **_figure("composite", p.composite),
-            **_figure("sensitivity", p.sensitivity),
-            **_figure("specificity", p.specificity),
-            "floors_breached": p.breached,
-            "messages": p.composite.clusters,
-        }
-        for p in t.policies
-    ]
+def _policy(t: Table, p: Reference) -> dict[str, Any]:
+    return {
+        "score_hash": t.score_hash,
+        "tier": t.tier,
+        "standing": "policy",
+        "model": p.policy,
+        **_figure("composite", p.composite),
+        **_figure("sensitivity", p.sensitivity),
+        **_figure("specificity", p.specificity),
+        "floors_breached": p.breached,
+        "messages": p.composite.clusters,
+    }
 
 
-def _figure(name: str, figure: Figure | Estimate) -> dict[str, float | str]:
-    return {name: _or_empty(figure.value), f"{name}_low": _or_empty(figure.low), f"{name}_high": _or_empty(figure.high)}
-
-
-def _or_empty(value: float | None) -> float | str:
-    return "" if value is None else value
+def _figure(name: str, figure: Figure | Estimate | None) -> dict[str, float | None]:
+    value, low, high = (figure.value, figure.low, figure.high) if figure else (None, None, None)
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def cell(value: Any) -> Any:
     """Text that a spreadsheet would run as a formula gets an apostrophe; numbers stay numbers."""
-    if not isinstance(value, str):
-        return value
-    return no_formula(" ".join(inert(value).split()))
+    return no_formula(" ".join(inert(value).split())) if isinstance(value, str) else value
 
 
 def _inert(value: Any) -> Any:

@@ -14,9 +14,10 @@ from dataset_builder.release import Release
 from dataset_builder.schema import Strict
 from helmbench_common.formats import json_file, yaml_file
 from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.hashing import file_digest
 from judge.replies.schema import RunError
-from leaderboard.schema import SUBMISSION, SUMS, Problem, Verified
-from leaderboard.verify.files import LIMITS, sha256
+from leaderboard.schema import SUBMISSION, SUMS, Verified
+from leaderboard.verify.files import LIMITS
 
 Verify = Callable[[Path, Release], Verified]
 
@@ -70,27 +71,15 @@ def check(folder: Path, releases: Sequence[Release], verify: Verify) -> Iterator
         version, score_hash = _named(path)
         alike = [r for r in releases if r.manifest.score_hash == score_hash]
         release = next((r for r in alike if r.manifest.version == version), alike[0] if alike else releases[0])
-        if path.is_symlink():
-            verified = Verified(
-                str(path),
-                "refused",
-                [Problem("link", path.name, "is a link; expected the submission's folder")],
-                [],
-            )
-        else:
-            verified = verify(path, release)
-        yield Checked(path.relative_to(folder).as_posix(), verified, release)
+        yield Checked(path.relative_to(folder).as_posix(), verify(path, release), release)
 
 
 def _named(folder: Path) -> tuple[str, str]:
     """The version and score_hash that a submission names, to choose the release; empty if they can't be read, which
     verifying reports.
     """
-    path = folder / SUBMISSION
     try:
-        if path.is_symlink():
-            return "", ""
-        pinned = json_file.load(path, "a submission", most=LIMITS[SUBMISSION])["dataset"]
+        pinned = json_file.load(folder / SUBMISSION, "a submission", most=LIMITS[SUBMISSION])["dataset"]
         return str(pinned["version"]), str(pinned["score_hash"])
     except (FormatError, LookupError, TypeError):
         return "", ""
@@ -126,9 +115,9 @@ def read_rejudged(path: Path, folder: Path) -> dict[str, Rejudged]:
     known = {p.relative_to(folder).as_posix() for p in submissions(folder)}
     for mark in marks:
         sums = folder / mark.run / SUMS
-        if mark.run not in known or sums.is_symlink() or not sums.is_file():
+        if mark.run not in known or not sums.is_file():
             problems.append(f"{path}: {mark.run}: no such submission below {folder}")
-        elif (found := sha256(sums)) != mark.sha256:
+        elif (found := file_digest(sums)) != mark.sha256:
             problems.append(
                 f"{path}: {mark.run}: its {SUMS} has sha256 {found}, not {mark.sha256}; it changed since it "
                 "was judged again"

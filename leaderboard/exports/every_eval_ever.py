@@ -10,7 +10,7 @@ import hashlib
 import json
 import uuid
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
@@ -43,9 +43,8 @@ def files(
     name = uuid.UUID(bytes=bytes.fromhex(digest(submission.model_dump(mode="json")))[:16], version=4)
     stem = f"data/{collection}/{model}/{name}"
     source = _source(submission, dataset_repo, dataset_revision)
-    lines = instances(verified.verdicts, release, Shared(identity, model, source))
+    lines = _instances(verified.verdicts, release, identity, model, source)
     samples = "".join(line + "\n" for line in lines)
-    known = [n for n in figures(card) if n.figure.value is not None]
     aggregate = {
         "schema_version": VERSION,
         "evaluation_id": identity,
@@ -58,7 +57,9 @@ def files(
         },
         "model_info": _model(submission, model),
         "evaluation_results": [
-            _result(n, submission, card, _judges(n, card, verified.verdicts, release), source) for n in known
+            _result(n, submission, card, _judges(n, card, verified.verdicts, release), source)
+            for n in figures(card)
+            if n.figure.value is not None
         ],
     }
     if lines:  # Every Eval Ever rejects an empty samples file
@@ -75,16 +76,17 @@ def files(
 
 
 def _metadata(verified: Verified, submission: Submission) -> dict[str, Any]:
+    demo = verified.state == "demo"
     details = {
         "verification": "ids, prompts, rule verdicts and scores recomputed by `helmbench verify`; that the "
         "model wrote these replies is declared by the submitter",
         "flags": ", ".join(sorted({f.kind for f in verified.flags})) or "none",
         "trained_on_benchmark": submission.declaration.trained_on_benchmark,
         "relation_to_developer": submission.model.relation,
-        **({"demo": DEMO} if verified.state == "demo" else {}),
+        **({"demo": DEMO} if demo else {}),
     }
     return {
-        "source_name": f"HELMbench submission ({DEMO})" if verified.state == "demo" else "HELMbench submission",
+        "source_name": f"HELMbench submission ({DEMO})" if demo else "HELMbench submission",
         "source_type": "evaluation_run",
         "source_organization_name": submission.contact.name,
         "evaluator_relationship": RELATIONSHIP[submission.model.relation],
@@ -128,12 +130,8 @@ def _result(
     f = named.figure
     uncertainty: dict[str, Any] = {"num_samples": f.n}
     if f.low is not None and f.high is not None:
-        uncertainty["confidence_interval"] = {
-            "lower": f.low,
-            "upper": f.high,
-            "confidence_level": 0.95,
-            "method": INTERVAL,
-        }
+        limits = {"lower": f.low, "upper": f.high, "confidence_level": 0.95, "method": INTERVAL}
+        uncertainty["confidence_interval"] = limits
     return {
         "evaluation_result_id": named.name,
         "evaluation_name": f"HELMbench {named.name}",
@@ -186,16 +184,16 @@ def _judges(named: Named, card: Scorecard, verdicts: list[Verdict], release: Rel
     if not read or not asked:
         return None
     unknown = {"deployment_type": "unknown", "model_availability": "unknown"}
+    place = f"HELMbench {card.dataset.version}, dataset_builder/content/prompts"
     return {
         "judges": [
             {
                 "model_info": {"name": name, "id": name, "additional_details": unknown},
-                "additional_details": {"prompt_hash": str(p)},
+                "additional_details": {"prompt_hash": prompt},
             }
-            for name, p in asked
+            for name, prompt in asked
         ],
-        "input_prompt": f"HELMbench {card.dataset.version}, dataset_builder/content/prompts, hash "
-        f"{card.judge.prompt_hash}",
+        "input_prompt": f"{place}, hash {card.judge.prompt_hash}",
         **({"aggregation_method": "majority_vote"} if len(asked) > 1 else {}),
     }
 
@@ -211,40 +209,29 @@ def _behaviors(name: str, card: Scorecard) -> set[str]:
 def _arguments(submission: Submission) -> dict[str, Any]:
     """Sampling settings that the format has a field for, if they have its type."""
     given = submission.generation.generation_kwargs
-    found: dict[str, Any] = {}
-    for key in ("temperature", "top_p", "top_k"):
-        value = given.get(key)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            found[key] = value
+    found = {k: v for k in ("temperature", "top_p", "top_k") if type(v := given.get(k)) in (int, float)}
     limit = given.get("max_gen_toks")
-    return found | (
-        {"max_tokens": limit} if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else {}
-    )
+    return found | ({"max_tokens": limit} if type(limit) is int and limit > 0 else {})
 
 
-class Shared(NamedTuple):
-    """What all instances of an evaluation share: its id, the model's, and the dataset."""
-
-    evaluation: str
-    model: str
-    source: dict[str, Any]
-
-
-def instances(verdicts: list[Verdict], release: Release, shared: Shared) -> list[str]:
+def _instances(
+    verdicts: list[Verdict], release: Release, evaluation: str, model: str, source: dict[str, Any]
+) -> list[str]:
     """A line per verdict with a label, in order. The format can't express an unscored one."""
     worth = release.scoring["points"]  # points of each label, 0 to 1
     scored = sorted((v for v in verdicts if v.label in worth), key=lambda v: (v.id, v.repeat, v.index))
-    return [canonical(_instance(v, release.rows[v.id], float(worth[v.label]), shared)) for v in scored]
+    place = f"{source.get('hf_repo', source['dataset_name'])} {source['additional_details']['version']}"
+    shared = {"schema_version": VERSION, "evaluation_id": evaluation, "model_id": model}
+    return [canonical(shared | _instance(v, release.rows[v.id], float(worth[v.label]), place)) for v in scored]
 
 
-def _instance(v: Verdict, row: Row, points: float, shared: Shared) -> dict[str, Any]:
+def _instance(v: Verdict, row: Row, points: float, place: str) -> dict[str, Any]:
     """One verdict. A behavior's score isn't the mean of these: it weighs messages and corrects for chance."""
     live = sum(m.content is None for m in row.messages)
-    place = shared.source.get("hf_repo", shared.source["dataset_name"])
-    version = shared.source["additional_details"]["version"]
-    turns = {"num_turns": live + 1} if live else {}
+    evaluation: dict[str, Any] = {"score": points, "is_correct": points == 1}
     said: dict[str, Any] = {"output": {"raw": [WITHHELD]}, "messages": None}
     if live:
+        evaluation["num_turns"] = live + 1
         roles = [*(m.role for m in row.messages), "assistant"]
         said = {"output": None, "messages": [{"turn_idx": n, "role": r, "content": None} for n, r in enumerate(roles)]}
     metadata = {
@@ -259,16 +246,13 @@ def _instance(v: Verdict, row: Row, points: float, shared: Shared) -> dict[str, 
         "incident": v.incident,
     }
     return {
-        "schema_version": VERSION,
-        "evaluation_id": shared.evaluation,
-        "model_id": shared.model,
         "evaluation_name": f"HELMbench {v.behavior}",
         "evaluation_result_id": v.behavior,
         "sample_id": v.id,
         "interaction_type": "multi_turn" if live else "single_turn",
-        "input": {"raw": f"[withheld: sample {v.id} of {place} {version}]", "reference": []},
+        "input": {"raw": f"[withheld: sample {v.id} of {place}]", "reference": []},
         **said,
         "answer_attribution": [],
-        "evaluation": {"score": points, "is_correct": points == 1, **turns},
+        "evaluation": evaluation,
         "metadata": {name: str(value) for name, value in metadata.items() if value is not None},
     }

@@ -12,10 +12,10 @@ import yaml
 from dataset_builder.release import Release
 from helmbench_common.files import write_whole
 from helmbench_common.formats.inert import inert
-from judge.schema import Figure, Scorecard
+from judge.schema import Scorecard
 from judge.wording import HEADLINES, no_formula
 from leaderboard.exports import Format, every_eval_ever
-from leaderboard.exports.figures import DEMO, ExportError, Named, figures
+from leaderboard.exports.figures import DEMO, ExportError, figures
 from leaderboard.schema import Submission, Verified
 from leaderboard.verify.verify import verify
 
@@ -111,41 +111,24 @@ def hub_results(
         raise ExportError(
             f"{verified.path}: expected --dataset-repo ORG/NAME, the dataset that the Hub's board belongs to"
         )
-    figures: dict[str, Figure | None] = {name: card.headlines.get(name) for name in HEADLINES}
+    demo = verified.state == "demo"
     breached = [f.name for f in card.floors if f.state == "breached"]
-    if not breached:
-        figures["composite"] = card.composite
-    if missing := [name for name, f in figures.items() if f is None or f.value is None]:
-        raise ExportError(f"{verified.path}: has no score for {', '.join(missing)}; expected one for each task")
-    marked = verified.state == "demo"
-    entries = [
-        EvalResultEntry(
-            dataset_id=dataset_repo,
-            task_id=name,
-            value=round(figure.value, 2),
-            dataset_revision=dataset_revision,
-            notes="; ".join([*([DEMO] if marked else []), *_notes(submission, card, figure, breached)]),
-        )
-        for name, figure in figures.items()
-        if figure is not None and figure.value is not None
-    ]
-    head = f"# {DEMO}. Not to be uploaded to a model's repository.\n" if marked else ""
+    figures = {name: card.headlines.get(name) for name in HEADLINES}
+    entries: list[EvalResultEntry] = []
+    for name, figure in (figures if breached else figures | {"composite": card.composite}).items():
+        if figure is None or figure.value is None:
+            raise ExportError(f"{verified.path}: has no score for {name}; expected one for each task")
+        notes = [  # what the Hub has no field for
+            *([DEMO] if demo else []),
+            f"version {submission.dataset.version}, tier {submission.dataset.tier}",
+            f"judge {card.judge.name}",
+            *([] if figure.low is None else [f"95 % interval {figure.low:.1f} to {figure.high:.1f}"]),
+            *([f"breaches the safety floors {', '.join(breached)}"] if breached else []),
+        ]
+        value, note = round(figure.value, 2), "; ".join(notes)
+        entries.append(EvalResultEntry(dataset_repo, name, value, dataset_revision=dataset_revision, notes=note))
+    head = f"# {DEMO}. Not to be uploaded to a model's repository.\n" if demo else ""
     return head + yaml.safe_dump(eval_result_entries_to_yaml(entries), sort_keys=False, allow_unicode=True, width=1000)
-
-
-def _notes(submission: Submission, card: Scorecard, figure: Figure, breached: list[str]) -> list[str]:
-    """What the Hub has no field for: release, tier, judge, interval and breached floors."""
-    interval = (
-        [f"95 % interval {figure.low:.1f} to {figure.high:.1f}"]
-        if figure.low is not None and figure.high is not None
-        else []
-    )
-    return [
-        f"version {submission.dataset.version}, tier {submission.dataset.tier}",
-        f"judge {card.judge.name}",
-        *interval,
-        *([f"breaches the safety floors {', '.join(breached)}"] if breached else []),
-    ]
 
 
 def figures_csv(state: str, submission: Submission, card: Scorecard) -> str:
@@ -170,37 +153,15 @@ def figures_csv(state: str, submission: Submission, card: Scorecard) -> str:
     out = io.StringIO()
     writer = csv.DictWriter(out, [*COLUMNS, *identity], lineterminator="\n")
     writer.writeheader()
-    for named in [*figures(card), *_floors(card)]:
-        row = {**_row(named), **identity}
+    rows: list[tuple[object, ...]] = []
+    for name, title, unit, f, note, _ in figures(card):
+        rows.append((name, title, unit, f.value, f.low, f.high, f.n, f.clusters, f.unscored, note))
+    for floor in card.floors:
+        limits = (floor.value, floor.low, floor.high)
+        note = f"{floor.state}; threshold {floor.threshold:g}; one-sided limits"
+        rows.append((f"floor: {floor.name}", "", "rate", *limits, None, floor.messages, None, note))
+    for row in rows:
+        values = {**dict(zip(COLUMNS, row, strict=True)), **identity}
         # The submitter chose the model's revision; it may look like a formula.
-        writer.writerow({k: no_formula(inert(v)) if isinstance(v, str) else v for k, v in row.items()})
+        writer.writerow({k: no_formula(inert(v)) if isinstance(v, str) else v for k, v in values.items()})
     return out.getvalue()
-
-
-def _floors(card: Scorecard) -> list[Named]:
-    return [
-        Named(
-            f"floor: {f.name}",
-            "",
-            "rate",
-            Figure(value=f.value, low=f.low, high=f.high, clusters=f.messages),
-            f"{f.state}; threshold {f.threshold:g}; one-sided limits",
-        )
-        for f in card.floors
-    ]
-
-
-def _row(named: Named) -> dict[str, str | float | int | None]:
-    f, counted = named.figure, bool(named.title)  # a floor has no title, and counts messages only
-    return {
-        "figure": named.name,
-        "title": named.title,
-        "unit": named.unit,
-        "value": f.value,
-        "low": f.low,
-        "high": f.high,
-        "n": f.n if counted else None,
-        "clusters": f.clusters,
-        "unscored": f.unscored if counted else None,
-        "note": named.note,
-    }

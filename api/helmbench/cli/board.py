@@ -6,7 +6,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,9 +14,6 @@ from helmbench.cli.common import BAD_INPUT, BOARD, FAILED, OK, app, ending, exit
 from helmbench.cli.options import Dataset, Json, JsonFile, Quiet, flag
 from leaderboard.exports import Format
 from leaderboard.submit import FIELDS
-
-if TYPE_CHECKING:
-    from leaderboard.board.build import Step
 
 
 def _about(field: str) -> Any:
@@ -168,9 +165,8 @@ def board(
 
     started = time.monotonic()
 
-    def progress(step: Step) -> None:
-        since = time.monotonic() - started
-        say(f"{step.number} of {step.total}, {since:.0f} s: {step.name}: {step.outcome}", quiet)
+    def progress(count: str, outcome: str) -> None:
+        say(f"{count}, {time.monotonic() - started:.0f} s: {outcome}", quiet)
         sys.stdout.flush()
 
     with ending(BAD_INPUT, ReleaseError, RunError, OSError):
