@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from dataset_builder.schema import Strict, Tier
 from judge.replies.schema import Reply
@@ -19,12 +19,18 @@ RESPONSES, ANSWERS, CALIBRATIONS = "responses.jsonl.gz", "answers.jsonl.gz", "ca
 FORMAT: Literal["helmbench-submission-2"] = "helmbench-submission-2"
 JUDGES = 16  # members of a panel
 PEOPLE_SETS = 24  # sets of human labels per judge, halves counted separately
-SETTINGS, LETTERS = 200, 4000  # arguments of a run, and entries of one; characters of a name or value
-NAME_LETTERS, ANSWERERS = 500, 16  # characters of a judge's name; models that may answer under one name
-Name = Annotated[str, Field(max_length=NAME_LETTERS)]
-Text = Annotated[str, Field(max_length=LETTERS)]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,95}")
+NAMED = "letters, digits, '.', '_' and '-', at most 96, beginning with a letter or digit"
 State = Literal["verified", "demo", "refused"]
+
+
+def _plain(value: str) -> str:
+    if not NAME.fullmatch(value):
+        raise ValueError(f"expected {NAMED}")
+    return value
+
+
+PlainName = Annotated[str, AfterValidator(_plain)]
 
 
 class Contact(Strict):
@@ -40,26 +46,19 @@ class Subject(Strict):
     `relation`: of the submitter to the model's developer. `family`: such as `llama`, if the name doesn't show it.
     """
 
-    organization: str
-    name: str
-    revision: Name | None
+    organization: PlainName
+    name: PlainName
+    revision: str | None
     access: Literal["open_weights", "api", "private"]
     relation: Literal["developer", "paid_by_developer", "independent"]
-    family: Name | None = None
-
-    @field_validator("organization", "name")
-    @classmethod
-    def _plain(cls, value: str) -> str:
-        if not NAME.fullmatch(value):
-            raise ValueError("expected letters, digits, '.', '_' and '-', at most 96, beginning with a letter or digit")
-        return value
+    family: str | None = None
 
 
 class Pinned(Strict):
     """The dataset that was run: a release and tier, and the commit of the code."""
 
-    version: Name
-    score_hash: Name
+    version: str
+    score_hash: str
     tier: Tier
     samples: int = Field(ge=1)
     commit: str | None = Field(pattern=r"^[0-9a-f]{7,40}$")
@@ -72,7 +71,7 @@ class ChatTemplate(Strict):
     """
 
     text: str = Field(max_length=200_000)
-    variables: Annotated[dict[Name, Text | bool | int | float | None], Field(max_length=SETTINGS)] = Field(default={})
+    variables: dict[str, str | bool | int | float | None] = Field(default={})
     days: list[date] = Field(default=[], max_length=16)
 
 
@@ -82,16 +81,13 @@ class Generation(Strict):
     the messages.
     """
 
-    backend: Name
-    arguments: Annotated[dict[Name, Text | int | float | bool | None], Field(max_length=SETTINGS)]
-    generation_kwargs: Annotated[
-        dict[Name, Text | int | float | bool | Annotated[list[Text], Field(max_length=SETTINGS)] | None],
-        Field(max_length=SETTINGS),
-    ]
-    system_prompt_sha256: Name | None
-    lm_eval: Name | None = None
-    inspect: Name | None = None
-    task_version: Name
+    backend: str
+    arguments: dict[str, str | int | float | bool | None]
+    generation_kwargs: dict[str, str | int | float | bool | list[str] | None]
+    system_prompt_sha256: str | None
+    lm_eval: str | None = None
+    inspect: str | None = None
+    task_version: str
     template: ChatTemplate | None = None
     repeats: int = Field(ge=1, le=100)
 
@@ -115,9 +111,9 @@ class SubmittedJudge(Strict):
     asked.
     """
 
-    name: str = Field(max_length=JUDGES * NAME_LETTERS)
-    prompt_hash: Name | None
-    answered_as: list[Name] = Field(max_length=JUDGES * ANSWERERS)
+    name: str
+    prompt_hash: str | None
+    answered_as: list[str]
     agreement: list[JudgeAgreement] = Field(min_length=1, max_length=JUDGES + 1)
     people: list[PeopleAgreement] = Field(default=[], max_length=JUDGES * PEOPLE_SETS)
     repeats: int = Field(default=1, ge=1, le=100)
@@ -180,42 +176,13 @@ class Response(Strict):
         return Reply(id=self.id, repeat=self.repeat, turns=self.turns, finish=self.finish)
 
 
-class AnswerMessage(Strict):
-    content: str | None
-    refusal: str | None
-
-
-class AnswerChoice(Strict):
-    message: AnswerMessage
-    finish_reason: str | None
-
-
-class AnswerBody(Strict):
-    model: Name
-    choices: list[AnswerChoice] = Field(min_length=1, max_length=1)
-
-
-class AnswerResponse(Strict):
-    status_code: int
-    body: AnswerBody | None
-
-
-class AnswerError(Strict):
-    code: Name | None
-
-
 class Answer(Strict):
     """A line of `answers.jsonl.gz`: a language model's answer to one question, as `judge.llm.batch` reads it."""
 
-    id: Name | None
-    custom_id: Name
-    response: AnswerResponse | None
-    error: AnswerError | None
-
-    def texts(self) -> list[str]:
-        """The judge's text."""
-        choices = self.response.body.choices if self.response and self.response.body else []
-        return [text for c in choices for text in (c.message.content, c.message.refusal) if text]
+    id: str | None
+    custom_id: str
+    response: dict[str, Any] | None
+    error: dict[str, Any] | None
 
 
 @dataclass(frozen=True)

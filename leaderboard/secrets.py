@@ -1,13 +1,11 @@
-"""Finds keys and passwords in text to be published: by the argument's name, by their look, and by their place in an
-address. Patterns run in linear time on any text. Imports none of our modules.
+"""Finds keys and passwords in text to be published: by the argument's name, by their look, and by the word before them.
+
+Patterns run in linear time on any text.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
-from urllib.parse import unquote
 
 import re2
 
@@ -51,11 +49,7 @@ SECRET = re2.compile(
 # A name and a password before a host, without `//`; `mailto:` and other NO_NAME words aren't names.
 NAMED = re2.compile(r"([^\s/:@\"'=,;(<]+):[^\s/@]+@[\w\-]+")
 NO_NAME = frozenset({"mailto", "acct", "sip", "xmpp", "email", "mail", "e-mail", "contact"})
-ADDRESS = re2.compile(r"(?i)\bhttps?://[^\s\"'<>]+")
-BETWEEN = re.compile(r"[^A-Za-z0-9_\-]+")
-UUID = re2.compile(r"(?i)[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 RUN, DIGITS, WILD = re2.compile(r"[A-Za-z0-9]{24,}"), re.compile("[0-9]+"), 4  # a run anywhere; places with digits
-RANDOM_FROM, TURNS = 16, 4  # letters and digits in one run, and changes between lowercase, capital and digit
 
 
 def named_like(name: str) -> bool:
@@ -71,32 +65,10 @@ def holds(text: str) -> bool:
         return True
     if any(m[1].lower() not in NO_NAME for m in NAMED.finditer(text)):
         return True
-    return any(keyed(m[0]) for m in ADDRESS.finditer(text)) or any(map(_mixed, RUN.findall(text)))
+    return any(map(_mixed, RUN.findall(text)))
 
 
 def _mixed(run: str) -> bool:
     """Whether a long run mixes lowercase, capitals and digits, with digits in more places than in a model's name."""
     kinds = (any(map(str.islower, run)), any(map(str.isupper, run)), any(map(str.isdigit, run)))
     return all(kinds) and len(DIGITS.findall(run)) >= WILD
-
-
-def keyed(address: str) -> bool:
-    """Whether a part of an address after its host looks like a key."""
-    _, _, behind = unquote(address).partition("://")
-    return random_looking(behind.partition("/")[2] or behind.partition("#")[2])
-
-
-def random_looking(path: str) -> bool:
-    """Whether a part of a path looks machine-generated: long, and mixing lowercase letters, capitals and digits."""
-    return any(map(_random, BETWEEN.split(path)))
-
-
-def _random(part: str) -> bool:
-    if UUID.search(part):
-        return True
-    return any(len(run) >= RANDOM_FROM and sum(_turns(run)) >= TURNS for run in re.split(r"[_\-]", part))
-
-
-def _turns(run: str) -> Iterator[bool]:
-    kinds = ["digit" if c.isdigit() else "capital" if c.isupper() else "small" for c in run]
-    return (a != b for a, b in pairwise(kinds))

@@ -22,7 +22,7 @@ from judge.replies.run import Run
 from judge.replies.schema import RunError
 from judge.scoring.stored import judged_by
 from judge.verdicts import JudgeIdentity
-from leaderboard.schema import ANSWERS, CALIBRATIONS, Answer, AnswerBody, AnswerError, AnswerResponse, SubmittedJudge
+from leaderboard.schema import ANSWERS, CALIBRATIONS, Answer, SubmittedJudge
 from leaderboard.verify import judges as judging
 
 
@@ -55,7 +55,7 @@ def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) 
     if not models:
         return Packed(judge, {})
     answers = [a for j in models for a in _answers(run, release, j, repeats)]
-    names = sorted({a.response.body.model for a in answers if a.response and a.response.body})
+    names = sorted({name for a in answers if (name := batch.answered_by(a.model_dump())) is not None})
     files = {ANSWERS: _lines(answers), CALIBRATIONS: _lines(_calibrations(models, home_for(run), given))}
     return Packed(judge.model_copy(update={"answered_as": names}), files)
 
@@ -88,26 +88,15 @@ def _answer(record: dict[str, Any]) -> Answer:
     """Only the fields of a line that `batch.read` needs: others, which servers add, may contain a key."""
     response = record.get("response")
     body = response.get("body") if isinstance(response, dict) else None
+    kept = batch.trim(body)
+    if kept:
+        del kept["usage"]
     codes = [c for c in (error_code(body), error_code(record)) if c]
     failed = bool(record.get("error")) or not isinstance(response, dict) or "content_filter" in codes
     status = response.get("status_code", 200) if isinstance(response, dict) else None
     return Answer(
         id=record["id"] if isinstance(record.get("id"), str) else None,
         custom_id=record["custom_id"],
-        response=AnswerResponse(status_code=status, body=_body(body)) if isinstance(status, int) else None,
-        error=AnswerError(code="content_filter" if "content_filter" in codes else next(iter(codes), None))
-        if failed
-        else None,
-    )
-
-
-def _body(body: Any) -> AnswerBody | None:
-    kept = batch.trim(body)
-    if kept is None:
-        return None
-    choice = kept["choices"][0]
-    message = {k: v if v is None else jsonl.plain(v) for k, v in choice["message"].items()}
-    finish = choice["finish_reason"] if isinstance(choice["finish_reason"], str) else None
-    return AnswerBody.model_validate(
-        {"model": jsonl.plain(kept["model"]), "choices": [{"message": message, "finish_reason": finish}]}
+        response={"status_code": status, "body": kept} if isinstance(status, int) else None,
+        error={"code": "content_filter" if "content_filter" in codes else next(iter(codes), None)} if failed else None,
     )

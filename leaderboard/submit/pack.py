@@ -6,27 +6,27 @@ import hashlib
 import json
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from pydantic import ValidationError
 
 from dataset_builder.release import Release
 from helmbench_common import jsonl
-from helmbench_common.files import write_whole
+from helmbench_common.files import replacing, write_whole
 from judge.replies.run import Run
 from judge.replies.schema import RunError
 from leaderboard import secrets
 from leaderboard.public import ABSOLUTE, public_verdicts
 from leaderboard.schema import (
     NAME,
+    NAMED,
     RESPONSES,
     SUBMISSION,
+    SUMS,
     VERDICTS,
     Generation,
     Pinned,
@@ -43,7 +43,7 @@ from leaderboard.verify.findings import line
 from leaderboard.verify.recompute import headline
 from leaderboard.verify.verify import verify
 
-ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+ADDRESS = re.compile(r"(https?://)([^/?#]*)", re.IGNORECASE)
 USER = re.compile(r"^[^\s/:@]+:[^\s/@]+@")  # a name and password before an address without `https://`
 Plain = str | int | float | bool | None
 PUBLIC = (
@@ -79,7 +79,9 @@ def make(
     folder = _place(out, release, about, name or hashlib.sha256(b"".join(lines)).hexdigest()[:12])
     replies = [r.reply() for r in responses]
     arguments, notes = published(scored.run.model.arguments)
-    with _staged(folder) as staged:
+    with tempfile.TemporaryDirectory() as home:
+        staged = Path(home, folder.parent.name, folder.name)  # verifying compares the parent's name with the model
+        staged.mkdir(parents=True)
         packed = answers.pack(replace(scored.run, replies=replies), scored.card.judge, release, calibrations)
         for file, own_lines in {RESPONSES: lines, **packed.files}.items():
             files.pack(staged / file, own_lines)
@@ -92,43 +94,19 @@ def make(
         if verified.problems:
             wrong = [f"{p.kind}: {p.where}: {p.message}" for p in verified.problems]
             raise RunError("\n".join([f"{run_dir}: can't be submitted:", *wrong]))
-        _move(staged, folder)
+        if not folder.exists():
+            with replacing(folder) as final:
+                shutil.copytree(staged, final, dirs_exist_ok=True)
+        elif not (sums := folder / SUMS).is_file() or sums.read_bytes() != (staged / SUMS).read_bytes():
+            raise RunError(f"{folder}: already exists with different content; remove it, or name this one with --run")
     taken = [f"using the scores in {scored.scoring.folder}, {scored.scoring.told}"]
     return Made(folder, replace(verified, path=str(folder)), [*taken, *notes])
 
 
 def _place(out: Path, release: Release, about: About, run: str) -> Path:
     if not NAME.fullmatch(run):
-        raise RunError(
-            f"--run {run}: expected letters, digits, '.', '_' and '-', at most 96, beginning with a letter or digit"
-        )
+        raise RunError(f"--run {run}: expected {NAMED}")
     return out / release.manifest.version / f"{about.model.organization}__{about.model.name}" / run
-
-
-@contextmanager
-def _staged(folder: Path) -> Iterator[Path]:
-    """An empty folder next to `folder` to write into; removed afterwards, with parent folders that are empty."""
-    staged = folder.with_name(f".{folder.name}-staged")
-    shutil.rmtree(staged, ignore_errors=True)
-    staged.mkdir(parents=True)
-    try:
-        yield staged
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
-        for parent in (folder.parent, folder.parent.parent):
-            if parent.is_dir() and not any(parent.iterdir()):
-                parent.rmdir()
-
-
-def _move(staged: Path, folder: Path) -> None:
-    if folder.exists():
-        if any(
-            not (folder / p.name).is_file() or files.sha256(p) != files.sha256(folder / p.name)
-            for p in staged.iterdir()
-        ):
-            raise RunError(f"{folder}: already exists with different content; remove it, or name this one with --run")
-        return
-    staged.rename(folder)
 
 
 def _responses(run: Run, requests: Requests) -> Iterator[Response]:
@@ -193,7 +171,7 @@ def _setting(value: Any) -> Any:
 def published(arguments: dict[str, Plain]) -> tuple[dict[str, Plain], list[str]]:
     """The run's arguments as they may be published, and notes on what was left out or shortened.
 
-    A path keeps its last part; an address loses name, password, query and everything from a part that looks like a key.
+    A path keeps its last part, an address its host: a key may be in any other part of it.
     """
     found: dict[str, Plain] = {}
     notes: list[str] = []
@@ -208,11 +186,8 @@ def published(arguments: dict[str, Plain]) -> tuple[dict[str, Plain], list[str]]
 
 
 def _short(value: str) -> str:
-    if ADDRESS.match(value):
-        scheme, _, rest = re.split(r"[?#]", value, maxsplit=1)[0].partition("//")
-        host, *path = rest.split("/")
-        plain = takewhile(lambda part: not secrets.random_looking(unquote(part)), path)
-        return f"{scheme}//{'/'.join([host.rpartition('@')[2], *plain])}"
+    if address := ADDRESS.match(value):
+        return f"{address[1]}{address[2].rpartition('@')[2]}"
     value = USER.sub("", value)
     return PureWindowsPath(value).name if ABSOLUTE.search(value) else value
 

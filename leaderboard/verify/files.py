@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 import re
 import stat
@@ -17,6 +16,7 @@ from helmbench_common.errors import HelmbenchError
 from helmbench_common.formats import json_file
 from helmbench_common.formats.plain_file import text_lines
 from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.hashing import file_digest
 from leaderboard.schema import ANSWERS, CALIBRATIONS, RESPONSES, SUBMISSION, SUMS, VERDICTS, Problem
 from leaderboard.verify.findings import Problems
 
@@ -33,8 +33,6 @@ LIMITS = {  # bytes
 ENTRIES = 16  # entries of a folder that are checked one by one
 SUM = re.compile(r"([0-9a-f]{64})  (\S+)")
 LINE_BYTES = 4 * 2**20  # a conversation of a reasoning model takes about 1 MiB
-BROKEN = 4 * 2**20  # characters of unreadable lines after which the rest of a file is skipped
-VALUES = 50_000  # fields and list entries in one record; a panel of sixteen with all its figures has about half
 ERRORS = 200  # most wrong fields for which pydantic is asked for details; each takes a kilobyte
 
 
@@ -106,20 +104,15 @@ def _sums(folder: Path, usable: set[str]) -> Iterator[Problem]:
     for name in sorted(covered - listed.keys()):
         yield Problem("sums", SUMS, f"doesn't list {name}")
     for name in sorted(covered & listed.keys() & usable):
-        if (actual := sha256(folder / name)) != listed[name]:
+        if (actual := file_digest(folder / name)) != listed[name]:
             said = f"has sha256 {actual[:12]}…, {SUMS} has {listed[name][:12]}…: the file was edited or damaged"
             yield Problem("sums", name, said)
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sign(folder: Path) -> None:
     """Writes SHA256SUMS over the folder's other files."""
     names = [name for name in sorted(LIMITS) if name != SUMS and (name not in OPTIONAL or (folder / name).exists())]
-    (folder / SUMS).write_text("".join(f"{sha256(folder / name)}  {name}\n" for name in names), encoding="utf-8")
+    (folder / SUMS).write_text("".join(f"{file_digest(folder / name)}  {name}\n" for name in names), encoding="utf-8")
 
 
 def pack(path: Path, lines: Iterable[bytes]) -> None:
@@ -130,7 +123,7 @@ def pack(path: Path, lines: Iterable[bytes]) -> None:
 
 def records(folder: Path, name: str, model: type[M], most: Bounds, problems: Problems) -> Iterator[tuple[str, M]]:
     """(file:line, record) of each line that can be read; what is wrong with the others goes to `problems`."""
-    characters = broken = 0
+    characters = 0
     try:
         for number, line in text_lines(folder / name, "JSON lines", LINE_BYTES):
             where = f"{name}:{number}"
@@ -147,10 +140,6 @@ def records(folder: Path, name: str, model: type[M], most: Bounds, problems: Pro
                 yield where, read(line, model)
             except UnreadableError as error:
                 problems.append(Problem(error.kind, where, str(error)))
-                broken += len(line)
-            if broken > BROKEN:
-                problems.append(Problem("too_much_text", where, f"over {BROKEN:,} characters can't be read; gave up"))
-                return
     except FormatError as error:
         problems.append(Problem("unreadable", f"{name}:{error.line}" if error.line else name, error.message))
 
@@ -162,12 +151,9 @@ def read(text: str, model: type[M]) -> M:
         UnreadableError: anything else, including duplicate keys, NaN and deep nesting.
     """
     try:
-        value = json_file.strict(text)
+        json_file.strict(text)
     except ValueError as error:
         raise UnreadableError("json", f"not valid JSON: {error}"[:200]) from None
-    if _more_than(VALUES, value):
-        raise UnreadableError("json", f"has more than {VALUES:,} fields and list entries")
-    del value
     try:
         return model.model_validate_json(text, strict=True)
     except ValidationError as error:
@@ -183,16 +169,3 @@ def _wrong_field(error: Any) -> str:
     where = ".".join(str(part)[:60] for part in error["loc"]) or "the object"
     given = repr(error["input"])
     return f"{where}: {error['msg']}" + (f" (is {given})" if error["type"] != "missing" and len(given) <= 60 else "")
-
-
-def _more_than(most: int, value: Any) -> bool:
-    """Whether a JSON value has more than `most` fields and list entries at all levels."""
-    rest, seen = [value], 0
-    while rest:
-        part = rest.pop()
-        inner = part.values() if isinstance(part, dict) else part
-        seen += len(inner)
-        if seen > most:
-            return True
-        rest += [x for x in inner if isinstance(x, dict | list)]
-    return False

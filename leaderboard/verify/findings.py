@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from helmbench_common.formats.inert import inert
 from judge.wording import coefficient, people_title
-from leaderboard.public import hidden
 from leaderboard.schema import Problem, Verified
 
 SHOWN = 50  # problems of one kind that are listed
@@ -69,19 +69,15 @@ def text(verified: Verified) -> str:
         ]
     lines += [f"  {line(p)}" for p in verified.problems]
     lines += [f"  flag: {line(p)}" for p in verified.flags]
-    return "\n".join(_inert(one) for one in lines)
+    return "\n".join(map(inert, lines))
 
 
 def record(verified: Verified) -> dict[str, Any]:
     """The result as plain values, without replies and verdicts."""
     return {
-        "path": _inert(verified.path),
+        "path": inert(verified.path),
         "state": verified.state,
-        "problems": [{name: _inert(value) for name, value in vars(p).items()} for p in verified.problems],
-        "flags": [{name: _inert(value) for name, value in vars(p).items()} for p in verified.flags],
+        "problems": [{name: inert(value) for name, value in vars(p).items()} for p in verified.problems],
+        "flags": [{name: inert(value) for name, value in vars(p).items()} for p in verified.flags],
         "composite": verified.scorecard.composite.model_dump() if verified.scorecard else None,
     }
-
-
-def _inert(text: str) -> str:
-    return "".join("\ufffd" if hidden(c) else c for c in text)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,12 +23,11 @@ from judge.offline.reader import OfflineReader
 from judge.replies.schema import RunError
 from judge.score import Judge
 from judge.verdicts import JudgeIdentity
-from leaderboard.schema import ANSWERS, CALIBRATIONS, RESPONSES, SUBMISSION, Answer, Problem, SubmittedJudge
-from leaderboard.verify.coverage import stacked
+from leaderboard.schema import ANSWERS, CALIBRATIONS, RESPONSES, SUBMISSION, Problem, SubmittedJudge
+from leaderboard.verify.coverage import STACKED
 from leaderboard.verify.declared import offline as is_demo
 
 TOLERANCE = 1e-9
-ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})")
 ANSWER = 64 * 2**10  # characters of an answer: a label, three quotes and a reason
 ANSWERS_EACH = 32  # lines that may answer one question: repeated deliveries, failures, unreadable answers
 VERDICTS_MOST = 500_000  # verdicts that are recomputed, over all members and repeats
@@ -81,26 +78,15 @@ def too_much(judge: SubmittedJudge, checks: int, characters: int) -> Iterator[Pr
         yield Problem("too_much_text", RESPONSES, said)
 
 
-class AnswerLimits:
-    """Counts the answers as they are read. `questions`: the most that the judges were asked."""
-
-    def __init__(self, questions: int) -> None:
-        self._most = questions
-        self._lines: Counter[str] = Counter()
-
-    def add(self, answer: Answer, where: str) -> Problem | None:
-        """A problem if this answer isn't replayed."""
-        self._lines[answer.custom_id] += 1
-        if self._lines[answer.custom_id] > ANSWERS_EACH:
-            return Problem("too_many_answers", where, f"more than {ANSWERS_EACH} answers to one question")
-        if any(len(text) > ANSWER for text in answer.texts()):
-            return Problem("long_answer", where, f"more than {ANSWER:,} characters; expected a label and quotes")
-        if any(stacked(ESCAPE.sub(lambda m: chr(int(m[1], 16)), text)) for text in answer.texts()):
-            return Problem("too_much_text", where, "an answer with long runs of combining marks")
-        if len(self._lines) > self._most:
-            said = f"answers to more than {self._most:,} questions; a run of this size has fewer"
-            return Problem("too_many_answers", ANSWERS, said)
-        return None
+def oversized(line: str, number: int, where: str) -> Problem | None:
+    """Why an answer isn't replayed. `number`: how many answers to its question were read, with this one."""
+    if number > ANSWERS_EACH:
+        return Problem("too_many_answers", where, f"more than {ANSWERS_EACH} answers to one question")
+    if len(line) > ANSWER:
+        return Problem("long_answer", where, f"more than {ANSWER:,} characters; expected a label and quotes")
+    if STACKED.search(line):
+        return Problem("too_much_text", where, "an answer with long runs of combining marks")
+    return None
 
 
 class Replay(Stored):
@@ -207,11 +193,8 @@ def _miscounted(
     }
     own = calibrate(release, identity, [answers])
     # Who labeled the calibration set is up to the release: the page warns of labels by language models with it.
-    facts = {"readers", "agreed", "by_language_models"}
-    wrong = differences(calibration.model_dump(include=facts), own.model_dump(include=facts), "calibration set")
-    wrong += differences(calibration.overall.model_dump(), own.overall.model_dump(), "overall")
-    given, expected = ([c.model_dump() for c in x.criteria] for x in (calibration, own))
-    return wrong + differences(given, expected, "criteria")
+    facts = {"readers", "agreed", "by_language_models", "overall", "criteria"}
+    return differences(calibration.model_dump(include=facts), own.model_dump(include=facts), "calibration")
 
 
 def differences(given: Any, own: Any, path: str) -> list[str]:
@@ -224,17 +207,10 @@ def differences(given: Any, own: Any, path: str) -> list[str]:
         ]
     if isinstance(given, list) and isinstance(own, list) and len(given) == len(own):
         return [d for n, (a, b) in enumerate(zip(given, own, strict=True)) for d in differences(a, b, f"{path}.{n}")]
-    if _numbers(given, own):
-        return (
-            []
-            if math.isclose(given, own, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-            else [f"{path} is {given}, recomputed {own}"]
-        )
+    if type(given) in (int, float) and type(own) in (int, float):
+        close = math.isclose(given, own, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        return [] if close else [f"{path} is {given}, recomputed {own}"]
     return [] if given == own else [f"{path} is {str(given)[:80]!r}, recomputed {str(own)[:80]!r}"]
-
-
-def _numbers(*values: Any) -> bool:
-    return all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
 
 
 def misstated(judge: SubmittedJudge, expected: Sequence[schema.JudgeAgreement]) -> Iterator[Problem]:

@@ -38,20 +38,8 @@ def headline(card: Scorecard) -> Scores:
 
 def compare_scores(given: Scores, own: Scores) -> list[Problem]:
     """Every figure that isn't the recomputed one."""
-    found: list[Problem] = []
-    for what in differences(given.model_dump(), own.model_dump(), "scores"):
-        path, _, said = what.partition(" ")
-        last = path.rpartition(".")[2]
-        if path.startswith("scores.floors"):
-            kind = "changed_floor"
-        elif last in ("low", "high"):
-            kind = "changed_interval"
-        elif last in ("n", "clusters", "unscored", "messages"):
-            kind = "changed_count"
-        else:
-            kind = "changed_score"
-        found.append(Problem(kind, f"{SUBMISSION}: {path}", said))
-    return found
+    found = (what.partition(" ") for what in differences(given.model_dump(), own.model_dump(), "scores"))
+    return [Problem("changed_score", f"{SUBMISSION}: {path}", said) for path, _, said in found]
 
 
 def compare_verdicts(

@@ -5,7 +5,6 @@ It can't prove that the model wrote the logged replies (docs/publishing.md).
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -49,11 +48,6 @@ SURPLUS = 1000  # lines beyond those of a whole run that are read to report them
 TEXT = 64 * 2**20  # characters of any file
 TURN_TEXT = 256 * 2**10  # more for each live turn: a request that repeats the conversation, and a long reasoning
 ANSWER_TEXT = 16 * 2**10  # more for each answer of a judge
-HELD, HELD_TURN, HELD_MOST = (
-    64 * 2**20,
-    128 * 2**10,
-    2**30,
-)  # bytes of replies in memory: any run, more for each turn, the maximum
 
 
 @dataclass
@@ -124,7 +118,6 @@ def _replies(submission: Submission, rows: dict[str, Row], release: Release, fou
     repeats = submission.generation.repeats
     turns = repeats * sum(map(live_turns, rows.values()))
     requests = Requests(submission.generation.template, turns, found.problems)
-    memory, held = min(HELD_MOST, HELD + turns * HELD_TURN), 0
     seen: Counter[tuple[str, int]] = Counter()
     kept: dict[tuple[str, int], Reply] = {}
     most = Bounds(repeats * len(rows) + SURPLUS, TEXT + turns * TURN_TEXT)
@@ -134,12 +127,6 @@ def _replies(submission: Submission, rows: dict[str, Row], release: Release, fou
         if problem or row is None:
             found.problems += [problem] if problem else []
             continue
-        held += sum(map(sys.getsizeof, (*response.turns, *response.finish)))
-        if held > memory:
-            said = f"expected at most {memory:,} bytes of replies for a run of this size; the rest wasn't read"
-            found.problems.append(Problem("too_much_text", RESPONSES, said))
-            requests.close()
-            return
         seen[response.id, response.repeat] += 1
         kept.setdefault((response.id, response.repeat), response.reply())
         requests.add(response, row, where)
@@ -216,18 +203,20 @@ def _answers(
             found.problems.append(Problem("extra_file", name, "is there although no language model judged"))
         return judges.Replay(home), []
     questions = checks * submission.judge.repeats * models
-    limits = judges.AnswerLimits(questions)
+    read: Counter[str] = Counter()
     most = Bounds(questions * judges.ANSWERS_EACH + SURPLUS, TEXT + questions * ANSWER_TEXT)
     with (home / batch.LIVE).open("w", encoding="utf-8") as file:
         if ANSWERS in found.usable:
             for where, answer in files.records(found.folder, ANSWERS, Answer, most, found.problems):
-                if problem := limits.add(answer, where):
+                read[answer.custom_id] += 1
+                line = jsonl.line(answer)
+                if problem := judges.oversized(line, read[answer.custom_id], where):
                     found.problems.append(problem)
                 else:
-                    file.write(jsonl.line(answer))
+                    file.write(line)
     calibrations: list[Calibration] = []
     if CALIBRATIONS in found.usable:
         most = Bounds(JUDGES, JUDGES * files.LINE_BYTES)
-        read = files.records(found.folder, CALIBRATIONS, Calibration, most, found.problems)
-        calibrations = [c for _, c in read]
+        lines = files.records(found.folder, CALIBRATIONS, Calibration, most, found.problems)
+        calibrations = [c for _, c in lines]
     return judges.Replay(home), calibrations
