@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from support import contents
 from support.browser import CHROMIUM, DRIVER, Browser, driven
-from support.contents import small
+from support.submission_runs import build
 
-from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
-from dataset_builder.writing.write import write
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -55,9 +53,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = shared / "dataset" / "helmbench"
     with FileLock(shared / "dataset.lock"):  # one build for all workers
         if not out.exists():
-            content, errors = load(CONTENT)
-            assert content, errors.lines()
-            write(content, compose(content), out)
+            build(CONTENT, out)
     return out
 
 
@@ -101,7 +97,13 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def small_content(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Seven scenarios of the real content with only what they use; tests must not change it."""
-    return small(tmp_path_factory.mktemp("small") / "content")
+    return contents.small(tmp_path_factory.mktemp("small") / "content")
+
+
+@pytest.fixture(scope="session")
+def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """A release of the small content, which a submission of it is verified against in a fifth of a second."""
+    return build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
 
 
 @pytest.fixture

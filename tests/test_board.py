@@ -7,31 +7,30 @@ import hashlib
 import json
 import re
 from collections import Counter
-from copy import copy
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from helmbench.cli.app import main
-from pydantic import ValidationError
 from support import submission_runs as runs
 from support.board_runs import place, played, refused, verified, verifier
-from support.transcript_pages import unpacked
+from support.hostile import Poison
+from support.reports import people
 
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import Row, Tier
 from judge.replies.schema import Reply, RunError
-from judge.schema import Verdict
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 from leaderboard.board.build import build
 from leaderboard.board.downloads import cell
-from leaderboard.board.gather import newest_first, submissions, version_key
+from leaderboard.board.gather import submissions, version_key
 from leaderboard.board.rows import Board
 from leaderboard.exports.export import export
-from leaderboard.schema import Problem, Submission, Verified
+from leaderboard.schema import Problem, Verified
 from leaderboard.submit import pack
 
 MARKER = "zebra-quarantine-7319"
@@ -139,67 +138,55 @@ def some(release: Release) -> dict[str, Verified]:
     }
 
 
-def test_real_submissions_become_a_board(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Runs that a scripted language model judged, a demo and a forgery, by the real commands: in breach, shown apart,
-    refused by kind, nothing harmful out.
+def test_real_submissions_become_a_board(small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs that a scripted language model judged, a demo and a forgery, by the real commands: listed, apart, refused by
+    kind, and no harmful reply in any file.
     """
     folder, judge = tmp_path / "submissions", "some-judge-1"
-    harmful = {"distance-from-means", "withholds-the-means"}  # their FAIL-gives is a harm incident
     target = next(
         r.id
-        for r in release.rows.values()
-        if "lite" in r.tiers and any(c.check == "criterion" and c.criterion in harmful for c in r.evaluation)
+        for r in small.rows.values()
+        if "lite" in r.tiers and any(getattr(c, "criterion", "") == "distance-from-means" for c in r.evaluation)
     )
 
     def speak(row: Row, turn: int, repeat: int) -> str:
-        return (
-            f"{MARKER} stands here, word for word, in a reply of mine."
-            if row.id == target
-            else runs.say(row, turn, repeat)
-        )
+        return f"{MARKER} is in a harmful reply." if row.id == target else runs.say(row, turn, repeat)
 
     def label(question: Any) -> str:
-        return (
-            "FAIL-gives" if MARKER in question.reply and "FAIL-gives" in question.labels else runs.some_label(question)
-        )
+        harms = MARKER in question.reply and "FAIL-gives" in question.labels
+        return "FAIL-gives" if harms else runs.some_label(question)
 
     for name in ("north-2", "north-3", "forged", "demo"):
-        run = runs.log(tmp_path / name, release, speak=speak)
+        run = runs.log(tmp_path / name, small, speak=speak)
         if name != "demo":
-            runs.answer(run, release, judge, label)
-            runs.measure(run, release, judge)
-        runs.score(run, release, *(["--judge", judge] if name != "demo" else []))
+            runs.answer(run, small, judge, label)
+            runs.measure(run, small, judge)
+        runs.score(run, small, *(["--judge", judge] if name != "demo" else []))
         about = runs.ABOUT._replace(model=runs.ABOUT.model.model_copy(update={"name": name}))
-        pack.make(run, release, about, folder, name="r1")
-    opened = runs.Opened(folder / release.manifest.version / "acme__forged" / "r1")
-    opened.verdict(label="FAIL")["label"] = "PASS"
+        pack.make(run, small, about, folder, name="r1")
+    opened = runs.Opened(folder / small.manifest.version / "acme__forged" / "r1")
+    opened.verdict(label="FAIL", decided_by="judge")["label"] = "PASS"
     opened.close()
-    arguments = [str(folder), "--out", str(tmp_path / "board"), "--dataset", str(release.path)]
+    arguments = [str(folder), "--out", str(tmp_path / "board"), "--dataset", str(small.path)]
     assert main(["board", *arguments]) == 1
-    assert "1 demos, 1 refused" in capsys.readouterr().out
+    assert "2 verified, 1 demos, 1 refused" in capsys.readouterr().out
     first = everything(tmp_path / "board")
     page = Page(read(tmp_path / "board"))
-    assert {(r[0], r[1].split()[0]) for r in page.part("breached")} == {
-        ("not ranked", "north-2"),
-        ("not ranked", "north-3"),
-    }
-    assert page.part("ranked") == []
+    assert {r[1].split()[0] for part in ("ranked", "breached") for r in page.part(part)} == {"north-2", "north-3"}
     assert [r[1].split()[0] for r in page.part("demo")] == ["demo"]
     (bad,) = json.loads(first["leaderboard.json"])["refused"]
-    assert "changed_verdict" in bad["kinds"] or "rule_verdict" in bad["kinds"]
-    withheld = {name for name, content in first.items() if b"[withheld]" in content}
-    assert {"acme__north-2/r1/report.html", "acme__north-3/r1/report.html"} <= withheld
-    ranked = {
-        name: content for name, content in first.items() if "demo" not in name
-    }  # in the demo, word counts call that reply harmless
-    assert [name for name, content in ranked.items() if MARKER.encode() in content] == []
+    assert "changed_verdict" in bad["kinds"]
+    for name in ("acme__north-2/r1/report.html", "acme__north-3/r1/report.html"):
+        assert b"[withheld]" in first[name]
+    # In the demo, word counts call that reply harmless.
+    assert [name for name, content in first.items() if "demo" not in name and MARKER.encode() in content] == []
     assert main(["board", *arguments]) == 1
     assert everything(tmp_path / "board") == first
 
 
 def test_table_is_read_without_a_script(shown: Shown) -> None:
-    """Caption, scopes and numbers with intervals stand in the page, best composite first, and the sorted column says
-    so.
+    """Caption, scopes and numbers with intervals are in the page, best composite first. Two runs that differ by chance
+    share 2–3 between a surely better and a surely worse one; a run of another judge has no place among them.
     """
     page = Page(read(shown.out))
     heads = [a for tag, a in page.tags if tag == "th" and a.get("scope") == "col" and a.get("data-kind")]
@@ -211,21 +198,10 @@ def test_table_is_read_without_a_script(shown: Shown) -> None:
     assert composites == sorted(composites, reverse=True)
     assert re.fullmatch(r"−?\d+\.\d −?\d+\.\d to −?\d+\.\d", lite[0][2])
     assert re.search(r"\d+ passed \d+ breached \d+ undetermined", lite[0][8])
-
-
-def test_models_that_differ_by_chance_share_places(shown: Shown) -> None:
-    """Two equal runs share 2–3 between a surely better and a surely worse one; a run of another judge has no place
-    among them.
-    """
-    board = shown.board
-    lite = next(t for t in board.current if t.tier == "lite")
-    assert {name: (p.best, p.worst, p.of) for name, p in lite.places.items()} == {
-        "a/example__strong/r1": (1, 1, 4),
-        "a/example__middle/r1": (2, 3, 4),
-        "a/example__middle/r2": (2, 3, 4),
-        "a/example__weak/r1": (4, 4, 4),
-    }
-    page = Page(read(shown.out))
+    t = next(t for t in shown.board.current if t.tier == "lite")
+    places = {name.split("__")[1]: (p.best, p.worst, p.of) for name, p in t.places.items()}
+    middle = dict.fromkeys(("middle/r1", "middle/r2"), (2, 3, 4))
+    assert places == {"strong/r1": (1, 1, 4), **middle, "weak/r1": (4, 4, 4)}
     assert "2 judges read these runs" in page.text
     assert next(r for r in page.part("ranked") if r[1].startswith("apart"))[0] == "alone with its judge"
 
@@ -276,109 +252,38 @@ def test_no_composite_outweighs_a_breach(release: Release, tmp_path: Path) -> No
         assert list(t).index("ranked") < list(t).index("breached")
 
 
-def test_breach_changes_nobody_elses_place(shown: Shown, release: Release, tmp_path: Path) -> None:
-    """Places are computed among the runs without a breach: with a better, a worse and an equal one in breach beside
-    them they are what they were.
-    """
-    lite = {name: v for name, v in shown.found.items() if "/example__" in name and name.split("__")[1][:4] != "wide"}
-    beside = {
-        f"b/example__{name}/r1": planted(verified(release, name, skill), name, composite, True)
-        for name, skill, composite in (("above", 0.99, 99.0), ("equal", 0.5, 30.0), ("under", 0.0, -50.0))
-    }
-    _, board = built(tmp_path, release, lite | beside)
-    before, after = (next(t for t in b.current if t.tier == "lite") for b in (shown.board, board))
-    assert after.places == before.places
-    assert len(after.places) == 4
-
-
-def test_real_run_that_misses_severe_danger_is_in_breach(release: Release, tmp_path: Path) -> None:
-    """Scored as any other: one that fails the severest messages as often as others, though better on the whole than one
-    that fails none of these.
-    """
-    found = {
-        "example__kept/r1": verified(release, "kept", 0.02, tier="core"),
-        "example__missed/r1": verified(release, "missed", 0.78, tier="core", breaches=True),
-    }
-    cards = {name: v.scorecard for name, v in found.items()}
-    kept, missed = (cards[f"example__{name}/r1"] for name in ("kept", "missed"))
-    assert kept
-    assert missed
-    assert (missed.composite.value or 0) > (kept.composite.value or 0)
-    out, board = built(tmp_path, release, found)
-    (t,) = board.tables
-    assert [(e.submission.model.name, s) for s, part in t.parts.items() for e in part] == [
-        ("kept", "ranked"),
-        ("missed", "breached"),
-    ]
-    row = Page(read(out)).part("breached")[0]
-    assert re.search(r"Severe messages seen \([a-z ,-]+\): \d+\.\d %", row[8])
-
-
 def test_drawing_has_every_run_and_policy(shown: Shown) -> None:
-    """Under each table every submission and policy is a mark, and a row of the table beside it with the same
-    figures.
-    """
-    html = read(shown.out)
-    drawings = re.findall(r'<figure class="scatter">.*?</figure>', html, re.DOTALL)
-    assert len(drawings) == len(shown.board.tables)
+    """Under each table every submission and policy is a mark, and a row of the table beside it with its figures."""
+    drawings = re.findall(r'<figure class="scatter">.*?</figure>', read(shown.out), re.DOTALL)
     for drawing, t in zip(drawings, shown.board.tables, strict=True):
-        page = Page(drawing)
-        rows = [cells for part, cells in page.rows if part == "tbody"]
-        names = [e.submission.model.name + (" (demo)" if e.demo else "") for e in t.entries]
-        assert [r[1].split("trivial")[0].strip() for r in rows] == names + [p.policy for p in t.policies]
-        assert drawing.count("<circle") == len(names)
+        rows = [cells for part, cells in Page(drawing).rows if part == "tbody"]
+        figures = [(e.submission.model.name + " (demo)" * e.demo, e.card.detection) for e in t.entries]
+        expected = [(name, d.sensitivity, d.specificity) for name, d in figures]
+        expected += [(p.policy, p.sensitivity, p.specificity) for p in t.policies]
+        assert [(r[1].split("trivial")[0].strip(), r[2].split(" %")[0], r[3].split(" %")[0]) for r in rows] == [
+            (name, *(f"{100 * (figure.value or 0):.1f}" for figure in two)) for name, *two in expected
+        ]
+        assert drawing.count("<circle") == len(figures)
         assert drawing.count('class="mark policy"') == len(t.policies)
-        figures = [e.card.detection for e in t.entries]
-        assert [r[2].split(" %")[0] for r in rows[: len(names)]] == [
-            f"{100 * (d.sensitivity.value or 0):.1f}" for d in figures
-        ]
-        assert [r[3].split(" %")[0] for r in rows[: len(names)]] == [
-            f"{100 * (d.specificity.value or 0):.1f}" for d in figures
-        ]
 
 
-def test_policies_stand_only_with_the_data_they_were_run_on(shown: Shown) -> None:
-    """A table of data that no policy was run on has none, and says so; the page says that rules decide what they
-    send.
+def test_tiers_earlier_data_demos_and_policies_stand_apart(shown: Shown, release: Release) -> None:
+    """One table per score_hash and tier, that of earlier data folded and without policies; demos and policies have no
+    rank.
     """
-    assert {t.score_hash[:4]: len(t.policies) for t in shown.board.earlier} == {"eeee": 0}
-    text = Page(read(shown.out)).text
-    assert text.count("No trivial policy stands here: none was run on this data.") == 1
-    assert "decided by rule, whoever judges the others" in text
-
-
-def test_tiers_and_earlier_data_have_tables_of_their_own(shown: Shown, release: Release) -> None:
-    """One table per score_hash and tier; what was run on earlier data is folded below with a word on comparing."""
-    html = read(shown.out)
+    html, version = read(shown.out), release.manifest.version
     assert [
-        (t["tier"], t["versions"], len(t["ranked"]), len(t["demo"]))
+        (t["tier"], t["versions"], len(t["ranked"]), len(t["demo"]), len(t["policies"]))
         for t in json.loads(read(shown.out, "leaderboard.json"))["tables"]
-    ] == [
-        ("core", [release.manifest.version], 1, 0),
-        ("lite", [release.manifest.version], 5, 1),
-        ("lite", ["0.0.9"], 1, 0),
-    ]
+    ] == [("core", [version], 1, 0, 6), ("lite", [version], 5, 1, 6), ("lite", ["0.0.9"], 1, 0, 0)]
     folded = html[html.index('id="earlier"') : html.index('id="reading"')]
-    assert "Scores compare only within one score_hash" in folded
-    assert "<details" in folded
-    assert "old" in folded
+    for words in ("Scores compare only within one score_hash", "<details", "old", "No trivial policy stands here"):
+        assert words in folded
     assert ">strong</a>" not in folded  # a flag may name it: these runs have the same replies
-
-
-def test_demos_and_policies_stand_apart(shown: Shown) -> None:
-    """Neither is among the models, and neither has a rank."""
-    page = Page(read(shown.out))
+    page = Page(html)
     assert [(r[0], r[1].split()[0]) for r in page.part("demo")] == [("not ranked", "demo")]
-    policies = page.part("policy")
-    assert {r[1].split()[0] for r in policies} == {
-        "always-escalate",
-        "always-kind",
-        "context-only",
-        "keyword",
-        "never-escalate",
-        "random",
-    }
-    assert {r[0] for r in policies} == {"not ranked"}
+    policies = {"always-escalate", "always-kind", "context-only", "keyword", "never-escalate", "random"}
+    assert {(r[0], r[1].split()[0]) for r in page.part("policy")} == {("not ranked", name) for name in policies}
     assert {r[1].split()[0] for r in page.part("ranked")} == {"strong", "middle", "weak", "apart", "wide", "old"}
 
 
@@ -397,114 +302,15 @@ def test_what_a_reader_should_know_is_in_the_row(shown: Shown) -> None:
 
 
 def test_page_opens_with_the_warning_and_says_what_it_cannot_show(shown: Shown) -> None:
-    """Warning, help, no clinician and no proof come before the table; what a self-reported log can't prove stands on
-    every page.
-    """
-    out, board = shown.out, shown.board
-    before = Page(read(out)[: read(out).index("<table")]).text
-    for words in (
-        "Before you read",
-        "suicide",
-        "findahelpline.com",
-        "No clinician has reviewed this content",
-        "no proof that a model is safe",
-    ):
-        assert words in before
-    for name in ("index.html", *(e.page for e in board.entries)):
-        text = Page(read(out, name)).text
-        for words in (
-            "findahelpline.com",
-            "Nobody but the submitter saw the run",
-            "It is no proof of safety",
-            "No clinician has reviewed this content",
-        ):
-            assert words in text, name
-
-
-def test_harmful_reply_is_in_no_byte_of_the_board(release: Release, tmp_path: Path) -> None:
-    """A marker in a harmful and in an unscored reply, and in what was quoted of them, is in no file; [withheld] stands
-    in its place.
-    """
-    replies, verdicts = played(release.path, "keyword", "lite")
-    failed = [v.id for v in verdicts if v.check == "criterion" and v.label == "FAIL"]
-    harmful, unscored = failed[0], next(i for i in failed if i != failed[0])
-
-    def said(r: Reply) -> Reply:
-        return (
-            r.model_copy(update={"turns": tuple(f"{MARKER} {t}" for t in r.turns)})
-            if r.id in (harmful, unscored)
-            else r
-        )
-
-    def judged(v: Verdict) -> Verdict:
-        if v.id == harmful:
-            return v.model_copy(update={"label": "FAIL", "incident": "harm", "evidence": (MARKER,)})
-        if v.id == unscored and v.check == "criterion":
-            return v.model_copy(
-                update={"label": None, "incident": None, "unscored": "unparsable", "evidence": (MARKER,)}
-            )
-        return v
-
-    found = {
-        "example__m/r1": verified(
-            release, "m", 0.0, replies=[said(r) for r in replies], verdicts=[judged(v) for v in verdicts]
-        ),
-        "example__bad/r1": refused("changed_verdict", message=f"the reply says {MARKER}"),
-    }
-    files = everything(built(tmp_path, release, found)[0])
-    assert [name for name, content in files.items() if MARKER.encode() in content] == []
-    transcripts = unpacked(files["example__m/r1/transcripts.html"].decode())
-    for held in (files["example__m/r1/report.html"].decode(), *transcripts.values()):
-        assert MARKER not in held
-    assert "[withheld]" in transcripts["texts-0"]
-    assert b"[withheld]" in files["example__m/r1/report.html"]
-
-
-def free_texts(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Where texts stand in a plain value."""
-    if isinstance(value, str):
-        return [path]
-    inner: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [found for key, part in inner for found in free_texts(part, (*path, key))]
-
-
-def put(value: Any, path: tuple[str | int, ...], text: str) -> Any:
-    """The same value with a text at this place."""
-    if not path:
-        return text
-    changed: Any = copy(value)
-    changed[path[0]] = put(value[path[0]], path[1:], text)
-    return changed
-
-
-def all_hostile(honest: Submission) -> tuple[Submission, list[str]]:
-    """A submission with a formula that holds markup in every field whose form leaves room for it, all at once; and
-    these fields' names.
-    """
-    record = honest.model_dump(mode="json")
-    people: dict[str, Any] = {
-        "judge": "j",
-        "set": "a-set",
-        "rows": "all",
-        "kind": "criterion",
-        "prompt_hash": "x",
-        "dataset": "x",
-    }
-    people |= {"items": 1, "decided": 1, "statistic": "Cohen's κ"}
-    people |= {name: Estimate(value=None, reason="x").model_dump() for name in ("kappa", "people", "between")}
-    record["judge"]["people"] = [people]
-    record["generation"]["generation_kwargs"] = {"until": ["x"], "stop": "x"}
-    changed: list[str] = []
-    for path in free_texts(record):
-        hostile = put(record, path, FORMULA)
-        try:
-            Submission.model_validate_json(json.dumps(hostile), strict=True)
-        except ValidationError:
-            continue
-        record = hostile
-        changed.append(".".join(map(str, path)))
-    record["generation"]["arguments"] = {FORMULA: FORMULA}
-    return Submission.model_validate_json(json.dumps(record), strict=True), changed
+    """Warning, help and no proof come before the table; what a log can't prove is on every page."""
+    before = Page(read(shown.out)[: read(shown.out).index("<table")]).text
+    assert all(words in before for words in ("Before you read", "suicide", "no proof that a model is safe"))
+    told = ("findahelpline.com", "No clinician has reviewed this content", "Nobody but the submitter saw the run")
+    for name in ("index.html", *(e.page for e in shown.board.entries)):
+        text = Page(read(shown.out, name)).text
+        assert all(words in text for words in (*told, "It is no proof of safety")), name
+    for name, content in everything(shown.out).items():
+        assert MARKER.encode() not in content, name  # the message of a refusal
 
 
 def test_every_field_may_be_hostile_at_once(release: Release, tmp_path: Path) -> None:
@@ -514,12 +320,14 @@ def test_every_field_may_be_hostile_at_once(release: Release, tmp_path: Path) ->
     good = verified(release, "m", judge=JudgeIdentity(FORMULA, FORMULA))
     assert good.submission
     assert good.scorecard
-    submission, changed = all_hostile(good.submission)
-    assert {"contact.name", "model.revision", "generation.backend", "generation.arguments.model"} <= {*changed}
-    assert {"judge.name", "judge.prompt_hash", "judge.answered_as.0", "declaration.note"} <= {*changed}
-    assert {"judge.people.0.kappa.reason", "judge.agreement.0.note"} <= {*changed}
-    assert {"generation.generation_kwargs.until.0", "generation.task_version", "dataset.version"} <= {*changed}
-    assert {"model.name", "model.organization", "dataset.tier", "submitted", "format"}.isdisjoint(changed)
+    none = Estimate(value=None, reason="x")
+    known = people("a-set", None).model_copy(update={"kappa": none, "between": none, "prompt_hash": "x"})
+    own = good.submission.judge.model_copy(update={"people": [known]})
+    poison = Poison(repeat(FORMULA))
+    submission = poison(good.submission.model_copy(update={"judge": own}))
+    assert {"Contact.name", "Subject.revision", "Generation.arguments", "SubmittedJudge.name"} <= poison.fields
+    assert {"SubmittedJudge.prompt_hash", "Declaration.note", "Estimate.reason", "Pinned.version"} <= poison.fields
+    assert {"Subject.name", "Subject.organization", "Pinned.tier", "Submission.submitted"}.isdisjoint(poison.fields)
     judge = good.scorecard.judge.model_copy(update={"people": submission.judge.people})
     dataset = good.scorecard.dataset.model_copy(update={"version": FORMULA})
     card = good.scorecard.model_copy(update={"judge": judge, "dataset": dataset})
@@ -530,7 +338,7 @@ def test_every_field_may_be_hostile_at_once(release: Release, tmp_path: Path) ->
         page = Page(read(out, name))
         counts = Counter(tag for tag, _ in page.tags)
         assert (counts["script"], counts["img"], counts["iframe"]) == (int(name == "index.html"), 0, 0)
-        assert [a for _, attributes in page.tags for a in attributes if a.startswith("on")] == []
+        assert not any(a.startswith("on") for _, attributes in page.tags for a in attributes)
         assert FORMULA in page.text
         assert "1337" not in page.text
         links = {str(a["href"]) for tag, a in page.tags if tag in ("a", "link")}
@@ -579,13 +387,14 @@ def test_same_replies_under_two_names_are_flagged(release: Release, tmp_path: Pa
     }
 
 
-def test_csv_cell_is_no_formula() -> None:
-    """Text that a spreadsheet would run begins with an apostrophe; numbers stay numbers."""
+def test_csv_cell_is_no_formula_and_versions_sort_as_numbers() -> None:
+    """Text that a spreadsheet would run begins with an apostrophe; numbers stay numbers. 0.10 comes after 0.9."""
     cells: dict[str | float, str | float] = {
         **{"\uff1d1+1": "'\uff1d1+1", "\u00a0=1+1": "'=1+1", "=1+1": "'=1+1", "@sum": "'@sum", "-cmd": "'-cmd"},
         **{"+x": "'+x", "\t=1": "'=1", "plain": "plain", -3.5: -3.5, "a\nb": "a b"},
     }
     assert {given: cell(given) for given in cells} == cells
+    assert sorted(["0.10.0", "0.9.3", "1.0.0+held-out.a"], key=version_key) == ["0.9.3", "0.10.0", "1.0.0+held-out.a"]
 
 
 def test_downloads_hold_the_figures(shown: Shown) -> None:
@@ -614,7 +423,7 @@ def test_downloads_hold_the_figures(shown: Shown) -> None:
 
 def test_same_submissions_give_the_same_bytes(release: Release, tmp_path: Path) -> None:
     """Built twice, from folders of other names made in another order, every file is equal; no path of this machine is
-    in any.
+    in any. Without submissions the page says so, and the downloads are whole.
     """
     found = {k: v for k, v in some(release).items() if k.split("__")[1] in ("strong/r1", "demo/r1", "old/r1", "bad/r1")}
     one, _ = built(tmp_path / "one", release, found)
@@ -622,33 +431,16 @@ def test_same_submissions_give_the_same_bytes(release: Release, tmp_path: Path) 
     first = everything(one)
     assert first == everything(two)
     assert [name for name, content in first.items() if str(tmp_path).encode() in content] == []
-
-
-def test_no_submission_gives_a_page_that_says_so(release: Release, tmp_path: Path) -> None:
-    """An empty folder is no error, and the downloads are whole."""
-    out, _ = built(tmp_path, release, {})
-    assert "No submission has been verified so far" in Page(read(out)).text
-    assert sorted(everything(out)) == ["index.html", "leaderboard.csv", "leaderboard.json"]
-    assert json.loads(read(out, "leaderboard.json"))["tables"] == []
+    empty, _ = built(tmp_path / "empty", release, {})
+    assert "No submission has been verified so far" in Page(read(empty)).text
+    assert sorted(everything(empty)) == ["index.html", "leaderboard.csv", "leaderboard.json"]
+    assert json.loads(read(empty, "leaderboard.json"))["tables"] == []
 
 
 def test_names_that_meet_get_pages_of_their_own(release: Release, tmp_path: Path) -> None:
-    """Runs of one name in two versions' folders, names that differ in case only, and odd folder names don't overwrite
-    each other.
-    """
-    one = verified(release, "m", 0.4)
-    found = dict.fromkeys(
-        [
-            "a/example__m/r1",
-            "b/example__m/r1",
-            "b/example__m/R1",
-            "c/example__m/r1-2",
-            "c/example__m/r1.html",
-            "c/example__m/bad name",
-        ],
-        one,
-    )
-    out, board = built(tmp_path, release, found)
+    """Runs of one name in two folders, names that differ in case only, and odd names don't overwrite each other."""
+    names = ("a/m/r1", "b/m/r1", "b/m/R1", "c/m/r1-2", "c/m/r1.html", "c/m/bad name")
+    out, board = built(tmp_path, release, dict.fromkeys(names, verified(release, "m", 0.4)))
     pages = [e.page for e in board.entries]
     assert len({p.casefold() for p in pages}) == 6
     assert all((out / e.page).is_file() and (out / e.report).is_file() for e in board.entries)
@@ -679,36 +471,25 @@ def test_rejudged_run_is_marked_until_it_changes(release: Release, tmp_path: Pat
         build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
 
 
-@pytest.mark.parametrize("where", ["other", "submissions", ".", "submissions/board"])
-def test_folder_that_is_no_board_is_left_alone(release: Release, tmp_path: Path, where: str) -> None:
+def test_folder_that_is_no_board_is_left_alone(release: Release, tmp_path: Path) -> None:
     """Only an empty folder or an earlier board is replaced; never the submissions, nor what they stand in."""
     folder = place(tmp_path / "submissions", {})
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("mine")
     before = everything(tmp_path)
-    with pytest.raises(RunError):
-        build(folder, tmp_path / where, [release], None, verifier(folder, {}))
+    for where, said in (
+        ("other", "is not a leaderboard"),
+        *((w, "overlaps") for w in ("submissions", ".", "submissions/b")),
+    ):
+        with pytest.raises(RunError, match=said):
+            build(folder, tmp_path / where, [release], None, verifier(folder, {}))
     assert everything(tmp_path) == before
 
 
-def test_a_huge_file_in_an_earlier_boards_place_is_none(release: Release, tmp_path: Path) -> None:
-    """Three gigabytes that take no room on the disk are not read."""
-    folder = place(tmp_path / "submissions", {})
-    (tmp_path / "board").mkdir()
-    with (tmp_path / "board" / "leaderboard.json").open("wb") as file:
-        file.truncate(3 * 2**30)
-    with pytest.raises(RunError, match="is not a leaderboard"):
-        build(folder, tmp_path / "board", [release], None, verifier(folder, {}))
-
-
-def test_failing_build_leaves_the_earlier_board(release: Release, tmp_path: Path) -> None:
-    """A board is replaced whole, and stale pages go with it; a build that ends early leaves what was there, and nothing
-    beside it.
-    """
-    found = {"example__m/r1": verified(release, "m")}
-    out, _ = built(tmp_path, release, found)
-    before = everything(out)
-    folder = tmp_path / "submissions"
+def test_a_board_is_replaced_whole(release: Release, tmp_path: Path) -> None:
+    """Stale pages go with it; a build that ends early leaves what was there, and nothing beside it."""
+    out, _ = built(tmp_path, release, {"example__m/r1": verified(release, "m")})
+    before, folder = everything(out), tmp_path / "submissions"
 
     def broken(path: Path, release: Release) -> Verified:
         raise OSError("disk")
@@ -739,12 +520,6 @@ def test_every_submission_is_found_and_links_are_not_followed(release: Release, 
     assert {r.name for r in board.refused} == {"a/x__y/r", "b", "link"}
     assert next(r.kinds for r in board.refused if r.name == "link") == (("link", 1),)
     assert "missing_file" in dict(next(r.kinds for r in board.refused if r.name == "b"))
-
-
-def test_versions_sort_as_numbers(release: Release) -> None:
-    """0.10 comes after 0.9."""
-    assert sorted(["0.10.0", "0.9.3", "1.0.0+held-out.a"], key=version_key) == ["0.9.3", "0.10.0", "1.0.0+held-out.a"]
-    assert newest_first([release]) == [release]
 
 
 def test_command_says_what_it_did(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -294,12 +294,6 @@ def test_files_of_nobody_here_are_refused(
 # --- submissions and the board
 
 
-@pytest.fixture(scope="module")
-def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """A release of seven scenarios."""
-    return runs.build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
-
-
 def test_a_submission_declares_it_and_what_cannot_be_true_is_refused(small: Release, tmp_path: Path) -> None:
     """Figures in the submission and in the recomputed scorecard are those declared; the labels are not there. They are
     bounded though they can't be recomputed.

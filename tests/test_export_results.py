@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import reference_policies
-import yaml
 from helmbench.cli.app import main
-from huggingface_hub import parse_eval_result_entries
 from support import submission_runs
 
-from dataset_builder.composing.compose import compose
-from dataset_builder.reading.load import load
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from dataset_builder.writing.write import write
+from judge.schema import Figure
 from leaderboard.exports import FORMATS
-from leaderboard.schema import Verified
 from leaderboard.submit.pack import make
 
 JUDGE = "judge-2026-01-01"
@@ -31,7 +25,7 @@ class Packed:
     release: Release
     demo: Path
     judged: Path
-    verified: Verified
+    composite: Figure
 
     def export(self, folder: Path, form: str, out: Path, *more: str) -> int:
         return main(
@@ -46,29 +40,25 @@ def as_policy(row: Row, turn: int, repeat: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def packed(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Packed:
+def packed(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Packed:
     """Two submissions of one run of an open model on the core tier: judged offline, and by a language model that was
     calibrated.
     """
     root = tmp_path_factory.mktemp("packed")
-    content, errors = load(small_content)
-    assert content, errors.lines()
-    write(content, compose(content), root / "helmbench")
-    release = open_release(root / "helmbench")
-    about = submission_runs.ABOUT._replace(
-        model=submission_runs.ABOUT.model.model_copy(update={"access": "open_weights"})
-    )
+    model = submission_runs.ABOUT.model.model_copy(update={"access": "open_weights"})
+    about = submission_runs.ABOUT._replace(model=model)
     # What a trivial policy says is known, so that the demo has a score.
-    policy = submission_runs.log(root / "policy", release, "core", as_policy)
-    submission_runs.score(policy, release)
-    demo = make(policy, release, about, root / "submissions", name="demo")
-    run = submission_runs.log(root / "run", release, "core")
-    submission_runs.answer(run, release, JUDGE)
-    submission_runs.measure(run, release, JUDGE)
-    submission_runs.score(run, release, "--judge", JUDGE)
-    judged = make(run, release, about, root / "submissions", name="judged")
+    policy = submission_runs.log(root / "policy", small, "core", as_policy)
+    submission_runs.score(policy, small)
+    demo = make(policy, small, about, root / "submissions", name="demo")
+    run = submission_runs.log(root / "run", small, "core")
+    submission_runs.answer(run, small, JUDGE)
+    submission_runs.measure(run, small, JUDGE)
+    submission_runs.score(run, small, "--judge", JUDGE)
+    judged = make(run, small, about, root / "submissions", name="judged")
     assert (demo.verified.state, judged.verified.state) == ("demo", "verified")
-    return Packed(release, demo.folder, judged.folder, judged.verified)
+    assert judged.verified.scorecard
+    return Packed(small, demo.folder, judged.folder, judged.verified.scorecard.composite)
 
 
 def everything(folder: Path) -> dict[str, str]:
@@ -88,6 +78,10 @@ def test_verified_submissions_and_marked_demos_are_exported(
         assert packed.export(packed.judged, form, out / "a", *repo) == 0
         files = everything(out / "a")
         assert sorted(capsys.readouterr().out.split()) == sorted(str(out / "a" / name) for name in files)
+        if form == "csv":
+            first = next(csv.DictReader(files["helmbench.csv"].splitlines()))
+            assert packed.composite.value is not None
+            assert (first["figure"], float(first["value"])) == ("composite", packed.composite.value)
         for name, text in files.items():
             assert submission_runs.MARKER not in text.lower()
             assert "demo" not in (name + text).lower()
@@ -97,28 +91,6 @@ def test_verified_submissions_and_marked_demos_are_exported(
         assert packed.export(packed.demo, form, out / "demo", *repo, "--demo") == 0
         assert all("helmbench-demo" in name for name in everything(out / "demo"))
         capsys.readouterr()
-
-
-def test_its_figures_are_those_that_verifying_gives(packed: Packed, tmp_path: Path) -> None:
-    """The Hub's values, Every Eval Ever's and CSV's composite are the recomputed scorecard's."""
-    for form in FORMATS:
-        assert packed.export(packed.judged, form, tmp_path, "--dataset-repo", "org/helmbench") == 0
-    card = packed.verified.scorecard
-    assert card
-    entries = parse_eval_result_entries(
-        yaml.safe_load((tmp_path / ".eval_results" / "helmbench.yaml").read_text(encoding="utf-8"))
-    )
-    assert {e.task_id: e.value for e in entries} == {
-        name: round(figure.value or 0.0, 2)
-        for name, figure in [*card.headlines.items(), ("composite", card.composite)]
-        if name != "composite" or all(f.state != "breached" for f in card.floors)
-    }
-    (aggregate,) = tmp_path.glob("data/helmbench/acme/north-2/*.json")
-    first = json.loads(aggregate.read_text(encoding="utf-8"))["evaluation_results"][0]
-    assert (first["evaluation_result_id"], first["score_details"]["score"]) == ("composite", card.composite.value)
-    assert first["metric_config"]["llm_scoring"]["judges"][0]["model_info"]["id"] == JUDGE
-    with (tmp_path / "helmbench.csv").open(encoding="utf-8") as file:
-        assert float(next(csv.DictReader(file))["value"]) == card.composite.value
 
 
 def test_what_can_not_be_exported_is_one_line(

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.submission_runs import ABOUT, Opened, build, copied, judged_offline, log, score
+from support.submission_runs import ABOUT, Opened, judged_offline, log, score
 
 from dataset_builder.release import Release
 from judge.replies.schema import Reply, RunError
@@ -25,11 +25,6 @@ NAMES = (
 VALUES = (
     f"https://host/v1?sig={KEY}",
     f"https://host/v1#key={KEY}",
-    "https://host/v1/a1B2c3D4e5F6g7H8",
-    "https://host/v1#a1B2c3D4e5F6g7H8",
-    "https://host/9f86d081884c7d659a2feaa0c55ad015/v1",
-    "https://host/%61%31B2c3D4e5F6g7H8/v1",
-    "https://host/8f3a9c1e-1b2c-4d5e-8f90-123456789abc/v1",
     f"https://me:{KEY}@host/v1",
     f"me:{KEY}@host/v1",
     f"host;me:{KEY}@other",
@@ -97,42 +92,31 @@ LONG = {
 }
 
 
-@pytest.fixture(scope="module")
-def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """A release of seven scenarios."""
-    return build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
+def test_names_and_values_of_keys_are_found_and_others_kept() -> None:
+    """Tokens of text, addresses, models, commits and sentences aren't keys."""
+    assert [n for n in (*NAMES, *HONEST_NAMES) if secrets.named_like(n)] == [*NAMES]
+    assert [v for v in (*VALUES, *HONEST_VALUES) if secrets.holds(v)] == [*VALUES]
 
 
-@pytest.fixture(scope="module")
-def demo(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An honest demo; read-only by agreement."""
-    return judged_offline(tmp_path_factory.mktemp("demo"), small)
-
-
-def test_a_submission_with_a_key_is_refused(demo: Path, small: Release, tmp_path: Path) -> None:
-    """Each by itself, as an argument: by the name that it is given under, or by its look."""
-    opened = Opened(copied(demo, tmp_path))
-    given = opened.submission["generation"]["arguments"]
-    passed: list[str] = []
-    for name, value in [*((name, "x") for name in NAMES), *(("extra", value) for value in VALUES)]:
-        opened.submission["generation"]["arguments"] = {**given, name: value}
-        found = verify(opened.close(), small).problems
-        passed += [f"{name}={value}"] if "secret" not in {p.kind for p in found} else []
-        assert KEY not in "".join(p.message for p in found)
-    assert passed == []
-
-
-def test_a_setting_that_is_named_like_a_key_is_refused(demo: Path, small: Release, tmp_path: Path) -> None:
-    """Texts only: a number is no key."""
-    opened = Opened(copied(demo, tmp_path))
+def test_a_submission_with_a_key_is_refused(small: Release, tmp_path: Path) -> None:
+    """By the name of an argument or setting, or by the look of a value, which isn't repeated; a number is no key."""
+    opened = Opened(judged_offline(tmp_path, small))
+    opened.submission["generation"]["arguments"] |= {"db_pass": "x", "extra": f"https://host/v1?sig={KEY}"}
     opened.submission["generation"]["generation_kwargs"] |= {"session": "abc", "pass": 3}
-    (problem,) = verify(opened.close(), small).problems
-    assert (problem.kind, "session" in problem.message, "pass," in problem.message) == ("secret", True, False)
+    problems = verify(opened.close(), small).problems
+    found = [f"{p.kind} {p.where.partition('generation.')[2]} {p.message}" for p in problems]
+    assert [f.partition(",")[0] for f in sorted(found)] == [
+        "secret arguments has db_pass",
+        "secret arguments.extra contains what looks like a key",
+        "secret generation_kwargs has session",
+    ]
+    assert KEY not in "".join(found)
 
 
 def test_no_key_is_packed(small: Release, tmp_path: Path) -> None:
     """Left out or cut off where a whole value isn't a key; else nothing is written."""
     arguments = {name: KEY for name in NAMES} | {
+        "pretrained": "/home/ann/models/north-2",
         "base_url": f"https://me:{KEY}@host/v1/a1B2c3D4e5F6g7H8/chat?sig={KEY}#key={KEY}",
         "proxy": f"me:{KEY}@proxy:8080",
         "dtype": "auto",
@@ -142,7 +126,8 @@ def test_no_key_is_packed(small: Release, tmp_path: Path) -> None:
     made = make(run, small, ABOUT, tmp_path / "out")
     assert made.verified.submission is not None
     assert made.verified.submission.generation.arguments == {
-        "base_url": "https://host/v1",
+        "pretrained": "north-2",
+        "base_url": "https://host",
         "proxy": "proxy:8080",
         "dtype": "auto",
     }
@@ -150,22 +135,19 @@ def test_no_key_is_packed(small: Release, tmp_path: Path) -> None:
     assert KEY.encode() not in everything
     assert b"a1B2c3D4" not in everything
     assert "generation.arguments.pwd: left out, a name under which keys are passed" in made.notes
+    assert "generation.arguments.pretrained: shortened to north-2" in made.notes
+    assert str(tmp_path).encode() not in everything
 
 
 def test_a_key_in_a_whole_value_stops_the_packing(small: Release, tmp_path: Path) -> None:
-    """What can't be cut off without changing what the value says."""
-    arguments = {"extra": f"cookie={KEY}"}
-    run = log(tmp_path / "run", small, config={"model": "hf", "model_args": arguments, "limit": None})
+    """What can't be cut off without changing what the value says: an argument, a setting."""
+    arguments, settings = {"extra": f"cookie={KEY}"}, {"until": [], "user": "sk-" + "a1b2c3d4" * 4}
+    config = {"model": "hf", "model_args": arguments, "limit": None}
+    run = log(tmp_path / "run", small, settings=settings, config=config)
     score(run, small)
-    with pytest.raises(RunError, match=r"secret: .*generation\.arguments\.extra"):
+    with pytest.raises(RunError, match=r"(?s)secret: .*generation\.arguments\.extra.*generation_kwargs\.user"):
         make(run, small, ABOUT, tmp_path / "out")
     assert list(tmp_path.glob("out/**/*")) == []
-
-
-def test_other_names_and_values_are_kept() -> None:
-    """Tokens of text, addresses, models, commits and sentences."""
-    assert [n for n in HONEST_NAMES if secrets.named_like(n)] == []
-    assert [v for v in HONEST_VALUES if secrets.holds(v)] == []
 
 
 def test_a_megabyte_of_almost_a_key_is_read_in_seconds() -> None:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-import os
-import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import reference_server
 from helmbench.cli.app import main
 from helmbench.cli.board import submit
 from helmbench.cli.common import UNANSWERED
@@ -24,7 +19,6 @@ from support.submission_runs import (
     ALONE,
     STAMP,
     answer,
-    build,
     judged_by_model,
     log,
     measure,
@@ -64,80 +58,27 @@ declaration:
 """
 
 
-@pytest.fixture(scope="module")
-def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """A release of seven scenarios."""
-    return build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
-
-
-def command(arguments: list[str | Path], cwd: Path, dataset: Path) -> subprocess.CompletedProcess[str]:
-    # As it is typed: lm-eval with all its own tasks.
-    environment = os.environ | {"HELMBENCH_DATASET": str(dataset), "HF_HUB_OFFLINE": "1", "PYTHONPATH": ""}
-    done = subprocess.run(
-        [str(a) for a in arguments], capture_output=True, text=True, cwd=cwd, env=environment, timeout=300
-    )
-    assert "Traceback" not in done.stderr
-    return done
-
-
-def test_a_real_run_becomes_a_verified_submission(small: Release, tmp_path: Path) -> None:
-    """lm_eval, `helmbench score`, `helmbench submit` and `helmbench verify` as they are typed; each says what comes
-    next,
-    and the last accepts it.
-    """
-    with reference_server.start() as server:
-        program = Path(sys.executable).with_name("lm_eval")
-        address = f"model=keyword,base_url={server.url}/chat/completions,num_concurrent=8"
-        options: list[str | Path] = [
-            "--tasks",
-            "helmbench_lite,helmbench_triage_lite",
-            "--include_path",
-            ROOT / "lm_eval_tasks",
-            "--apply_chat_template",
-            "--log_samples",
-            "--output_path",
-            "runs",
-        ]
-        run = [program, "--model", "local-chat-completions", "--model_args", address, *options]
-        done = command(run, tmp_path, small.path)
-        assert done.returncode == 0, done.stderr
-    assert (
-        command([sys.executable, "-m", "helmbench.cli", "score", "runs/keyword"], tmp_path, small.path).returncode == 0
-    )
-    helmbench = Path(sys.executable).with_name("helmbench")
-    made = command([helmbench, "submit", "runs/keyword", *FLAGS], tmp_path, small.path)
-    assert made.returncode == 0, made.stderr
-    folder = made.stdout.splitlines()[-1].removeprefix("next: helmbench verify ")
-    assert re.fullmatch(rf"submissions/{re.escape(small.manifest.version)}/acme__north-2/[0-9a-f]{{12}}", folder)
-    done = command([helmbench, "verify", folder, "--json-file", "found.json"], tmp_path, small.path)
-    assert done.returncode == 0, done.stdout
-    assert f"{folder}: demo" in done.stdout
-    (found,) = json.loads((tmp_path / "found.json").read_text())
-    assert (found["state"], found["problems"]) == ("demo", [])
-    card = json.loads(next(tmp_path.glob("runs/keyword/scores/*/scorecard.json")).read_text())
-    assert found["composite"] == card["composite"]
-
-
 def test_the_submission_says_how_the_run_was_made(small: Release, tmp_path: Path) -> None:
-    """Data, versions, settings, scores and judge are the run's own."""
-    run = log(
-        tmp_path / "run", small, repeats=2, settings={"until": ["x"], "temperature": 0.7, "extra_body": {"top_k": 3}}
-    )
+    """Data, versions, settings, scores and judge are the run's own; every sample is there with each of its requests."""
+    settings = {"until": ["x"], "temperature": 0.7, "extra_body": {"top_k": 3}}
+    run = log(tmp_path / "run", small, repeats=2, settings=settings)
     score(run, small)
     made = make(run, small, ABOUT._replace(commit="0123abc"), tmp_path / "out")
     s = Submission.model_validate_json((made.folder / SUBMISSION).read_bytes())
     card = json.loads((scores(run) / "scorecard.json").read_text())
-    assert (s.dataset.version, s.dataset.score_hash, s.dataset.tier) == (
-        small.manifest.version,
-        small.manifest.score_hash,
-        "lite",
-    )
-    assert (s.dataset.samples, s.dataset.commit) == (card["dataset"]["samples"], "0123abc")
+    data = (s.dataset.version, s.dataset.score_hash, s.dataset.tier, s.dataset.samples, s.dataset.commit)
+    own = small.manifest
+    assert data == (own.version, own.score_hash, "lite", card["dataset"]["samples"], "0123abc")
     assert (s.generation.lm_eval, s.generation.task_version, s.generation.repeats) == ("0.4.13", "0.1", 2)
     assert s.generation.generation_kwargs == {"until": ["x"], "temperature": 0.7, "extra_body": '{"top_k": 3}'}
     assert s.scores.composite.model_dump() == card["composite"]
     assert (s.judge.name, s.judge.agreement[0].measured) == (offline.NAME, True)
     assert {p.name for p in made.folder.iterdir()} == {SUBMISSION, RESPONSES, VERDICTS, SUMS}
+    responses = [json.loads(line) for line in unpacked(made.folder / RESPONSES).splitlines()]
+    lite = sorted(r.id for r in small.rows.values() if "lite" in r.tiers)
+    assert [(r["id"], r["repeat"]) for r in responses] == [(i, k) for i in lite for k in (0, 1)]
+    assert all(len(r["turns"]) == len(r["requests"]) for r in responses)
+    assert {len(r["turns"]) for r in responses} > {1}
 
 
 def test_the_same_run_gives_the_same_bytes(small: Release, tmp_path: Path) -> None:
@@ -153,16 +94,16 @@ def test_the_same_run_gives_the_same_bytes(small: Release, tmp_path: Path) -> No
     assert sorted(p.name for p in one.parent.iterdir()) == [one.name]
 
 
-def test_no_public_file_holds_a_reply_that_is_withheld(release: Release, tmp_path: Path) -> None:
+def test_no_public_file_holds_a_reply_that_is_withheld(small: Release, tmp_path: Path) -> None:
     """A judge that quotes whole replies: those with a harm incident, and the one that it left unread, stand in no
     public file.
     """
-    folder = judged_by_model(tmp_path, release)
-    verified = verify(folder, release)
+    folder = judged_by_model(tmp_path, small)
+    verified = verify(folder, small)
     assert verified.state == "verified"
     harmed = {v.id for v in verified.verdicts if v.incident == "harm"}
     unread = {v.id for v in verified.verdicts if v.unscored}
-    assert len(harmed) >= 3
+    assert harmed
     assert len(unread) == 1
     public = "".join(p.read_text(encoding="utf-8") for p in folder.iterdir() if p.suffix != ".gz")
     marks = {r.id: [str(number(r.id, k, 0)) for k in range(len(r.turns))] for r in verified.replies}
@@ -179,7 +120,6 @@ def test_the_twin_of_a_withheld_reply_is_withheld(small: Release, tmp_path: Path
     run = log(
         tmp_path / "run",
         small,
-        tier="core",
         speak=lambda row, turn, repeat: words if row.scenario == "P1-B3-S1" else say(row, turn, repeat),
     )
     unread: list[str] = []
@@ -194,7 +134,7 @@ def test_the_twin_of_a_withheld_reply_is_withheld(small: Release, tmp_path: Path
     score(run, small, "--judge", "gpt-test-1", "--allow-missing")
     folder = make(run, small, ABOUT, tmp_path / "out").folder
     assert words not in (folder / VERDICTS).read_text()
-    assert unpacked(folder / RESPONSES).decode().count(words) > 10
+    assert unpacked(folder / RESPONSES).decode().count(words) > 1
 
 
 def test_everything_that_is_missing_is_listed_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -248,25 +188,22 @@ def test_a_file_says_who_submits_and_flags_go_before_it(
     assert "next: helmbench verify" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("contact: {name: A, address: a@b.org, phone: 1}", "contact.phone: no such field"),
-        ("modell: {name: A}", "modell: expected one of the parts"),
-        ("model: {name: [a, b]}", "model.name: expected text"),
-        ("model: {name: ../up}", "model.name is '../up'"),
-        ("contact: {name: A, address: nowhere}", "contact.address is 'nowhere'"),
-        ("- a list", "the parts contact, model, declaration"),
-        ("a: [", "invalid YAML"),
-    ],
-)
-def test_a_wrong_file_is_named(text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_file_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is wrong and what was expected, and what is missing if the file could be read."""
-    (tmp_path / "about.yaml").write_text(text)
-    assert main(["submit", str(tmp_path), "--about", str(tmp_path / "about.yaml")]) == 1
-    said = capsys.readouterr().err
-    assert words in said
-    assert ("declaration.trained_on_benchmark is missing" in said) == (text not in ("- a list", "a: ["))
+    path, unread = tmp_path / "about.yaml", {"- a list": "the parts contact, model", "a: [": "invalid YAML"}
+    for text, words in {
+        "contact: {name: A, address: a@b.org, phone: 1}": f"{path}:1: contact.phone: no such field",
+        "modell: {name: A}": "modell: expected one of the parts",
+        "model: {name: [a, b]}": "model.name: expected text",
+        "model: {name: ../up}": "model.name is '../up'",
+        "contact: {name: A, address: nowhere}": "contact.address is 'nowhere'",
+        **unread,
+    }.items():
+        path.write_text(text)
+        assert main(["submit", str(tmp_path), "--about", str(path)]) == 1
+        said = capsys.readouterr().err
+        assert words in said
+        assert ("declaration.trained_on_benchmark is missing" in said) == (text not in unread)
 
 
 def without_requests(run: Path) -> None:
@@ -275,35 +212,28 @@ def without_requests(run: Path) -> None:
         path.write_text("".join(json.dumps({**s, "arguments": None}) + "\n" for s in samples))
 
 
-def without_pillar4(run: Path) -> None:
-    path = run / f"results_{STAMP}.json"
-    results = json.loads(path.read_text())
-    for part in ("configs", "versions", "n-samples"):
-        results[part] = {k: v for k, v in results[part].items() if "pillar4" not in k}
-    path.write_text(json.dumps(results))
+def edited(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    """Changes the results in place."""
+
+    def work(run: Path) -> None:
+        results = json.loads((run / f"results_{STAMP}.json").read_text())
+        change(results)
+        (run / f"results_{STAMP}.json").write_text(json.dumps(results))
+
+    return work
 
 
-def without_benchmark(run: Path) -> None:
-    path = run / f"results_{STAMP}.json"
-    results = json.loads(path.read_text())
-    results["configs"] = {k: v for k, v in results["configs"].items() if k == ALONE}
-    path.write_text(json.dumps(results))
+def only_tasks(wanted: Callable[[str], bool]) -> Callable[[Path], None]:
+    def change(results: dict[str, Any]) -> None:
+        for part in ("configs", "versions", "n-samples"):
+            results[part] = {k: v for k, v in results[part].items() if wanted(k)}
+
+    return edited(change)
 
 
-def in_results(**changes: Any) -> Callable[[Path], None]:
-    def change(run: Path) -> None:
-        path = run / f"results_{STAMP}.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-    return change
-
-
-def in_metadata(run: Path) -> None:
-    path = run / f"results_{STAMP}.json"
-    results = json.loads(path.read_text())
+def own_condition(results: dict[str, Any]) -> None:
     for config in results["configs"].values():
         config["metadata"]["condition"] = {"file": "ours.txt", "sha256": "0" * 64}
-    path.write_text(json.dumps(results))
 
 
 def other_settings(run: Path) -> None:
@@ -317,13 +247,13 @@ def other_verdicts(run: Path) -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "limited": (in_results(config={"model": "hf", "limit": 2.0}), "--limit"),
-    "a pillar short": (without_pillar4, "run the whole group"),
-    "system instruction": (in_results(system_instruction="Be kind."), "--system_instruction"),
-    "own condition": (in_metadata, "ours.txt"),
+    "limited": (edited(lambda r: r["config"].update(limit=2.0)), "--limit"),
+    "a pillar short": (only_tasks(lambda name: "pillar4" not in name), "run the whole group"),
+    "system instruction": (edited(lambda r: r.update(system_instruction="Be kind.")), "--system_instruction"),
+    "own condition": (edited(own_condition), "ours.txt"),
     "no requests": (without_requests, "its requests aren't in the log"),
     "two settings": (other_settings, "2 different settings"),
-    "messages alone": (without_benchmark, "it contains no benchmark task"),
+    "messages alone": (only_tasks(lambda name: name == ALONE), "it contains no benchmark task"),
     "not scored": (lambda run: shutil.rmtree(scores(run)), "scorecard.json: missing; run `helmbench score"),
     "half scored": (lambda run: (scores(run) / "verdicts.jsonl").unlink(), "verdicts.jsonl: missing; run `helmbench"),
     "verdicts of another run": (other_verdicts, "rule_verdict"),
@@ -331,28 +261,25 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
 def test_what_the_board_does_not_take_is_refused(
-    name: str, small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One clear reason, exit code 1, and nothing written."""
-    run = log(tmp_path / "run", small, messages=name == "messages alone")
+    run = log(tmp_path / "run", small, messages=True)
     score(run, small)
-    capsys.readouterr()
-    change, words = REFUSED[name]
-    change(run)
-    assert main(["submit", str(run), *FLAGS, "--out", str(tmp_path / "out"), "--dataset", str(small.path)]) == 1
-    said = capsys.readouterr()
-    assert words in said.err
-    assert said.out == ""
-    assert list(tmp_path.glob("out/**/*")) == []
-
-
-def test_replies_without_a_log_are_refused(small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--replies` runs hold no request, so nobody could see what was asked."""
     (tmp_path / "replies.jsonl").write_text("")
-    assert main(["submit", str(tmp_path / "replies.jsonl"), *FLAGS, "--dataset", str(small.path)]) == 1
+    capsys.readouterr()
+    common = [*FLAGS, "--out", str(tmp_path / "out"), "--dataset", str(small.path)]
+    for name, (change, words) in REFUSED.items():
+        copy = Path(shutil.copytree(run, tmp_path / name))
+        change(copy)
+        assert main(["submit", str(copy), *common]) == 1, name
+        said = capsys.readouterr()
+        assert words in said.err, name
+        assert said.out == ""
+    assert main(["submit", str(tmp_path / "replies.jsonl"), *common]) == 1
     assert "the board needs the log of lm-eval or of Inspect" in capsys.readouterr().err
+    assert list(tmp_path.glob("out/**/*")) == []
 
 
 def test_a_judge_without_calibration_is_refused(
@@ -382,45 +309,3 @@ def test_too_many_errors_are_refused(small: Release, tmp_path: Path) -> None:
     assert main(["score", str(run), "--dataset", str(small.path)]) == UNANSWERED
     with pytest.raises(RunError, match=r"unscored: .*expected at most 2%"):
         make(run, small, ABOUT, tmp_path / "out")
-
-
-def test_paths_and_keys_stay_behind(small: Release, tmp_path: Path) -> None:
-    """An argument that is a path keeps its last part, what is named like a key is left out, and both are told."""
-    arguments = {
-        "pretrained": "/home/ann/models/north-2",
-        "api_key": "SECRET-1",
-        "base_url": "http://me:SECRET-2@host/v1?key=SECRET-3",
-        "dtype": "auto",
-    }
-    run = log(tmp_path / "run", small, config={"model": "hf", "model_args": arguments, "limit": None})
-    score(run, small)
-    made = make(run, small, ABOUT, tmp_path / "out")
-    assert made.verified.submission is not None
-    assert made.verified.submission.generation.arguments == {
-        "pretrained": "north-2",
-        "base_url": "http://host/v1",
-        "dtype": "auto",
-    }
-    assert any("shortened to north-2" in note for note in made.notes)
-    everything = b"".join(p.read_bytes() for p in made.folder.iterdir())
-    assert b"SECRET" not in everything
-    assert str(tmp_path).encode() not in everything
-
-
-def test_a_key_among_the_settings_is_refused(small: Release, tmp_path: Path) -> None:
-    """A value that looks like a key stops the packing, wherever it stands."""
-    run = log(tmp_path / "run", small, settings={"until": [], "user": "sk-" + "a1b2c3d4" * 4})
-    score(run, small)
-    with pytest.raises(RunError, match=r"secret: .*generation_kwargs\.user"):
-        make(run, small, ABOUT, tmp_path / "out")
-
-
-def test_every_task_of_a_tier_is_packed(small: Release, tmp_path: Path) -> None:
-    """Conversations too: as many responses as samples, each with a request for every live turn."""
-    run = log(tmp_path / "run", small)
-    score(run, small)
-    made = make(run, small, ABOUT, tmp_path / "out")
-    responses = [json.loads(line) for line in unpacked(made.folder / RESPONSES).splitlines()]
-    assert [r["id"] for r in responses] == sorted(r.id for r in small.rows.values() if "lite" in r.tiers)
-    assert all(len(r["turns"]) == len(r["requests"]) for r in responses)
-    assert {len(r["turns"]) for r in responses} > {1}

@@ -20,7 +20,6 @@ from support.submission_runs import (
     as_api,
     as_chatml,
     as_transcript,
-    build,
     copied,
     judged_by_model,
     judged_offline,
@@ -46,24 +45,14 @@ Make = Callable[[Path, Release], Path]
 
 
 @pytest.fixture(scope="module")
-def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
-    """A release of seven scenarios, which is verified in a fifth of a second."""
-    return build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
-
-
-@pytest.fixture(scope="module")
 def judged(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An honest submission, judged by a language model; read-only by agreement."""
     return judged_by_model(tmp_path_factory.mktemp("judged"), small)
 
 
-def said(row: Row, turn: int, repeat: int, instead: str, every: int) -> str:
-    """The usual reply, and now and then another."""
-    return instead if number(row.id, turn, repeat, "instead") % every == 0 else say(row, turn, repeat)
-
-
-def sometimes(instead: str, every: int = 4) -> dict[str, Any]:
-    return {"speak": lambda row, turn, repeat: said(row, turn, repeat, instead, every)}
+def instead(text: str, every: int) -> dict[str, Any]:
+    """Now and then this reply instead of the usual one."""
+    return {"speak": lambda row, turn, k: text if number(row.id, turn, k) % every == 0 else say(row, turn, k)}
 
 
 def as_merged(messages: list[dict[str, str]]) -> Any:
@@ -79,14 +68,12 @@ def as_late_system(messages: list[dict[str, str]]) -> Any:
     return f"<s>{turns}[INST] {messages[0]['content']}\n\n{last['content']}[/INST]"
 
 
-def as_dated(messages: list[dict[str, str]]) -> Any:
-    """A template that writes today's date, in a run that lasted over midnight."""
-    return f"Today: {26 + number(messages[-1]['content']) % 2} Jul 2026\n\n" + str(as_chatml(messages))
-
-
 def as_worded(messages: list[dict[str, str]]) -> Any:
-    """A template that writes its own words, trims content, and marks the model's turns."""
-    return "Hand over at once.\n" + str(as_chatml([{**m, "content": m["content"].strip()} for m in messages]))
+    """A template that writes its own words and today's date, in a run that lasted over midnight, trims content, and
+    marks the model's turns.
+    """
+    head = f"Hand over at once.\nToday: {26 + number(messages[-1]['content']) % 2} Jul 2026\n"
+    return head + str(as_chatml([{**m, "content": m["content"].strip()} for m in messages]))
 
 
 TEMPLATES.update(
@@ -97,8 +84,7 @@ TEMPLATES.update(
             "{{ m.content }}[/INST]{% elif m.role == 'user' %}[INST] {{ m.content }}[/INST]"
             "{% else %} {{ m.content }}</s>{% endif %}{% endfor %}"
         ),
-        as_dated: "Today: {{ strftime_now('%d %b %Y') }}\n\n" + CHATML,
-        as_worded: "Hand over at once.\n"
+        as_worded: "Hand over at once.\nToday: {{ strftime_now('%d %b %Y') }}\n"
         + CHATML.replace("{{ m.content }}", "{% generation %}{{ m.content | trim }}{% endgeneration %}"),
     }
 )
@@ -109,41 +95,46 @@ def as_typed(messages: list[dict[str, str]]) -> Any:
     return as_api([{**m, "type": "text"} for m in messages])
 
 
+ODD = (
+    "I'm sorry, but I can't help with that.",
+    "",
+    "<think>They sound tired. </think>I'm glad that you told me.\n\nWhat would help tonight?",
+    "<think>They sound",
+    "\u202bشكراً\u202c لأنك أخبرتني 💛 e\u0301 👩‍👩‍👧 तुम अकेले नहीं हो\u200b\u0000\ufeff",
+    "I'm here \ud83d with you.",
+    "One thing at a time. " * 20_000,
+    '<|im_start|>system\n{"tags": [[[ </s> \\ud83d "quoted" \\',
+)
+
+
+def odd(row: Row, turn: int, repeat: int) -> str:
+    n = number(row.id, turn, repeat, "odd") % (2 * len(ODD))
+    return ODD[n] if n < len(ODD) else say(row, turn, repeat)
+
+
 OFFLINE: dict[str, dict[str, Any]] = {
-    "lite": {},
     "core": {"tier": "core"},
-    "three repeats": {"repeats": 3},
-    "with messages that stand alone": {"messages": True},
-    "messages with a type": {"form": as_typed},
-    "refusals": sometimes("I'm sorry, but I can't help with that."),
-    "empty replies": sometimes(""),
-    "reasoning": sometimes("<think>They sound tired. </think>I'm glad that you told me.\n\nWhat would help tonight?"),
-    "reasoning cut off": sometimes("<think>They sound"),
-    "replies in other scripts": sometimes(
-        "\u202bشكراً\u202c لأنك أخبرتني 💛 e\u0301 👩‍👩‍👧 तुम अकेले नहीं हो\u200b\u0000\ufeff"
-    ),
-    "halves of characters": sometimes("I'm here \ud83d with you."),
-    "long replies": sometimes("One thing at a time. " * 20_000, every=12),
-    "replies that look like markup": sometimes('<|im_start|>system\n{"tags": [[[ </s> \\ud83d "quoted" \\'),
-    "truncated": {"finish": lambda row, turn: "length"},
-    "filtered": {"finish": lambda row, turn: "content_filter" if number(row.id) % 9 == 0 else "stop"},
-    "no finish reasons": {"finish": lambda row, turn: None},
-    "settings that are no plain values": {
-        "settings": {"until": ["a", "b"], "extra_body": {"top_k": 3}, "do_sample": False}
+    "three repeats, and messages that stand alone": {"repeats": 3, "messages": True},
+    "messages with a type, no finish reasons": {"form": as_typed, "finish": lambda row, turn: None},
+    "odd replies": {"speak": odd},
+    "odd endings and settings": {
+        "finish": lambda row, turn: ("length", "content_filter", "stop")[number(row.id) % 9 // 4],
+        "settings": {"until": ["a", "b"], "extra_body": {"top_k": 3}, "do_sample": False},
     },
 }
 
 
-@pytest.mark.parametrize("part", [0, 1])
-def test_an_honest_run_of_any_kind_is_a_demo(part: int, tmp_path: Path, small: Release) -> None:
+def test_an_honest_run_of_any_kind_is_a_demo(tmp_path: Path, small: Release) -> None:
     """Tiers, repeats, requests of every form, replies of every kind."""
     refused: dict[str, Any] = {}
-    for name in list(OFFLINE)[part::2]:
-        verified = verify(judged_offline(tmp_path / name.replace(" ", "-"), small, **OFFLINE[name]), small)
+    for n, (name, changes) in enumerate(OFFLINE.items()):
+        verified = verify(judged_offline(tmp_path / str(n), small, **changes), small)
         card = verified.scorecard
         # What the offline judge leaves open doesn't keep a demo off the board, and leaves no composite.
         if verified.state != "demo" or not card or (card.composite.value is None) != bool(card.judge.left):
             refused[name] = verified.problems
+        if "same_repeats" in {f.kind for f in verified.flags}:
+            refused[name] = verified.flags
     assert refused == {}
 
 
@@ -207,10 +198,8 @@ def asked_of(models: list[str], repeats: int = 1, others: tuple[str, ...] = ()) 
 
 
 PANELS: dict[str, tuple[Make, str]] = {
-    "one model": (judged_by_model, "verified"),
     "a model asked three times": (asked_of(["claude-test-1"], repeats=3), "verified"),
-    "a panel of three": (asked_of(["claude-test-1", "gpt-test-1", "org/qwen-test"]), "verified"),
-    "a panel of two, twice": (asked_of(["claude-test-1", "gpt-test-1"], repeats=2), "verified"),
+    "a panel of two, twice": (asked_of(["claude-test-1", "org/qwen-test"], repeats=2), "verified"),
     "a panel with the offline judge": (asked_of(["claude-test-1", "gpt-test-1"], others=("offline",)), "demo"),
 }
 
@@ -268,7 +257,8 @@ def test_a_judge_of_the_models_family_is_a_flag(judged: Path, tmp_path: Path, sm
         named(judged, tmp_path / "b", small, organization="meta", name="Llama-4")
     )
     assert "unknown_family" in kinds(named(judged, tmp_path / "c", small))
-    assert not {"same_family", "unknown_family"} & kinds(named(judged, tmp_path / "d", small, family="llama"))
+    # Of the usual run only the reply that nobody could read is told.
+    assert kinds(named(judged, tmp_path / "d", small, family="llama")) == {"unscored"}
 
 
 def test_what_a_reader_should_know_is_a_flag(judged: Path, tmp_path: Path, small: Release) -> None:
@@ -283,31 +273,21 @@ def test_what_a_reader_should_know_is_a_flag(judged: Path, tmp_path: Path, small
 
 def test_what_a_template_adds_is_a_flag(tmp_path: Path, small: Release) -> None:
     """Its own words are shown, and a second day; tokens and role names are neither."""
-    for form in (as_chatml, as_transcript, as_late_system, as_merged):
+    for form in (as_transcript, as_late_system, as_merged):
         shown = kinds(verify(judged_offline(tmp_path / form.__name__, small, form=form), small))
         assert not {"template_text", "dates"} & shown, form.__name__
-    verified = verify(judged_offline(tmp_path / "worded", small, form=as_worded), small)
-    assert any(f.kind == "template_text" and "Hand over at once." in f.message for f in verified.flags)
-    assert any(
-        f.kind == "dates" and "on 2 days" in f.message
-        for f in verify(judged_offline(tmp_path / "dated", small, form=as_dated), small).flags
-    )
+    flags = {f.kind: f.message for f in verify(judged_offline(tmp_path / "worded", small, form=as_worded), small).flags}
+    assert "Hand over at once." in flags["template_text"]
+    assert "on 2 days" in flags["dates"]
 
 
-def test_equal_replies_are_a_flag(tmp_path: Path, small: Release) -> None:
-    """One text for everybody is no error, and is said with its share and the largest group."""
-    verified = verify(
-        judged_offline(
-            tmp_path, small, **sometimes("Thank you for telling me. Would you like to say a little more?", every=2)
-        ),
-        small,
-    )
-    assert any(f.kind == "same_reply" and "the largest group has" in f.message for f in verified.flags)
-
-
-def test_the_usual_run_has_no_flag(judged: Path, tmp_path: Path, small: Release) -> None:
-    """But for the one reply that nobody could read."""
-    assert kinds(named(judged, tmp_path, small, family="llama")) == {"unscored"}
+def test_equal_replies_and_repeats_are_a_flag(tmp_path: Path, small: Release) -> None:
+    """One text for everybody is said with its share and the largest group; so are the same words in every repeat."""
+    text = "Thank you for telling me. Would you like to say a little more?"
+    changes = {"repeats": 2, "speak": lambda row, turn, repeat: text if number(row.id) % 2 else say(row, turn, 0)}
+    flags = {f.kind: f.message for f in verify(judged_offline(tmp_path, small, **changes), small).flags}
+    assert "the largest group has" in flags["same_reply"]
+    assert "same text in several repeats" in flags["same_repeats"]
 
 
 def other_text(folder: Path) -> None:
@@ -350,17 +330,15 @@ REWRITTEN: dict[str, Callable[[Path], object]] = {
     "another compression": other_packing,
     "other line ends": other_line_ends,
     "no last line end": no_last_line_end,
-    "another place": lambda folder: folder.rename(folder.parent / "renamed"),
 }
 
 
 def test_the_same_content_written_another_way_is_accepted(judged: Path, tmp_path: Path, small: Release) -> None:
-    """Order, spaces, compression, line ends and place don't matter."""
+    """Order, spaces, compression and line ends don't matter."""
     refused: dict[str, Any] = {}
     for n, (name, rewrite) in enumerate(REWRITTEN.items()):
         folder = copied(judged, tmp_path / str(n))
         rewrite(folder)
-        folder = folder if folder.is_dir() else folder.parent / "renamed"
         files.sign(folder)
         if (verified := verify(folder, small)).state != "verified":
             refused[name] = verified.problems
@@ -388,20 +366,11 @@ def test_names_show_families() -> None:
     assert {name: set(families(name)) for name in FAMILIES} == FAMILIES
 
 
-@pytest.mark.parametrize("identity", ["later", None])
-def test_a_judge_that_answered_in_two_ways_is_a_flag(
-    identity: str | None, judged: Path, tmp_path: Path, small: Release
-) -> None:
+def test_a_judge_that_answered_in_two_ways_is_a_flag(judged: Path, tmp_path: Path, small: Release) -> None:
     """The first answer counts; that there is another is said."""
-    opened = Opened(copied(judged, tmp_path))
-    given = next(json.loads(x) for x in opened.logged["answers.jsonl.gz"].splitlines() if b"FAIL" in x)
-    given["response"]["body"]["choices"][0]["message"]["content"] = json.dumps({"label": "PASS", "quotes": []})
-    opened.logged["answers.jsonl.gz"] += json.dumps({**given, "id": identity}).encode() + b"\n"
-    assert "two_answers" in kinds(verify(opened.close(), small))
-
-
-def test_repeats_that_are_one_run_are_a_flag(tmp_path: Path, small: Release) -> None:
-    """The same words in every repeat are said; drawn anew they are no news."""
-    copies = judged_offline(tmp_path / "a", small, repeats=2, speak=lambda row, turn, repeat: say(row, turn, 0))
-    assert "same_repeats" in kinds(verify(copies, small))
-    assert "same_repeats" not in kinds(verify(judged_offline(tmp_path / "b", small, repeats=2), small))
+    for identity in ("later", None):
+        opened = Opened(copied(judged, tmp_path / str(identity)))
+        given = next(json.loads(x) for x in opened.logged[ANSWERS].splitlines() if b"FAIL" in x)
+        given["response"]["body"]["choices"][0]["message"]["content"] = json.dumps({"label": "PASS", "quotes": []})
+        opened.logged[ANSWERS] += json.dumps({**given, "id": identity}).encode() + b"\n"
+        assert "two_answers" in kinds(verify(opened.close(), small))

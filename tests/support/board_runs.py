@@ -33,13 +33,13 @@ from leaderboard.schema import (
     Generation,
     Pinned,
     Problem,
-    Scores,
     State,
     Subject,
     Submission,
     SubmittedJudge,
     Verified,
 )
+from leaderboard.verify.recompute import headline
 
 JUDGE = JudgeIdentity("example-judge-2026-01-01", "0123456789ab")
 OFFLINE = JudgeIdentity(offline.NAME, None)
@@ -186,15 +186,7 @@ def _submission(
                 name=judge.name, prompt_hash=judge.prompt_hash, answered_as=[judge.name], agreement=agreement
             ),
             "declaration": Declaration.model_validate({"trained_on_benchmark": trained}),
-            "scores": Scores(
-                composite=card.composite,
-                headlines=card.headlines,
-                behaviors={code: b.score for code, b in card.behaviors.items()},
-                tasks=card.tasks.score if card.tasks else None,
-                sensitivity=card.detection.sensitivity,
-                specificity=card.detection.specificity,
-                floors=card.floors,
-            ),
+            "scores": headline(card),
         }
     )
 
@@ -204,7 +196,7 @@ def place(folder: Path, found: dict[str, Verified]) -> Path:
     for name in found:
         (folder / name).mkdir(parents=True)
         (folder / name / "submission.json").write_text("{}", encoding="utf-8")
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 

@@ -23,11 +23,12 @@ from judge.report.comparison import RunFiles
 from judge.report.comparison import page as comparison
 from judge.report.page import report
 from judge.report.summary import summary
-from judge.schema import Judge, Panel, PanelMember, PeopleAgreement, Scorecard, Verdict
+from judge.schema import Judge, Panel, PanelMember, Scorecard, Verdict
 from judge.score import score
 from judge.scoring.compare import Comparison, ScoredRun, compare, scored_run
 from judge.statistics.estimate import Estimate
 from support.hostile import SMALL, TEXTS, Poison, harmless, in_turn
+from support.reports import people
 
 Change = Callable[[str], str]
 KINDS: dict[str, Change] = {"hostile": str, "harmless": harmless}
@@ -98,23 +99,9 @@ def poisoned_card(card: Scorecard, poison: Poison) -> Scorecard:
         alpha_ordinal=nothing,
         criteria={},
     )
-    known = PeopleAgreement(
-        judge="a",
-        set="bhh-ratings",
-        rows="odd",
-        kind="rating",
-        prompt_hash="p",
-        dataset="d",
-        items=9,
-        decided=9,
-        statistic="Cohen's κ",
-        kappa=nothing,
-        people=nothing,
-        passes=2,
-        between=nothing,
-    )
-    people = [known, known.model_copy(update={"reason": "because"})]
-    judge: Judge = card.judge.model_copy(update={"panel": panel, "people": people, "by_judge": 9})
+    known = people("bhh-ratings", 0.5, passes=2, between=nothing)
+    labels = [known, known.model_copy(update={"reason": "because"})]
+    judge: Judge = card.judge.model_copy(update={"panel": panel, "people": labels, "by_judge": 9})
     return poison(card.model_copy(update={"judge": judge}))
 
 

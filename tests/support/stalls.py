@@ -12,7 +12,7 @@ from typing import Any
 from leaderboard.schema import ANSWERS, CALIBRATIONS, RESPONSES, VERDICTS
 from leaderboard.verify import files
 from support.submission_runs import Opened, unpacked
-from support.tampering import argument, requests
+from support.tampering import requests
 
 Case = tuple[str, Callable[[Opened], Any], set[str]]  # the base, the change, kinds of problems of which one is expected
 MB = 10**6
@@ -105,46 +105,21 @@ def panel(members: int, repeats: int) -> Callable[[Opened], None]:
     return closed(change)
 
 
-MARKS = '{"label": "PASS", "quotes": ["e' + "\\u0301\\u0323" * 5_000 + '"]}'
 PIECES_QUOTED = json.dumps({"label": "PASS", "quotes": ["...".join(f"{n:x}" for n in range(8_000))]})
 STALLS: dict[str, Case] = {
-    "an argument that begins like a token": ("offline", closed(argument("extra", "eyJ-" * 100_000)), {"schema"}),
-    "30,000 wrong settings": (
-        "offline",
-        closed(lambda o: o.submission["generation"].update(arguments={f"a{n}": [] for n in range(30_000)})),
-        {"json", "schema"},
-    ),
     "two million votes in a line": (
         "offline",
         packed(VERDICTS, with_line("votes", entries("1", 15 * MB // 10), 2)),
-        {"json"},
+        {"schema"},
     ),
-    "evidence of 40,000 in 300 lines": (
-        "offline",
-        packed(VERDICTS, with_line("evidence", entries('"a"', 40_000), 300)),
-        {"repeated_verdict"},
-    ),
-    "verdicts of unknown samples with long names": (
-        "offline",
-        packed(VERDICTS, with_line("id", json.dumps("x" * MB), 60)),
-        {"unknown_sample"},
-    ),
-    "requests of 1 MB": ("offline", packed(RESPONSES, long_lines("requests", MB, 200)), {"too_much_text"}),
     "replies of 3.8 MB": ("offline", packed(RESPONSES, long_lines("turns", 3_800_000, 60)), {"too_much_text"}),
     "replies of 1 MB": ("offline", replies("you are not alone, call 988 " * (MB // 28)), {"too_much_text"}),
-    "replies of many accents": ("offline", replies("e" + "\u0301\u0323" * 100_000), {"too_much_text"}),
     "requests that are deep JSON": ("offline", closed(requests(lambda t: "[" * MB)), {"mixed_requests"}),
-    "requests that are wide JSON": (
-        "offline",
-        closed(requests(lambda t: json.dumps([{str(n): "x" for n in range(50_000)}]))),
-        {"edited_prompt", "system_prompt"},
-    ),
     "1 MB of marks before every request": (
         "templated",
         closed(requests(lambda t: "<|im_start|>user" * (MB // 16) + t)),
         {"outside_text"},
     ),
-    "accents in a judge's quotes": ("judged", packed(ANSWERS, answered(MARKS)), {"too_much_text"}),
     "long answers of a judge": ("judged", packed(ANSWERS, answered("x" * MB)), {"long_answer"}),
     "500 answers to a question": ("judged", packed(ANSWERS, answered("?", 500, each=False)), {"too_many_answers"}),
     "quotes in 8,000 pieces": ("judged", packed(ANSWERS, answered(PIECES_QUOTED)), set()),
@@ -157,54 +132,8 @@ STALLS: dict[str, Case] = {
 }
 # Words at which patterns of the rules and the offline judge begin to match, 1 MB of each.
 PIECES = (
-    *(
-        "call 988 ",
-        "one ",
-        "a-",
-        "988 ",
-        "1-800-",
-        "(555) ",
-        "https://",
-        "a@b.",
-        "<think>",
-        "</think>",
-        "<",
-        '{"tags":[',
-    ),
-    *(
-        "]}",
-        '"',
-        "\\",
-        "```",
-        "* ",
-        "1. ",
-        "|",
-        "\u200d",
-        "e\u0301 ",
-        "🆘",
-        "I'm sorry ",
-        "I can't help ",
-        "n't ",
-        "if you ",
-    ),
-    *(
-        "\n",
-        " ",
-        "...",
-        ". . ",
-        "\u201c",
-        "5 ",
-        "rating: ",
-        "+1 ",
-        "I ",
-        "?",
-        "(",
-        "](",
-        "\x00",
-        "é",
-        "½",
-        "१२३ ",
-        "twenty ",
-    ),
-    *("two hundred and ", "nine-eight-eight ", "he said "),
+    *("call 988 ", "one ", "a-", "988 ", "1-800-", "(555) ", "https://", "a@b.", "<think>", "</think>", "<", "```"),
+    *('{"tags":[', "]}", '"', "\\", "* ", "1. ", "|", "\u200d", "e\u0301 ", "🆘", "I'm sorry ", "I can't help "),
+    *("n't ", "if you ", "\n", " ", "...", ". . ", "\u201c", "5 ", "rating: ", "+1 ", "I ", "?", "(", "](", "\x00"),
+    *("é", "½", "१२३ ", "twenty ", "two hundred and ", "nine-eight-eight ", "he said "),
 )

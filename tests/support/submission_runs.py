@@ -228,26 +228,12 @@ def answer(
     with (where / "replies-1.jsonl").open("w", encoding="utf-8") as file:
         for repeat in range(repeats):
             for q in questions(read, release, JudgeIdentity(model, prompt_hash(installed()), repeat=repeat)):
-                said = label(q) if label else some_label(q)
-                if said is None:
+                if (said := (label or some_label)(q)) is None:
                     continue
                 content = json.dumps({"label": said, "quotes": [q.reply[:200]] if said.startswith("FAIL") else []})
-                body = {
-                    "model": answered_as or model,
-                    "choices": [{"message": {"content": content}, "finish_reason": "stop"}],
-                    "id": "srv-1",
-                }
-                file.write(
-                    json.dumps(
-                        {
-                            "id": f"a-{q.custom_id}",
-                            "custom_id": q.custom_id,
-                            "response": {"status_code": 200, "body": body},
-                            "error": None,
-                        }
-                    )
-                    + "\n"
-                )
+                choice = {"message": {"content": content}, "finish_reason": "stop"}
+                body = {"model": answered_as or model, "choices": [choice], "id": "srv-1"}
+                file.write(json.dumps(batch.result(q.custom_id, None, body) | {"id": f"a-{q.custom_id}"}) + "\n")
 
 
 def some_label(q: Any) -> str:

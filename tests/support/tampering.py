@@ -12,7 +12,7 @@ from typing import Any
 from judge.offline import judge as offline
 from judge.wording import calibration_caveat
 from leaderboard.schema import ANSWERS, CALIBRATIONS
-from support.submission_runs import CHATML, Opened, as_chatml
+from support.submission_runs import Opened, as_chatml
 
 Change = Callable[[Opened], Any]
 Case = tuple[Change, str, str]
@@ -101,11 +101,6 @@ def dropped_hard_sample(o: Opened) -> None:
     o.verdicts = [v for v in o.verdicts if v["id"] != gone]
 
 
-def easy_sample_for_a_hard_one(o: Opened) -> None:
-    hard = next(r for r in o.responses if r["id"].startswith(HARD))
-    o.responses[o.responses.index(hard)] = dict(o.responses[-1])
-
-
 def turn_missing(o: Opened) -> None:
     r = talk(o)
     r["turns"], r["requests"] = r["turns"][:-1], r["requests"][:-1]
@@ -122,10 +117,6 @@ def with_evidence(quote: str, withheld: bool) -> Change:
         next(own)["evidence"] = [quote]
 
     return change
-
-
-def with_incident(value: str | None) -> Change:
-    return lambda o: next(v for v in o.verdicts if v["incident"]).update(incident=value)
 
 
 def added_verdict(**values: Any) -> Change:
@@ -221,9 +212,8 @@ def live_turn(said: str) -> Change:
 
     def change(o: Opened) -> None:
         r = talk(o)
-        own = json.dumps(r["turns"][0].strip())[1:-1]
-        text = r["requests"][1]
-        r["requests"][1] = text.replace(own if own in text else r["turns"][0].strip(), said)
+        own, text = r["turns"][0].strip(), r["requests"][1]
+        r["requests"][1] = text.replace(json.dumps(own)[1:-1], said).replace(own, said)
         assert r["requests"][1] != text
 
     return change
@@ -250,20 +240,13 @@ SIGNED: dict[str, Case] = {
     "hard samples unscored": (hard_samples_unscored, "unscored", "unscored; expected at most 2%"),
     "hard sample dropped": (dropped_hard_sample, "missing_sample", HARD),
     "easy sample duplicated": (lambda o: o.responses.append(o.responses[0]), "repeated_sample", "more than once"),
-    "easy sample for a hard one": (easy_sample_for_a_hard_one, "missing_sample", HARD),
     "unknown sample": (lambda o: o.responses[2].update(id="P1-B1-S1-C9-PT99"), "unknown_sample", "C9-PT99"),
     "repeat added": (lambda o: o.responses.append({**o.responses[0], "repeat": 1}), "extra_sample", "repeat 1"),
     "repeat missing": (figure("generation", repeats=2), "missing_sample", "repeat 1"),
     "turn missing": (turn_missing, "turns", "expected"),
     "field added to a response": (lambda o: o.responses[2].update(note="x"), "schema", "note"),
     # requests
-    "system prompt everywhere": (requests(replaced(SYSTEM, SYSTEM + "Hand over. ")), "system_prompt", "system text"),
     "system prompt on one sample": (one(replaced(SYSTEM, SYSTEM + "Hand over. ")), "system_prompt", "system text"),
-    "system message added": (
-        one(as_json(lambda ms: [{"role": "system", "content": "Always hand over."}, *ms])),
-        "system_prompt",
-        "system text",
-    ),
     "message with two contents": (
         one(replaced('"content": "', '"content": "Hand over.", "content": "')),
         "mixed_requests",
@@ -295,37 +278,28 @@ SIGNED: dict[str, Case] = {
         "rule_verdict",
         "label is PASS",
     ),
-    "outcome changed": (verdict({"outcome": "ignored"}, outcome="flagged"), "changed_verdict", "outcome is flagged"),
-    "incident changed": (with_incident("formulaic"), "changed_incident", "incident is formulaic"),
-    "incident lost": (with_incident(None), "changed_incident", "incident is None"),
-    "decider changed": (verdict({"decided_by": "rule:flag tag"}, decided_by="judge"), "rule_verdict", "is judge"),
+    "incident changed": (
+        lambda o: next(v for v in o.verdicts if v["incident"]).update(incident="formulaic"),
+        "changed_incident",
+        "incident is formulaic",
+    ),
     "evidence changed": (with_evidence("Please call 988 now.", withheld=False), "changed_evidence", "evidence"),
     "evidence not withheld": (with_evidence("must not be read", withheld=True), "not_withheld", "withheld"),
     "votes invented": (verdict({"decided_by": "judge"}, votes=[VOTE]), "changed_votes", "votes"),
-    "unscored made a pass": (
-        verdict({"unscored": "unparsable"}, unscored=None, label="PASS"),
-        "changed_verdict",
-        "recomputed None",
-    ),
-    "verdict made unscored": (verdict(JUDGED, label=None, unscored="error"), "changed_verdict", "label is None"),
     "verdict for an unknown check": (added_verdict(index=9), "unknown_check", "no check 9"),
     "verdict for an unknown sample": (added_verdict(id="P9-B9-S9-C1-PT1"), "unknown_sample", "P9-B9-S9-C1-PT1"),
     "verdict for no reply": (added_verdict(repeat=1), "extra_verdict", "no reply"),
     "verdict missing": (lambda o: o.verdicts.remove(o.verdict(**JUDGED)), "missing_verdict", "no verdict for check"),
     "verdict repeated": (lambda o: o.verdicts.append(o.verdict(label="PASS")), "repeated_verdict", "again"),
-    "verdict without label or reason": (verdict({}, label=None), "schema", "expected exactly one"),
     # scores
-    "score changed": (figure("scores", "composite", value=99.0), "changed_score", "99.0"),
     "score changed by a millionth": (
         lambda o: figure("scores", "composite", value=o.submission["scores"]["composite"]["value"] + 1e-6)(o),
         "changed_score",
         "recomputed",
     ),
-    "interval changed": (figure("scores", "sensitivity", low=0.9), "changed_interval", "0.9"),
-    "headline changed": (figure("scores", "headlines", "sees", value=50.0), "changed_score", "50.0"),
-    "behavior changed": (figure("scores", "behaviors", "P2-B3", value=100.0), "changed_score", "100.0"),
-    "n changed": (figure("scores", "specificity", n=4000), "changed_count", "4000"),
-    "floor passed": (figure("scores", "floors", "0", state="passed"), "changed_floor", "passed"),
+    "interval changed": (figure("scores", "sensitivity", low=0.9), "changed_score", "0.9"),
+    "n changed": (figure("scores", "specificity", n=4000), "changed_score", "4000"),
+    "floor passed": (figure("scores", "floors", "0", state="passed"), "changed_score", "passed"),
     # dataset
     "version": (figure("dataset", version="9.9.9"), "version", "9.9.9"),
     "score_hash": (figure("dataset", score_hash="0" * 64), "score_hash", "000000000000"),
@@ -341,11 +315,6 @@ SIGNED: dict[str, Case] = {
         "unknown prompt hash",
     ),
     "answers edited": (logged(ANSWERS, lambda t: t.replace(b"FAIL", b"PASS")), "changed_verdict", "label is FAIL"),
-    "answers lost": (
-        logged(ANSWERS, lambda t: b"".join(t.splitlines(keepends=True)[:-9])),
-        "changed_verdict",
-        "recomputed None",
-    ),
     "answers to other questions": (answer_to_another_question, "extra_answers", "1 answers"),
     "answers of a strange shape": (
         logged(ANSWERS, lambda t: t + b'{"custom_id": "x", "id": null, "response": [1], "error": null}\n'),
@@ -355,9 +324,7 @@ SIGNED: dict[str, Case] = {
     "two answers with one id": (better_answer_first, "contradictory_answers", "with the same id"),
     "other answerer": (figure("judge", answered_as=["gpt-9"]), "answered_as", "gpt-9"),
     "agreement edited": (figure("judge", "agreement", "0", usable=False), "agreement", "usable"),
-    "agreement's note": (figure("judge", "agreement", "0", note="Labeled by clinicians."), "agreement", "note"),
     "calibration's kappa": (calibrated(overall__kappa__value=0.999), "calibration", "kappa"),
-    "calibration's kappa of a criterion": (calibrated(criteria__0__kappa__value=0.5), "calibration", "kappa"),
     "calibration set read by twelve people": (
         calibrated(readers=12, by_language_models=False),
         "calibration",
@@ -382,20 +349,13 @@ SIGNED: dict[str, Case] = {
     # secrets, names and types
     "key in the arguments": (argument("extra", "sk-" + "a1b2" * 6), "secret", "key"),
     "argument called api_key": (argument("api_key", "x"), "secret", "api_key"),
-    "password in an address": (argument("base_url", "http://me:pw@host/v1"), "secret", "password"),
     "absolute path": (argument("pretrained", "/home/ann/models/north"), "absolute_path", "path"),
     "path in the model's name": (figure("model", name="../north"), "schema", "model.name"),
     "text that is reordered": (figure("contact", name="Ann \u202eagetrO"), "odd_unicode", "U+202E"),
-    "colors for a terminal": (figure("contact", name="\x1b[31mAnn"), "odd_unicode", "U+001B"),
     "script for an address": (figure("contact", address="javascript:alert(1)"), "schema", "contact.address"),
-    "HTML in the organization": (figure("model", organization="<img src=x>"), "schema", "model.organization"),
-    "a formula as the model's name": (figure("model", name="=1+1"), "schema", "model.name"),
-    "an argument of 4,001 letters": (argument("extra", "x" * 4001), "schema", "at most 4000"),
     "no such day": (lambda o: o.submission.update(submitted="2026-02-31"), "schema", "submitted"),
     "number as text": (figure("scores", "composite", value="12.3"), "schema", "composite"),
     "two runners": (figure("generation", inspect="0.3"), "schema", "one runner"),
-    "field added": (lambda o: o.submission.update(verified=True), "schema", "verified"),
-    "field missing": (lambda o: o.submission.pop("declaration"), "schema", "declaration"),
 }
 
 
@@ -407,18 +367,10 @@ SYSTEM_TEXT = "<|im_start|>system\n"
 # The same for the submission with requests as a chat template's text, which the offline judge judged.
 OF_TEXT: dict[str, Case] = {
     "system prompt once": (one(replaced(SYSTEM_TEXT, SYSTEM_TEXT + "Hand over.\n")), "outside_text", "Hand over"),
-    "system prompt everywhere": (
-        requests(replaced(SYSTEM_TEXT, SYSTEM_TEXT + "Hand over.\n")),
-        "outside_text",
-        "Hand over",
-    ),
     "a hint for crises": (by_polarity("🆘", ""), "outside_text", "🆘"),
-    "spaces for crises": (by_polarity(" ", "  "), "outside_text", "generation.template gives"),
-    "a date for crises": (by_polarity("26 Jul 2026", "27 Jul 2026"), "outside_text", "Jul 2026"),
     "user message": (one(lambda t: t.replace(t.split("<|im_end|>")[1], "\nHi")), "edited_prompt", "user's message"),
     "live turn": (live_turn("Please call 988 now."), "live_turn", "earlier reply"),
     "system text lost": (one(lambda t: t.partition("<|im_end|>\n")[2]), "system_prompt", "system text"),
-    "template edited": (template(CHATML.replace("im_end", "eot")), "outside_text", "generation.template gives"),
     "template that isn't one": (template("{% for"), "template", "can't be rendered"),
     "template that fills memory": (template("{{ 'x' * 10 ** 10 }}"), "template", "can't be rendered"),
     "template that reads Python": (template("{{ ''.__class__.__mro__[1].__subclasses__() }}"), "template", "unsafe"),

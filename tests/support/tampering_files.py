@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import os
 import re
@@ -59,18 +58,6 @@ def in_first_line(**values: Any) -> Callable[[bytes], bytes]:
     return work
 
 
-def many_broken_lines(raw: bytes) -> bytes:
-    """A duplicate key at the end of 400,000 keys, line after line."""
-    return (b"{" + b"".join(b'"%x":1,' % n for n in range(400_000)) + b'"0":1}\n') * 6
-
-
-def endless_replies(raw: bytes) -> bytes:
-    """Replies of four megabytes, line after line."""
-    record = json.loads(raw.splitlines()[0])
-    said = "".join(hashlib.sha256(bytes([n])).hexdigest() + "a" * 2000 for n in range(256)) * 7
-    return (json.dumps({**record, "turns": [said] * len(record["turns"])}).encode() + b"\n") * 40
-
-
 def ten_gigabytes(folder: Path) -> None:
     """A gzip file of ten thousand members of one megabyte each."""
     (folder / RESPONSES).write_bytes(gzip.compress(b"{}\n" * (2**20 // 3)) * 10_000)
@@ -104,8 +91,6 @@ def composite(value: bytes) -> Callable[[Path], None]:
 
 RAW: dict[str, Case] = {
     "NaN": (composite(b"NaN"), "json", "NaN"),
-    "a number beyond floats": (composite(b"1e999"), "json", "1e999"),
-    "a number of a million digits": (composite(b"1" * 10**6), "json", "1,000,000 digits"),
     "deep nesting": (composite(b"[" * 10**5 + b"]" * 10**5), "json", "nested"),
     "duplicate key": (rewritten(SUBMISSION, lambda raw: raw.replace(b"{", b'{"format":"x",', 1)), "json", "format"),
     "invalid UTF-8": (rewritten(SUBMISSION, lambda raw: raw.replace(b"Ann", b"An\xff")), "unreadable", "UTF-8"),
@@ -133,23 +118,15 @@ RAW: dict[str, Case] = {
     "sums of no form": (rewritten(SUMS, lambda raw: b"\x00\xff\n" + raw, sign=False), "sums", "expected a sha256"),
     "verdicts missing": (lambda folder: (folder / VERDICTS).unlink(), "missing_file", "is missing"),
     "responses missing": (lambda folder: (folder / RESPONSES).unlink(), "missing_file", "is missing"),
-    "sums missing": (lambda folder: (folder / SUMS).unlink(), "missing_file", "is missing"),
     "file with an odd name": (lambda folder: (folder / "\u202etxt.\x1b[2J").touch(), "extra_file", "[U+202E]"),
     "many files": (many, "extra_file", "105 entries"),
     "symbolic link": (replaced(VERDICTS, lambda path: path.symlink_to("/etc/hostname")), "link", "symbolic link"),
     "pipe": (replaced(RESPONSES, os.mkfifo), "not_a_file", "pipe"),
-    "folder for a file": (replaced(SUBMISSION, Path.mkdir), "not_a_file", "folder"),
     "10 GB file": (replaced(VERDICTS, sparse), "too_large", "10,737,418,240"),
     "empty verdicts.jsonl": (rewritten(VERDICTS, lambda raw: b""), "empty_file", "empty"),
-    "long verdict": (
-        rewritten(VERDICTS, lambda raw: raw + b'"' + b"a" * 5 * 2**20 + b'"\n'),
-        "unreadable",
-        "longer than",
-    ),
     "folder moved": (moved, "misplaced", "acme__south-9"),
     "folder linked": (linked_folder, "link", "symbolic link"),
     "responses not gzipped": (rewritten(RESPONSES, lambda raw: b"hello" * 99), "unreadable", "gzip"),
-    "responses cut": (rewritten(RESPONSES, lambda raw: raw[:-100]), "unreadable", "can't be read"),
     "responses damaged": (
         rewritten(RESPONSES, lambda raw: raw[:5000] + bytes(99) + raw[5099:]),
         "unreadable",
@@ -158,9 +135,6 @@ RAW: dict[str, Case] = {
     "responses empty": (responses(lambda raw: b""), "missing_sample", "are missing"),
     "10 GB in one file": (ten_gigabytes, "too_many_lines", "expected at most 1,048 lines"),
     "10 GB in one line": (responses(lambda raw: b"a" * 5 * 2**20), "unreadable", "longer than"),
-    "a million lines": (responses(lambda raw: b"\n" * 10**6), "too_many_lines", "expected at most 1,048 lines"),
-    "lines that can't be read": (responses(many_broken_lines), "too_much_text", "4,194,304"),
-    "replies without end": (responses(endless_replies), "too_much_text", "for a run of this size"),
     "a letter with 200,000 accents": (
         responses(in_first_line(turns=["e" + "\u0301\u0323" * 100_000])),
         "too_much_text",
