@@ -167,6 +167,17 @@ def test_a_template_that_never_ends_is_refused(
     assert "more than 1 s" in problem.message
 
 
+def test_more_text_than_a_run_can_have_is_not_read(
+    judged: Path, small: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read until then is still checked."""
+    monkeypatch.setattr("leaderboard.verify.verify.TEXT", 10_000)
+    monkeypatch.setattr("leaderboard.verify.verify.TURN_TEXT", 10)
+    found = {p.kind: p.message for p in verify(judged, small).problems}
+    assert found.keys() >= {"too_much_text", "missing_sample"}
+    assert "for a run of this size; the rest wasn't read" in found["too_much_text"]
+
+
 def test_a_template_may_change_no_message(templated: Path, tmp_path: Path, small: Release) -> None:
     """Even if it gives exactly the logged requests."""
     opened = Opened(copied(templated, tmp_path))

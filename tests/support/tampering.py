@@ -195,6 +195,12 @@ def answer_to_another_question(o: Opened) -> None:
     o.logged[ANSWERS] += json.dumps({**first, "custom_id": "f" * 32}).encode() + b"\n"
 
 
+def marks_in_an_answer(o: Opened) -> None:
+    first = json.loads(o.logged[ANSWERS].splitlines()[0])
+    first["response"]["body"]["choices"][0]["message"]["content"] = "e" + "\u0301" * 200
+    o.logged[ANSWERS] += json.dumps(first, ensure_ascii=False).encode() + b"\n"
+
+
 def people(**values: Any) -> Change:
     """Changes the declared agreement with people."""
     figure = {"value": 0.9, "low": 0.8, "high": 0.95, "n": 100}
@@ -321,6 +327,7 @@ SIGNED: dict[str, Case] = {
         "schema",
         "response",
     ),
+    "marks in an answer": (marks_in_an_answer, "too_much_text", "combining marks"),
     "two answers with one id": (better_answer_first, "contradictory_answers", "with the same id"),
     "other answerer": (figure("judge", answered_as=["gpt-9"]), "answered_as", "gpt-9"),
     "agreement edited": (figure("judge", "agreement", "0", usable=False), "agreement", "usable"),
