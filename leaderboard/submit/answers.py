@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -26,15 +26,11 @@ from leaderboard.schema import ANSWERS, CALIBRATIONS, Answer, SubmittedJudge
 from leaderboard.verify import judges as judging
 
 
-class Packed(NamedTuple):
-    """`files`: lines by file name; none if only the offline judge judged."""
-
-    judge: SubmittedJudge
-    files: dict[str, list[bytes]]
-
-
-def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) -> Packed:
-    """The judge of a scored run. `given`: calibration files, which override those next to the judges' replies.
+def pack(
+    run: Run, card: schema.Judge, release: Release, given: Sequence[Path]
+) -> tuple[SubmittedJudge, dict[str, list[bytes]]]:
+    """The judge of a scored run, and lines by file name; none if only the offline judge judged. `given`: calibration
+    files, which override those next to the judges' replies.
 
     Raises:
         RunError: a judge that this code doesn't have, or files that can't be read.
@@ -53,11 +49,11 @@ def pack(run: Run, card: schema.Judge, release: Release, given: Sequence[Path]) 
         raise RunError("\n".join(f"{run.path}: {p.message}; score it again" for p in problems))
     models = [j for j in judges if not j.offline]
     if not models:
-        return Packed(judge, {})
+        return judge, {}
     answers = [a for j in models for a in _answers(run, release, j, repeats)]
     names = sorted({name for a in answers if (name := batch.answered_by(a.model_dump())) is not None})
     files = {ANSWERS: _lines(answers), CALIBRATIONS: _lines(_calibrations(models, home_for(run), given))}
-    return Packed(judge.model_copy(update={"answered_as": names}), files)
+    return judge.model_copy(update={"answered_as": names}), files
 
 
 def _lines(records: Sequence[BaseModel]) -> list[bytes]:

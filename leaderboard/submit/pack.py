@@ -82,12 +82,13 @@ def make(
     with tempfile.TemporaryDirectory() as home:
         staged = Path(home, folder.parent.name, folder.name)  # verifying compares the parent's name with the model
         staged.mkdir(parents=True)
-        packed = answers.pack(replace(scored.run, replies=replies), scored.card.judge, release, calibrations)
-        for file, own_lines in {RESPONSES: lines, **packed.files}.items():
+        run = replace(scored.run, replies=replies)
+        judge, of_judge = answers.pack(run, scored.card.judge, release, calibrations)
+        for file, own_lines in {RESPONSES: lines, **of_judge}.items():
             files.pack(staged / file, own_lines)
         ordered = sorted(scored.verdicts, key=lambda v: (v.id, v.repeat, v.index))
         write_whole(staged / VERDICTS, jsonl.lines(public_verdicts(ordered, replies)))
-        submission = _document(scored, packed.judge, about, release, arguments)
+        submission = _document(scored, judge, about, release, arguments)
         write_whole(staged / SUBMISSION, submission.model_dump_json(indent=1) + "\n")
         files.sign(staged)
         verified = verify(staged, release)

@@ -17,11 +17,8 @@ from judge.llm import batch
 from judge.llm.answers import Parsed
 from judge.llm.asking import Stored
 from judge.llm.questions import JudgeRequest, prompt_hash
-from judge.llm.reader import readers
 from judge.offline import judge as offline
-from judge.offline.reader import OfflineReader
 from judge.replies.schema import RunError
-from judge.score import Judge
 from judge.verdicts import JudgeIdentity
 from leaderboard.schema import ANSWERS, CALIBRATIONS, RESPONSES, SUBMISSION, Problem, SubmittedJudge
 from leaderboard.verify.coverage import STACKED
@@ -60,11 +57,6 @@ def members(judge: SubmittedJudge, release: Release) -> tuple[list[JudgeIdentity
         )
         problems.append(Problem("judge", WHERE, said))
     return found, problems
-
-
-def seats(judges: Sequence[JudgeIdentity], repeats: int, answers: Stored) -> list[Judge]:
-    """The judges as they judged the run. `answers`: the logged answers of language models."""
-    return [(OfflineReader(),) if j.offline else readers(j, repeats, answers) for j in judges]
 
 
 def too_much(judge: SubmittedJudge, checks: int, characters: int) -> Iterator[Problem]:

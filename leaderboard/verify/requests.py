@@ -18,6 +18,7 @@ from typing import Any
 
 from dataset_builder.schema import Row
 from helmbench_common.errors import HelmbenchError
+from helmbench_common.formats import json_file
 from judge.replies.script import NO_REPLY, visible
 from leaderboard.schema import RESPONSES, SUBMISSION, ChatTemplate, Problem, Response
 from leaderboard.verify.findings import Problems
@@ -125,8 +126,8 @@ class Requests:
 
     def _json(self, request: str, messages: list[Message], at: str) -> Problem | None:
         try:
-            given = json.loads(request, object_pairs_hook=_without_duplicates)
-        except (ValueError, RecursionError):
+            given = json_file.strict(request)  # two readers could read two messages in an object with a duplicate key
+        except ValueError:
             given = None
         if not isinstance(given, list):
             said = "isn't the JSON of messages, and the submission records no chat template"
@@ -184,13 +185,6 @@ class Requests:
                 raise
         first = {**messages[1], "content": f"{system}\n\n{messages[1]['content']}"}
         return self._render([first, *messages[2:]], day)
-
-
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("duplicate key: two readers could read two messages")
-    return found
 
 
 def expected(row: Row, turns: tuple[str, ...], number: int) -> list[Message]:

@@ -17,11 +17,13 @@ from helmbench_common import jsonl
 from judge.agreement.calibration import Calibration
 from judge.judges import references
 from judge.llm import batch
+from judge.llm.reader import readers
+from judge.offline.reader import OfflineReader
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply, RunError
 from judge.replies.script import live_turns, visible
 from judge.schema import Scorecard, Verdict
-from judge.score import Known, decide, score
+from judge.score import Judge, Known, decide, score
 from judge.verdicts import JudgeIdentity
 from leaderboard import public
 from leaderboard.schema import (
@@ -179,7 +181,7 @@ def _recompute(
         name=f"{model.organization}/{model.name}", backend=generation.backend, arguments=generation.arguments
     )
     run = Run(found.folder, answered, submission.dataset.tier, found.replies, False)
-    seats = judges.seats(members, judge.repeats, answers)
+    seats: list[Judge] = [(OfflineReader(),) if j.offline else readers(j, judge.repeats, answers) for j in members]
     if found.problems.kinds & {"missing_sample", "extra_sample", "repeated_sample"}:
         verdicts = decide(run, release, seats).verdicts  # the scores of a part mean nothing
     else:
