@@ -185,8 +185,8 @@ def test_real_submissions_become_a_board(small: Release, tmp_path: Path, capsys:
 
 
 def test_table_is_read_without_a_script(shown: Shown) -> None:
-    """Caption, scopes and numbers with intervals are in the page, best composite first. Two runs that differ by chance
-    share 2–3 between a surely better and a surely worse one; a run of another judge has no place among them.
+    """Caption, scopes and numbers with intervals are in the page, best composite first. On so few messages only the
+    best run is surely better than the worst; a run of another judge has no place among them.
     """
     page = Page(read(shown.out))
     heads = [a for tag, a in page.tags if tag == "th" and a.get("scope") == "col" and a.get("data-kind")]
@@ -200,8 +200,8 @@ def test_table_is_read_without_a_script(shown: Shown) -> None:
     assert re.search(r"\d+ passed \d+ breached \d+ undetermined", lite[0][8])
     t = next(t for t in shown.board.current if t.tier == "lite")
     places = {name.split("__")[1]: (p.best, p.worst, p.of) for name, p in t.places.items()}
-    middle = dict.fromkeys(("middle/r1", "middle/r2"), (2, 3, 4))
-    assert places == {"strong/r1": (1, 1, 4), **middle, "weak/r1": (4, 4, 4)}
+    middle = dict.fromkeys(("middle/r1", "middle/r2"), (1, 4, 4))
+    assert places == {"strong/r1": (1, 3, 4), **middle, "weak/r1": (2, 4, 4)}
     assert "2 judges read these runs" in page.text
     assert next(r for r in page.part("ranked") if r[1].startswith("apart"))[0] == "alone with its judge"
 
@@ -296,7 +296,7 @@ def test_what_a_reader_should_know_is_in_the_row(shown: Shown) -> None:
     assert "self-reported submitted 2026-11-22" in row[1]
     own = Page(read(out, "example__middle/r1.html"))
     assert "training on this benchmark unknown; judge is of the model’s family" in own.text
-    assert "Rank 2–3 of 4" in own.text
+    assert "Rank 1–4 of 4" in own.text
     assert ("a", "r1/report.html") in {(tag, a.get("href")) for tag, a in own.tags}
     assert (out / "example__middle" / "r1" / "report.html").is_file()
 
