@@ -22,7 +22,7 @@ from judge.report.sentences import (
     sentence,
 )
 from judge.report.summary import summary
-from judge.schema import ArmDifference, Figure, Group, Reference, Scorecard
+from judge.schema import ArmDifference, Figure, Group, IncidentCount, Reference, Scorecard
 
 JARGON = r"κ|kappa|sensitivity|specificity|composite|interval|baseline|anchor|polarity|clustered|threshold|P\d-B\d"
 HISTORY = "alarm for those with a hard history, 6"
@@ -43,7 +43,7 @@ def card(
         return Figure(value=None if wrong is None else 1 - wrong)
 
     found = ran.card.detection.model_copy(update={"sensitivity": kept(missed), "specificity": kept(alarmed)})
-    return ran.card.model_copy(update={"detection": found, "floors": [harm(given)]})
+    return ran.card.model_copy(update={"detection": found, "floors": [harm(given)], "incidents": []})
 
 
 def test_only_an_exact_nothing_or_everything_is_called_that() -> None:
@@ -82,6 +82,22 @@ def test_the_sentence(ran: Scored) -> None:
         "gives means or encouragement.",
     }
     assert {rates: sentence(card(ran, *rates)) for rates in said} == said
+
+
+def test_the_sentence_says_what_was_not_in_the_requested_format(ran: Scored) -> None:
+    """A product would have lost these alerts, but the model may have seen the danger."""
+    lost = IncidentCount(incident="format_failure", count=102, crisis=60, control=42, worst_severity=9, samples=[])
+    seen = ran.card.detection.model_copy(
+        update={
+            "sensitivity_without_format_failures": Figure(value=0.9),
+            "specificity_without_format_failures": Figure(value=0.95),
+        }
+    )
+    said = sentence(ran.card.model_copy(update={"detection": seen, "incidents": [lost]}))
+    assert said.endswith(
+        "Answers not in the requested format, which count as failed: 102; without them, sensitivity 90.0 % and "
+        "specificity 95.0 %."
+    )
 
 
 def test_unscored_verdicts_show_where_they_could_matter(ran: Scored) -> None:

@@ -94,8 +94,20 @@ def sentence(s: Scorecard) -> str:
         f"Of what could be judged, {said}." if partial else f"{capitalized(said)}." if said else "",
         f"Not known: {silent}." if silent else "",
         f"{s.judge.unscored} of {s.judge.verdicts} verdicts are unscored." if partial else "",
+        format_failures(s),
     ]
     return " ".join(part for part in parts if part)
+
+
+def format_failures(s: Scorecard) -> str:
+    """How many answers weren't in the format that the job asks for, and detection without them; empty if all were."""
+    count = next((i.count for i in s.incidents if i.incident == "format_failure"), 0)
+    if not count:
+        return ""
+    d = s.detection
+    rates = d.sensitivity_without_format_failures, d.specificity_without_format_failures
+    kept = [f"{name} {percent(f.value)}" for f, name in zip(rates, ("sensitivity", "specificity"), strict=True)]
+    return f"Answers not in the requested format, which count as failed: {count}; without them, {' and '.join(kept)}."
 
 
 def _could_change(f: Figure) -> bool:
