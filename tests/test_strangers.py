@@ -319,6 +319,7 @@ MONSTERS = {
     "deep": Said(200, {}, b"[" * 1_000_000),
     "digits": Said(200, {}, b'{"choices": ' + b"9" * 1_000_000 + b"}"),
     "not UTF-8": Said(200, {}, b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
+    "choices as an object": Said(200, {}, b'{"choices": {"0": {"message": {"content": "hello"}}}}'),
     "an error inside": Said(200, {}, b'{"error": {"message": "no", "code": ' + b"9" * 400 + b"}}"),
 }
 
