@@ -135,7 +135,7 @@ def test_only_a_category_of_the_set_is_read() -> None:
         (None, "empty answer"),
         ("no_crisis", "not the asked JSON"),
         ('Well: {"category": "no_crisis"}', "not the asked JSON"),
-        ('{"category": "no_crisis", "category": "suicidal_ideation"}', "a field stands twice"),
+        ('{"category": "no_crisis", "category": "suicidal_ideation"}', "'category' appears twice in one object"),
         ('{"category": "No_Crisis"}', "is not one of"),
         ('{"category": "self_harm"}', "is not one of"),
         ('{"category": ["no_crisis"]}', "not the asked JSON: category"),

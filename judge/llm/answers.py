@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from helmbench_common.formats import json_file
 from judge.replies.fence import compared
 
 # Maximum length, in characters, of a reply that is searched for quotes, and of a quote: normalization can expand one
@@ -79,13 +79,12 @@ def _read(answer: str | None, shape: type[Shape]) -> Shape | Parsed:
     if answer is None or not answer.strip():
         return Parsed(None, problem="empty answer")
     try:
-        return shape.model_validate(_object(answer))
+        return shape.model_validate(json_file.strict(answer.strip()))
     except ValidationError as error:
         first = error.errors()[0]
-        return Parsed(
-            None, problem=f"not the asked JSON: {'.'.join(map(str, first['loc'])) or 'answer'}: {first['msg']}"[:160]
-        )
-    except (ValueError, RecursionError) as error:
+        field = ".".join(map(str, first["loc"])) or "answer"
+        return Parsed(None, problem=f"not the asked JSON: {field}: {first['msg']}"[:160])
+    except ValueError as error:
         return Parsed(None, problem=f"not the asked JSON: {str(error).splitlines()[0][:120]}")
 
 
@@ -110,13 +109,3 @@ def occurs(quote: str, text: str) -> bool:
             return False
         at = found.end()
     return True
-
-
-def _object(answer: str) -> object:
-    def unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
-        keys = [k for k, _ in pairs]
-        if len(keys) != len(set(keys)):
-            raise ValueError("a field stands twice")
-        return dict(pairs)
-
-    return json.loads(answer.strip(), object_pairs_hook=unique)
