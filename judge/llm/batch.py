@@ -121,17 +121,22 @@ def trim(body: Any) -> dict[str, Any] | None:
     }
 
 
+def _body(record: dict[str, Any]) -> Any:
+    """The body of a line's response."""
+    response = record.get("response")
+    return response.get("body") if isinstance(response, dict) else None
+
+
 def used(record: dict[str, Any]) -> Tokens:
     """The token usage that a line's answer reports."""
-    body = response.get("body") if isinstance(response := record.get("response"), dict) else None
+    body = _body(record)
     usage = body.get("usage") if isinstance(body, dict) else None
     return Tokens(tokens(usage, "prompt_tokens") or 0, tokens(usage, "completion_tokens") or 0)
 
 
 def answered_by(record: dict[str, Any]) -> str | None:
     """The model that a line's answer names."""
-    response = record.get("response")
-    body = response.get("body") if isinstance(response, dict) else None
+    body = _body(record)
     return jsonl.plain(str(body["model"])) if isinstance(body, dict) and "model" in body else None
 
 
@@ -155,8 +160,7 @@ def read(records: Iterable[dict[str, Any]], request: JudgeRequest) -> Read:
 
 
 def _one(record: dict[str, Any], request: JudgeRequest) -> Answer:
-    response = record.get("response")
-    body = response.get("body") if isinstance(response, dict) else None
+    response, body = record.get("response"), _body(record)
     # Some providers filter with an error instead of an answer (HTTP 400, code content_filter).
     if "content_filter" in (error_code(body), error_code(record)):
         return "judge_refused"

@@ -252,27 +252,18 @@ class HelmbenchTask(ConfigurableTask):
         asked = dict(self.config.generation_kwargs)
         if self._template is None:
             asked["until"] = [*asked.get("until", []), *TRANSCRIPT_STOPS]
-        if self._layer is None:  # lm-eval's default: one request, sent several times
-            return [
-                Instance(
-                    request_type="generate_until",
-                    doc=doc,
-                    arguments=(ctx, asked),
-                    idx=0,
-                    metadata=(task, doc_id, repeats or 1),
-                )
-            ]
         # Each repeat is a separate branch, so that the cache can tell them apart; idx orders branches, then rounds.
-        rounds = live(doc) + 1
+        # Without a layer it is lm-eval's default: one request, sent several times.
+        branches, times = (1, repeats or 1) if self._layer is None else (repeats or 1, 1)
         return [
             Instance(
                 request_type="generate_until",
                 doc=doc,
                 arguments=(ctx, asked | ({"repeat": branch} if branch else {})),
-                idx=branch * rounds,
-                metadata=(task, doc_id, 1),
+                idx=branch * (live(doc) + 1),
+                metadata=(task, doc_id, times),
             )
-            for branch in range(repeats or 1)
+            for branch in range(branches)
         ]
 
     def apply_filters(self) -> Any:
