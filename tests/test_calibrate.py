@@ -288,7 +288,7 @@ def test_the_command_asks_measures_and_asks_nothing_twice(
     nothing.
     """
     server, home = serve(lambda _, label: label), tmp_path / "judge/judge-1"
-    options = ["--model", "judge-1", "--repeats", "2", "--wording", "a,reason"]
+    options = ["--model", "judge-1", "--repeats", "2", "--wording", "judge,judge-reason"]
     assert command(few, tmp_path, *options, "--base-url", server.url, "--concurrency", "32") == 0
     found = Calibration.model_validate_json((home / "calibration.json").read_bytes())
     asked = found.overall.replies - found.overall.by_rule

@@ -53,25 +53,21 @@ def sampled(found: Cases, size: int | None, seed: int) -> Cases:
     return Cases(drawn, found.of_a_model)
 
 
-def write_sheet(found: Cases, release: Release, out: Path, rater: str = "", seed: int = 0) -> str:
-    """Writes the page; returns a message for the user."""
+def write_sheet(found: Cases, release: Release, source: Path, out: Path, rater: str = "", seed: int = 0) -> str:
+    """Writes the page of cases from `source`; returns a message for the user, with the next step."""
     write_whole(out, page(found, release, rater, seed))
     criteria = len({c.criterion for c in found.cases})
-    said = (
+    name = "-".join(re.findall(r"[^\W_]+", rater)) or "NAME"  # as the page's script names its file
+    said = [
         f"{out}: {len(found.cases)} replies, {criteria} criteri{'on' if criteria == 1 else 'a'}; open it in a browser, "
         "it works offline" + ("; --criterion and --sample make it shorter" if len(found.cases) > MANY else "")
-    )
-    kept = "It holds a model's full replies, harmful ones included: give it to the rater only, and don't publish it."
-    return f"{said}\n{kept}" if found.of_a_model else said
-
-
-def next_step(source: Path, rater: str) -> str:
-    """The next step for the file that the page's Download button saves. `source`: where the cases come from."""
-    name = "-".join(re.findall(r"[^\W_]+", rater)) or "NAME"  # as the page's script names its file
-    return (
-        f"Its Download button saves labels-{name}.jsonl. Once you have that file:\n"
-        f"  helmbench annotate import labels-{name}.jsonl --cases {source} --out {name}.jsonl"
-    )
+    ]
+    if found.of_a_model:
+        kept = "give it to the rater only, and don't publish it."
+        said.append(f"It holds a model's full replies, harmful ones included: {kept}")
+    said.append(f"Its Download button saves labels-{name}.jsonl. Once you have that file:")
+    said.append(f"  helmbench annotate import labels-{name}.jsonl --cases {source} --out {name}.jsonl")
+    return "\n".join(said)
 
 
 def write_labels(found: Imported, source: Path, out: Path) -> str:

@@ -85,17 +85,14 @@ def row_of(case: Case) -> CalibrationRow:
 
 
 def wordings(given: str) -> tuple[str, ...]:
-    """`judge,judge-b,judge-reason`, or their short names a, b and reason, as the wordings' names.
+    """The names in a list such as `judge,judge-b`.
 
     Raises:
         ValueError: an unknown wording.
     """
-    short = {"a": PLAIN, "b": "judge-b", "reason": "judge-reason"}
-    names = tuple(dict.fromkeys(short.get(name.strip(), name.strip()) for name in given.split(",")))
+    names = tuple(dict.fromkeys(name.strip() for name in given.split(",")))
     if unknown := [n for n in names if n not in WORDINGS]:
-        raise ValueError(
-            f"--wording: unknown wording {unknown[0]!r}; expected some of {', '.join([*short, *WORDINGS])}"
-        )
+        raise ValueError(f"--wording: unknown wording {unknown[0]!r}; expected some of {', '.join(WORDINGS)}")
     return names
 
 
@@ -189,7 +186,6 @@ def by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, Judg
 
 
 def protocol_of(row: CalibrationRow, release: Release) -> ProtocolRow:
-    """The protocol for rating a reply of the rating calibration set."""
     return next(p for p in release.protocols.values() if p.category == row.criterion)
 
 

@@ -127,7 +127,6 @@ def calibration_hash(release: Release) -> str:
 
 
 def unmeasured(name: str | None, key: str, reason: str) -> CriterionAgreement:
-    """The entry of a criterion whose agreement isn't measured."""
     figures = ("kappa", "kappa_agreed", "raw", "bias", "fail_recall")
     none = dict.fromkeys(figures, Estimate(value=None, reason=reason))
     return CriterionAgreement(
@@ -323,7 +322,6 @@ def codes(labels: Iterable[str | None], scale: Sequence[str]) -> Codes:
 def _pair(
     rows: Sequence[CalibrationRow], labels: JudgeLabels, scale: tuple[str, ...], clusters: Codes | None = None
 ) -> Pair:
-    """The author's labels and the judge's."""
     author, judge = codes([r.label for r in rows], scale), codes([labels[r.id].label for r in rows], scale)
     return Pair(author, judge, len(scale), clusters)
 
@@ -334,7 +332,6 @@ def confusion_of(pair: Pair, labels: Sequence[str]) -> Confusion:
 
 
 def flips(change: str, rows: Sequence[CalibrationRow], labels: JudgeLabels) -> Flips:
-    """How often a label-preserving change flipped the judge's label."""
     pairs = [r for r in rows if r.change == change and r.same_as in labels]
     both = [r for r in pairs if labels[r.id].label is not None and labels[str(r.same_as)].label is not None]
     moved = [r.id for r in both if labels[r.id].label != labels[str(r.same_as)].label]

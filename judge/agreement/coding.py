@@ -150,7 +150,6 @@ def coding(paths: Sequence[Path]) -> Coding:
 
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
-    """A sheet's rows with their locations."""
     name, header = shown(path), f"expected the header {', '.join(COLUMNS)}"
     try:
         text = csv_file.load(path, "a sheet of `helmbench ratings export`")

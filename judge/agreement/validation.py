@@ -127,11 +127,10 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
     """Measures one judge, `offline` or a model, against a set, and writes the figures to its folder; returns them and
     their file. `repeats`: how often a model is independently asked each question.
     """
-    known = {"criterion": set(release.criteria), "rating": {str(p.category) for p in release.protocols.values()}}
-    for item in what.items:
-        if what.kind in known and item.by not in known[what.kind]:
-            expected = ", ".join(sorted(known[what.kind]))
-            raise RunError(f"{what.name}: item {item.id} is judged by '{item.by}'; expected one of {expected}")
+    known = _hashes(what.kind, release)
+    if odd := [item for item in what.items if known and item.by not in known]:
+        expected = ", ".join(sorted(known))
+        raise RunError(f"{what.name}: item {odd[0].id} is judged by '{odd[0].by}'; expected one of {expected}")
     if is_offline(name):
         if what.kind == "category":
             what = replace(what, notes=(*what.notes, "the offline judge reads no categories"))
@@ -159,12 +158,15 @@ def asked_by(kind: LabelKind, names: Iterable[str], release: Release) -> dict[st
     """
     if kind == "category":
         return {"taxonomy": offered(release).taxonomy_hash[:16]}
-    known: dict[str, str] = {}
-    if kind == "criterion":
-        known = {name: row.criterion_hash for name, row in release.criteria.items()}
-    elif kind == "rating":
-        known = {str(row.category): row.protocol_hash for row in release.protocols.values()}
+    known = _hashes(kind, release)
     return {name: known[name] for name in sorted(set(names)) if name in known}
+
+
+def _hashes(kind: LabelKind, release: Release) -> dict[str, str]:
+    """Of the criteria or protocols that a set's items can be judged by."""
+    if kind == "criterion":
+        return {name: row.criterion_hash for name, row in release.criteria.items()}
+    return {str(row.category): row.protocol_hash for row in release.protocols.values()} if kind == "rating" else {}
 
 
 def _judged(
@@ -210,7 +212,6 @@ class _Columns:
         return c.estimate(self.cohen(first, second))
 
     def over_pairs(self, columns: Sequence[Codes]) -> Estimate:
-        """The mean of Cohen's κ over pairs of two or more raters."""
         found = [self.cohen(a, b) for a, b in combinations(columns, 2)]
         return c.estimate(c.mean_of(found, max(own.items for own in found)))
 
@@ -271,7 +272,6 @@ def measured(what: LabeledSet, answers: Answers, source: Source, again: Sequence
 
 
 def _by_label(columns: _Columns) -> dict[str, dict[str, ClassFigures] | Confusion]:
-    """The figures of each label, and the confusion table."""
     pair, labels = columns.pair(columns.people, columns.judge), columns.scale.labels
     both = pair.take(pair.both)
     classes = {

@@ -260,15 +260,13 @@ def annotate_export(
     Example: helmbench annotate export calibration --rater Ana --criterion acts-at-once --sample 12
     """
     from dataset_builder.release import open_release
-    from judge.agreement.annotate import next_step, sampled, write_sheet
+    from judge.agreement.annotate import sampled, write_sheet
     from judge.agreement.cases import read_cases
 
     release = open_release(dataset)
     read = read_cases(cases, release, criterion or [])
     note(read.run.taken if read.run else "", quiet)
-    found = sampled(read, sample, seed)
-    say(write_sheet(found, release, out, rater, seed), quiet)
-    say(next_step(cases, rater), quiet)
+    say(write_sheet(sampled(read, sample, seed), release, cases, out, rater, seed), quiet)
 
 
 @annotate.command("import", epilog=exits(failed="some labels belong to none of the cases"))

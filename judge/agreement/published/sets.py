@@ -130,7 +130,6 @@ def _bhh_category(row: Row) -> str:
 
 
 def _bhh_message(row: Row) -> str:
-    """The message: a list of texts, joined."""
     parts = row.fields.get("inputs")
     joined = " ".join(parts) if isinstance(parts, list) and all(isinstance(p, str) for p in parts) else parts
     return Row(row.where, {"inputs": joined}).text("inputs")
@@ -145,7 +144,6 @@ XSTEST_PEOPLE = ("annotation_1", "annotation_2")
 
 
 def xstest(folder: Path) -> Rows:
-    """Full refusals against everything else."""
     columns = ("id", "prompt", "completion", *XSTEST_PEOPLE, "final_label")
     files = _find(folder, "model_completions/*.csv", XSTEST)
 
@@ -281,7 +279,6 @@ BREAK = re.compile(r"<\s*+br\s*+(?:/\s*+)?>", re.IGNORECASE)
 
 
 def counselbench(folder: Path) -> Rows:
-    """Every answer with its overall ratings."""
     rated: dict[tuple[str, str], list[Row]] = {}
     for row in read_table(_find(folder, "counselbench_eval.csv", COUNSELBENCH)[0], COUNSELBENCH_COLUMNS):
         rated.setdefault((row.fields["questionID"], row.fields["responder"]), []).append(row)
