@@ -46,6 +46,10 @@ SMALLEST = {
         "--size 4000 --only corpora.mask rules.conduct --units x 7",
         (r"corpora\.mask, a number +'[x7]' +4,000 +[\d.]+ s ", r"^8 pairs .*, superlinear: 0$"),
     ),
+    "nulls": Smallest(
+        "--pairs 2 --tier lite --loss 0",
+        (r"^lite +0 +0\.20 +0\.80 +[\d.]+ % +[\d.]+ % +[\d.]+ %  P1-B1, ", r"2 pairs each, \d+ s"),
+    ),
     "offline_judge": Smallest(
         "--replies 100", (r"offline-\d+\) +\d+ replies/s", r"scikit-learn's table +\d+ replies/s +\(100 of 100 ")
     ),
@@ -64,7 +68,9 @@ SMALLEST = {
         (r"handoff +nothing +table +-[\d.]+ ", r"who reads nothing: composite at most -[\d.]+ .* asked: 5, 12, 2"),
     ),
     "ratings": Smallest("--models 1 --messages 20", (r"ours +[\d.]+", r"pandas +[\d.]+", r"the tables are equal")),
-    "scale": Smallest("--sizes 1000", (r"1,000 +200 +[\d.]+ .* groups, \d+ behaviors",)),
+    "scale": Smallest(
+        "--sizes 1000 --resamples 2", (r"1,000 +200 +library +[\d.]+ ", r"1,000 +200 +baseline +[\d.]+ .* 2 resamples")
+    ),
     "task_overhead": Smallest(
         "--samples 50 --rounds 1 --tier lite", (r"our task.* [\d.]+ +\d+ +\d+", r"plainest .* 50$", r"ratio +[\d.]+")
     ),
@@ -73,7 +79,7 @@ SMALLEST = {
 
 
 # These take ten seconds or more; mypy and the soak tests hold them.
-SLOW = {"headroom", "inspect_overhead", "planted", "policies", "task_overhead"}
+SLOW = {"headroom", "inspect_overhead", "nulls", "planted", "policies", "task_overhead"}
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ class Runner:
 
     def step(self, name: str) -> int:
         """Runs it with what those before it left; only a part of the samples is asked for, and nothing installed."""
-        part = f'lm_eval() {{ command lm_eval "$@" --limit 10 --include_path {ROOT / "lm_eval_tasks"}; }}\n'
+        part = f'lm_eval() {{ command lm_eval "$@" --limit 20 --include_path {ROOT / "lm_eval_tasks"}; }}\n'
         files = {name: str(self.home / name) for name in ("GITHUB_ENV", "GITHUB_STEP_SUMMARY")}
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(
