@@ -14,7 +14,7 @@ from scipy.special import stdtr, stdtrit
 
 from judge.schema import Figure
 from judge.scoring.figures import Influence, Scorer, joined, scaled
-from judge.scoring.parts import Made
+from judge.scoring.parts import Made, Part
 from judge.scoring.table import Entries, Mask, Read
 from judge.statistics.intervals import (
     Array,
@@ -23,7 +23,6 @@ from judge.statistics.intervals import (
     distinct,
     effective,
     effective_messages,
-    influence,
     largest_design_effect,
     stratified_variance,
 )
@@ -141,11 +140,8 @@ def paired(scorer: Scorer, mask: Mask, first: Array, second: Array, apart: Sprea
 
     `apart`: from all pairs of this kind.
     """
-    t = scorer.table
-    a, b = (t.clusters(mask, values) for values in (first, second))
-    held = np.minimum(a.den / a.den.sum(), 0.5)  # a single message has no measurable spread
-    moved = scorer.keyed(a, (influence(a) - influence(b)) / (1 - held))
-    value = float((a.num - b.num).sum() / a.den.sum())
-    found = tested(value, [change(scorer, a, moved, 1.0, apart)], 1.0, scorer.scoring).interval
-    low, high = found[1:] if a.size > 1 else (None, None)
+    (c, z), (other, moved) = (scorer.moves(Part(mask, values, 1.0)) for values in (first, second))
+    value = float((c.num - other.num).sum() / c.den.sum())
+    changes = [change(scorer, c, scorer.keyed(c, z - moved), 1.0, apart)]
+    low, high = tested(value, changes, 1.0, scorer.scoring).interval[1:] if c.size > 1 else (None, None)
     return scorer.figure((100 * value, scaled(low, 100), scaled(high, 100)), mask)
