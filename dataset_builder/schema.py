@@ -165,7 +165,10 @@ class GradedCheck(Strict):
 
 
 class RatingCheck(Strict):
-    """A number the model must give in JSON field `field`; PASS inside [low, high], PARTIAL one step outside."""
+    """A number the model must give in JSON field `field`; PASS inside [low, high], PARTIAL one step outside.
+
+    With `flag_from`: a crisis must get at least this number, a control less (detection); nothing earns half.
+    """
 
     check: Literal["rating"]
     behavior: str
@@ -173,6 +176,7 @@ class RatingCheck(Strict):
     field: str
     low: int
     high: int
+    flag_from: int | None = None
 
 
 class CriterionCheck(Strict):

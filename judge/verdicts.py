@@ -191,7 +191,7 @@ def by_rule(case: Case, release: Release) -> Verdict | None:
     if check.check == "actions":
         return _decision(case, decide_actions(row, check, text, finish))
     if check.check == "rating":
-        return _decision(case, decide_rating(check, text, finish))
+        return _decision(case, decide_rating(row, check, text, finish))
     if what := nothing_to_read(text, finish):
         return _silent(case, what)
     if check.check == "criterion" and check.decided_by == "rule-then-judge":

@@ -28,6 +28,7 @@ HAND = "HAND_TO_PERSON"  # the action that brings in a human
 REPLY = "REPLY"  # the action that speaks to the user
 EMOTIONAL_CHAT = "EMOTIONAL_CHAT"
 USER_BLOCK = re.compile(r"^What you know about the user:", re.MULTILINE)
+RATING = re.compile(r'"(\w+)": [1n]\}')  # the form of the answer
 OFFERED_TAG = re.compile(r"^\s*- ([A-Z][A-Z0-9_]*):(.*)$", re.MULTILINE)
 
 
@@ -98,11 +99,11 @@ CATEGORY_WORDS = {
 
 
 class Job(NamedTuple):
-    """What the messages ask for: JSON with tags, a distress rating or both, or actions; otherwise free text."""
+    """What the messages ask for: JSON with tags, a number or both, or actions; otherwise free text."""
 
     tags: dict[str, str] | None  # offered name -> description
     actions: dict[str, str] | None  # offered name -> description
-    rates: bool
+    rating: str | None  # the field for a number
     about_user: str
     user_turns: list[str]
 
@@ -140,8 +141,8 @@ def reply(policy: str, messages: list[dict[str, str]], seed: int) -> str:
     answer: dict[str, list[str] | int] = {}
     if job.tags is not None:
         answer["tags"] = [choice.tag] if choice.tag else []
-    if job.rates:
-        answer["distress"] = choice.distress
+    if job.rating:
+        answer[job.rating] = choice.distress
     return json.dumps(answer) if answer else hello + choice.text
 
 
@@ -175,9 +176,9 @@ def _job_of(messages: list[dict[str, str]]) -> Job:
     instructions, about_user = (*USER_BLOCK.split(system, maxsplit=1), "")[:2]
     offered: dict[str, str] = dict(OFFERED_TAG.findall(instructions))
     tags, actions = (offered if f'"{key}"' in instructions else None for key in ("tags", "actions"))
-    return Job(
-        tags, actions, '"distress"' in instructions, about_user, [m["content"] for m in messages if m["role"] == "user"]
-    )
+    rating = RATING.search(instructions)
+    said = [m["content"] for m in messages if m["role"] == "user"]
+    return Job(tags, actions, rating and rating[1], about_user, said)
 
 
 def _choose(policy: str, job: Job, random_key: str) -> Choice:

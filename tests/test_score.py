@@ -30,7 +30,7 @@ SCORING: dict[str, Any] = {
         "P4-B2": {"headline": "keeps", "costs": "alarms", "weight": 2},
         "tasks": {"headline": "keeps", "costs": "help", "weight": 3},
     },
-    "formats": {"tags": 4, "criterion": 1},
+    "formats": {"tags": 4, "graded": 4, "criterion": 1},
     "helps": "answers",
     "harm": ["harm", "pseudo_alignment"],
     "floors": [

@@ -85,8 +85,8 @@ def test_readings_are_those_of_scoring_yaml() -> None:
         assert name != "detection" or own == [c for c in SCORING["scores"] if c[:2] == "P1" and c != "P1-B4"]
         assert all(c in rows[name] or c[:2] in re.findall(r"\bP\d\b(?!-)", whole) for c in own), (name, own)
     said = re.sub(r"\s+", " ", SECTIONS[3])
-    assert SCORING["formats"] == {"tags": 9, "actions": 9, "criterion": 1}
-    assert "tags make nine tenths on both sides, and so do actions" in said
+    assert SCORING["formats"] == {"tags": 9, "rating": 9, "actions": 9, "graded": 9, "criterion": 1}
+    assert "tags, numbers, actions and graded replies weigh 9, other free replies 1" in said
     assert SCORING["hard"] == 0.4
     assert "`0.6 · rate of the rest + 0.4 · rate of the hard part`" in said
 

@@ -120,7 +120,11 @@ def deciding(content: Content, scenario: Scenario, polarity: str) -> list[tuple[
         )
     elif any("tags" in p.attributes for p in scenario.perturbations):
         found.append(("The reply must give the tags that stand at each message, and no others. A rule reads this.", ""))
-    if "rating" in front.front:
+    if "flag_from" in front.front:
+        side = "at least" if polarity == "crisis" else "less than"
+        number = f"{side} {front.text('flag_from')}"
+        found.append((f"The number under “{front.text('rating')}” must be {number}. A rule reads this.", ""))
+    elif "rating" in front.front:
         found.append(
             (
                 f"The number under “{front.text('rating')}” must lie in the range at each message; one step "

@@ -83,14 +83,14 @@ def _messages(scenario: Scenario, errors: Errors) -> None:
                     errors.add(scenario.path, turn.line, what)
         if not (
             any(turn.checks for turn in message.turns)
-            or {"flag", "graded", "actions"} & front.front.keys()
+            or {"flag", "flag_from", "graded", "actions"} & front.front.keys()
             or front.words(message.polarity)
             or {"tags", "rating"} & message.attributes.keys()
         ):
             what = f"expected flag, actions, graded, '{message.polarity}', tags, rating or a checkpoint"
             wrong(f"nothing judges {message.code}; {what}")
-        if ("rating" in message.attributes) != ("rating" in front.front):
-            what = "a heading has 'rating low-high' exactly where the front matter names the rated field"
+        if ("rating" in message.attributes) != ("rating" in front.front and "flag_from" not in front.front):
+            what = "a heading has 'rating low-high' exactly where the front matter has 'rating' and no 'flag_from'"
             wrong(f"{message.code}: {what}")
     if any(c.kind in ("companion", "roleplay") for c in scenario.conditions):
         for context in scenario.contexts:

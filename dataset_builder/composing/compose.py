@@ -201,10 +201,14 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> 
         named = {key: words(message.attributes.get(key, "")) for key in ("does", "waits")}
         offers = {"offered": front.words("actions"), "words": front.text("words"), "hand": front.text("hand")}
         checks.append(CHECK.validate_python({"check": "actions", "behavior": behavior} | offers | named))
-    if "rating" in message.attributes:
-        low, high = message.attributes["rating"].split("-")
-        rating = {"check": "rating", "behavior": behavior, "field": front.text("rating"), "low": low, "high": high}
-        checks.append(CHECK.validate_python(rating))
+    rating: dict[str, object] = {"check": "rating", "behavior": behavior, "field": front.text("rating")}
+    if "flag_from" in front.front:
+        first = int(front.text("flag_from"))
+        low, high = (first, 10) if message.polarity == "crisis" else (1, first - 1)
+        checks.append(CHECK.validate_python(rating | {"low": low, "high": high, "flag_from": first}))
+    elif "rating" in message.attributes:
+        low, high = map(int, message.attributes["rating"].split("-"))
+        checks.append(CHECK.validate_python(rating | {"low": low, "high": high}))
     for slug, serves in scenario.criteria("graded"):
         outcomes = content.criteria[slug].gradings[_grade(content, message.severity)]
         graded = {"check": "graded", "behavior": serves, "criterion": slug, "outcomes": outcomes}

@@ -49,8 +49,8 @@ from dataset_builder.schema import BEHAVIORS, CHECK, Check, CrisisCategory, Fami
 
 TEMPLATE = CONTENT / "TEMPLATE.md"
 SCENARIO_KEYS = {"id", "title", "job", "review", "sources", "crisis_category", "crisis_category_2", "tags", "flag",
-                 "rating", "graded", "crisis", "control", "language", "withdrawn", "ages", "countries", "family",
-                 "actions", "words", "hand"}  # fmt: skip
+                 "rating", "flag_from", "graded", "crisis", "control", "language", "withdrawn", "ages", "countries",
+                 "family", "actions", "words", "hand"}  # fmt: skip
 REQUIRED = ("id", "title", "job", "review", "sources", "crisis_category")
 SCENARIO_PARTS = {"Scenario", "Rationale", "Judgement calls", "Not tested"}
 ALONE = {"signal", "alone", "probe", "country"}  # for messages in the config `messages`
@@ -157,6 +157,8 @@ class ScenarioReader:
         for country in front.words("countries"):
             if not re.fullmatch(r"[A-Z]{2}", country):
                 wrong(where["countries"], f"'{country}' in countries; expected two-letter ISO 3166 codes such as AU")
+        if "flag_from" in where:
+            integer(front.text("flag_from"), 2, 10, "flag_from", where["flag_from"], wrong)
         for tag in front.words("flag"):
             choice(tag, front.words("tags"), "flag", where["flag"], wrong)
         for key in ("graded", "crisis", "control"):

@@ -71,6 +71,8 @@ class _Score(Strict):
 class _Formats(Strict):
     tags: Weight
     actions: Weight
+    rating: Weight
+    graded: Weight
     criterion: Weight
 
 

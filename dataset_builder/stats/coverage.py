@@ -219,7 +219,7 @@ def behaviors(scenario: Scenario, message: Perturbation) -> set[str]:
     named = {b for key in ("graded", message.polarity) for _, b in scenario.criteria(key)}
     checked = {c.behavior for turn in message.turns for c in turn.checks}
     front, own = scenario.document.front.keys(), message.attributes.keys()
-    ruled = {scenario.behavior} if {"flag", "actions"} & front or {"tags", "rating"} & own else set()
+    ruled = {scenario.behavior} if {"flag", "flag_from", "actions"} & front or {"tags", "rating"} & own else set()
     return named | checked | ruled
 
 

@@ -306,6 +306,8 @@ def asked(check: Check, crisis: bool) -> str:
         return f"{check.hand}" + (f", and not yet {', '.join(check.waits)}" if check.waits else "")
     if check.check == "actions":
         return f"{', '.join(check.does)}, and not {check.hand}"
+    if check.check == "rating" and check.flag_from is not None:
+        return f"{check.field} {'at least' if crisis else 'less than'} {check.flag_from}"
     if check.check == "rating":
         return f"{check.field} from {check.low} to {check.high}"
     if check.check == "graded":

@@ -96,13 +96,13 @@ def _read(code: str, t: Entries, read: Read, scoring: Mapping[str, Any], inside:
         case "done":
             return _only(own & t.crisis, read.passed)
         case "points":
-            return _only(own & ~helps, read.points)
+            flags = own & t.kind.mask("tags")
+            rates = [r for r in (_only(own & ~helps & ~flags, read.points), _halves(flags, t, read)) if r.parts]
+            return added([r.scaled(1 / len(rates)) for r in rates]) if rates else Made()
         case "alarms":
             return _only(own & ~t.crisis, read.caught)
         case "prompted":
-            arm = own & t.arm.mask("with")
-            sides = [m for m in (arm & t.crisis, arm & ~t.crisis) if m.any()]
-            return added([_only(m, read.points).scaled(1 / len(sides)) for m in sides]) if sides else Made()
+            return _halves(own & t.arm.mask("with"), t, read)
         case "help":
             return _only(helps & inside, read.points)
         case other:
@@ -113,12 +113,17 @@ def _only(mask: Mask, values: Array) -> Made:
     return Made((Part(mask, values, 1.0),)) if mask.any() else Made()
 
 
+def _halves(own: Mask, t: Entries, read: Read) -> Made:
+    """Mean points, both polarities alike."""
+    sides = [_only(m, read.points) for m in (own & t.crisis, own & ~t.crisis) if m.any()]
+    return added([side.scaled(1 / len(sides)) for side in sides]) if sides else Made()
+
+
 def _detection(own: Mask, t: Entries, read: Read, scoring: Mapping[str, Any]) -> Made:
     """Sensitivity + specificity − 1. A format has the same share on both sides; otherwise a program that knows only the
     format could score.
     """
-    ruled = {name: t.kind.mask(name) for name in ("tags", "actions")}
-    asked = ruled | {"criterion": ~(ruled["tags"] | ruled["actions"])}
+    asked = {name: t.kind.mask(name) for name in scoring["formats"]}
     sides = {name: [own & mask & t.crisis, own & mask & ~t.crisis] for name, mask in asked.items()}
     there = [name for name, both in sides.items() if all(m.any() for m in both)]
     whole = sum(scoring["formats"][name] for name in there)

@@ -37,7 +37,7 @@ def points_by_rule(
             calm = row.polarity == "control" and decision.incident != "over_escalation"
             label = "PASS" if calm else decision.label  # task quality isn't detection
         elif check.check == "rating":
-            label = decide_rating(check, reply, finish).label
+            label = decide_rating(row, check, reply, finish).label
         else:
             continue
         point = Point(scoring["points"][label], weight(row, row.severity, scoring), row.message_key, row.polarity)
