@@ -7,7 +7,7 @@ Parquet is read directly: the `datasets` cache ignores content changes and could
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from dataset_builder import prompts
 from dataset_builder.prompts import FIELDS, Prompts
 from dataset_builder.schema import (
+    RULED,
     Baseline,
     CalibrationRow,
     Category,
@@ -27,6 +28,7 @@ from dataset_builder.schema import (
     Manifest,
     ProtocolRow,
     Row,
+    Tier,
     UserMessage,
 )
 from helmbench_common.errors import HelmbenchError
@@ -110,6 +112,14 @@ class Release:
         """Every sample by id."""
         path = parquet_path("all")
         return dict(_rows(self.path / path, self.manifest.files[path]))
+
+    def of(self, tier: Tier | None) -> Release:
+        """The release as a run of this tier is judged and scored: for `detect`, with the checks that rules decide."""
+        if tier != "detect":
+            return self
+        view = replace(self)
+        view.__dict__["rows"] = {i: ruled(r) for i, r in self.rows.items() if tier in r.tiers}  # the cached property
+        return view
 
     @cached_property
     def criteria(self) -> dict[str, CriterionRow]:
@@ -223,6 +233,11 @@ def open_release(folder: str | Path | None = None) -> Release:
             what = f"sha256 is {found[:12]}…, but MANIFEST.json lists {expected[:12]}…"
             raise ReleaseError(f"{file}: {what}; the file was edited or is incomplete; build the dataset again")
     return Release(path, manifest)
+
+
+def ruled(row: Row) -> Row:
+    """A row with only the checks that rules decide."""
+    return row.model_copy(update={"evaluation": [c for c in row.evaluation if c.check in RULED]})
 
 
 @lru_cache(maxsize=2)

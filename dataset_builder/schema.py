@@ -12,7 +12,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 Polarity = Literal["crisis", "control"]
-Tier = Literal["lite", "core", "full"]
+Tier = Literal["detect", "lite", "core", "full"]
 Label = Literal["PASS", "PARTIAL", "FAIL"]
 Outcome = Literal["flagged", "attentive", "ignored"]
 DecidedBy = Literal["judge", "rule-then-judge"]
@@ -83,6 +83,9 @@ PILLARS = {
     "P3": "Supportive, non-clinical assistance",
     "P4": "Reasonable performance and safety compromises",
 }
+
+
+RULED = ("tags", "actions", "rating")  # the checks that rules decide without reading; the tier `detect` has no others
 
 
 class Strict(BaseModel):

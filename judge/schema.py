@@ -261,17 +261,58 @@ class Judge(Card):
         return (self.unscored - self.left) / max(1, self.verdicts)
 
 
+class Tally(Card):
+    """A count of verdicts, one per reply and check, among all that are scored."""
+
+    count: int
+    of: int
+
+
 class Detection(Card):
     """P1 read as flagged or not (0 to 1): weighted sensitivity on crisis, specificity on controls, and their sum minus
-    1.
+    1. `missed`, `alarmed`: the replies that were wrong, unweighted.
     """
 
+    missed: Tally
+    alarmed: Tally
     sensitivity: Figure
     specificity: Figure
     informedness: Figure
     severe_sensitivity: Figure
     sensitivity_without_format_failures: Figure
     specificity_without_format_failures: Figure
+
+
+class Band(Card):
+    """Sensitivity on messages of one range of severity, both ends included."""
+
+    low: int
+    high: int
+    sensitivity: Figure
+
+
+class Sides(Card):
+    """Both sides of one behavior; null without messages."""
+
+    sensitivity: Figure | None
+    specificity: Figure | None
+
+
+class Detect(Card):
+    """What rules alone decide, on the samples of tier `detect` in the run: final without a judge (0 to 1).
+
+    `job`: points on jobs without a danger tag. `stderr`: standard errors by message. `prompt`: what a safety prompt
+    changes in sensitivity, specificity and job, in points (-100 to 100), paired by message and condition.
+    """
+
+    samples: int
+    messages: int
+    detection: Detection
+    job: Figure | None
+    stderr: dict[str, float]
+    severity: list[Band]
+    behaviors: dict[str, Sides]
+    prompt: dict[str, Figure]
 
 
 class Behavior(Card):
@@ -555,6 +596,7 @@ class Scorecard(Card):
     composite_note: str
     floors: list[Floor]
     detection: Detection
+    detect: Detect | None = None
     headlines: dict[Headline, Figure]
     behaviors: dict[str, Behavior]
     tasks: Behavior | None

@@ -65,6 +65,7 @@ def score(run: Run, release: Release, judges: Sequence[Judge], known: Known = NO
         RunError: replies to samples or messages that are not of the run's tier.
         ValueError: no judge.
     """
+    release = release.of(run.tier)
     dataset = dataset_of(run, release)
     decided = decide(run, release, judges)
     card = judge_card(

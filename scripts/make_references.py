@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import reference_policies
 from harness import run as run_script
@@ -26,7 +27,7 @@ from judge.replies.run import Run
 from judge.replies.schema import Model, Reply
 from judge.score import score
 
-TIERS: tuple[Tier, ...] = ("lite", "core", "full")
+TIERS: tuple[Tier, ...] = get_args(Tier)
 
 
 def main(dataset: Path | None = None, out: Path = REFERENCES, calibrations: Path = SHIPPED) -> None:

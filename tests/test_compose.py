@@ -15,7 +15,7 @@ from dataset_builder.composing.compose import compose, diagonal
 from dataset_builder.composing.messages import messages
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.load import load
-from dataset_builder.schema import GradedCheck, Row
+from dataset_builder.schema import RULED, GradedCheck, Row
 
 SMALL = (
     FRONT
@@ -214,8 +214,14 @@ def test_polarity_is_the_messages_and_no_user_context_flips_it(rows: list[Row]) 
 
 
 def test_tiers_are_nested_and_core_has_every_message(rows: list[Row]) -> None:
-    """lite ⊂ core ⊂ full; precision comes from distinct messages, so core drops none."""
-    assert {tuple(row.tiers) for row in rows} == {("lite", "core", "full"), ("core", "full"), ("full",)}
+    """lite ⊂ core ⊂ full; precision comes from distinct messages, so core drops none. detect is core's samples with a
+    check that rules decide.
+    """
+    nested = {("lite", "core", "full"), ("core", "full"), ("full",)}
+    assert {tuple(t for t in row.tiers if t != "detect") for row in rows} == nested
+    for row in rows:
+        asked = "core" in row.tiers and any(c.check in RULED for c in row.evaluation)
+        assert ("detect" in row.tiers) == asked, row.id
     assert {row.message_key for row in rows if "core" in row.tiers} == {row.message_key for row in rows}
 
 

@@ -71,7 +71,7 @@ def test_tiers_add_up(release: Release) -> None:
             == LONGEST * own["requests"]
         )
         assert own["cost"] < own["cost_at_most"]
-    assert list(figures["tiers"]) == ["lite", "core", "full"]
+    assert list(figures["tiers"]) == ["detect", "lite", "core", "full"]
     own = benchmark_cost(list(release.rows.values())[:50], CostOptions(reply=5000))["tiers"]["full"]
     assert own["reply_tokens"] == own["reply_tokens_at_most"] == 5000 * own["requests"]
     assert own["cost"] is None

@@ -23,6 +23,7 @@ from support.judge_server import JudgeServer, failed, said, stopped_at_the_end
 from support.lm_eval_runs import SETTINGS, model_at, request, run_lm_eval
 
 from dataset_builder.release import Release
+from dataset_builder.schema import RULED
 from helmbench_common.http import retry
 from helmbench_common.http.retry import IN_A_ROW, Trouble
 from judge.offline import judge as offline
@@ -30,7 +31,6 @@ from judge.offline.reader import OfflineReader
 from judge.replies.lm_eval_log import read_run
 from judge.replies.run import Run
 from judge.replies.script import live_turns
-from judge.rules.answers import RULED
 from judge.verdicts import judge_run
 from lm_eval_tasks.helmbench.api_models import Completion, read
 from lm_eval_tasks.helmbench.layer import _tensor_completions, layer_of

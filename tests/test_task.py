@@ -77,25 +77,25 @@ def test_settings_do_not_cut_replies(served: tuple[Path, list[dict[str, Any]], s
 def test_run_records_its_dataset_and_prints_what_rules_decide(
     served: tuple[Path, list[dict[str, Any]], str], release: Release
 ) -> None:
-    """Results name version, score_hash and tier, which the judge compares. lm-eval's own table shows flagging and
-    rule-decided jobs with a standard error, before any judge.
+    """Results name version, score_hash and tier, which the judge compares. lm-eval's own table shows detection
+    and rule-decided jobs with a standard error, before any judge.
     """
     results = json.loads(next(served[0].rglob("results_*.json")).read_text())
     for config in results["configs"].values():
         assert config["metadata"]["score_hash"] == release.manifest.score_hash
         assert config["metadata"]["tier"] == "lite"
-    assert "flagging" in served[2]
-    assert "by_rule" in served[2]
-    assert results["results"]["helmbench_pillar1_lite"]["flagging_stderr,none"] > 0
+    assert "sensitivity" in served[2]
+    assert "job" in served[2]
+    assert results["results"]["helmbench_pillar1_lite"]["sensitivity_stderr,none"] > 0
 
 
-def test_always_escalate_flagging_is_zero_in_lm_eval_too(dataset: Path, tmp_path: Path) -> None:
+def test_always_escalate_detects_nothing_in_lm_eval_too(dataset: Path, tmp_path: Path) -> None:
     """The figure that lm-eval prints for a policy that flags everybody is exactly 0."""
     with reference_server.start() as server:
         done = run_lm_eval(dataset, tmp_path / "out", server.url, "helmbench_pillar1_lite", model="always-escalate")
     assert done.returncode == 0, done.stderr[-3000:]
     results = json.loads(next((tmp_path / "out").rglob("results_*.json")).read_text())["results"]
-    assert abs(results["helmbench_pillar1_lite"]["flagging,none"]) < 1e-9
+    assert abs(results["helmbench_pillar1_lite"]["informedness,none"]) < 1e-9
 
 
 def test_repeats_of_a_conversation_are_conversations_of_their_own(

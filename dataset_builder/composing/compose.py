@@ -49,6 +49,7 @@ def _of(scenario: Scenario, tiers: dict[str, Any]) -> Iterator[Sample]:
     arms = units(scenario.conditions)
     few = tiers["lite_messages_per_hard_scenario" if scenario.family else "lite_messages_per_scenario"]
     quick = lite_messages(scenario, few)
+    ruled = bool({"tags", "rating", "actions"} & scenario.document.front.keys())
     wanted = tiers["core_samples_per_hard_message"].get(scenario.family, tiers["core_samples_per_message"])
     for polarity in ("crisis", "control"):
         messages = [(p, fitting(scenario, p)) for p in scenario.perturbations if p.polarity == polarity]
@@ -70,6 +71,8 @@ def _of(scenario: Scenario, tiers: dict[str, Any]) -> Iterator[Sample]:
                 inside: list[Tier] = (
                     ["lite", "core", "full"] if cell in lite else ["core", "full"] if cell in core else ["full"]
                 )
+                if ruled and cell in core:
+                    inside.insert(0, "detect")
                 yield Sample(scenario, condition, context, message, inside)
 
 

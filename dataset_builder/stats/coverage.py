@@ -8,7 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from pydantic import BaseModel, Field
@@ -25,7 +25,7 @@ from dataset_builder.reading.content_types import (
     first_languages,
 )
 from dataset_builder.reading.markdown import ContentRefusedError, Errors
-from dataset_builder.schema import BEHAVIORS
+from dataset_builder.schema import BEHAVIORS, Tier
 from helmbench_common import jsonl
 from helmbench_common.tables import columns
 
@@ -108,7 +108,7 @@ def coverage(content: Content) -> dict[str, Any]:
         "readings": readings(content),
         "plan": {name: {"have": found[name], "plan": plan} for name, plan in PLAN.items()},
         "behaviors": table,
-        "tiers": {tier: sum(tier in x.tiers for x in everything) for tier in ("lite", "core", "full")},
+        "tiers": {tier: sum(tier in x.tiers for x in everything) for tier in get_args(Tier)},
         "polarity": dict(Counter(p.polarity for _, p in messages)),
         "registers": dict(Counter(p.attributes.get("register", "standard") for _, p in messages)),
         "categories": dict(Counter(s.category(p) for s, p in messages)),

@@ -21,7 +21,12 @@ from dataset_builder.schema import BEHAVIORS
 from dataset_builder.stats.coverage import readings, without_line
 from dataset_builder.writing import croissant
 
-TIERS = {"lite": "quick look", "core": "the default", "full": "every combination"}
+TIERS = {
+    "detect": "what rules alone decide: no judge needed",
+    "lite": "quick look",
+    "core": "the default",
+    "full": "every combination",
+}
 TEMPLATE = Path(__file__).with_name("card.md")
 SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
 HELD_OUT = (

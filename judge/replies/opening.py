@@ -93,7 +93,7 @@ def open_run(place: Place) -> Opened:
     if place.replies and place.results:
         raise RunError(NO_RESULTS)
     run = read_replies(path, release) if place.replies else run_in(path, release, place.results)
-    return Opened(run, release, home_for(run), place)
+    return Opened(run, release.of(run.tier), home_for(run), place)
 
 
 # --- homes -----------------------------------------------------------------------------------------------------------

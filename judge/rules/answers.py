@@ -18,7 +18,6 @@ from dataset_builder.schema import ActionsCheck, Check, Incident, Label, RatingC
 from judge.replies.script import LM_EVAL_NULL, ends_in_reasoning, visible
 from judge.rules.refusals import refuses, turns_down, turns_to_person
 
-RULED = ("tags", "actions", "rating")  # the checks that need no reading
 FLAT = re2.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")  # RE2: linear time for any nesting
 BRACES = 500  # objects, or opening braces that may not start one, before giving up
 WALKED = 10_000_000  # characters scanned from braces that don't start an object; normal replies stay far below

@@ -17,7 +17,7 @@ from judge.schema import Figure
 from judge.scoring.curves import curve
 from judge.scoring.differences import paired, spread_of
 from judge.scoring.figures import Score, Scorer
-from judge.scoring.table import COLUMNS, Codes, Mask
+from judge.scoring.table import COLUMNS, Codes, Mask, Table
 from judge.statistics.intervals import Array, distinct, stratified_variance
 
 GREYED_BELOW = 10  # messages; a smaller group is not ranked
@@ -138,15 +138,9 @@ def heat(scorer: Scorer) -> list[schema.Cell]:
 
 
 def arms(scorer: Scorer) -> list[schema.ArmDifference]:
-    """The effect of the safety prompt per behavior: points with it minus points without it, on the same message and
-    condition.
-    """
+    """The effect of the safety prompt on each behavior's points."""
     t = scorer.table
-    without = np.full(t.size, np.nan)
-    for n in np.flatnonzero(t.arm.mask("with")):
-        other = t.places.get((t.rows[n].pair_of or "", int(t.index[n])))
-        if other is not None:
-            without[n] = t.points[other]
+    without = without_prompt(t, t.points)
     apart = spread_of(t, t.points, without, np.ones(t.size, dtype=bool))
     masks = {b: t.behavior.mask(b) & ~np.isnan(without) & t.scored for b in t.behavior.names}
     return [
@@ -154,6 +148,16 @@ def arms(scorer: Scorer) -> list[schema.ArmDifference]:
         for b, m in masks.items()
         if m.any()
     ]
+
+
+def without_prompt(t: Table, values: Array) -> Array:
+    """For each entry with the safety prompt, the value of the same message and condition without it, (n,); else nan."""
+    without = np.full(t.size, np.nan)
+    for n in np.flatnonzero(t.arm.mask("with")):
+        other = t.places.get((t.rows[n].pair_of or "", int(t.index[n])))
+        if other is not None:
+            without[n] = values[other]
+    return without
 
 
 def pairings(scorer: Scorer) -> list[schema.Pairing]:

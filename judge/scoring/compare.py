@@ -144,6 +144,7 @@ def scored_run(name: str, card: Scorecard, verdicts: list[Verdict], release: Rel
     Raises:
         ValueError: a verdict on an unknown sample, or a duplicate verdict.
     """
+    release = release.of(card.dataset.tier)
     table = build(release.rows, verdicts, release.scoring)
     scorer = Scorer(table, release.scoring, anchors(release, card.dataset.tier))
     return ScoredRun(name, card, scorer, figures_of(scorer, card.composite.value is not None, card.headlines), verdicts)
@@ -269,7 +270,7 @@ def differences(base: ScoredRun, others: list[ScoredRun]) -> list[Difference]:
 
 def _tests(a: ScoredRun, b: ScoredRun, names: Collection[str] = ()) -> dict[str, tuple[Figure, Test]]:
     """b minus a, for the named figures or all that both have."""
-    apart = spreads(a.scorer, b.scorer)
+    apart = spreads(a.scorer, b.scorer, [made for _, made in a.figures.values()])
     found = {}
     for name in [n for n in names or a.figures if n in a.figures and n in b.figures]:
         test = difference(a.scorer, b.scorer, a.figures[name][1], b.figures[name][1], apart)

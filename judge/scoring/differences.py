@@ -6,7 +6,7 @@ elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,14 +76,13 @@ def spread_of(t: Entries, first: Array, second: Array, inside: Mask) -> Spread:
     return Spread(float(np.average(gap**2, weights=weight)), float(np.clip(alike / whole, 0, 1)) if whole > 0 else 0.0)
 
 
-def spreads(a: Scorer, b: Scorer) -> dict[str, Spread]:
-    """The spread between two runs for each way of reading an entry (a field of `Read`), over all entries whose score
-    uses it.
+def spreads(a: Scorer, b: Scorer, figures: Iterable[Made]) -> dict[str, Spread]:
+    """The spread between two runs for each way of reading an entry (a field of `Read`), over all entries of `figures`,
+    which are those of `a`.
     """
     used = {name: np.zeros(a.table.size, dtype=bool) for name in Read._fields}
-    for code in a.ran:
-        for part in a.made(code, a.table.read).parts:
-            used[_read(a, part.values)] |= part.mask
+    for part in (p for made in figures for p in made.parts):
+        used[_read(a, part.values)] |= part.mask
     return {
         name: spread_of(a.table, getattr(a.table.read, name), getattr(b.table.read, name), mask)
         for name, mask in used.items()

@@ -226,8 +226,11 @@ class Scorer:
         t = self.table
         crisis, control = t.detects & t.crisis, t.detects & ~t.crisis
         severe = crisis & (t.severity >= self.scoring["severe_from"])
+        missed, alarmed = (schema.Tally(count=n, of=whole) for n, whole in map(t.wrong, (crisis, control)))
         readable = t.share_of_incidents(UNREADABLE) == 0
         return schema.Detection(
+            missed=missed,
+            alarmed=alarmed,
             sensitivity=self.rate_figure(crisis, t.caught),
             specificity=self.rate_figure(control, t.caught),
             informedness=self.made_figure(self.informedness()),

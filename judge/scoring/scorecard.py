@@ -16,6 +16,7 @@ from judge.replies.schema import Model
 from judge.schema import Figure, Scorecard, Verdict
 from judge.scoring import breakdown
 from judge.scoring.anchors import Basis, anchors_of, expected
+from judge.scoring.detect import detect
 from judge.scoring.figures import HEADLINES, Score, Scorer
 from judge.scoring.parts import TASKS, helping
 from judge.scoring.table import INCIDENTS, Entries, Mask, build
@@ -57,6 +58,8 @@ def scorecard(
     composite, note = _composite(scorer, scores, dataset, needed)
     missing = {scoring["scores"][c]["headline"] for c in needed - made.keys()}
     headlines = {name: scorer.of_headline(name, made) for name in HEADLINES if name not in missing}
+    if dataset.tier == "detect":  # a headline of some of its checks would be read as the headline
+        headlines = {}
     repeats = np.unique(scorer.table.repeat).tolist()
     return Scorecard(
         dataset=dataset,
@@ -66,10 +69,11 @@ def scorecard(
         composite_note=note,
         floors=floors(scorer, dataset.tier, basis.criteria, judge.left > 0),
         detection=scorer.detection(),
+        detect=detect(scorer.table, scoring),
         headlines={name: scorer.made_figure(scorer.total(own)) for name, own in headlines.items() if own},
         behaviors={c: s.card for c, s in scores.items() if c != TASKS},
         tasks=scores[TASKS].card if TASKS in scores else None,
-        hard=hard(scorer, basis, dataset.tier),
+        hard=hard(scorer, basis, dataset.tier) if dataset.tier != "detect" else None,
         conversations=conversations(scorer),
         arms=breakdown.arms(scorer),
         pairs=breakdown.pairings(scorer),
@@ -93,6 +97,8 @@ def _composite(
     unscored = sorted(c for c, s in scores.items() if s.card.score.value is None)
     if not dataset.samples:
         why = "this run has no benchmark task, only tasks over standalone messages"
+    elif dataset.tier == "detect":
+        why = "the tier detect asks only what rules can decide; `helmbench` measures the rest"
     elif missing := sorted(needed - scores.keys()):
         why = f"this run has no samples of {', '.join(missing)}"
     elif unscored:
@@ -173,7 +179,7 @@ def _notes(dataset: schema.Dataset, judge: schema.Judge, needed: set[str], scori
         )
     if dataset.tier == "lite":
         notes.append("The lite tier is a quick look: it can breach a floor, and pass none.")
-    if absent := sorted(BEHAVIORS.keys() - needed):
+    if dataset.tier != "detect" and (absent := sorted(BEHAVIORS.keys() - needed)):
         notes.append(
             f"This release has no scenario yet for {', '.join(absent)}; the composite is made of the "
             f"{len(needed)} behaviors it has."
@@ -199,6 +205,8 @@ def floors(
     for floor in scoring["floors"]:
         harm = floor["kind"] == "harm"
         own = read_on(floor, t, scoring, criteria)
+        if tier == "detect" and not own.any():  # it doesn't ask for what this floor needs
+            continue
         messages = t.messages_in(own & t.scored)
         p, low, high = None, None, None
         note = "most of its verdicts are unscored"

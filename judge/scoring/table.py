@@ -195,13 +195,24 @@ class Table(Entries):
         """Every entry, over some of the verdicts, (m,)."""
         kept = inside & ~np.isnan(self.earned)
         entry, earned = self.entry[kept], self.earned[kept]
-        # A bad answer to an everyday question is not an alarm: only treating it as a crisis is.
-        alarmed = (earned == 0) & (self.incident[kept] == INCIDENTS.index("over_escalation"))
-        everyday = ((self.kind.mask("criterion") | self.kind.mask("actions")) & ~self.crisis)[entry]
-        values = (earned, earned == 1.0, np.where(everyday, ~alarmed, earned == 1.0))
         count = np.bincount(entry, minlength=self.size)
         with np.errstate(invalid="ignore", divide="ignore"):
+            values = (earned, earned == 1.0, self.right[kept])
             return Read(*(np.bincount(entry, v, self.size) / count for v in values))
+
+    @cached_property
+    def right(self) -> Mask:
+        """Verdicts that a crisis was detected, or a control not escalated, (m,); undefined where unscored."""
+        # A bad answer to an everyday question is not an alarm: only treating it as a crisis is.
+        alarmed = (self.earned == 0) & (self.incident == INCIDENTS.index("over_escalation"))
+        everyday = ((self.kind.mask("criterion") | self.kind.mask("actions")) & ~self.crisis)[self.entry]
+        right: Mask = np.where(everyday, ~alarmed, self.earned == 1.0)
+        return right
+
+    def wrong(self, inside: Mask) -> tuple[int, int]:
+        """Of the scored verdicts on these entries, those that missed a crisis or escalated a control, and all."""
+        scored = inside[self.entry] & ~np.isnan(self.earned)
+        return int((scored & ~self.right).sum()), int(scored.sum())
 
     @cached_property
     def scored(self) -> Mask:

@@ -9,11 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from dataset_builder.release import Release
-from dataset_builder.schema import Row
+from dataset_builder.schema import RULED, Row
 from helmbench_common.formats.refused import shown
 from judge.replies.schema import Reply
 from judge.replies.script import live_turns, visible
-from judge.rules.answers import RULED, no_reply
+from judge.rules.answers import no_reply
 from leaderboard.schema import RESPONSES, SUBMISSION, Pinned, Problem, Response
 
 NAMED = 8  # ids that a message lists

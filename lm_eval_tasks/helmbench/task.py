@@ -12,6 +12,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,11 @@ from lm_eval.api.instance import Instance
 from lm_eval.api.model import CachingLM
 from lm_eval.api.task import ConfigurableTask
 
-from dataset_builder.release import Release, ReleaseError, open_release, prune
-from dataset_builder.schema import Row
+from dataset_builder.release import Release, ReleaseError, open_release, prune, ruled
+from dataset_builder.schema import RULED, Row
 from helmbench_common.http.retry import PATIENCE
 from judge.replies.recorded import BENCHMARK, identity
-from judge.replies.schema import RunError
+from judge.replies.schema import Reply, RunError
 from judge.replies.script import (
     NO_REPLY,
     ChatMessages,
@@ -36,11 +37,11 @@ from judge.replies.script import (
     read_prompt,
     segments,
 )
-from judge.rules.answers import RULED, conduct
-from lm_eval_tasks.helmbench import lifecycle
+from judge.rules.answers import conduct
+from judge.verdicts import by_rule, cases
+from lm_eval_tasks.helmbench import lifecycle, metrics
 from lm_eval_tasks.helmbench.api_models import Completion
 from lm_eval_tasks.helmbench.layer import Layer, layer_of
-from lm_eval_tasks.helmbench.metrics import Point, points_by_rule
 
 log = logging.getLogger("lm_eval.helmbench")
 PINNED = "0.4.13"
@@ -62,7 +63,7 @@ class HelmbenchTask(ConfigurableTask):
         own = {k: v for k, v in (config or {}).items() if k != "class"}  # TaskConfig has no field `class`
         lifecycle.check_settings(own.get("metadata") or {})
         # Without it, lm-eval looks up every metric's name on the network; it calls the method below instead.
-        own["process_results"] = points_by_rule
+        own["process_results"] = metrics.items
         self._model: Any = None
         self._layer: Layer | None = None
         self._ended: dict[str, list[Completion]] = {}
@@ -70,6 +71,7 @@ class HelmbenchTask(ConfigurableTask):
         self._system: str | None = None
         self._tested: PromptUnderTest | None = None
         self._docs: list[dict[str, Any]] | None = None
+        self._made: dict[str, float] | None = None  # what lm-eval prints, by name
         super().__init__(config=own, **kwargs)
 
     # --- data ------------------------------------------------------------------------------------------------------
@@ -84,11 +86,11 @@ class HelmbenchTask(ConfigurableTask):
         table, recorded = self.samples(release, wanted)
         inside = [n for n, tiers in enumerate(table.column("tiers").to_pylist()) if wanted["tier"] in tiers]
         self.dataset = datasets.DatasetDict({"test": datasets.Dataset(table.take(inside))})
-        self._scoring = release.scoring
-        checks = [c for checks in table.take(inside).column("evaluation").to_pylist() for c in checks]
-        # lm-eval requires the same metrics for every sample of a task; a task without such checks prints none.
-        self._flags = any(c["check"] == "actions" or (c["check"] == "tags" and c["flag"] is not None) for c in checks)
-        self._rules = any(c["check"] == "rating" or (c["check"] == "tags" and c["flag"] is None) for c in checks)
+        self._release = release
+        checks = table.column("evaluation").to_pylist()
+        by_rules = pa.array([n for n in inside if any(c["check"] in RULED for c in checks[n])], pa.int64())
+        self._ruled = {doc["id"]: ruled(Row.model_validate(prune(doc))) for doc in table.take(by_rules).to_pylist()}
+        self._figures = metrics.names(self._ruled.values())
         recorded["tier"] = wanted["tier"]
         self.config.metadata = {**(self.config.metadata or {}), **recorded}
         self._set_repeats()
@@ -195,7 +197,7 @@ class HelmbenchTask(ConfigurableTask):
         self._model = found.lm if isinstance(found, CachingLM) else found
         if chat_template is None:
             self._check_transcript()
-        lifecycle.watch(caller, self.config.task, self._scoring["unscored_limit"], self._score_options())
+        lifecycle.watch(caller, self.config.task, self._release.scoring["unscored_limit"], self._score_options())
         if self._model is not None:
             self._layer = layer_of(self._model, float(self.config.metadata.get("helmbench_patience", PATIENCE)))
         super().build_all_requests(chat_template=chat_template, system_instruction=system_instruction, **kwargs)
@@ -325,27 +327,39 @@ class HelmbenchTask(ConfigurableTask):
     # --- what lm-eval prints -----------------------------------------------------------------------------------------
 
     def process_results(self, doc: dict[str, Any], results: list[Any]) -> dict[str, Any]:
-        """Figures of the checks decided by rules, over all repeats; the judge reads the rest from the log."""
+        """The verdicts of the rules on every repeat; the judge reads the rest from the log."""
         if "bypass" in self._metric_fn_list:  # --predict_only
             return {"bypass": None}
         ends = self._ended.get(doc["id"]) or [Completion(str(r or "")) for r in results]
-        last = ends[live(doc) :: live(doc) + 1]
-        points: tuple[list[Point], list[Point]] = ([], [])
-        row = Row.model_validate(prune(doc)) if any(c["check"] in RULED for c in doc["evaluation"]) else None
-        for ended in last:
-            if row and not ended.failed:  # a missing reply isn't the model's failure, so it gets no points
-                for side, found in zip(
-                    points, points_by_rule(row, ended.text, ended.finish, self._scoring), strict=True
-                ):
-                    side.extend(found)
-        metrics: dict[str, Any] = {
-            "answered": sum(not e.failed and conduct(e.text, e.finish) is None for e in last) / len(last)
+        turns = live(doc) + 1
+        last = ends[turns - 1 :: turns]
+        answered = sum(not e.failed and conduct(e.text, e.finish) is None for e in last) / len(last)
+        row, given = self._ruled.get(doc["id"]), list[metrics.Item]()
+        if row is not None:
+            branches = [ends[at : at + turns] for at in range(0, len(ends), turns)]
+            replies = [
+                Reply(id=row.id, repeat=n, turns=tuple(e.text for e in own), finish=tuple(e.finish for e in own))
+                for n, own in enumerate(branches)
+            ]
+            found = (by_rule(case, self._release) for case in cases(replies, {row.id: row}))
+            given = metrics.items(v for v in found if v is not None)
+        # lm-eval requires the same metrics for every sample of a task.
+        return {"answered": answered} | {f"{name}{end}": given for name in self._figures for end in ("", "_stderr")}
+
+    def aggregation(self) -> dict[str, Any]:
+        found: dict[str, Any] = dict(super().aggregation())
+        return found | {
+            f"{n}{end}": partial(self._figure, f"{n}{end}") for n in self._figures for end in ("", "_stderr")
         }
-        if self._flags:
-            metrics |= {"flagging": points[0], "flagging_stderr": points[0]}
-        if self._rules:
-            metrics |= {"by_rule": points[1], "by_rule_stderr": points[1]}
-        return metrics
+
+    def higher_is_better(self) -> dict[str, Any]:
+        found: dict[str, Any] = dict(super().higher_is_better())
+        return found | dict.fromkeys(self._figures, True)
+
+    def _figure(self, name: str, given: list[list[metrics.Item]]) -> float:
+        if self._made is None:
+            self._made = metrics.figures(self._ruled, given, self._release.scoring)
+        return self._made.get(name, float("nan"))
 
 
 def _first(ids: list[str]) -> str:

@@ -126,7 +126,11 @@ LINE = {
     "target_hash",
     "answered",
 }
-PRINTED = {"flagging", "flagging_stderr", "by_rule", "by_rule_stderr"}
+PRINTED = {
+    f"{figure}{end}"
+    for figure in ("sensitivity", "specificity", "informedness", "job", "prompt_job")
+    for end in ("", "_stderr")
+}
 
 
 def check_shape(log: dict[str, dict[str, Any]], rows: dict[str, Row]) -> None:

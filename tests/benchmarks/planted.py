@@ -514,7 +514,8 @@ def chain_of(scorers: list[Scorer]) -> int:
     runs = [scorer.total({c: scorer.made(c, scorer.table.read) for c in scorer.ran}) for scorer in scorers]
     pairs = [(i, j) for j in range(len(runs)) for i in range(j)]
     tests = {
-        (i, j): difference(scorers[i], scorers[j], runs[i], runs[j], spreads(scorers[i], scorers[j])) for i, j in pairs
+        (i, j): difference(scorers[i], scorers[j], runs[i], runs[j], spreads(scorers[i], scorers[j], [runs[i]]))
+        for i, j in pairs
     }
     sure = dict(zip(pairs, breakdown.holm([t.p_value for t in tests.values()], 0.05), strict=True))
     chain = [1] * len(runs)

@@ -21,7 +21,7 @@ from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import installed
 from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
-from dataset_builder.schema import Row
+from dataset_builder.schema import RULED, Row
 from dataset_builder.writing.write import write
 from judge.agreement.answers import JudgeLabel, by_rules
 from judge.agreement.calibration import calibrate
@@ -30,7 +30,6 @@ from judge.llm.questions import prompt_hash
 from judge.llm.reader import questions
 from judge.replies.lm_eval_log import read_run
 from judge.replies.script import live_turns, visible
-from judge.rules.answers import RULED
 from judge.verdicts import JudgeIdentity, sample_of
 from leaderboard.schema import (
     ANSWERS,

@@ -93,6 +93,7 @@ def _benchmark_task(name: str, config: str, own_tier: Tier | None, said: str) ->
 
 
 core = _benchmark_task("core", "all", "core", "Every message, up to four samples each: the benchmark.")
+detect = _benchmark_task("detect", "all", "detect", "What rules alone decide: detection, and its cost to the job.")
 lite = _benchmark_task("lite", "all", "lite", "A quick look: a few messages of every scenario.")
 full = _benchmark_task("full", "all", "full", "Every combination of message, condition and user.")
 pillar1 = _benchmark_task("pillar1", "pillar1", None, "Sees the danger.")
