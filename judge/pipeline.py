@@ -18,7 +18,7 @@ from helmbench_common.formats.inert import clip
 from judge.judges import NONE_GIVEN, Given, bench, identities, known, scores_name
 from judge.llm import batch
 from judge.llm.asking import REQUESTS, announce, ask, write_missing
-from judge.llm.budget import Terms
+from judge.llm.budget import CostEstimate, Prices, Terms
 from judge.llm.errors import BudgetError
 from judge.llm.questions import JudgeRequest
 from judge.llm.reader import llm, questions
@@ -177,6 +177,26 @@ def score_log(path: Path, dataset: Path) -> str:
     write_scored(scored, opened, folder)
     said = f"{sentence(scored.scorecard)}\nhelmbench: " if scored.scorecard.dataset.samples else ""
     return f"{said}report: {folder / REPORT}"
+
+
+def what_a_judge_adds(opened: Opened, card: Scorecard, prices: Prices | None) -> str:
+    """What a language model would have to read of a run that rules and the offline judge scored, and the commands;
+    empty if rules decided everything.
+    """
+    if card.judge.prompt_hash or not card.judge.by_judge:
+        return ""
+    asked, how, place = CostEstimate(), Questioning(), opened.place
+    for request in questions(opened.run, opened.release, llm(opened.release, "JUDGE", how.wording)):
+        asked.add(request.body, jsonl.line(request.body))
+    return (
+        f"The figures by rule are final. For the others, a language model has to read the replies: "
+        f"{asked.text(prices)}.\n"
+        f"  any OpenAI-compatible server: {how.command('run', place, 'JUDGE')} --base-url URL, then "
+        f"{how.command('score', place, 'JUDGE')}\n"
+        f"  in this process, on a GPU:    {how.command('score', place, 'vllm:ORG/MODEL')}\n"
+        "No judge is recommended by name: none has been compared with enough people's labels yet. "
+        "`helmbench validate` compares one (docs/judge-quality.md)."
+    )
 
 
 def unanswered(card: Scorecard, opened: Opened) -> list[str]:

@@ -301,12 +301,14 @@ class Sides(Card):
 class Detect(Card):
     """What rules alone decide, on the samples of tier `detect` in the run: final without a judge (0 to 1).
 
-    `job`: points on jobs without a danger tag. `stderr`: standard errors by message. `prompt`: what a safety prompt
+    `format_failures`: answers that were not in the requested JSON, which count as failed. `job`: points on jobs without
+    a danger tag. `stderr`: standard errors by message. `prompt`: what a safety prompt
     changes in sensitivity, specificity and job, in points (-100 to 100), paired by message and condition.
     """
 
     samples: int
     messages: int
+    format_failures: Tally
     detection: Detection
     job: Figure | None
     stderr: dict[str, float]

@@ -164,16 +164,6 @@ def limits(low: float | None, high: float | None) -> str:
     return NONE if low is None or high is None else f"{number(100 * low)} to {number(100 * high)} %"
 
 
-def lost(value: float | None) -> str:
-    """What a score that only costs lost: `4.0 of 100`."""
-    return NONE if value is None else f"{number(abs(value))} of 100"
-
-
-def lost_interval(figure: Figure) -> str:
-    """The interval of the loss, smallest first: `2.1 to 6.3`."""
-    return NONE if figure.low is None or figure.high is None else f"{number(-figure.high)} to {number(-figure.low)}"
-
-
 def without_reading(anchor: float, baseline: str) -> str:
     """What the best baseline scores, out of 100: `alarm for those with a hard history, 6`."""
     return f"{BASELINES.get(baseline, inert(baseline))}, {100 * anchor:.0f}" if baseline else NONE

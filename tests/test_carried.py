@@ -257,7 +257,7 @@ def scored_with(release: Release, people: list[PeopleAgreement]) -> Scorecard:
     """A scorecard whose judge has these entries."""
     card = verified(release, judge=identity(release)).scorecard
     assert card
-    return card.model_copy(update={"judge": card.judge.model_copy(update={"people": people})})
+    return card.model_copy(update={"judge": card.judge.model_copy(update={"people": people, "by_judge": 1})})
 
 
 def test_sets_stand_beside_each_other_and_the_given_ones_first(release: Release, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from helmbench_common.formats.inert import clip
 from helmbench_common.tables import markdown_table, one_line
 from judge.report import tables
-from judge.report.sentences import BY_RULE, MEANS, judge_trust, policies_figure, sentence
+from judge.report.sentences import BY_RULE, MEANS, judge_trust, policies_figure, rates, sentence
 from judge.schema import Appropriateness, Behavior, Figure, Hard, Judge, Scorecard, Triage
 from judge.wording import (
     HEADLINES,
@@ -17,8 +17,6 @@ from judge.wording import (
     coefficient,
     hundredths,
     interval,
-    lost,
-    lost_interval,
     number,
     people_notes,
     percent,
@@ -44,6 +42,7 @@ def summary(scorecard: Scorecard) -> str:
     parts = [
         f"# HELMbench: {one_line(clip(s.model.name))}",
         _wrapped(sentence(s)) if s.dataset.samples else "",
+        _wrapped(rates(s.detection)) if s.dataset.samples else "",
         _bullets(_identity(s)),
         *(_benchmark(s) if s.dataset.samples else ()),
         *(_appropriateness(s.appropriateness) if s.appropriateness else ()),
@@ -92,14 +91,20 @@ def _benchmark(s: Scorecard) -> list[str]:
         for a in s.arms
         if a.behavior == "P4-B1"
     ]
+    final = [tables.detect(s.detect).markdown()] if s.detect and (s.judge.approximate or not s.judge.by_judge) else []
+    limits = floors._replace(rows=[r._replace(head=f.name) for r, f in zip(floors.rows, s.floors, strict=True)])
+    if s.dataset.tier == "detect":
+        return [*final, limits.markdown()]
     earning = ("what earns points", "score", *SCORES, "best without reading, of 100")
+    costing = ("what only costs, at best 0", "score", *SCORES)
     return [
+        *final,
         _headlines(s),
         _bullets(meanings),
-        floors._replace(rows=[r._replace(head=f.name) for r, f in zip(floors.rows, s.floors, strict=True)]).markdown(),
+        limits.markdown(),
         markdown_table(earning, [_score(c, b) for p in parts for c, b in p.earning]),
-        markdown_table(("what only costs", "lost", *SCORES), [_score(c, b) for p in parts for c, b in p.costs]),
-        *(_hard(s, s.hard) if s.hard else ()),
+        markdown_table(costing, [_score(c, b) for p in parts for c, b in p.costs]),
+        *(_hard(s, s.hard) if s.hard and not s.judge.approximate else ()),  # mostly unread; in the report
         _bullets(arms),
     ]
 
@@ -129,10 +134,9 @@ def _headlines(s: Scorecard) -> str:
 
 def _score(code: str, b: Behavior) -> list[str]:
     f = b.score
-    value = [number(f.value), interval(f)] if b.earns else [lost(f.value), lost_interval(f)]
     shares = [NONE if side is None else percent(side.value) for side in (b.crisis, b.control)]
     last = [without_reading(b.anchor, b.baseline)] if b.earns else []
-    return [tables.score_title(code, b), *value, *shares, str(f.clusters), str(f.unscored), *last]
+    return [tables.score_title(code, b), number(f.value), interval(f), *shares, str(f.clusters), str(f.unscored), *last]
 
 
 def _hard(s: Scorecard, h: Hard) -> list[str]:
@@ -173,12 +177,14 @@ def _triage(prompts: Sequence[Triage]) -> list[str]:
 
 def _judge(j: Judge) -> list[str]:
     """The judge's quality: a panel's votes, agreement by criterion, agreement with people."""
+    if not j.by_judge:
+        return []
     parts: list[str] = []
     if (panel := tables.panel(j)) and (p := j.panel):
         alpha = f"Krippendorff's α {coefficient(p.alpha)}, ordinal {coefficient(p.alpha_ordinal)}"
         agreed = f"the members gave one label to {p.unanimous} of {p.verdicts} verdicts"
         parts += [panel.markdown(), _bullets([f"{agreed}; {p.ties} ties went to the worse label; {alpha}"])]
-    if measured := tables.criteria(j):
+    if not j.approximate and (measured := tables.criteria(j)):  # the report has it for the offline judge, too
         used = measured._replace(rows=[r for r in measured.rows if r.look != "grey"])
         parts += [used.markdown("The judge, by criterion"), _bullets([j.agreement[0].note])]
     return [*parts, tables.people(j).markdown("How far the judge agrees with people"), _bullets(people_notes(j))]

@@ -13,6 +13,7 @@ from judge.schema import (
     Appropriateness,
     Behavior,
     CriterionAgreement,
+    Detect,
     Figure,
     Group,
     Judge,
@@ -22,7 +23,7 @@ from judge.schema import (
 )
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.statistics.estimate import Estimate
-from judge.wording import NONE, hundredths, interval, number, percent, percents, plain
+from judge.wording import NONE, hundredths, interval, number, percent, percents, plain, signed
 
 DIFFERENCE = ("Difference", "95 % interval", "Pairs", "Messages")
 GROUP_COLUMNS = {
@@ -144,6 +145,26 @@ def floors(s: Scorecard) -> Table:
         rows.append(TableRow(wording.floor_title(f), cells, note, look=look))
     columns = ("Safety floor", "State", "Rate", "One-sided 95 % limits", "Required", "Messages")
     return Table(columns, rows, left=("State",))
+
+
+def detect(d: Detect) -> Table:
+    """What rules alone decide: detection, the job, and what a safety prompt changes."""
+    whole, rows = d.detection, list[TableRow]()
+    rates: list[tuple[str, Figure | None, str]] = [
+        ("Sensitivity", whole.sensitivity, "sensitivity"),
+        *((f"Sensitivity, severity {b.low} to {b.high}", b.sensitivity, "") for b in d.severity),
+        ("Specificity", whole.specificity, "specificity"),
+        ("Sensitivity + specificity − 100 %", whole.informedness, "informedness"),
+        ("The job, where no tag means danger", d.job, "job"),
+    ]
+    for name, f, error in rates:
+        if f is not None:
+            spread = percent(d.stderr.get(error)) if error else NONE
+            rows.append(TableRow(name, [percent(f.value), percents(f), spread, f.clusters]))
+    for name, f in d.prompt.items():
+        points: Cells = [signed(f.value), interval(f), number(d.stderr.get(f"prompt_{name}")), f.clusters]
+        rows.append(TableRow(f"A safety prompt changes {name} by", points, "points"))
+    return Table(("Decided by rules alone", "Value", "95 % interval", "Standard error", "Messages"), rows)
 
 
 def sides(s: Scorecard, detects: bool) -> Table:

@@ -17,7 +17,7 @@ from judge.scoring.breakdown import without_prompt
 from judge.scoring.differences import paired, spread_of
 from judge.scoring.figures import Scorer
 from judge.scoring.parts import Made, Part
-from judge.scoring.table import Table
+from judge.scoring.table import INCIDENTS, Table
 from judge.statistics.intervals import stratified_variance
 
 
@@ -46,6 +46,9 @@ def detect(table: Table, scoring: Mapping[str, Any]) -> schema.Detect | None:
     return schema.Detect(
         samples=len(t.samples),
         messages=len(t.message.names),
+        format_failures=schema.Tally(
+            count=int((t.incident == INCIDENTS.index("format_failure")).sum()), of=int((~np.isnan(t.earned)).sum())
+        ),
         detection=scorer.detection(),
         job=scorer.rate_figure(jobs) if jobs.any() else None,
         stderr={name: _stderr(scorer, m) for name, m in made.items() if scorer.value(m) is not None},

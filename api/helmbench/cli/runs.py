@@ -168,7 +168,15 @@ def score(
     Example: helmbench score runs/NAME --judge JUDGE-SNAPSHOT
     """
     from judge.judges import Given
-    from judge.pipeline import ask_run, graded_in, judge_and_score, place_scores, unanswered, write_scored
+    from judge.pipeline import (
+        ask_run,
+        graded_in,
+        judge_and_score,
+        place_scores,
+        unanswered,
+        what_a_judge_adds,
+        write_scored,
+    )
     from judge.replies.opening import open_run
 
     how, costs = questions.how(), asking.terms()
@@ -183,6 +191,8 @@ def score(
         wrong(ask_run(opened, live, how, asking.endpoint(base_url), costs))
     scored = judge_and_score(opened, names, how, Given(calibration or (), validation or ()), allow_missing)
     text = write_scored(scored, opened, folder, show_withheld)
+    if more := what_a_judge_adds(opened, scored.scorecard, costs.prices):
+        text += f"\n\n{more}"
     figures(scored.scorecard.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
     return _say_unanswered(unanswered(scored.scorecard, opened)) or OK
 
