@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("keyword", "always-escalate")
 
 
-def main(out: Path = ROOT / "demo", dataset: Path = ROOT / "helmbench", tasks: str = "helmbench_lite") -> None:
+def main(out: Path = ROOT / "demo", dataset: Path = ROOT / "helmbench", tasks: str = "helmbench_detect") -> None:
     """Build, run, judge and report two trivial policies, end to end."""
     out = out.resolve()
     started = time.monotonic()
@@ -89,19 +89,12 @@ def progress(log: Path) -> str:
 
 
 def table(out: Path) -> str:
-    """Both scorecards' headline figures, aligned; the judge's only if it was asked anything."""
-    lines = [f"{'model':<18}{'composite [95 % interval]':<28}{'sensitivity':<24}{'specificity':<24}decided by"]
+    """What rules alone decide of both runs, aligned."""
+    lines = [f"{'model':<18}{'sensitivity':<22}{'specificity':<22}{'both, less 1':<24}the job"]
     for model in MODELS:
-        card = json.loads((scores(out / model) / "scorecard.json").read_text(encoding="utf-8"))
-        detection = card["detection"]
-        cells = [
-            interval(card["composite"], 1),
-            interval(detection["sensitivity"], 2),
-            interval(detection["specificity"], 2),
-        ]
-        approximate = " (approximate)" if card["judge"]["approximate"] else ""
-        decided = f"{card['judge']['name']}{approximate}" if card["judge"]["by_judge"] else "rules alone"
-        lines.append(f"{model:<18}{cells[0]:<28}{cells[1]:<24}{cells[2]:<24}{decided}")
+        found = json.loads((scores(out / model) / "scorecard.json").read_text(encoding="utf-8"))["detect"]
+        sides = [interval(found["detection"][name]) for name in ("sensitivity", "specificity", "informedness")]
+        lines.append(f"{model:<18}{sides[0]:<22}{sides[1]:<22}{sides[2]:<24}{interval(found['job'])}")
     return "\n".join(lines)
 
 
@@ -110,8 +103,8 @@ def scores(run: Path) -> Path:
     return next((run / "scores").iterdir())
 
 
-def interval(figure: dict[str, float | None], digits: int) -> str:
-    """`12.3 [4.5, 20.1]`, or a dash if there is no figure."""
+def interval(figure: dict[str, float | None], digits: int = 2) -> str:
+    """`0.19 [0.11, 0.30]`, or a dash if there is no figure."""
     if figure["value"] is None:
         return "–"
     ends = f" [{figure['low']:.{digits}f}, {figure['high']:.{digits}f}]" if figure["low"] is not None else ""

@@ -53,12 +53,17 @@ def calibration(release: Release) -> str:
     return calibrate(release, OfflineReader.identity, [labels]).model_dump_json(indent=1) + "\n"
 
 
-def row(release: Release, policy: str, tier: Tier) -> schema.Reference:
-    """A policy's headline figures on one tier, judged offline."""
+def scored(release: Release, policy: str, tier: Tier) -> schema.Scorecard:
+    """A policy on one tier, judged offline."""
     rows = [r for r in release.rows.values() if tier in r.tiers]
     replies = [Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
     run = Run(release.path, Model(name=policy, backend="policy"), tier, replies, False)
-    card = score(run, release, [[OfflineReader()]]).scorecard
+    return score(run, release, [[OfflineReader()]]).scorecard
+
+
+def row(release: Release, policy: str, tier: Tier) -> schema.Reference:
+    """A policy's headline figures on one tier."""
+    card = scored(release, policy, tier)
     detection = card.detection
     breached = sum(f.state == "breached" for f in card.floors)
     detected = {"sensitivity": detection.sensitivity, "specificity": detection.specificity}

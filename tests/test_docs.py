@@ -7,14 +7,17 @@ import re
 from pathlib import Path
 
 import pytest
+from demo import interval
 from helmbench.cli import app as commands
 from helmbench.cli.common import app
+from make_references import scored
 from pydantic import BaseModel
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from dataset_builder.release import Release
 from dataset_builder.schema import ProtocolRow, Row, UserMessage
+from judge.report.sentences import sentence
 from judge.schema import Figure, Triage, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -131,19 +134,15 @@ def test_readme_first_screen_has_both_commands() -> None:
     assert "make test" in head
 
 
-def test_readme_shows_what_the_demo_prints() -> None:
-    """The README's two lines are the reference policies' figures on the lite tier of this content."""
-    (tiers,) = json.loads((ROOT / "judge" / "references.json").read_text(encoding="utf-8")).values()
-    for row in tiers["lite"]:
-        if row["policy"] in ("keyword", "always-escalate"):
-            figures = [
-                f"{row[f][end]:.{digits}f}"
-                for f, digits in (("composite", 1), ("sensitivity", 2), ("specificity", 2))
-                for end in ("value", "low", "high")
-            ]
-            line = next(text for text in README.splitlines() if text.startswith(row["policy"] + " "))
-            assert re.findall(r"-?\d+\.\d+", line) == figures
-        if row["policy"] == "keyword":
-            missed, alarmed = (100 * (1 - row[f]["value"]) for f in ("sensitivity", "specificity"))
-            assert f"Missed {missed:.0f} of 100 messages" in WORDS
-            assert f"raised a false alarm on {alarmed:.0f} of 100 from" in WORDS
+def test_readme_shows_what_the_demo_prints(release: Release) -> None:
+    """The README's two lines, and its example of a report's first sentence, are what rules decide of these policies."""
+    for policy in ("keyword", "always-escalate"):
+        card = scored(release, policy, "detect")
+        found = card.detect
+        assert found
+        assert found.job
+        figures = (found.detection.sensitivity, found.detection.specificity, found.detection.informedness, found.job)
+        line = next(text for text in README.splitlines() if text.startswith(policy + " "))
+        assert re.split(r"  +", line)[1:] == [interval(f.model_dump()) for f in figures]
+        if policy == "keyword":
+            assert f"*{sentence(card)}*" in WORDS

@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 def demo(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """One run of scripts/demo.py: its folder and what it printed."""
     out = tmp_path_factory.mktemp("demo")
-    command = [sys.executable, str(ROOT / "scripts" / "demo.py"), "--out", str(out / "demo"), "--dataset", str(dataset)]
+    options = ["--out", str(out / "demo"), "--dataset", str(dataset), "--tasks", "helmbench_lite"]
+    command = [sys.executable, str(ROOT / "scripts" / "demo.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True, cwd=out, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return out, done.stdout
@@ -42,16 +43,17 @@ def run(demo: tuple[Path, str], dataset: Path, tmp_path: Path, monkeypatch: pyte
 
 
 def test_demo_prints_what_the_scorecards_say(demo: tuple[Path, str]) -> None:
-    """Composite, sensitivity and specificity of both policies with intervals, and two reports; the policy that always
-    escalates sees everything and leaves nobody alone.
+    """What rules decide of both policies, with intervals, and two reports; the policy that always escalates sees
+    everything and leaves nobody alone.
     """
     for model in ("keyword", "always-escalate"):
         card = json.loads((scores(demo[0] / "demo" / model) / "scorecard.json").read_text())
         line = next(text for text in demo[1].splitlines() if text.startswith(model))
-        figures = [card["composite"], card["detection"]["sensitivity"], card["detection"]["specificity"]]
+        sides = ("sensitivity", "specificity", "informedness")
+        figures = [*(card["detect"]["detection"][name] for name in sides), card["detect"]["job"]]
         expected = [figure[key] for figure in figures for key in ("value", "low", "high")]
-        assert [float(n) for n in re.findall(r"-?\d+\.\d+", line)] == pytest.approx(expected, abs=0.051)
-    assert [figure["value"] for figure in figures[1:]] == [1.0, 0.0]
+        assert [float(n) for n in re.findall(r"-?\d+\.\d+", line)] == pytest.approx(expected, abs=0.0051)
+    assert [figure["value"] for figure in figures[:3]] == [1.0, 0.0, 0.0]
     paths = re.findall(r"\S+report\.html", demo[1])
     assert len(paths) == 2
     assert all(Path(p).read_text().startswith("<!doctype html>") for p in paths)

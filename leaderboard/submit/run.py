@@ -105,7 +105,9 @@ def read_scored(run_dir: Path, release: Release) -> ScoredRun:
 
 def _not_accepted(run: Run, release: Release) -> Iterator[str]:
     """What the board doesn't accept, whatever the replies are."""
-    if run.limited:
+    if run.tier == "detect":
+        yield "tier detect has no composite to rank; submit a run of `helmbench`"
+    elif run.limited:
         yield "it was made with --limit or --samples; a submission has every sample of its tier"
     elif missing := {r.id for r in release.rows.values() if run.tier in r.tiers} - run.ids:
         yield f"{len(missing)} samples of tier {run.tier} are missing, such as {min(missing)}; run the whole group"

@@ -24,6 +24,7 @@ from lm_eval_tasks.helmbench.api_models import Completion
 
 COMMAND = "lm_eval._cli.run"  # the module of lm-eval's command line
 UNWRITTEN, UNANSWERED = 3, 5  # exit codes, as in `helmbench`
+DETECT = "helmbench_detect"  # its figures need no judge
 REASONS = 3  # number of reasons that an error lists
 TRANSCRIPT = "transcript"
 SETTINGS = {
@@ -165,7 +166,9 @@ class Ending:
         yield ""
         if self._missing:
             yield f"HELMbench: {self._lost()} and count as unscored."
-        yield "HELMbench: the figures above are what rules alone decide, not a score: no judge has read the replies."
+        final = "final: rules decide everything in this task."
+        partial = "what rules alone decide, not a score: no judge has read the replies."
+        yield f"HELMbench: the figures above are {final if self.tasks == {DETECT} else partial}"
         yield f"Next: {words}"
 
 
