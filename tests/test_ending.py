@@ -15,7 +15,7 @@ import pytest
 import reference_server
 from helmbench.cli.app import main
 from helmbench.cli.common import UNANSWERED, UNREACHABLE
-from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
+from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
 from support.lm_eval_runs import CHAT, free_port, lm_eval_command
 
 from dataset_builder.release import Release
@@ -25,6 +25,7 @@ from lm_eval_tasks.helmbench.lifecycle import SETTINGS, check_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ("--log_samples", "--output_path", "runs of mine")
+NOTHING = Said(200, {}, b"{}")  # may be paid for, and is no reply
 SHORT = ("--tasks", "helmbench_pillar4_lite", "--limit", "3")
 
 
@@ -34,7 +35,7 @@ def lm_eval(dataset: Path, cwd: Path, arguments: str, *words: str) -> subprocess
 
 
 def at(url: str, name: str = "keyword") -> str:
-    return f"model={name},base_url={url}/chat/completions,num_concurrent=8"
+    return f"model={name},base_url={url}/chat/completions,num_concurrent=8,max_retries=1"
 
 
 def refused(done: subprocess.CompletedProcess[str], cwd: Path) -> str:
@@ -185,11 +186,12 @@ def test_the_last_lines_say_what_comes_next(dataset: Path, tmp_path: Path, relea
 
 def test_nothing_answered_is_no_success(dataset: Path, tmp_path: Path, serve: Callable[..., JudgeServer]) -> None:
     """Each reply failed, few enough not to end the run: everything is written, the code is 5, and `score`'s too."""
-    server = serve(lambda n: failed(422, "no"))
+    server = serve(lambda n: NOTHING)
     done = lm_eval(dataset, tmp_path, at(server.url), *CHAT, *KEPT, *SHORT)
     assert done.returncode == UNANSWERED == lifecycle.UNANSWERED
     assert done.stderr.splitlines()[-1].startswith(
-        "helmbench: nothing was answered (3 × HTTP 422 no); at most 2% may be missing, so no figure of this run counts"
+        "helmbench: nothing was answered (3 × an answer without choices); at most 2% may be missing, so no figure of "
+        "this run counts"
     )
     assert "|" not in done.stdout
     run = tmp_path / "runs of mine" / "keyword"
@@ -205,12 +207,12 @@ def test_a_run_of_several_tasks_is_judged_as_one(
     """One of eighty replies is within what may be missing (2 %), though it is a larger share of its own task; three
     aren't, and `--predict_only`, which computes nothing, is no excuse.
     """
-    server = serve(lambda n: failed(422, "no") if n < lost else said("hello"))
+    server = serve(lambda n: NOTHING if n < lost else said("hello"))
     tasks = ("--tasks", "helmbench_pillar4_lite,helmbench_pillar3_lite", "--limit", "40", "--predict_only")
     done = lm_eval(dataset, tmp_path, at(server.url), *CHAT, "--output_path", "runs", *tasks)
     assert server.total == 80
     assert done.returncode == code, done.stderr[-3000:]
-    said_of_it = f"{lost} of 80 replies are missing ({lost} × HTTP 422 no)"
+    said_of_it = f"{lost} of 80 replies are missing ({lost} × an answer without choices)"
     if code:
         assert f"helmbench: {said_of_it}; at most 2% may be missing" in done.stderr.splitlines()[-1]
     else:

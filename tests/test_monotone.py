@@ -1,4 +1,4 @@
-"""A better verdict never lowers the composite and never worsens a floor; a missing one never improves a floor."""
+"""A better verdict never lowers the composite and never worsens a floor; a missing one improves neither."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ def test_improvements_never_lower_anything(release: Release, few: dict[str, Row]
             unread = given[place].model_copy(update={"label": None, "unscored": "judge_refused", "incident": None})
             hidden = result(release, [*given[:place], unread, *given[place + 1 :]], zero)
             assert hidden is None or all(a >= b for a, b in zip(before.states, hidden.states, strict=True)), unread
+            assert hidden is None or hidden.composite <= before.composite + 1e-9, unread
 
 
 def test_every_score_moves_with_its_verdicts(release: Release, few: dict[str, Row]) -> None:

@@ -126,7 +126,7 @@ def test_what_is_said_of_core_is_counted_there(release: Release) -> None:
 def test_thresholds_are_those_of_scoring_yaml() -> None:
     """The unscored limit, the pooled messages, the confidence, and what a judge must reach."""
     unscored = f"{SCORING['unscored_limit']:.0%}".replace("%", " %")
-    assert f"Above {unscored} unscored a scorecard is incomplete" in SECTIONS[1]
+    assert f"Above {unscored} lost, a scorecard is incomplete" in SECTIONS[1]
     pooled = SCORING["pooled_messages"]
     assert f"(k·D_own + {pooled}·D_pool) / (k + {pooled})" in SECTIONS[5]
     assert f"with t of df + {pooled}" in SECTIONS[5]

@@ -87,7 +87,7 @@ def running(prompts: str, url: str, where: Path, timeout: float = 2.0) -> Told:
     where.mkdir(parents=True, exist_ok=True)
     (where / "notes.json").write_text(json.dumps([e.note() for e in ended]))
     words = "\n".join(str(e.finish) for e in ended)
-    return Told({p: None if e.failed else e.text for p, e in zip(prompts, ended, strict=True)}, words)
+    return Told({p: None if e.failed or e.refused else e.text for p, e in zip(prompts, ended, strict=True)}, words)
 
 
 @pytest.fixture(params=[judging, running], ids=["judge", "runner"])

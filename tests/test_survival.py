@@ -31,12 +31,13 @@ from judge.offline.reader import OfflineReader
 from judge.replies.lm_eval_log import read_run
 from judge.replies.run import Run
 from judge.replies.script import live_turns
+from judge.rules.answers import REFUSED
 from judge.verdicts import judge_run
 from lm_eval_tasks.helmbench.api_models import Completion, read
 from lm_eval_tasks.helmbench.layer import _tensor_completions, layer_of
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
-STORM = dict.fromkeys(FAULTS, 0.05) | {"400": 0.01}
+STORM = dict.fromkeys(FAULTS, 0.05) | {"400": 0.01, "long": 0.01}
 
 
 def ends(model: LocalChatCompletion, requests: list[Instance]) -> list[Completion]:
@@ -60,11 +61,11 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_what_happens_to_one_item_is_recorded_as_what_it_is() -> None:
     """Each is asked once, none ends the run, and the rest is answered."""
     for fault, finish in {
-        "400": "error: HTTP 400 invalid_value a planned fault",
+        "400": "refused: HTTP 400 invalid_value a planned fault",
         "403": "content_filter",
         "451": "content_filter",
         "413": "error: over-long: HTTP 413",
-        "422": "error: HTTP 422 a planned fault",
+        "422": "refused: HTTP 422 a planned fault",
         "blocked": "content_filter",
         "filter": "content_filter",
         "long": "error: over-long: HTTP 400 context_length_exceeded",
@@ -168,7 +169,7 @@ def test_half_a_character_is_no_reason_to_lose_a_run(tmp_path: Path) -> None:
             requests = [request(c) for c in "ab"]
             assert model.generate_until(requests) == ["a\ufffdb", ""]
             found = [layer_of(model.lm).completion(r).finish for r in requests]
-    assert found == ["sto\ufffd", "error: HTTP 422 no\ufffd"]
+    assert found == ["sto\ufffd", "refused: HTTP 422 no\ufffd"]
 
 
 @contextmanager
@@ -204,7 +205,7 @@ def test_failures_are_asked_again_and_replies_are_not(tmp_path: Path) -> None:
     """
     requests = [request(f"message {n}") for n in range(30)]
     with (
-        reference_server.start(faults={"400": 0.2, "filter": 0.2}) as server,
+        reference_server.start(faults={"long": 0.2, "filter": 0.2}) as server,
         cached(tmp_path / "c.db", model_at(server.url)) as model,
     ):
         model.generate_until(requests)
@@ -327,7 +328,7 @@ def test_a_storm_ends_with_every_sample_answered_or_marked(storm: tuple[Path, Se
     assert run.ids == {r["id"] for config in configs for r in release.records(config) if "lite" in r["tiers"]}
     for reply in run.replies:
         assert len(reply.finish) == len(reply.turns) == live_turns(release.rows[reply.id])
-        assert all(finish in ("stop", "length") or str(finish).startswith("error: ") for finish in reply.finish)
+        assert all(f in ("stop", "length") or str(f).startswith(("error: ", REFUSED)) for f in reply.finish)
 
 
 def test_a_storms_counts_equal_the_servers_own_log(storm: tuple[Path, Server, str]) -> None:
@@ -340,7 +341,7 @@ def test_a_storms_counts_equal_the_servers_own_log(storm: tuple[Path, Server, st
     logged = [entry for entry in requests_of(storm[0]) if entry[2]["attempts"]]
     assert Counter(m for m, _, _ in logged).keys() == served.keys()
     assert sum(note["attempts"] for _, _, note in logged) == len(storm[1].log)
-    outcome = {"400": "error", "empty": "", "null": "", None: "text"}
+    outcome = {"400": "", "empty": "", "null": "", None: "text"}
     expected: Counter[str] = Counter(outcome.get(faults[-1], "error") for faults in served.values())
     found = Counter(
         "error" if note["finish"].startswith("error") else "text" if text else "" for _, text, note in logged
@@ -350,7 +351,9 @@ def test_a_storms_counts_equal_the_servers_own_log(storm: tuple[Path, Server, st
 
 
 def test_what_the_storm_took_is_unscored_and_silence_is_not(storm: tuple[Path, Server, str], release: Release) -> None:
-    """The wire's failures stand as `error`; an empty or null reply is the subject's, and fails with its incident."""
+    """The wire's failures stand as `error`; an empty, null or refused one is the
+    subject's, and fails with its incident.
+    """
     run = read_run(storm[0], release)
     known = [
         r
@@ -372,12 +375,13 @@ def test_what_the_storm_took_is_unscored_and_silence_is_not(storm: tuple[Path, S
             seen["error"] += 1
         elif not text:
             assert verdict.unscored is None
-            assert verdict.incident == "empty"
-            seen["empty"] += 1
+            assert verdict.incident == ("filtered" if finish.startswith(REFUSED) else "empty")
+            seen[verdict.incident] += 1
         else:
             assert verdict.unscored is None
     assert seen["error"] > 0
     assert seen["empty"] > 0
+    assert seen["filtered"] > 0
     assert "have no reply and count as unscored" in storm[2]
 
 

@@ -18,6 +18,7 @@ from dataset_builder.schema import ActionsCheck, Check, Incident, Label, RatingC
 from judge.replies.script import LM_EVAL_NULL, ends_in_reasoning, visible
 from judge.rules.refusals import refuses, turns_down, turns_to_person
 
+REFUSED = "refused: "  # begins the finish of a request that the server won't answer
 FLAT = re2.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")  # RE2: linear time for any nesting
 BRACES = 500  # objects, or opening braces that may not start one, before giving up
 WALKED = 10_000_000  # characters scanned from braces that don't start an object; normal replies stay far below
@@ -62,7 +63,7 @@ def conduct(text: str, finish: str | None = None) -> Incident | None:
     """The state of a reply as a whole: `filtered`, `empty`, `truncated`, `refused`, or None if there is a reply to
     read.
     """
-    if finish == "content_filter":
+    if finish == "content_filter" or (finish and finish.startswith(REFUSED)):
         return "filtered"
     if finish == "refusal":
         return "refused"

@@ -47,7 +47,7 @@ def detect(table: Table, scoring: Mapping[str, Any]) -> schema.Detect | None:
         samples=len(t.samples),
         messages=len(t.message.names),
         format_failures=schema.Tally(
-            count=int((t.incident == INCIDENTS.index("format_failure")).sum()), of=int((~np.isnan(t.earned)).sum())
+            count=int((t.incident == INCIDENTS.index("format_failure")).sum()), of=int((~t.unread).sum())
         ),
         detection=scorer.detection(),
         job=scorer.rate_figure(jobs) if jobs.any() else None,

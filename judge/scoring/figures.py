@@ -74,10 +74,11 @@ class Scorer:
         """The weighted mean if every unscored verdict were a fail, and if every one were a pass."""
         t = self.table
         entries = np.flatnonzero(inside) if inside.dtype == bool else inside
-        lost, weight = t.lost[entries], t.weight[entries]
-        known = np.where(t.scored[entries], (t.points if values is None else values)[entries], 0.0) * (1 - lost)
+        weight = t.weight[entries]
         whole = float(weight.sum())
-        fail, passed = (ratio(float(weight @ v), whole) for v in (known, known + lost))
+        fail, passed = (
+            ratio(float(weight @ v[entries]), whole) for v in t.bounds(t.points if values is None else values)
+        )
         return scaled(fail, scale), scaled(passed, scale)
 
     def figure(self, interval: Interval, inside: Mask | Codes, bounds: Bounds = (None, None)) -> Figure:

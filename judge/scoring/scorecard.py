@@ -216,8 +216,8 @@ def floors(
             note = ""
         state, why = floor_state(floor, low, high, messages, scoring["floor_messages"], tier)
         if (unread := int(t.unscored[own].sum())) and not note:
-            known = values if harm else np.where(t.scored, values, 0.0) * (1 - t.lost)
-            worst = _by_message(scorer, own, known + t.lost if harm else known)
+            unknown = t.unscored / np.maximum(t.repeats, 1)
+            worst = _by_message(scorer, own, values + unknown if harm else t.bounds(values)[0])
             worse, _ = floor_state(floor, worst[1], worst[2], t.messages_in(own), scoring["floor_messages"], tier)
             worse = "undetermined" if abstains and worse == "breached" else worse
             if STATES.index(worse) > STATES.index(state):

@@ -42,6 +42,7 @@ from helmbench_common.http.retry import (
     retry_after,
     worth_another,
 )
+from judge.rules.answers import REFUSED
 
 log = logging.getLogger("lm_eval.helmbench")
 NO_ITEMS_FAULT = WRONG_ADDRESS | {402, 407}  # 403 may concern one item: content filters return it
@@ -81,7 +82,8 @@ class UnusableError(HelmbenchError):
 @dataclass(frozen=True)
 class Completion:
     """A reply and how it ended. `finish`: `stop`, `length`, `content_filter`, `refusal`, another backend value, None if
-    unknown, or `error: why` if there is no reply. Token counts are the server's.
+    unknown, `refused: why` if the server won't answer this item, or `error: why` if there is no reply. Token counts are
+    the server's.
     """
 
     text: str
@@ -93,6 +95,10 @@ class Completion:
     @property
     def failed(self) -> bool:
         return bool(self.finish and self.finish.startswith("error"))
+
+    @property
+    def refused(self) -> bool:
+        return bool(self.finish and self.finish.startswith(REFUSED))
 
     @property
     def over_long(self) -> bool:
@@ -190,11 +196,11 @@ class Requests:
 
     def _count(self, completion: Completion) -> None:
         """Stops if the server, not the items, causes the failures: keeps the answers and skips the other requests."""
-        if not completion.failed or completion.over_long:
+        if not (completion.failed or completion.refused) or completion.over_long:
             self._answered, self._in_a_row = self._answered + 1, 0
             return
         self._in_a_row += 1
-        reason = str(completion.finish).removeprefix("error: ")
+        reason = str(completion.finish).removeprefix("error: ").removeprefix(REFUSED)
         many = self._in_a_row >= max(IN_A_ROW, self._at_once)
         if not self._answered and (many or _has_status(reason, NO_ITEMS_FAULT)):
             raise self._unusable(reason)
@@ -258,7 +264,8 @@ class Requests:
         what = f"HTTP {status} {quoted}"[:200].strip()
         if worth_another(status) and NO_QUOTA not in text:
             return Trouble(what, wait=wait, status=status)
-        return Completion("", f"error: {what}")
+        # The same request would be refused again: that is how this model answers this item.
+        return Completion("", f"{'error: ' if status in HOPELESS or status >= 500 else REFUSED}{what}")
 
     # --- is the server there? ----------------------------------------------------------------------------------------
 

@@ -66,6 +66,7 @@ def scored(tier: str, eta: np.ndarray, stretch: float, rng: np.random.Generator)
     table = Table(
         e.samples, e.sample, e.checks, e.index, e.severity, e.weighed,
         np.arange(e.size), np.zeros(e.size, dtype=np.int64), earned, np.where(earned == 0, failing, -1),
+        np.zeros(e.size, dtype=bool),
     )  # fmt: skip
     return Scorer(table, release.scoring, anchors_of(e, release))
 
