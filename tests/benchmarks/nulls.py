@@ -1,7 +1,7 @@
 """Does `compare` report a regression where there is none? Pairs of runs of one simulated model, compared by the
 library, and the same with a real loss.
 
-Usage: python tests/benchmarks/nulls.py [--pairs 200] [--tier lite core] [--loss 0 10]. Needs a built dataset.
+Usage: python tests/benchmarks/nulls.py [--pairs 200] [--tier detect lite core] [--loss 0 10]. Needs a built dataset.
 
 Every message gets a disposition z ~ N(0, 1) of the model towards it, and both runs answer its samples independently
 given z, as in planted.py. Three models: samples of a message correlate by 0.2, 0.5 and 0.95; they pass .8, .9 and .7.
@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from benchmarks.planted import PARTIAL_GAP, disposition  # noqa: E402
 from scipy.special import expit  # noqa: E402
 
 from dataset_builder.release import Release, open_release  # noqa: E402
-from dataset_builder.schema import Incident  # noqa: E402
+from dataset_builder.schema import Incident, Tier  # noqa: E402
 from judge.scoring.anchors import anchors_of, expected  # noqa: E402
 from judge.scoring.compare import Difference, ScoredRun, differences, figures_of, regressions  # noqa: E402
 from judge.scoring.figures import HEADLINES, Scorer  # noqa: E402
@@ -48,16 +48,16 @@ class Asked(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def asked(tier: str) -> Asked:
-    release = open_release()
-    found = expected(release, tier)  # type: ignore[arg-type]
+def asked(tier: Tier) -> Asked:
+    release = open_release().of(tier)
+    found = expected(release, tier)
     partial = [
         c.check in ("criterion", "rating") or "PARTIAL" in getattr(c, "outcomes", {}).values() for c in found.checks
     ]
     return Asked(release, found, np.array(partial))
 
 
-def scored(tier: str, eta: np.ndarray, stretch: float, rng: np.random.Generator) -> Scorer:
+def scored(tier: Tier, eta: np.ndarray, stretch: float, rng: np.random.Generator) -> Scorer:
     """A run that passes every entry with the chance logit⁻¹(eta)."""
     release, e, partial = asked(tier)
     u = rng.random(e.size)
@@ -71,7 +71,7 @@ def scored(tier: str, eta: np.ndarray, stretch: float, rng: np.random.Generator)
     return Scorer(table, release.scoring, anchors_of(e, release))
 
 
-def pairs(tier: str, model: tuple[float, float], count: int, loss: float) -> Iterator[tuple[bool, list[Difference]]]:
+def pairs(tier: Tier, model: tuple[float, float], count: int, loss: float) -> Iterator[tuple[bool, list[Difference]]]:
     """Per pair of runs: whether the gate `regression` fails, and every difference."""
     correlation, level = model
     z, messages = disposition(correlation, level), asked(tier).entries.message
@@ -81,7 +81,7 @@ def pairs(tier: str, model: tuple[float, float], count: int, loss: float) -> Ite
         runs = []
         for name, rate in (("before", level), ("after", level - loss / 100)):
             scorer = scored(tier, z.logit(rate) + shift, z.stretch, rng)
-            figures = figures_of(scorer, True, HEADLINES)
+            figures = figures_of(scorer, tier != "detect", HEADLINES if tier != "detect" else ())
             runs.append(ScoredRun(name, cast("Any", None), scorer, figures, []))
         found = differences(runs[0], runs[1:])
         yield bool(regressions(runs[0], runs[1], found)), found
@@ -90,17 +90,20 @@ def pairs(tier: str, model: tuple[float, float], count: int, loss: float) -> Ite
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=200)
-    parser.add_argument("--tier", nargs="+", choices=["lite", "core", "full"], default=["lite", "core"])
+    parser.add_argument("--tier", nargs="+", choices=get_args(Tier), default=["detect", "lite", "core"])
     parser.add_argument("--loss", type=float, nargs="+", default=[0.0, 10.0], help="in points; 0: the same model twice")
     args = parser.parse_args()
     started = time.perf_counter()
-    print(f"{'tier':6}{'loss':>5}{'ICC':>6}{'level':>6}{'gate fails':>13}{'0 outside':>13}{'composite':>13}  untested")
+    print(
+        f"{'tier':6}{'loss':>5}{'ICC':>6}{'level':>6}{'gate fails':>13}{'0 outside':>13}{'first figure':>13}  untested"
+    )
     for tier, loss, model in [(t, x, m) for t in args.tier for x in args.loss for m in MODELS]:
         found = [*pairs(tier, model, args.pairs, loss)]
         gate = np.mean([failed for failed, _ in found])
         every = [d for _, ds in found for d in ds if d.p_value is not None and d.difference.low is not None]
         outside = [(d.figure, (d.difference.low or 0) > 0 or (d.difference.high or 0) < 0) for d in every]
-        composite = [out for name, out in outside if name == "composite"]
+        first = found[0][1][0].figure  # the composite, or sensitivity where there is none
+        composite = [out for name, out in outside if name == first]
         shares = [gate, np.mean([out for _, out in outside]), np.mean(composite)]
         lacking = sorted({d.figure for d in found[0][1] if d.p_value is None})
         cells = "".join(f"{100 * share:11.1f} %" for share in shares)
