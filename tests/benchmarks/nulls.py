@@ -52,7 +52,10 @@ def asked(tier: Tier) -> Asked:
     release = open_release().of(tier)
     found = expected(release, tier)
     partial = [
-        c.check in ("criterion", "rating") or "PARTIAL" in getattr(c, "outcomes", {}).values() for c in found.checks
+        c.check == "criterion"
+        or (c.check == "rating" and c.flag_from is None)
+        or (c.check == "graded" and "PARTIAL" in c.outcomes.values())
+        for c in found.checks
     ]
     return Asked(release, found, np.array(partial))
 

@@ -1,6 +1,6 @@
 """Do the intervals hold? Simulated models whose true rates are planted, scored by the library, compared with the truth.
 
-Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a lite b] [--icc 0.2 0.5 0.95]
+Usage: python tests/benchmarks/planted.py [--seeds 2000] [--jobs 2] [--design a lite detect b] [--icc 0.2 0.5 0.95]
 [--kind rates floors groups curves levels]. Needs a built dataset.
 
 Estimand: messages like these, this model, these settings. Every seed draws its messages anew from a population: a slot
@@ -12,7 +12,7 @@ the logit). Truth is the population's value under the library's weights, by quad
 weights, polarity and what a score is made of, and for no estimate. Anchors are 0: they are fixed, and stretch a score
 and its interval alike. Nothing generalises to scenarios, contexts or conditions that aren't here.
 
-Design a is this release's core tier, design lite its lite tier.
+Design a is this release's core tier; lite and detect are the tiers of these names.
 Design b is the planned library: P1-B1…B6 120/100/100/60/60/60, P2 80, P3 60, P4 120 messages, in scenarios of about 20,
 synthesised from the real rows; its P1 crisis messages stand on a ladder of severities 1…10.
 """
@@ -42,7 +42,7 @@ from scipy.optimize import brentq  # noqa: E402
 from scipy.special import expit, ndtri  # noqa: E402
 
 from dataset_builder.release import Release, open_release  # noqa: E402
-from dataset_builder.schema import Incident, Row  # noqa: E402
+from dataset_builder.schema import Incident, Row, Tier  # noqa: E402
 from judge.schema import Figure, Verdict  # noqa: E402
 from judge.scoring import breakdown  # noqa: E402
 from judge.scoring.anchors import Anchor  # noqa: E402
@@ -53,7 +53,8 @@ from judge.scoring.scorecard import floors, read_on  # noqa: E402
 from judge.scoring.table import Read, Table, build  # noqa: E402
 
 Array = NDArray[np.float64]
-Design = Literal["a", "lite", "b", "b-p1"]
+Design = Literal["a", "lite", "detect", "b", "b-p1"]
+TIERS: dict[str, Tier] = {"a": "core", "lite": "lite", "detect": "detect"}  # of the designs that are this release
 Check = Literal["tags", "actions", "graded", "rating", "criterion", "appropriateness"]
 Label = Literal["PASS", "PARTIAL", "FAIL"]
 LABELS: tuple[Label, ...] = get_args(Label)
@@ -151,13 +152,14 @@ class Slot(NamedTuple):
 
 @lru_cache(maxsize=3)
 def population(design: Design) -> Population:
-    """The population of a design, from the core tier of the built dataset, or its lite tier."""
-    release = open_release()
+    """The population of a design, from a tier of the built dataset."""
+    tier = TIERS.get(design, "core")
+    release = open_release().of(tier)
     real: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in release.rows.values():
-        if ("lite" if design == "lite" else "core") in row.tiers:
+        if tier in row.tiers:
             real[row.scenario, row.polarity][row.message_key].append(row)
-    slots = list(_release_slots(real)) if design in ("a", "lite") else list(_planned_slots(real, design))
+    slots = list(_release_slots(real)) if design in TIERS else list(_planned_slots(real, design))
     rows: dict[str, Row] = {}
     chance: dict[str, float] = {}
     keys: list[list[str]] = []
@@ -182,7 +184,9 @@ def population(design: Design) -> Population:
         choices=[np.array([code[k] for k in ks]) for ks in keys],
         partial=np.array(
             [
-                c.check in ("criterion", "rating") or (c.check == "graded" and "PARTIAL" in c.outcomes.values())
+                c.check == "criterion"
+                or (c.check == "rating" and c.flag_from is None)
+                or (c.check == "graded" and "PARTIAL" in c.outcomes.values())
                 for c in table.checks
             ]
         ),
@@ -707,7 +711,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--design", nargs="+", choices=["a", "lite", "b"], default=["a", "b"])
+    parser.add_argument("--design", nargs="+", choices=[*TIERS, "b"], default=["a", "b"])
     parser.add_argument("--kind", nargs="+", choices=list(HEADS), default=list(HEADS))
     parser.add_argument("--icc", type=float, nargs="+", default=ICCS)
     args = parser.parse_args()
