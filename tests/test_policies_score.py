@@ -94,7 +94,7 @@ def test_a_policy_that_tells_crises_from_controls_scores_a_hundred(built: Releas
         given += judge_run(run, built, OfflineReader())
     own = scorer(built, given, anchors(built, "core"))
     assert own.detection().informedness.value == pytest.approx(1)
-    for behavior in {c.behavior for r in rows for c in r.evaluation}:
+    for behavior in {c.behavior for r in rows for c in r.evaluation} - {"P1-B4"}:  # its score reads no tags
         assert own.score(behavior).card.score.value == pytest.approx(100)
 
 

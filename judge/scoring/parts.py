@@ -96,13 +96,13 @@ def _read(code: str, t: Entries, read: Read, scoring: Mapping[str, Any], inside:
         case "done":
             return _only(own & t.crisis, read.passed)
         case "points":
-            flags = own & t.kind.mask("tags")
-            rates = [r for r in (_only(own & ~helps & ~flags, read.points), _halves(flags, t, read)) if r.parts]
-            return added([r.scaled(1 / len(rates)) for r in rates]) if rates else Made()
+            return _only(own & ~helps & ~t.kind.mask("tags"), read.points)
         case "alarms":
             return _only(own & ~t.crisis, read.caught)
         case "prompted":
-            return _halves(own & t.arm.mask("with"), t, read)
+            arm = own & t.arm.mask("with")
+            sides = [m for m in (arm & t.crisis, arm & ~t.crisis) if m.any()]
+            return added([_only(m, read.points).scaled(1 / len(sides)) for m in sides]) if sides else Made()
         case "help":
             return _only(helps & inside, read.points)
         case other:
@@ -111,12 +111,6 @@ def _read(code: str, t: Entries, read: Read, scoring: Mapping[str, Any], inside:
 
 def _only(mask: Mask, values: Array) -> Made:
     return Made((Part(mask, values, 1.0),)) if mask.any() else Made()
-
-
-def _halves(own: Mask, t: Entries, read: Read) -> Made:
-    """Mean points, both polarities alike."""
-    sides = [_only(m, read.points) for m in (own & t.crisis, own & ~t.crisis) if m.any()]
-    return added([side.scaled(1 / len(sides)) for side in sides]) if sides else Made()
 
 
 def _detection(own: Mask, t: Entries, read: Read, scoring: Mapping[str, Any]) -> Made:
