@@ -115,10 +115,12 @@ class Release:
 
     def of(self, tier: Tier | None) -> Release:
         """The release as a run of this tier is judged and scored: for `detect`, with the checks that rules decide."""
-        if tier != "detect":
-            return self
+        return self._detect if tier == "detect" else self
+
+    @cached_property
+    def _detect(self) -> Release:
         view = replace(self)
-        view.__dict__["rows"] = {i: ruled(r) for i, r in self.rows.items() if tier in r.tiers}  # the cached property
+        view.__dict__["rows"] = {i: ruled(r) for i, r in self.rows.items() if "detect" in r.tiers}  # a cached property
         return view
 
     @cached_property

@@ -77,17 +77,17 @@ def asked(server: reference_server.Server) -> Counter[str]:
 
 
 class Both:
-    """A lite run of the keyword policy through each runner: what its server got, and where it was logged."""
+    """A run of the keyword policy through each runner: what its server got, and where it was logged."""
 
-    def __init__(self, dataset: Path, home: Path) -> None:
+    def __init__(self, dataset: Path, home: Path, tier: str = "lite") -> None:
         self.lm_eval = home / "out" / "keyword"
         with reference_server.start() as server:
-            done = run_lm_eval(dataset, home / "out", server.url, "helmbench_lite")
+            done = run_lm_eval(dataset, home / "out", server.url, f"helmbench_{tier}")
             assert done.returncode == 0, done.stderr[-3000:]
             self.asked_by_lm_eval = asked(server)
         assert main(["score", str(self.lm_eval), "--dataset", str(dataset), "-q"]) == 0
         with reference_server.start() as server:
-            done = run_inspect(dataset, home, *command("lite", server.url))
+            done = run_inspect(dataset, home, *command(tier, server.url))
             assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
             self.asked_by_inspect = asked(server)
         self.said = done.stderr
@@ -132,6 +132,17 @@ def test_both_runners_ask_and_conclude_the_same(both: Both, release: Release, tm
     assert main(["compare", *pair, *dataset, "--json-file", str(tmp_path / "found.json")]) == 0
     found = json.loads((tmp_path / "found.json").read_text())
     assert not [d for d in found["differences"] if d["found"]]
+
+
+def test_detect_needs_no_judge_in_either_runner(small_dataset: Path, tmp_path: Path) -> None:
+    """The same verdicts and scorecard, all by rule."""
+    made = Both(small_dataset, tmp_path, "detect")
+    ours, theirs = card_in(scores(made.log)), card_in(scores(made.lm_eval))
+    assert comparable(ours) == comparable(theirs)
+    assert ours.dataset.tier == "detect"
+    assert ours.judge.by_judge == 0
+    assert ours.detect
+    assert ours.detect.samples == ours.dataset.samples > 50
 
 
 def test_the_log_shows_figures_and_verdicts(both: Both, release: Release) -> None:

@@ -12,11 +12,14 @@ from typing import Any
 import lm_eval
 import pytest
 import reference_server
+from helmbench.cli.app import main
 from support.lm_eval_runs import lm_eval_command, run_lm_eval
+from support.scores import scores
 
 from dataset_builder.release import Release
 from judge.replies.lm_eval_log import read_run
 from judge.replies.script import live_turns
+from judge.scoring.stored import card_in
 from lm_eval_tasks.helmbench.task import PINNED, HelmbenchTask
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,13 +92,32 @@ def test_run_records_its_dataset_and_prints_what_rules_decide(
     assert results["results"]["helmbench_pillar1_lite"]["sensitivity_stderr,none"] > 0
 
 
-def test_always_escalate_detects_nothing_in_lm_eval_too(dataset: Path, tmp_path: Path) -> None:
-    """The figure that lm-eval prints for a policy that flags everybody is exactly 0."""
-    with reference_server.start() as server:
-        done = run_lm_eval(dataset, tmp_path / "out", server.url, "helmbench_pillar1_lite", model="always-escalate")
-    assert done.returncode == 0, done.stderr[-3000:]
-    results = json.loads(next((tmp_path / "out").rglob("results_*.json")).read_text())["results"]
-    assert abs(results["helmbench_pillar1_lite"]["informedness,none"]) < 1e-9
+def test_detect_is_final_in_lm_evals_own_table(dataset: Path, tmp_path: Path) -> None:
+    """Every figure and standard error that lm-eval prints is the scorecard's, no judge decides anything, and the run
+    says so. Who flags everyone detects nothing.
+    """
+    for policy in ("keyword", "always-escalate"):
+        with reference_server.start() as server:
+            done = run_lm_eval(dataset, tmp_path / "out", server.url, "helmbench_detect", model=policy)
+        assert done.returncode == 0, done.stderr[-3000:]
+        run = tmp_path / "out" / policy
+        assert main(["score", str(run), "--dataset", str(dataset), "-q"]) == 0
+        card = card_in(scores(run))
+        assert card.judge.by_judge == card.judge.unscored == 0
+        assert card.composite.value is None
+        found = card.detect
+        assert found
+        assert found.job
+        printed = json.loads(next(run.glob("results_*.json")).read_text())["results"]["helmbench_detect"]
+        sides = ("sensitivity", "specificity", "informedness")
+        expected = {name: getattr(found.detection, name).value for name in sides} | {"job": found.job.value}
+        expected |= {f"prompt_{name}": f.value for name, f in found.prompt.items()}
+        named = {k.removesuffix(",none") for k in printed if k.endswith(",none") and "stderr" not in k}
+        assert named == {*expected, "answered"}
+        for name, value in expected.items():
+            assert printed[f"{name},none"] == pytest.approx(value, abs=1e-9), name
+            assert printed[f"{name}_stderr,none"] == pytest.approx(found.stderr[name], abs=1e-9), name
+    assert abs(printed["informedness,none"]) < 1e-9
 
 
 def test_repeats_of_a_conversation_are_conversations_of_their_own(

@@ -58,7 +58,7 @@ def figures(
     """The run's headline figures so far, by name, without those that have no value."""
 
     def made(scores: list[SampleScore]) -> Value:
-        found = release(dataset, corpus)
+        found = release(dataset, corpus).of(tier)
         if measures == BENCHMARK:
             return _benchmark(scores, found, tier)
         return _ratings(scores, found, tier) if measures == APPROPRIATENESS else _labels(scores, found, measures)
@@ -73,6 +73,8 @@ def _benchmark(scores: list[SampleScore], found: Release, tier: Tier) -> dict[st
     shown: dict[str, Figure] = {HEADLINE: card.composite}
     shown |= {str(name): figure for name, figure in card.headlines.items()}
     shown |= {"sensitivity": card.detection.sensitivity, "specificity": card.detection.specificity}
+    if tier == "detect" and card.detect:
+        shown |= {"informedness": card.detection.informedness, **({"job": card.detect.job} if card.detect.job else {})}
     breached = sum(f.state == "breached" for f in card.floors)
     return _with_intervals(shown) | {"floors_breached": float(breached), "unscored": card.judge.unscored_share}
 
@@ -111,11 +113,13 @@ def _judge(scores: list[SampleScore]) -> str:
 
 
 @scorer(metrics=[figures()])
-def verdicts(measures: str = BENCHMARK, dataset: str | None = None, corpus: str | None = None) -> Scorer:
+def verdicts(
+    measures: str = BENCHMARK, dataset: str | None = None, corpus: str | None = None, tier: Tier = "core"
+) -> Scorer:
     """Verdicts of the benchmark's checks, ratings 1 to 5, or a category, depending on `measures`."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        found = release(dataset, corpus)
+        found = release(dataset, corpus).of(tier)
         row = (found.rows if measures == BENCHMARK else found.messages)[str(state.sample_id)]
         played_turns: list[str] = state.store.get(TURNS, [])
         finishes: list[str | None] = state.store.get(FINISHES, [])

@@ -173,10 +173,11 @@ def _task(wanted: Wanted, rows: Iterable[schema.Sample], first: Opening) -> Task
         recorded["condition"] = wanted.tested.identity.model_dump()
     if wanted.instruction:
         recorded["system_instruction"] = wanted.instruction
+    headline = "informedness" if wanted.tier == "detect" else HEADLINE
     return Task(
         dataset=MemoryDataset([sample(row, first(row)) for row in rows], name="helmbench"),
         solver=play(),
-        scorer=verdicts(measures, path, wanted.corpus),
+        scorer=verdicts(measures, path, wanted.corpus, wanted.tier),
         metrics=[figures(measures, wanted.tier, path, wanted.corpus)],
         config=GenerateConfig(max_tokens=MAX_TOKENS, temperature=1.0 if rated else 0.0, max_retries=PATIENT),
         epochs=Epochs(3) if rated else None,
@@ -184,7 +185,9 @@ def _task(wanted: Wanted, rows: Iterable[schema.Sample], first: Opening) -> Task
         fail_on_error=float(found.scoring["unscored_limit"]),
         metadata={RECORDED: recorded},
         version=found.manifest.version,
-        headline_metric=HeadlineMetric(metric=HEADLINE) if measures == BENCHMARK else None,
+        headline_metric=HeadlineMetric(metric="informedness" if wanted.tier == "detect" else HEADLINE)
+        if measures == BENCHMARK
+        else None,
     )
 
 
