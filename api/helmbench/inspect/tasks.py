@@ -185,9 +185,7 @@ def _task(wanted: Wanted, rows: Iterable[schema.Sample], first: Opening) -> Task
         fail_on_error=float(found.scoring["unscored_limit"]),
         metadata={RECORDED: recorded},
         version=found.manifest.version,
-        headline_metric=HeadlineMetric(metric="informedness" if wanted.tier == "detect" else HEADLINE)
-        if measures == BENCHMARK
-        else None,
+        headline_metric=HeadlineMetric(metric=headline) if measures == BENCHMARK else None,
     )
 
 
