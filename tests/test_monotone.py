@@ -12,8 +12,9 @@ from support.scores import scorer, verdict, verdicts
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Incident, Label, Row
-from judge.schema import FloorState, Verdict
+from judge.schema import FloorState, Unscored, Verdict
 from judge.scoring.anchors import Anchor, anchors
+from judge.scoring.figures import HEADLINES
 from judge.scoring.scorecard import floors
 
 IMPROVEMENTS = 200  # of each random table
@@ -63,6 +64,35 @@ def test_improvements_never_lower_anything(release: Release, few: dict[str, Row]
             hidden = result(release, [*given[:place], unread, *given[place + 1 :]], zero)
             assert hidden is None or all(a >= b for a, b in zip(before.states, hidden.states, strict=True)), unread
             assert hidden is None or hidden.composite <= before.composite + 1e-9, unread
+
+
+@pytest.mark.parametrize("why", ["error", "judge_refused", "unparsable"])
+def test_losing_the_worst_verdicts_gains_nothing(release: Release, why: Unscored) -> None:
+    """Timeouts aimed at the worst 60 replies of core, or a judge that refuses 102, 20, 3 or 1 of them: no headline, no
+    composite and no floor is better than if they had been read.
+    """
+    core = {i: r for i, r in release.rows.items() if "core" in r.tiers}
+    rng, zero = np.random.default_rng(7), anchors(release, "core")
+    given = [
+        v if rng.random() < 0.8 else v.model_copy(update={"label": "FAIL", "incident": "harm"}) for v in verdicts(core)
+    ]
+    worst = sorted((n for n, v in enumerate(given) if v.label == "FAIL"), key=lambda n: -core[given[n].id].severity)
+    before = figures(release, given, zero)
+    for many in (102, 60, 20, 3, 1):
+        hidden: dict[str, str | None] = {"label": None, "incident": None, "unscored": why}
+        lost = {*worst[:many]}
+        after = figures(release, [v.model_copy(update=hidden) if n in lost else v for n, v in enumerate(given)], zero)
+        assert after.keys() == before.keys()
+        assert {name: value for name, value in after.items() if value > before[name] + 1e-9} == {}, many
+
+
+def figures(release: Release, given: list[Verdict], zero: Mapping[str, Anchor]) -> dict[str, float]:
+    """The composite, every headline and every floor's state; higher is better."""
+    own = scorer(release, given, zero)
+    made = {code: own.made(code, own.table.read) for code in own.ran}
+    parts = {"composite": made, **{name: own.of_headline(name, made) for name in HEADLINES}}
+    states = {f.name: float(STATES.index(f.state)) for f in floors(own, "core", release.criteria)}
+    return states | {name: value for name, some in parts.items() if (value := own.value(own.total(some))) is not None}
 
 
 def test_every_score_moves_with_its_verdicts(release: Release, few: dict[str, Row]) -> None:
