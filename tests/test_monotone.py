@@ -15,6 +15,7 @@ from dataset_builder.schema import Incident, Label, Row
 from judge.schema import FloorState, Unscored, Verdict
 from judge.scoring.anchors import Anchor, anchors
 from judge.scoring.figures import HEADLINES
+from judge.scoring.parts import Made
 from judge.scoring.scorecard import floors
 
 IMPROVEMENTS = 200  # of each random table
@@ -90,9 +91,10 @@ def figures(release: Release, given: list[Verdict], zero: Mapping[str, Anchor]) 
     """The composite, every headline and every floor's state; higher is better."""
     own = scorer(release, given, zero)
     made = {code: own.made(code, own.table.read) for code in own.ran}
-    parts = {"composite": made, **{name: own.of_headline(name, made) for name in HEADLINES}}
-    states = {f.name: float(STATES.index(f.state)) for f in floors(own, "core", release.criteria)}
-    return states | {name: value for name, some in parts.items() if (value := own.value(own.total(some))) is not None}
+    parts: dict[str, dict[str, Made]] = {"composite": made}
+    parts |= {name: own.of_headline(name, made) for name in HEADLINES}
+    found: dict[str, float] = {f.name: STATES.index(f.state) for f in floors(own, "core", release.criteria)}
+    return found | {name: value for name, some in parts.items() if (value := own.value(own.total(some))) is not None}
 
 
 def test_every_score_moves_with_its_verdicts(release: Release, few: dict[str, Row]) -> None:
