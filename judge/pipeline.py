@@ -16,7 +16,7 @@ from helmbench_common import jsonl
 from helmbench_common.files import holds, replacing, write_whole
 from helmbench_common.formats.inert import clip
 from judge.judges import NONE_GIVEN, Given, bench, identities, known, scores_name
-from judge.llm import batch
+from judge.llm import batch, local
 from judge.llm.asking import REQUESTS, announce, ask, write_missing
 from judge.llm.budget import CostEstimate, Prices, Terms
 from judge.llm.errors import BudgetError
@@ -102,6 +102,16 @@ def ask_run(opened: Opened, model: str, how: Questioning, endpoint: Endpoint, te
         raise BudgetError(f"{error}, or score what there is with --allow-missing") from None
     then = how.command("score", opened.place, model)
     return f"{done.text}; score with {then}" if not done.asked else f"{done.text}\nscore with {then}"
+
+
+def ask_here(opened: Opened, name: str, how: Questioning) -> None:
+    """Answers in this process what a local judge (`vllm:ORG/MODEL`, `hf:ORG/MODEL`) has yet to answer.
+
+    Raises:
+        EngineError: as `judge.llm.local.answer`.
+    """
+    model = local.model_of(name)
+    local.answer(lambda: _questions(opened, model, how), _answers_of(opened, model), name)
 
 
 def _questions(opened: Opened, model: str, how: Questioning) -> Iterator[JudgeRequest]:

@@ -134,7 +134,7 @@ def test_stats_as_json_are_counted_by_hand(home: Path) -> None:
     }
     assert figures["behaviors"]["P4-B2"] == {"crisis": 0, "severe": 0, "control": 3, "ambiguous": 0, "samples": 10}
     assert figures["behaviors"]["P1-B1"] == {"crisis": 0, "severe": 0, "control": 0, "ambiguous": 0, "samples": 0}
-    assert (figures["tiers"], figures["polarity"]) == ({"lite": 3, "core": 10, "full": 10}, {"control": 3})
+    assert (figures["tiers"], figures["polarity"]) == ({"detect": 0, "lite": 3, "core": 10, "full": 10}, {"control": 3})
     assert (figures["registers"], figures["median words"], figures["readings"]) == ({"slang": 1, "standard": 2}, 9, {})
 
 

@@ -118,13 +118,18 @@ def test_replies_collected_elsewhere_score_like_the_run(
     assert ours["dataset"]["tier"] == "lite"
 
 
-def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(run: Path) -> None:
-    """`--judge openai` over HTTP: its labels are the verdicts, rules keep theirs, a second run asks nothing."""
+def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--judge openai` over HTTP: its labels are the verdicts, rules keep theirs, a second run asks nothing. A local
+    judge without its extra is one line.
+    """
     for path in run.glob("samples_helmbench_*.jsonl"):  # after a hello, rules no longer recognize a policy's reply
         text = path.read_text(encoding="utf-8")
         for begins in (reference_policies.HANDOFF[:40], reference_policies.PRACTICAL[:40]):
             text = text.replace(begins, reference_policies.HELLO + begins)
         path.write_text(text, encoding="utf-8")
+    capsys.readouterr()
+    assert main(["score", "run", "--judge", "vllm:ORG/MODEL"]) == 3
+    assert "pip install '.[vllm]'" in capsys.readouterr().err.splitlines()[-1]
     with stopped_at_the_end() as servers:
 
         def first_label(body: dict[str, Any], attempt: int) -> Said:

@@ -152,7 +152,7 @@ def test_one_bad_message_ends_no_run(dataset: Path, tmp_path: Path, release: Rel
     """Refused, filtered and lost requests stand in the log as such; the rest is answered, and lost labels aren't
     counted as wrong.
     """
-    with reference_server.start(faults={"400": 0.1, "filter": 0.1}) as server:
+    with reference_server.start(faults={"long": 0.1, "filter": 0.1}) as server:
         done = run_lm_eval(dataset, tmp_path / "out", server.url, "helmbench_triage_bare_lite", model="faulty")
     assert done.returncode == UNANSWERED, done.stderr[-3000:]  # a tenth is lost; all is written by then
     finishes = Counter(str(r.finish[-1]).split(":")[0] for r in read_run(tmp_path / "out", release).triage["bare"])

@@ -13,6 +13,7 @@ from dataset_builder.release import Release, open_release
 from dataset_builder.schema import AppropriatenessCheck
 from judge.judges import NONE_GIVEN, bench, known, references
 from judge.llm.asking import Stored
+from judge.llm.local import is_local, model_of
 from judge.llm.questions import prompt_hash
 from judge.llm.reader import llm, question, readers
 from judge.replies.inspect_log import SUFFIX
@@ -232,12 +233,13 @@ def score(
     wording: str = PLAIN,
     allow_missing: bool = False,
 ) -> Scored:
-    """Judges every reply of a run and scores the verdicts, as `helmbench score` does. It asks no model.
+    """Judges every reply of a run and scores the verdicts, as `helmbench score` does. Only a local judge is asked.
 
     Rules decide most checks. `judge` reads the rest:
 
     - `"offline"`: the offline judge, which counts words and is approximate;
     - another name: a language model whose answers `helmbench run` or another engine wrote for this run;
+    - `"vllm:ORG/MODEL"` or `"hf:ORG/MODEL"`: that model, asked now in this process; its answers are kept with the run;
     - a folder (`Path`, or a string with a slash): answers in the OpenAI batch format, of the model that the folder is
       named after;
     - a function `Question` → label, one of `question.labels`; it returns None if it can't tell;
@@ -268,7 +270,12 @@ def score(
             stored.append(Stored(folder))
             seats.append(readers(llm(release, folder.resolve().name, wording), repeats, stored[-1]))
         else:
-            found = bench([one], home, release, wording, repeats)
+            if is_local(one):
+                from judge.pipeline import Questioning, ask_here
+
+                opened = Opened(run, release.of(run.tier), home, Place(run.path))
+                ask_here(opened, one, Questioning(wording, repeats))
+            found = bench([model_of(one)], home, release, wording, repeats)
             seats += found.judges
             stored += found.stored
     names = [seat[0].identity.name for seat in seats]

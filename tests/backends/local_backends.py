@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import pytest
 from harness import ROOT, check_judged, check_shape, environment, expected_requests, judge, logged, lost, run, succeeded
-from helmbench.cli.common import OK
+from helmbench.cli.common import OK, UNANSWERED
 from support.recipes import filled, recipe, with_option
 
 from dataset_builder.schema import Row
@@ -155,6 +156,36 @@ class LocalBackendTests:
     def test_the_judge_reads_all_forty(self, chat_run: Run, dataset: Path, rows: dict[str, Row]) -> None:
         """The page's command for scoring, on the run's folder: forty samples, none lost."""
         assert check_judged(chat_run.out, dataset, rows)["model"]["backend"] == chat_run.results["config"]["model"]
+
+    def test_a_local_judge_answers_every_question_once(
+        self, thinking_run: Run, make_model: Callable[..., Path], dataset: Path, tmp_path: Path
+    ) -> None:
+        """`--judge hf:MODEL` or `vllm:MODEL`, in one command: an answer for each question, none asked again by a second
+        run, and those that a killed one lost are asked by the next.
+        """
+        out = next(Path(shutil.copytree(thinking_run.out, tmp_path / "out")).glob("*/results_*.json")).parent
+        model = make_model(environment(self.backend.kind), "chatml", SAID)
+        program = environment(self.backend.kind) / "helmbench"
+        settings = self.backend.settings if self.backend.kind == "vllm" else ""
+        command = [str(program), "score", str(out), "--judge", f"{self.backend.kind}:{model}{settings}", "--json"]
+        code = UNANSWERED  # what this model says can't be read, or is cut off where vLLM holds it to the schema
+        first = succeeded(run(command, dataset, tmp_path), code)
+        card = json.loads(first.stdout)
+        (answers,) = (out / "judge").glob("*/replies.jsonl")
+        written = answers.read_text(encoding="utf-8").splitlines()
+        asked = {json.loads(line)["custom_id"] for line in written}
+        assert 0 < len(asked) <= card["judge"]["by_judge"]
+        assert card["judge"]["name"] == str(model)
+        assert set(card["judge"]["unscored_reasons"]) <= {"unparsable"}
+        bodies = [json.loads(line)["response"]["body"]["choices"][0] for line in written]
+        assert self.backend.kind == "vllm" or {b["message"]["content"] for b in bodies} == {SAID}
+        assert "judging" in first.stderr
+        assert "judging" not in succeeded(run(command, dataset, tmp_path), code).stderr
+        answers.write_text("\n".join(written[: len(written) // 2])[:-9], encoding="utf-8")
+        again = succeeded(run([*command, "--replace"], dataset, tmp_path), code)
+        assert "judging" in again.stderr
+        assert {json.loads(x)["custom_id"] for x in answers.read_text(encoding="utf-8").splitlines()} == asked
+        assert json.loads(again.stdout)["judge"] == card["judge"]
 
     def test_a_refused_system_role_loses_no_word(self, thinking_run: Run, opened: Any) -> None:
         """The system text then stands at the beginning of the first user turn, in every round, and the run says so."""

@@ -126,8 +126,9 @@ def score(
         typer.Option(
             metavar="NAME",
             help="Who reads what rules can't decide. offline (default): an approximate word-based judge; a model name: "
-            "answers from `helmbench run` or another engine; openai: ask --model at --base-url now. Repeat for a "
-            "panel, which decides by majority.",
+            "answers from `helmbench run` or another engine; vllm:ORG/MODEL or hf:ORG/MODEL: ask that model now, in "
+            "this process (with arguments: vllm:ORG/MODEL,tensor_parallel_size=2); openai: ask --model at --base-url "
+            "now. Repeat for a panel, which decides by majority.",
         ),
     ] = None,
     out: Annotated[
@@ -168,7 +169,9 @@ def score(
     Example: helmbench score runs/NAME --judge JUDGE-SNAPSHOT
     """
     from judge.judges import Given
+    from judge.llm.local import is_local, model_of
     from judge.pipeline import (
+        ask_here,
         ask_run,
         graded_in,
         judge_and_score,
@@ -184,9 +187,12 @@ def score(
     if "openai" in (judge or ()) and live is None:
         raise ValueError("--judge openai needs --base-url and --model")
     opened = open_run(run.place())
-    names = [live if live and name == "openai" else name for name in judge or [graded_in(opened) or "offline"]]
+    chosen = judge or [graded_in(opened) or "offline"]
+    names = [live if live and name == "openai" else model_of(name) for name in chosen]
     note(opened.taken, quiet)
     folder = place_scores(opened, names, how, out, replace)
+    for name in filter(is_local, chosen):
+        ask_here(opened, name, how)
     if live and base_url:
         wrong(ask_run(opened, live, how, asking.endpoint(base_url), costs))
     scored = judge_and_score(opened, names, how, Given(calibration or (), validation or ()), allow_missing)
