@@ -132,7 +132,9 @@ def _vllm(model: str, arguments: str) -> Generate:
         from vllm.sampling_params import StructuredOutputsParams
     except ImportError as problem:
         raise _missing_extra("vllm", problem) from None
-    lm: Any = LLM(model, **simple_parse_args_string(arguments))
+    # As `vllm serve` in docs/running.md: this backend keeps to the schema most often.
+    keeping = {"backend": "guidance", "disable_any_whitespace": True}
+    lm: Any = LLM(model, **{"structured_outputs_config": keeping, **simple_parse_args_string(arguments)})
     tokenizer: Any = lm.get_tokenizer()
     window = lm.llm_engine.model_config.max_model_len
     _check_template(tokenizer, model)
