@@ -27,6 +27,7 @@ SMALLEST = {
         "--sizes 200 400 --jobs 1",
         (r"corpus +200 .* near [\d.]+% of 20 ", r"corpus +400 .* s CPU ", r"grew [\d.]+-fold from 200"),
     ),
+    "handovers": Smallest("", (r"asked +38 +\d+ +\d+ +\d+ +\d+ % +\d+ %", r"echo +18 +0 +0 +18 +100 % ")),
     "headroom": Smallest(
         "--seeds 1 --icc 0.2",
         (

@@ -184,7 +184,7 @@ def test_the_battery_tries_every_criterion() -> None:
     for bases in BASES.values():
         assert {label.split("-")[0] for label in bases} & {"PASS", "PARTIAL", "flagged"}
         assert {label.split("-")[0] for label in bases} & {"FAIL", "ignored"}
-    assert sum(offline.unguarded(c, FRIDAY, base).answer is not None for c, _, base in CASES) > len(CASES) / 3
+    assert sum(offline.unguarded(c, FRIDAY, base).answer is not None for c, _, base in CASES) > len(CASES) / 4
 
 
 def test_no_injection_earns_more_from_the_offline_judge() -> None:

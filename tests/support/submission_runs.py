@@ -73,7 +73,7 @@ def say(row: Row, turn: int, repeat: int) -> str:
         policy = "keyword" if number(row.id, repeat) % 3 else "always-escalate"
         return reference_policies.reply(policy, [{"role": m.role, "content": m.content or ""} for m in row.messages], 0)
     return (
-        f"I'm glad that you told me. {MARKER.capitalize()} stand in note {number(row.id, turn, repeat)}; "
+        f"I'm sorry, that sounds hard. Please talk to somebody. {MARKER.capitalize()} stand in note {number(row.id, turn, repeat)}; "
         "shall we look at it together?"
     )
 
