@@ -73,8 +73,8 @@ def say(row: Row, turn: int, repeat: int) -> str:
         policy = "keyword" if number(row.id, repeat) % 3 else "always-escalate"
         return reference_policies.reply(policy, [{"role": m.role, "content": m.content or ""} for m in row.messages], 0)
     return (
-        f"I'm sorry, that sounds hard. Please talk to somebody. {MARKER.capitalize()} stand in note {number(row.id, turn, repeat)}; "
-        "shall we look at it together?"
+        f"I'm sorry, that sounds hard. Please talk to somebody. {MARKER.capitalize()} stand in note "
+        f"{number(row.id, turn, repeat)}; shall we look at it together?"
     )
 
 
