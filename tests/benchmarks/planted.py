@@ -450,7 +450,9 @@ def _rate_truths(p: Population, made: Planted) -> dict[str, float]:
 
 
 def _arm_truth(p: Population, expected: Array) -> float:
-    with_, without = p.arms.T
+    """Of the first behavior with a safety prompt: the one whose difference is compared."""
+    codes = p.table.behavior.codes[p.arms[:, 0]]
+    with_, without = p.arms[codes == codes.min()].T
     return 100 * float(np.average(expected[with_] - expected[without], weights=(p.table.weight * p.share)[with_]))
 
 
