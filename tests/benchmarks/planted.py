@@ -450,9 +450,8 @@ def _rate_truths(p: Population, made: Planted) -> dict[str, float]:
 
 
 def _arm_truth(p: Population, expected: Array) -> float:
-    """Of the first behavior with a safety prompt: the one whose difference is compared."""
-    codes = p.table.behavior.codes[p.arms[:, 0]]
-    with_, without = p.arms[codes == codes.min()].T
+    """The effect on P4-B1, whose difference is compared."""
+    with_, without = p.arms[p.table.behavior.mask("P4-B1")[p.arms[:, 0]]].T
     return 100 * float(np.average(expected[with_] - expected[without], weights=(p.table.weight * p.share)[with_]))
 
 
