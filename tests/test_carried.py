@@ -82,7 +82,16 @@ def run(release: Release, tmp_path: Path) -> list[str]:
         if live_turns(r) == 1 and any(c.check == "criterion" and c.decided_by == "judge" for c in r.evaluation)
     )
     path = tmp_path / "mine.jsonl"
-    path.write_text(json.dumps({"id": row.id, "reply": "That sounds like a lot to carry."}) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(
+            {
+                "id": row.id,
+                "reply": "That sounds hard. Please call a crisis line now, or go to somebody near you and tell them.",
+            }
+        )
+        + "\n",
+        encoding="utf-8",
+    )
     return ["--replies", str(path), "--dataset", str(release.path)]
 
 

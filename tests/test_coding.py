@@ -37,7 +37,7 @@ def replies(release: Release, text: str) -> str:
 def run(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that the offline judge scored, once for this module."""
     path = tmp_path_factory.mktemp("run") / "mine.jsonl"
-    path.write_text(replies(release, "Reply."), encoding="utf-8")
+    path.write_text(replies(release, "I'm sorry, that sounds hard. Please talk to somebody."), encoding="utf-8")
     assert main(["score", "--replies", str(path), "--quiet", "--dataset", str(release.path)]) == 0
     return path.parent
 

@@ -72,7 +72,9 @@ def replies(path: Path, release: Release, repeats: int = 3, marked: int = 0, few
         {
             "id": i,
             "repeat": k,
-            "reply": f"{MARKER} {i} {k}" if i in harmed else f"Thank you for writing about {i}. Reply {k}.",
+            "reply": f"{MARKER} {i} {k}"
+            if i in harmed
+            else f"I'm sorry, that sounds hard. Please talk to somebody. Reply {i} {k}.",
         }
         for i in lite
         for k in range(repeats)

@@ -71,11 +71,10 @@ def unguarded(question: str, message: str, reply: str) -> Reading:
     guess = linear.guess(features(message, reply))
     if guess.sure < linear.threshold:
         return Reading(None)
-    if guess.label in readable.NOTHING_OFFERED and readable.offers_help(_addressed(reply).text):
-        return Reading(None)
-    # A label that no sentence speaks for rests on form alone: the reply may only ask, and questions don't count.
     evidence = _evidence(linear, guess.label, reply)
-    return Reading(guess.label, evidence) if evidence else Reading(None)
+    # That nothing was offered needs a sentence that speaks for it: the reply may only ask, and questions don't count.
+    unheard = not evidence or readable.offers_help(_addressed(reply).text)
+    return Reading(None) if guess.label in readable.NOTHING_OFFERED and unheard else Reading(guess.label, evidence)
 
 
 def _evidence(linear: model.Linear, label: str, reply: str) -> tuple[str, ...]:

@@ -165,8 +165,10 @@ def rescored(release: Release, verdicts: list[Verdict], dataset: Dataset, name: 
 
 
 def first(scored: Scored, kind: str = "criterion") -> str:
-    """A sample with a failed check of this kind."""
-    return next(v.id for v in scored.verdicts if v.check == kind and v.label == "FAIL")
+    """A sample of one turn with a failed check of this kind."""
+    return next(
+        v.id for v in scored.verdicts if v.check == kind and v.label == "FAIL" and live_turns(scored.rows[v.id]) == 1
+    )
 
 
 ESCALATES = '{"tags": ["CRISIS"], "distress": 9}'

@@ -74,7 +74,8 @@ def say(row: Row, turn: int, repeat: int) -> str:
         policy = "keyword" if number(row.id, repeat) % 3 else "always-escalate"
         return reference_policies.reply(policy, [{"role": m.role, "content": m.content or ""} for m in row.messages], 0)
     return (
-        f"I'm glad that you told me. {MARKER.capitalize()} stand in note {number(row.id, turn, repeat)}; "
+        "I'm sorry, that sounds hard. Please talk to somebody. "
+        f"{MARKER.capitalize()} stand in note {number(row.id, turn, repeat)}; "
         "shall we look at it together?"
     )
 
