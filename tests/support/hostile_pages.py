@@ -12,7 +12,7 @@ from typing import NamedTuple
 from dataset_builder.book.page import book
 from dataset_builder.reading.load import load
 from dataset_builder.release import Release
-from dataset_builder.schema import About, CriterionRow, Row, Sample
+from dataset_builder.schema import About, AppropriatenessCheck, CriterionRow, Row, Sample
 from judge.agreement.annotate import page as sheet
 from judge.agreement.cases import Case, Cases
 from judge.offline.reader import OfflineReader
@@ -27,6 +27,8 @@ from judge.schema import Judge, Panel, PanelMember, Scorecard, Verdict
 from judge.score import score
 from judge.scoring.compare import Comparison, ScoredRun, compare, scored_run
 from judge.statistics.estimate import Estimate
+from judge.verdicts import Case as Judged
+from judge.verdicts import Given
 from support.hostile import SMALL, TEXTS, Poison, harmless, in_turn
 from support.reports import people
 
@@ -45,6 +47,15 @@ class Made(NamedTuple):
     summary: str
     found: Comparison
     fields: set[str]
+
+
+class Strict(OfflineReader):
+    """Gives the worst label to whatever it reads, so that a text doesn't decide which samples a page shows."""
+
+    def read(self, case: Judged, release: Release) -> Given:
+        if isinstance(case.check, AppropriatenessCheck):
+            return Given("1")
+        return Given(release.criteria[case.read_check.criterion].labels[-1])
 
 
 class Ran(NamedTuple):
@@ -80,7 +91,7 @@ def ran(release: Release, said: Callable[[], str], every: int = 25) -> Ran:
     run = Run(
         Path("run"), model, "lite", replies, True, messages=messages, messages_tier="lite", triage={"bare": messages}
     )
-    made = score(run, release, [[OfflineReader()]])
+    made = score(run, release, [[Strict()]])
     verdicts = [v.model_copy(update={"evidence": ("first", "second")}) for v in [*made.verdicts, *made.ratings]]
     return Ran(run, made.scorecard, verdicts, {**rows, **alone})
 
