@@ -17,6 +17,7 @@ from judge.schema import (
     Headline,
     Judge,
     PeopleAgreement,
+    Reference,
     Scorecard,
     Tally,
 )
@@ -272,17 +273,24 @@ def _range(figures: Iterable[Estimate]) -> str:
 
 def policies_figure(s: Scorecard) -> LargeFigure:
     """The best score of a trivial policy on the same data."""
-    title = "Best trivial policy"
-    scored = [(r.composite.value, r) for r in s.references if r.composite.value is not None]
+    title, detects = "Best trivial policy", s.dataset.tier == "detect"
+    values = ((_informedness(r) if detects else r.composite.value, r) for r in s.references)
+    scored = [(value, r) for value, r in values if value is not None]
     if not scored:
         return LargeFigure(title, ("not shown",), (why_no_policies(s),), "none")
     value, best = max(scored, key=lambda r: r[0])
     about = f", which {POLICIES[best.policy]}" if best.policy in POLICIES else ""
+    what = "Both, less 100 %," if detects else "Composite"
     lines = (
-        f"Composite of “{clip(best.policy, 60)}”{about}.",
+        f"{what} of “{clip(best.policy, 60)}”{about}.",
         f"The best of the programs that understand nothing, on the same samples. {BY_RULE}",
     )
-    return LargeFigure(title, (number(value),), lines)
+    return LargeFigure(title, (percent(value) if detects else number(value),), lines)
+
+
+def _informedness(r: Reference) -> float | None:
+    sides = r.sensitivity.value, r.specificity.value
+    return None if sides[0] is None or sides[1] is None else sides[0] + sides[1] - 1
 
 
 def why_no_policies(s: Scorecard) -> str:
