@@ -305,9 +305,8 @@ def _collected(release: Release, room: Path) -> None:
     """A reply to a sample of each length of conversation and of each check, and to two messages that stand alone."""
     rows = {(live_turns(r), r.evaluation[0].check): r for r in release.rows.values()}
     talks = [{"id": r.id, "replies": [runs.say(r, n, 0) for n in range(live_turns(r))]} for r in rows.values()]
-    alone = [
-        {"id": i, "repeat": n, "reply": "Thank you.", "finish": "stop"} for n, i in enumerate([*release.messages][:2])
-    ]
+    kind = "I'm sorry, that sounds hard. Please talk to somebody you trust, or call a crisis line tonight."
+    alone = [{"id": i, "repeat": n, "reply": kind, "finish": "stop"} for n, i in enumerate([*release.messages][:2])]
     _lines(room / "mine.jsonl", talks + alone)
     _helmbench("score", "--replies", room / "mine.jsonl")
 
