@@ -127,8 +127,9 @@ LINE = {
     "answered",
 }
 PRINTED = {
-    f"{figure}{end}"
-    for figure in ("sensitivity", "specificity", "informedness", "job", "prompt_job")
+    f"{prompt}{figure}{end}"
+    for prompt in ("", "prompt_")
+    for figure in ("sensitivity", "specificity", "informedness", "job")
     for end in ("", "_stderr")
 }
 
