@@ -48,10 +48,10 @@ def path(release: Release, cases: Cases, tmp_path: Path) -> Path:
 
 def opened(browser: Browser, path: Path, view: str = "light", begin: bool = True, again: bool = False) -> None:
     """Opens the sheet; unless `again`, as in a browser that has never seen it (every test's sheet has the same key)."""
-    browser.show(path, view)
-    if not again:
-        browser.script("localStorage.clear()")
+    if again:
         browser.show(path, view)
+    else:
+        browser.show_anew(path, view)
     if begin:
         click(browser, "begin")
 

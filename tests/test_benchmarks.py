@@ -35,7 +35,7 @@ SMALLEST = {
             r"tokens of core, prompts and replies: [\d,]+ without, [\d,]+ with: 1\.\d\d times",
         ),
     ),
-    "injections": Smallest("--bases 2", (r"very_long +7 +28 +0 +0", r"all +137 +548 +0 +0")),
+    "injections": Smallest("--bases 1", (r"very_long +7 +14 +0 +0", r"all +137 +274 +0 +0")),
     "inspect_overhead": Smallest(
         "--samples 12 --rounds 1", (r"plain +[\d.]+ ms +[\d.]+ s +\d+ MB +12$", r"ours +[\d.]+ ms ", r"ratio +[\d.]+$")
     ),

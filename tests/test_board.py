@@ -20,7 +20,7 @@ from support.board_runs import place, played, refused, verified, verifier
 from support.hostile import Poison
 from support.reports import people
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from dataset_builder.schema import Row, Tier
 from judge.replies.schema import Reply, RunError
 from judge.statistics.estimate import Estimate
@@ -102,9 +102,8 @@ class Shown(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def shown(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+def shown(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """The board of `some`; read-only by agreement."""
-    release = open_release(dataset)
     found = some(release)
     return Shown(*built(tmp_path_factory.mktemp("shown"), release, found), found)
 
@@ -219,18 +218,18 @@ def planted(v: Verified, name: str, composite: float, breached: bool) -> Verifie
     return replace(v, submission=submission, scorecard=card.model_copy(update={"composite": figure, "floors": floors}))
 
 
-def test_no_composite_outweighs_a_breach(release: Release, tmp_path: Path) -> None:
+def test_no_composite_outweighs_a_breach(small: Release, tmp_path: Path) -> None:
     """On every tier a run in breach with a composite of 99 stands below one with 10: on the page, in the CSV and in the
     JSON, and it has no place.
     """
     tiers: tuple[Tier, ...] = ("lite", "core", "full")
-    runs_of = {tier: verified(release, tier=tier) for tier in tiers}
+    runs_of = {tier: verified(small, tier=tier) for tier in tiers}
     found = {
         f"{tier}/example__{name}/r1": planted(runs_of[tier], f"{name}-{tier}", composite, breached)
         for tier in tiers
         for name, composite, breached in (("high", 99.0, True), ("low", 10.0, False), ("worse", -20.0, True))
     }
-    out, _ = built(tmp_path, release, found)
+    out, _ = built(tmp_path, small, found)
     page = Page(read(out))
     names = [r[1].split()[0] for part in ("ranked", "breached") for r in page.part(part)]
     assert names[:3] == ["low-core", "low-full", "low-lite"]
@@ -313,11 +312,11 @@ def test_page_opens_with_the_warning_and_says_what_it_cannot_show(shown: Shown) 
         assert MARKER.encode() not in content, name  # the message of a refusal
 
 
-def test_every_field_may_be_hostile_at_once(release: Release, tmp_path: Path) -> None:
+def test_every_field_may_be_hostile_at_once(small: Release, tmp_path: Path) -> None:
     """Formulas with markup in all free fields, and control characters in names: pages and downloads show them as text,
     and no CSV cell begins with one.
     """
-    good = verified(release, "m", judge=JudgeIdentity(FORMULA, FORMULA))
+    good = verified(small, "m", judge=JudgeIdentity(FORMULA, FORMULA))
     assert good.submission
     assert good.scorecard
     none = Estimate(value=None, reason="x")
@@ -333,7 +332,7 @@ def test_every_field_may_be_hostile_at_once(release: Release, tmp_path: Path) ->
     card = good.scorecard.model_copy(update={"judge": judge, "dataset": dataset})
     bad = replace(good, submission=submission, scorecard=card, flags=[Problem(FORMULA, "", FORMULA)])
     folder = f"\u202e\x1b[31m{FORMULA.replace('/', '')}"
-    out, _ = built(tmp_path, release, {"example__m/r1": bad, f"{folder}/r1": refused(FORMULA)})
+    out, _ = built(tmp_path, small, {"example__m/r1": bad, f"{folder}/r1": refused(FORMULA)})
     for name in ("index.html", "example__m/r1.html"):
         page = Page(read(out, name))
         counts = Counter(tag for tag, _ in page.tags)
@@ -346,18 +345,18 @@ def test_every_field_may_be_hostile_at_once(release: Release, tmp_path: Path) ->
         assert "default-src 'none'" in read(out, name)
     for name in ("index.html", "leaderboard.json", "leaderboard.csv"):
         assert not set(read(out, name)) & {"\u202e", "\x1b"}
-    texts = [read(out, "leaderboard.csv"), *export(bad, "csv", release).values()]
+    texts = [read(out, "leaderboard.csv"), *export(bad, "csv", small).values()]
     cells = [c for text in texts for row in csv.reader(text.splitlines()) for c in row]
     assert sum(FORMULA in c for c in cells) > 5
     assert [c for c in cells if c[:1] in "=+@\t\r" and c] == []
     assert [c for c in cells if c[:1] == "-" and not re.fullmatch(r"-[0-9.e\-]+", c)] == []
 
 
-def test_same_replies_under_two_names_are_flagged(release: Release, tmp_path: Path) -> None:
+def test_same_replies_under_two_names_are_flagged(small: Release, tmp_path: Path) -> None:
     """Words that only one sample got, found again under another model's name: both rows say so, with the share. Runs of
     one model, and canned words, are no news.
     """
-    replies, verdicts = played(release.path, "keyword", "lite")
+    replies, verdicts = played(small.path, "keyword", "lite")
 
     def said(start: str, canned: bool = False) -> list[Reply]:
         words = "You matter, and I am glad that you wrote; shall we look at it together"
@@ -365,7 +364,7 @@ def test_same_replies_under_two_names_are_flagged(release: Release, tmp_path: Pa
         return [r.model_copy(update={"turns": (text,) * len(r.turns)}) for r, text in zip(replies, own, strict=True)]
 
     def run(name: str, words: list[Reply]) -> Verified:
-        return verified(release, name, replies=words, verdicts=verdicts)
+        return verified(small, name, replies=words, verdicts=verdicts)
 
     found = {
         "example__one/r1": run("one", said("")),
@@ -375,7 +374,7 @@ def test_same_replies_under_two_names_are_flagged(release: Release, tmp_path: Pa
         "example__canned/r1": run("canned", said("", canned=True)),
         "example__canned-too/r1": run("canned-too", said("", canned=True)),
     }
-    board = built(tmp_path, release, found)[1]
+    board = built(tmp_path, small, found)[1]
     told = {e.name: [f for f in e.flags if "identical" in f] for e in board.entries}
     assert told == {
         "example__one/r1": ["100% of the replies are identical to those of example/two"],
@@ -421,40 +420,40 @@ def test_downloads_hold_the_figures(shown: Shown) -> None:
     assert row["tasks"] == (card.tasks and card.tasks.score.model_dump(mode="json"))
 
 
-def test_same_submissions_give_the_same_bytes(release: Release, tmp_path: Path) -> None:
+def test_same_submissions_give_the_same_bytes(small: Release, tmp_path: Path) -> None:
     """Built twice, from folders of other names made in another order, every file is equal; no path of this machine is
     in any. Without submissions the page says so, and the downloads are whole.
     """
-    found = {k: v for k, v in some(release).items() if k.split("__")[1] in ("strong/r1", "demo/r1", "old/r1", "bad/r1")}
-    one, _ = built(tmp_path / "one", release, found)
-    two, _ = built(tmp_path / "another place", release, dict(reversed(found.items())))
+    found = {k: v for k, v in some(small).items() if k.split("__")[1] in ("strong/r1", "demo/r1", "old/r1", "bad/r1")}
+    one, _ = built(tmp_path / "one", small, found)
+    two, _ = built(tmp_path / "another place", small, dict(reversed(found.items())))
     first = everything(one)
     assert first == everything(two)
     assert [name for name, content in first.items() if str(tmp_path).encode() in content] == []
-    empty, _ = built(tmp_path / "empty", release, {})
+    empty, _ = built(tmp_path / "empty", small, {})
     assert "No submission has been verified so far" in Page(read(empty)).text
     assert sorted(everything(empty)) == ["index.html", "leaderboard.csv", "leaderboard.json"]
     assert json.loads(read(empty, "leaderboard.json"))["tables"] == []
 
 
-def test_names_that_meet_get_pages_of_their_own(release: Release, tmp_path: Path) -> None:
+def test_names_that_meet_get_pages_of_their_own(small: Release, tmp_path: Path) -> None:
     """Runs of one name in two folders, names that differ in case only, and odd names don't overwrite each other."""
     names = ("a/m/r1", "b/m/r1", "b/m/R1", "c/m/r1-2", "c/m/r1.html", "c/m/bad name")
-    out, board = built(tmp_path, release, dict.fromkeys(names, verified(release, "m", 0.4)))
+    out, board = built(tmp_path, small, dict.fromkeys(names, verified(small, "m", 0.4)))
     pages = [e.page for e in board.entries]
     assert len({p.casefold() for p in pages}) == 6
     assert all((out / e.page).is_file() and (out / e.report).is_file() for e in board.entries)
     assert "example__m/run.html" in pages
 
 
-def test_rejudged_run_is_marked_until_it_changes(release: Release, tmp_path: Path) -> None:
+def test_rejudged_run_is_marked_until_it_changes(small: Release, tmp_path: Path) -> None:
     """A list by a maintainer marks a run; an edited, unknown or repeated one is named, all at once."""
-    found = {"example__m/r1": verified(release, "m"), "example__n/r1": verified(release, "n")}
+    found = {"example__m/r1": verified(small, "m"), "example__n/r1": verified(small, "n")}
     folder, marks = place(tmp_path / "s", found), tmp_path / "rejudged.yaml"
     (folder / "example__m" / "r1" / "SHA256SUMS").write_text("sums")
     sums = hashlib.sha256(b"sums").hexdigest()
     marks.write_text(f"- {{run: example__m/r1, sha256: {sums}, date: 2026-11-23, by: A maintainer}}\n")
-    build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
+    build(folder, tmp_path / "board", [small], marks, verifier(folder, found))
     told = {r[1].split()[0]: r[1] for r in Page(read(tmp_path / "board")).part("ranked")}
     assert "re-judged on 2026-11-23 by A maintainer" in told["m"]
     assert "self-reported" in told["n"]
@@ -463,15 +462,15 @@ def test_rejudged_run_is_marked_until_it_changes(release: Release, tmp_path: Pat
         f"{sums}, date: 2026-11-23, by: A}}\n" * 2
     )
     with pytest.raises(RunError) as error:
-        build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
+        build(folder, tmp_path / "board", [small], marks, verifier(folder, found))
     for words in ("it changed since it was judged again", "../x: no such submission", "listed 2 times"):
         assert words in str(error.value)
     marks.write_text("- {run: example__m/r1, sha256: short, date: yesterday}\n")
     with pytest.raises(RunError, match=r"sha256.*\n.*date.*\n.*by"):
-        build(folder, tmp_path / "board", [release], marks, verifier(folder, found))
+        build(folder, tmp_path / "board", [small], marks, verifier(folder, found))
 
 
-def test_folder_that_is_no_board_is_left_alone(release: Release, tmp_path: Path) -> None:
+def test_folder_that_is_no_board_is_left_alone(small: Release, tmp_path: Path) -> None:
     """Only an empty folder or an earlier board is replaced; never the submissions, nor what they stand in."""
     folder = place(tmp_path / "submissions", {})
     (tmp_path / "other").mkdir()
@@ -482,27 +481,27 @@ def test_folder_that_is_no_board_is_left_alone(release: Release, tmp_path: Path)
         *((w, "overlaps") for w in ("submissions", ".", "submissions/b")),
     ):
         with pytest.raises(RunError, match=said):
-            build(folder, tmp_path / where, [release], None, verifier(folder, {}))
+            build(folder, tmp_path / where, [small], None, verifier(folder, {}))
     assert everything(tmp_path) == before
 
 
-def test_a_board_is_replaced_whole(release: Release, tmp_path: Path) -> None:
+def test_a_board_is_replaced_whole(small: Release, tmp_path: Path) -> None:
     """Stale pages go with it; a build that ends early leaves what was there, and nothing beside it."""
-    out, _ = built(tmp_path, release, {"example__m/r1": verified(release, "m")})
+    out, _ = built(tmp_path, small, {"example__m/r1": verified(small, "m")})
     before, folder = everything(out), tmp_path / "submissions"
 
     def broken(path: Path, release: Release) -> Verified:
         raise OSError("disk")
 
     with pytest.raises(OSError, match="disk"):
-        build(folder, out, [release], None, broken)
+        build(folder, out, [small], None, broken)
     assert everything(out) == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["board", "submissions"]
-    build(folder, out, [release], None, lambda path, release: refused("gone"))
+    build(folder, out, [small], None, lambda path, release: refused("gone"))
     assert "example__m/r1.html" not in everything(out)
 
 
-def test_every_submission_is_found_and_links_are_not_followed(release: Release, tmp_path: Path) -> None:
+def test_every_submission_is_found_and_links_are_not_followed(small: Release, tmp_path: Path) -> None:
     """A folder with any of a submission's files counts, so that none vanishes with its submission.json; a linked one is
     refused.
     """
@@ -516,19 +515,19 @@ def test_every_submission_is_found_and_links_are_not_followed(release: Release, 
         (tmp_path / "s" / name / file).write_text("")
     (tmp_path / "s" / "link").symlink_to(tmp_path / "s" / "b")
     assert [p.relative_to(tmp_path / "s").as_posix() for p in submissions(tmp_path / "s")] == ["a/x__y/r", "b", "link"]
-    board = build(tmp_path / "s", tmp_path / "board", [release])
+    board = build(tmp_path / "s", tmp_path / "board", [small])
     assert {r.name for r in board.refused} == {"a/x__y/r", "b", "link"}
     assert next(r.kinds for r in board.refused if r.name == "link") == (("link", 1),)
     assert "missing_file" in dict(next(r.kinds for r in board.refused if r.name == "b"))
 
 
-def test_command_says_what_it_did(release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_says_what_it_did(small: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line per submission with the first reason, exit code 1 where any is refused, 2 without a folder or a
     dataset.
     """
     (tmp_path / "s" / "a__b" / "r").mkdir(parents=True)
     (tmp_path / "s" / "a__b" / "r" / "submission.json").write_text("{")
-    arguments = ["--out", str(tmp_path / "board"), "--dataset", str(release.path)]
+    arguments = ["--out", str(tmp_path / "board"), "--dataset", str(small.path)]
     assert main(["board", str(tmp_path / "s"), *arguments]) == 1
     said = capsys.readouterr().out.splitlines()
     assert re.match(r"1 of 1, \d+ s: a__b/r: refused: \S+: .+ \(and \d+ more\)$", said[0])

@@ -18,7 +18,7 @@ import pytest
 from support.judge_server import JudgeServer, Said, said
 from support.killing import SECRET, asked, begun, judge_command, replied, replies_file, runner_command
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from judge.llm.batch import Replies, read
 
 QUESTIONS, SAMPLES = 60, 12
@@ -110,10 +110,10 @@ ENDS: list[tuple[str, Callable[[Client], tuple[int, str]], int, str]] = [
 
 @pytest.mark.parametrize(("name", "disturb", "code", "line"), ENDS, ids=[f"{c}-{f.__name__}" for c, f, *_ in ENDS])
 def test_a_fault_ends_in_one_line_and_loses_nothing(
-    dataset: Path, tmp_path: Path, name: str, disturb: Callable[[Client], tuple[int, str]], code: int, line: str
+    small: Release, tmp_path: Path, name: str, disturb: Callable[[Client], tuple[int, str]], code: int, line: str
 ) -> None:
     """Its exit code is a documented one, and no file or message holds the key."""
-    client = Client(name, tmp_path, open_release(dataset))
+    client = Client(name, tmp_path, small)
     found, printed = disturb(client)
     assert (found, line in printed.strip().splitlines()[-1]) == (code, True), printed
     done, before = client.done(), len(client.requests)

@@ -163,9 +163,7 @@ def test_backslashes_before_markup_are_doubled_and_others_stay() -> None:
 
 def opened(browser: Browser, path: Path, view: str) -> None:
     """The page with nothing kept from before, opened as far as it opens."""
-    browser.show(path, view)
-    browser.script("localStorage.clear()")
-    browser.driver.refresh()
+    browser.show_anew(path, view)
     inside = "details"
     if path.name == "sheet.html":
         browser.script("document.getElementById('begin').click()")

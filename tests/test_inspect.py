@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +22,7 @@ import pytest
 import reference_server
 from helmbench.cli.app import main
 from helmbench.inspect import data, tasks
+from inspect_ai._cli.main import inspect
 from inspect_ai._util.error import PrerequisiteError
 from inspect_ai.model import get_model
 from support import submission_runs as runs
@@ -38,22 +43,30 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def command(task: str, url: str, *more: str, model: str = "keyword", display: str = "none") -> list[str]:
-    """`inspect eval` as its user types it."""
+    """What a user types after `inspect`."""
     own = ["--model", f"openai-api/local/{model}", "--model-base-url", url, "--display", display, "--log-dir", "logs"]
-    return [sys.executable, "-m", "inspect_ai", "eval", f"helmbench/{task}", *own, *more]
+    return ["eval", f"helmbench/{task}", *own, *more]
 
 
-def environment(dataset: Path | None, home: Path) -> dict[str, str]:
+def environment(dataset: Path, home: Path) -> dict[str, str]:
     """No key of the shell's, and no folder outside the test's."""
     places = {name: str(home / name) for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME")}
-    own = {"LOCAL_API_KEY": "none", "HF_HUB_OFFLINE": "1", "HOME": str(home), **places}
-    return os.environ | own | ({"HELMBENCH_DATASET": str(dataset)} if dataset else {})
+    own = {"LOCAL_API_KEY": "none", "HF_HUB_OFFLINE": "1", "HOME": str(home), "HELMBENCH_DATASET": str(dataset)}
+    return own | places
 
 
-def run_inspect(dataset: Path, home: Path, *argv: str, **more: str) -> subprocess.CompletedProcess[str]:
-    """A command in a process and folder of its own."""
-    own = environment(dataset, home) | more
-    return subprocess.run(argv, capture_output=True, text=True, cwd=home, env=own, timeout=300)
+def run_inspect(dataset: Path, home: Path, *words: str, **more: str) -> str:
+    """Runs a command in this process and in a folder of its own, and returns what it prints to stderr."""
+    data.release.cache_clear()
+    said = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(action="ignore"):
+        for name, value in (environment(dataset, home) | more).items():
+            patch.setenv(name, value)
+        patch.chdir(home)
+        with redirect_stdout(io.StringIO()), redirect_stderr(said):
+            inspect(list(words), standalone_mode=False)
+        gc.collect()  # Inspect leaves streams open, of which Python would warn during another test
+    return said.getvalue()
 
 
 def the_log(home: Path) -> Path:
@@ -87,10 +100,8 @@ class Both:
             self.asked_by_lm_eval = asked(server)
         assert main(["score", str(self.lm_eval), "--dataset", str(dataset), "-q"]) == 0
         with reference_server.start() as server:
-            done = run_inspect(dataset, home, *command(tier, server.url))
-            assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+            self.said = run_inspect(dataset, home, *command(tier, server.url))
             self.asked_by_inspect = asked(server)
-        self.said = done.stderr
         self.log = the_log(home)
 
 
@@ -277,8 +288,7 @@ def test_a_prompt_of_ones_own_takes_every_conditions_place(release: Release, tmp
     prompt.write_text("You are Nia, the assistant of a city library.\n")
     with reference_server.start() as server:
         argv = command("pillar1", server.url, "-T", f"condition={prompt}", "-T", "tier=lite", "--epochs", "2")
-        done = run_inspect(release.path, tmp_path, *argv)
-        assert done.returncode == 0, done.stderr[-3000:]
+        run_inspect(release.path, tmp_path, *argv)
         firsts = [r["messages"][0]["content"] for r in server.requests]
         assert set(asked(server).values()) == {2}
     assert all(f.startswith("You are Nia, the assistant of a city library.") for f in firsts)
@@ -295,8 +305,7 @@ def test_a_prompt_of_ones_own_takes_every_conditions_place(release: Release, tmp
 @pytest.mark.parametrize("task", ["messages", "triage"])
 def test_messages_alone_are_rated_and_labelled(task: str, small_dataset: Path, tmp_path: Path) -> None:
     with reference_server.start() as server:
-        done = run_inspect(small_dataset, tmp_path, *command(task, server.url, "-T", "tier=lite", "--limit", "12"))
-        assert done.returncode == 0, done.stderr[-3000:]
+        run_inspect(small_dataset, tmp_path, *command(task, server.url, "-T", "tier=lite", "--limit", "12"))
         assert len(server.requests) == (36 if task == "messages" else 12)
         assert {r["temperature"] for r in server.requests} == {1.0 if task == "messages" else 0.0}
     card = card_in(scores(the_log(tmp_path)))
@@ -314,8 +323,7 @@ def test_a_grader_is_the_judge_and_is_asked_once(small_dataset: Path, tmp_path: 
         started.append(judge)
         role = "grader=openai-api/judge/judge-1"
         argv = command("pillar3", server.url, "--model-role", role, "-T", "tier=lite", model="keyword-greeting")
-        done = run_inspect(small_dataset, tmp_path, *argv, JUDGE_BASE_URL=judge.url, JUDGE_API_KEY="none")
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+        run_inspect(small_dataset, tmp_path, *argv, JUDGE_BASE_URL=judge.url, JUDGE_API_KEY="none")
         paid = judge.total
     log = the_log(tmp_path)
     card = card_in(scores(log))
@@ -340,9 +348,9 @@ def test_a_run_of_which_too_little_was_answered_ends_early(
     whatever came of a run, so it is said; scoring such a log ends with 5.
     """
     with reference_server.start() as server:
-        done = run_inspect(small_dataset, tmp_path, *command("full", server.url, model="nobody"))
+        said = run_inspect(small_dataset, tmp_path, *command("full", server.url, model="nobody"))
         assert 0 < len(server.requests) < 100
-    assert "no scorecard: the run ended as 'error'" in done.stderr
+    assert "no scorecard: the run ended as 'error'" in said
     log = the_log(tmp_path)
     assert not log.with_suffix(SCORED).exists()
     assert main(["score", str(log), "--dataset", str(small_dataset), "-q"]) == 5
@@ -355,8 +363,9 @@ def test_a_killed_run_goes_on_where_it_was(both: Both, release: Release, tmp_pat
     """
     whole = sum(both.asked_by_inspect.values())
     with reference_server.start() as server:
-        argv = command("lite", server.url, "--log-buffer", "1", "--max-connections", "2")
-        own = environment(release.path, tmp_path)
+        words = command("lite", server.url, "--log-buffer", "1", "--max-connections", "2")
+        argv = [sys.executable, "-m", "inspect_ai", *words]
+        own = os.environ | environment(release.path, tmp_path)
         with (tmp_path / "said").open("w") as said:
             running = subprocess.Popen(argv, cwd=tmp_path, env=own, stdout=said, stderr=said, start_new_session=True)
         while len(server.requests) < 30 and running.poll() is None:
@@ -366,9 +375,8 @@ def test_a_killed_run_goes_on_where_it_was(both: Both, release: Release, tmp_pat
         before = len(server.requests)
         kept = len(read_log(the_log(tmp_path), release).replies)
         assert 0 < kept <= before < whole
-        retry = [sys.executable, "-m", "inspect_ai", "eval-retry", str(the_log(tmp_path)), "--display", "none"]
-        done = run_inspect(release.path, tmp_path, *retry, "--log-dir", "logs")
-        assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-3000:]
+        retry = ["eval-retry", str(the_log(tmp_path)), "--display", "none", "--log-dir", "logs"]
+        run_inspect(release.path, tmp_path, *retry)
         assert len(server.requests) < before + whole  # what the log held wasn't asked again
     assert comparable(card_in(scores(the_log(tmp_path)))) == comparable(card_in(scores(both.log)))
 

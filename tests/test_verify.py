@@ -189,7 +189,7 @@ def test_a_template_may_change_no_message(templated: Path, tmp_path: Path, small
     assert {p.kind for p in verify(opened.close(), small).problems} >= {"edited_prompt"}
 
 
-@pytest.mark.soak(short=4, full=99)
+@pytest.mark.soak(short=2, full=99)
 def test_what_is_made_to_stall_ends_soon(
     judged: Path, templated: Path, small: Release, tmp_path: Path, rounds: int
 ) -> None:

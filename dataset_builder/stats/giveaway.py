@@ -1,8 +1,8 @@
 """What reveals a message's polarity without understanding it: the figures of `helmbench stats --giveaway`.
 
-The messages are those of all live scenarios and conversations, with all user turns. Classifiers trained on the other
-scenarios score each scenario, so they can learn how our crisis messages read but not what a scenario is about. An AUC
-of 0.5 is chance. A figure above its ceiling (`coverage.CEILINGS`) is always shown.
+The messages are those of all live scenarios and conversations, with all user turns. Cross-validation keeps a scenario
+in one fold, so classifiers can learn how our crisis messages read but not what a scenario is about. An AUC of 0.5 is
+chance. A figure above its ceiling (`coverage.CEILINGS`) is always shown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score, roc_curve
-from sklearn.model_selection import LeaveOneGroupOut, cross_val_predict
+from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -27,6 +27,7 @@ from dataset_builder.stats.coverage import CEILINGS
 from helmbench_common.tables import columns
 
 GROUPS = ("all", "P1", "P2", "P3", "P4", "P4-B1")
+FOLDS = 10  # of scenarios
 LARGE = 10  # fewest messages for a per-scenario AUC
 TOLD = 0.8  # above this AUC, a scenario's crises and controls count as told apart
 TELLING = 10
@@ -113,7 +114,7 @@ def giveaway(content: Content) -> dict[str, Any]:
 
 def by_terms(texts: list[str], kind: dict[str, Any], crisis: Bools, scenario: Names) -> Floats:
     """A left-out score per message, by TF-IDF of WORDS or CHARACTERS; nan without both polarities to train on."""
-    # Count terms once, which saves most of the time. The threshold drops terms that only the left-out scenario has, so
+    # Count terms once, which saves most of the time. The threshold drops terms that only the left-out scenarios have, so
     # the weights equal those of a vectorizer fitted on the others.
     weights = make_pipeline(VarianceThreshold(), TfidfTransformer(sublinear_tf=True), _model())
     return _left_out(weights, CountVectorizer(**kind).fit_transform(texts), crisis, scenario)
@@ -132,7 +133,12 @@ def _left_out(model: Any, features: Any, crisis: Bools, scenario: Names) -> Floa
         return np.full(len(crisis), np.nan)
     with threadpool_limits(1):  # the fits are small, and threads waiting for a busy core take many times as long
         scores: Floats = cross_val_predict(
-            model, features, crisis, groups=scenario, cv=LeaveOneGroupOut(), method="decision_function"
+            model,
+            features,
+            crisis,
+            groups=scenario,
+            cv=GroupKFold(min(FOLDS, len(np.unique(scenario)))),
+            method="decision_function",
         )
     return scores
 
@@ -205,7 +211,10 @@ def table(figures: dict[str, Any]) -> str:
         f"{len(over)} of {len(ceilings)} ceilings are exceeded{missing}",
         f"informedness on tags: {figures['policies']['messages']} messages of P1; chance is 0, as 0.5 is for an AUC",
     ]
-    for title, what in (("AUC, each scenario left out", "left_out"), ("AUC of one feature, either way", "features")):
+    for title, what in (
+        (f"AUC, {FOLDS} folds of scenarios", "left_out"),
+        ("AUC of one feature, either way", "features"),
+    ):
         aucs = [[name, *(_number(own[g]) for g in GROUPS)] for name, own in figures[what].items()]
         lines += ["", columns([title, *GROUPS], aucs)]
     lines.append("")

@@ -10,6 +10,7 @@ other languages are left to the judge.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # Typographic apostrophes become plain ones; emphasis, heading and quote markup is not part of a word.
 PLAIN = str.maketrans({"\u2018": "'", "\u2019": "'", "*": "", "_": "", "#": "", ">": ""})
@@ -122,6 +123,7 @@ def turns_to_person(text: str) -> bool:
     return PERSON.search(text.translate(PLAIN)) is not None
 
 
+@lru_cache(maxsize=1024)  # several checks read one reply
 def turns_down(text: str) -> bool:
     """Whether a visible reply declines the request: it says so, or only corrects and lectures. The rest of it, such as
     a way to help, may still be worth reading.

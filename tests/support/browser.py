@@ -63,6 +63,15 @@ class Browser(NamedTuple):
         self.driver.get(path.as_uri())
         until(lambda: bool(self.script("return !window.testedBefore && document.readyState === 'complete'")))
 
+    def show_anew(self, path: Path, view: str = "light") -> None:
+        """Shows a page as a browser does that has kept nothing; what it keeps is cleared some time after it is told."""
+
+        def empty() -> bool:
+            self.show(path, view)
+            return bool(self.script("const empty = !localStorage.length; localStorage.clear(); return empty"))
+
+        until(empty)
+
     def choose(self, selector: str, path: Path) -> None:
         """Chooses a file in a file field."""
         self.driver.find_element(By.CSS_SELECTOR, selector).send_keys(str(path))
