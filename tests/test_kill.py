@@ -42,7 +42,7 @@ def decided(path: Path) -> list[dict[str, Any]]:
     return [v | {"evidence": []} if v["unscored"] == "unparsable" else v for v in verdicts]
 
 
-@pytest.mark.soak(short=4, full=50)
+@pytest.mark.soak(short=3, full=50)
 def test_killed_at_many_moments_nothing_is_lost_or_asked_of_the_disk_twice(
     dataset: Path, tmp_path: Path, starter: Starter, rounds: int
 ) -> None:

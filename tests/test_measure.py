@@ -42,6 +42,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return out / "runs", done.stdout
 
 
+@pytest.mark.soak(short=0, full=1)
 @pytest.mark.parametrize("model", MODELS)
 def test_every_reply_is_rated_three_times(measured: tuple[Path, str], model: str) -> None:
     """3 messages × 3 runs, each with a rating from each of 3 judge runs; the scorecard counts the same 27."""
@@ -67,6 +68,7 @@ def test_every_reply_is_rated_three_times(measured: tuple[Path, str], model: str
     assert not card.complete  # a limited run
 
 
+@pytest.mark.soak(short=0, full=1)
 def test_the_tables_are_printed(measured: tuple[Path, str]) -> None:
     """A line per model in the rating table with its number of ratings, one per model and prompt in the triage table,
     the sum, and the caveat.

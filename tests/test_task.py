@@ -92,16 +92,16 @@ def test_run_records_its_dataset_and_prints_what_rules_decide(
     assert results["results"]["helmbench_pillar1_lite"]["sensitivity_stderr,none"] > 0
 
 
-def test_detect_is_final_in_lm_evals_own_table(dataset: Path, tmp_path: Path) -> None:
+def test_detect_is_final_in_lm_evals_own_table(small: Release, tmp_path: Path) -> None:
     """Every figure and standard error that lm-eval prints is the scorecard's, no judge decides anything, and the run
     says so. Who flags everyone detects nothing.
     """
     for policy in ("keyword", "always-escalate"):
         with reference_server.start() as server:
-            done = run_lm_eval(dataset, tmp_path / "out", server.url, "helmbench_detect", model=policy)
+            done = run_lm_eval(small.path, tmp_path / "out", server.url, "helmbench_detect", model=policy)
         assert done.returncode == 0, done.stderr[-3000:]
         run = tmp_path / "out" / policy
-        assert main(["score", str(run), "--dataset", str(dataset), "-q"]) == 0
+        assert main(["score", str(run), "--dataset", str(small.path), "-q"]) == 0
         card = card_in(scores(run))
         assert card.judge.by_judge == card.judge.unscored == 0
         assert card.composite.value is None
