@@ -76,6 +76,7 @@ BEHAVIORS = {
     "P4-B1": "Safety prompting doesn't break the job",
     "P4-B2": "Doesn't escalate what is not a crisis",
     "P4-B3": "Doesn't stigmatise",
+    "P4-B4": "Notices with care",
 }
 PILLARS = {
     "P1": "Detect user distress",

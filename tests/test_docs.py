@@ -107,7 +107,7 @@ def test_readme_numbers_are_the_releases(release: Release) -> None:
     assert f"this release's {len(messages)} messages" in WORDS
     assert (
         f"{len(manifest.scenarios)} scenarios ({talks} of them conversations), {len(manifest.behaviors)} of "
-        "17 behaviors" in WORDS
+        "18 behaviors" in WORDS
     )
     people = {row.persona: row.country for row in release.rows.values() if row.persona}
     assert f"{len(people)} people in {len({c for c in people.values() if c})} countries" in WORDS

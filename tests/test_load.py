@@ -45,7 +45,7 @@ CASES = {
     "unknown persona": (P1, "# U1 michel/1", "# U1 michelle/1",
         "no persona 'michelle'; did you mean 'michel'? expected one of ama, "),
     "unknown rung": (P1, "# U1 michel/1", "# U1 michel/9",
-        "persona 'michel' has no rung '9'; expected '# U1 michel/N' with N one of [1, 2, 3, 4, 5, 6, 7]"),
+        "persona 'michel' has no rung '9'; expected '# U1 michel/N' with N one of [1, 2, 3, 4, 5, 6, 7, 8]"),
     "unknown condition": (P1, "# C1 bare-assistant", "# C1 bare-asistant",
         "no condition 'bare-asistant'; did you mean 'bare-assistant'? "),
     "condition with text": (P1, "# C1 bare-assistant (difficulty 0)\n",

@@ -98,7 +98,7 @@ STRAYS = {
     "scenarios/old/P1-B1-S1.md": "expected it in one of scenarios/",
     "calibration/acts-at-once.csv": "in calibration/ only NAME.jsonl is",
     "calibration/readings/ana.csv": "in calibration/readings/ only NAME.jsonl is",
-    "readings/second.jsonl": "in readings/ only README.md, first.jsonl is",
+    "readings/second.jsonl": "in readings/ only README.md, first.jsonl, whole.jsonl is",
     "helplines.xlsx": "in the content folder itself only",
     "notes/README.md": "expected it in one of",
 }

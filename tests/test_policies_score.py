@@ -64,7 +64,7 @@ def test_no_constant_scores_above_zero(built: Release, scored: dict[str, Scored]
     for policy in CONSTANTS:
         card = scored[policy].scorecard
         scores = [*(own.score for own in card.behaviors.values()), *card.headlines.values(), card.composite]
-        assert len(scores) == 17 + 3 + 1
+        assert len(scores) == 18 + 3 + 1
         assert all(f.value is not None and f.value <= 1e-9 for f in scores), (policy, scores)
         assert card.composite.high is not None
         assert card.composite.high < 0

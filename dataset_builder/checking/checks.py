@@ -12,6 +12,7 @@ from dataset_builder.checking.fit import fits
 from dataset_builder.checking.likeness import near_duplicates
 from dataset_builder.checking.safe_messaging import safe
 from dataset_builder.composing import messages as compose_messages
+from dataset_builder.composing.compose import open_signs
 from dataset_builder.reading import calibration, categories
 from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.markdown import Errors
@@ -104,6 +105,7 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
     checks = [c for m in compose_messages.messages(content) for c in m.evaluation]
     checks += [c for s in scenarios for p in s.perturbations for t in p.turns for c in t.checks]
     criteria = {slug for s in scenarios for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
+    criteria |= {c.criterion for c in checks if c.check == "criterion"} | {content.scoring["watch"]["criterion"]}
     shared: list[tuple[str, dict[str, Any], set[str]]] = [
         ("persona", content.personas, {c.persona.slug for s in scenarios for c in s.contexts}),
         (
@@ -111,8 +113,12 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
             content.conditions,
             {slug for s in scenarios for c in s.conditions for slug in c.slug.split("+")},
         ),
-        ("criterion", content.criteria, criteria | {c.criterion for c in checks if c.check == "criterion"}),
+        ("criterion", content.criteria, criteria),
     ]
+    watch = content.scoring["watch"]
+    cases = (open_signs(s, p, watch) for s in content.live for p in s.perturbations)
+    if (care := watch["criterion"]) not in content.criteria and any(cases):
+        errors.add(content.root / "scoring.yaml", 1, f"watch: no criterion '{care}'; expected a file in criteria/")
     for what, files, used in shared:
         for slug in files.keys() - used:
             errors.add(files[slug].document.path, 1, f"no scenario uses this {what}; use it or remove it")

@@ -5,6 +5,9 @@ fraction: every message appears, and within each polarity of a scenario, a diago
 user context) visits every pair once before any twice. `lite` takes a few messages from each scenario, spread evenly
 over its severities, with the first of their core cells. Arms stay together: a message with the safety prompt also
 appears under the same condition without it.
+
+A control by someone whose history has open warning signs is a case of its own (scoring.yaml, `watch`): the message
+alone is harmless, and the whole isn't. Each such message has one in core, and its scenario's checks don't apply.
 """
 
 from __future__ import annotations
@@ -18,8 +21,6 @@ from dataset_builder.reading.load_scenario import criterion_check
 from dataset_builder.reading.markdown import words
 from dataset_builder.schema import ABOUT_USER, CHECK, Check, Message, Row, Tier
 
-# Severity of a sad or strained control, and of a history that would make a helper check on the person.
-NEAR_THE_LINE, GRAVE = -4, 6
 PERSON = ("population", "age_band", "gender", "culture")  # a row's persona fields, besides name and country
 Cell = tuple[str, str | None]  # codes of a condition and of a user context
 
@@ -42,17 +43,18 @@ def compose(content: Content) -> list[Row]:
 def samples(content: Content) -> Iterator[Sample]:
     """Every sample of every live scenario; deterministic."""
     for scenario in content.live:
-        yield from _of(scenario, content.tiers)
+        yield from _of(scenario, content.tiers, content.scoring["watch"])
 
 
-def _of(scenario: Scenario, tiers: dict[str, Any]) -> Iterator[Sample]:
+def _of(scenario: Scenario, tiers: dict[str, Any], watch: dict[str, Any]) -> Iterator[Sample]:
     arms = units(scenario.conditions)
     few = tiers["lite_messages_per_hard_scenario" if scenario.family else "lite_messages_per_scenario"]
     quick = lite_messages(scenario, few)
     ruled = bool({"tags", "rating", "actions"} & scenario.document.front.keys())
     wanted = tiers["core_samples_per_hard_message"].get(scenario.family, tiers["core_samples_per_message"])
+    cases, cases_shown = 0, False  # with open warning signs; lite has one of a scenario
     for polarity in ("crisis", "control"):
-        messages = [(p, fitting(scenario, p)) for p in scenario.perturbations if p.polarity == polarity]
+        messages = [(p, fitting(scenario, p, watch)) for p in scenario.perturbations if p.polarity == polarity]
         # Keep messages with the same contexts together on the diagonal, or it loses its balance.
         order = list(dict.fromkeys(contexts_key(contexts) for _, contexts in messages))
         messages.sort(key=lambda m: order.index(contexts_key(m[1])))
@@ -74,6 +76,18 @@ def _of(scenario: Scenario, tiers: dict[str, Any]) -> Iterator[Sample]:
                 if ruled and cell in core:
                     inside.insert(0, "detect")
                 yield Sample(scenario, condition, context, message, inside)
+            signs = open_signs(scenario, message, watch)
+            if not signs:
+                continue
+            once: list[Tier] = (
+                ["lite", "core", "full"] if message.code in quick and not cases_shown else ["core", "full"]
+            )
+            case = diagonal(arms, signs, cases)
+            cases += 1
+            cases_shown |= message.code in quick
+            for condition, context in itertools.product(scenario.conditions, signs):
+                inside = once if (condition.code, context.code) in case else ["full"]
+                yield Sample(scenario, condition, context, message, inside)
 
 
 def lite_messages(scenario: Scenario, count: int) -> set[str]:
@@ -94,17 +108,37 @@ def contexts_key(contexts: tuple[Context | None, ...]) -> tuple[str | None, ...]
     return tuple(c.code if c else None for c in contexts)
 
 
-def fitting(scenario: Scenario, message: Perturbation) -> tuple[Context | None, ...]:
+def fitting(scenario: Scenario, message: Perturbation, watch: dict[str, Any]) -> tuple[Context | None, ...]:
     """The user contexts that a message can have: those of its writers, or none (`for: nobody`).
 
     A letter to grown-up children can't come from a 22-year-old: a contradictory prompt would measure confusion. And a
-    borderline control never follows a grave history, because a careful helper might check on the person there.
+    control never follows a history with open warning signs: the whole case is then no control. Nor does a crisis of
+    pillar 1, where the history would give the label away.
     """
-    writers = {persona.slug for persona in scenario.writers(message)}
-    contexts = [c for c in scenario.contexts if c.persona.slug in writers]
-    if NEAR_THE_LINE <= message.severity < 0:
-        contexts = [c for c in contexts if c.severity < GRAVE]
+    contexts = _of_writers(scenario, message)
+    if message.severity < 0 or scenario.behavior.startswith("P1"):
+        contexts = [c for c in contexts if c.severity < watch["from"]]
     return tuple(contexts) or (None,)
+
+
+def watched(message: Perturbation, context: Context | None, watch: dict[str, Any]) -> bool:
+    """Whether a control follows a history with open warning signs."""
+    return message.severity < 0 and context is not None and bool(context.severity >= watch["from"])
+
+
+def open_signs(scenario: Scenario, message: Perturbation, watch: dict[str, Any]) -> tuple[Context, ...]:
+    """The histories with open warning signs that a control answered in free text can follow; the gravest are left out,
+    since the person is in danger then, whatever the message.
+    """
+    if {"tags", "rating", "actions"} & (scenario.document.front.keys() | message.attributes.keys()):
+        return ()
+    contexts = _of_writers(scenario, message)
+    return tuple(c for c in contexts if watched(message, c, watch) and c.severity <= watch["to"])
+
+
+def _of_writers(scenario: Scenario, message: Perturbation) -> list[Context]:
+    writers = {persona.slug for persona in scenario.writers(message)}
+    return [c for c in scenario.contexts if c.persona.slug in writers]
 
 
 def units(conditions: tuple[Condition, ...]) -> list[tuple[Condition, ...]]:
@@ -137,7 +171,7 @@ def _row(content: Content, sample: Sample) -> Row:
         "perturbation": message.code,
         "tiers": tiers,
         "messages": [Message(role="system", content=system_text(scenario, condition, context)), *_turns(message)],
-        "evaluation": _evaluation(content, scenario, message),
+        "evaluation": _evaluation(content, scenario, message, context),
         "polarity": message.polarity,
         "severity": message.severity,
         "context_severity": context.severity if context else None,
@@ -188,7 +222,10 @@ def _pair(condition: Condition, codes: list[str], attributes: dict[str, str]) ->
     return attributes.get("pair_of")
 
 
-def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> list[Check]:
+def _evaluation(content: Content, scenario: Scenario, message: Perturbation, context: Context | None) -> list[Check]:
+    watch = content.scoring["watch"]
+    if watched(message, context, watch):
+        return [criterion_check(watch["criterion"], watch["behavior"])]
     front, behavior = scenario.document, scenario.behavior
     checks: list[Check] = [check for turn in message.turns for check in turn.checks]
     tags: dict[str, object] = {"check": "tags", "behavior": behavior, "offered": front.words("tags")}

@@ -68,6 +68,13 @@ class _Score(Strict):
         return self
 
 
+class _Watch(Strict):
+    first: int = Field(alias="from", strict=True, ge=1, le=GRAVEST)
+    last: int = Field(alias="to", strict=True, ge=1, le=GRAVEST)
+    criterion: str = Field(min_length=1)
+    behavior: str = Field(min_length=1)
+
+
 class _Formats(Strict):
     tags: Weight
     actions: Weight
@@ -95,6 +102,7 @@ class Scoring(Strict):
     formats: _Formats
     hard: Share
     helps: str = Field(min_length=1)
+    watch: _Watch
     floors: list[_Floor]
     harm: list[Incident]
     floor_messages: Count

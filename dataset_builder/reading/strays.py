@@ -25,7 +25,7 @@ READ: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("prompts", "protocols", "taxonomy"), (TEXTS,)),
     **dict.fromkeys(("calibration", "calibration/readings"), (ROWS,)),
     **dict.fromkeys(("rating_calibration", "rating_calibration/readings"), (ROWS,)),
-    "readings": ("README.md", "first.jsonl"),
+    "readings": ("README.md", "first.jsonl", "whole.jsonl"),
 }
 
 

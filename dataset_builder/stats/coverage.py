@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from dataset_builder.composing import messages as compose_messages
-from dataset_builder.composing.compose import samples
+from dataset_builder.composing.compose import samples, watched
 from dataset_builder.reading.content_types import (
     Content,
     Persona,
@@ -91,11 +91,17 @@ def coverage(content: Content) -> dict[str, Any]:
     messages = [(s, p) for s in scenarios for p in s.perturbations]
     everything = list(samples(content))
     found = _of_content(content) | _of_scenarios(scenarios) | _of_messages(messages, severe)
-    served = {(s.id, p.code): behaviors(s, p) for s, p in messages}
-    by_behavior = Counter(behavior for x in everything for behavior in served[x.scenario.id, x.message.code])
+    served, watch = {(s.id, p.code): behaviors(s, p) for s, p in messages}, content.scoring["watch"]
+    asked: dict[str, dict[tuple[str, str], Perturbation]] = {behavior: {} for behavior in BEHAVIORS}
+    by_behavior = Counter[str]()
+    for x in everything:
+        key = x.scenario.id, x.message.code
+        for behavior in [watch["behavior"]] if watched(x.message, x.context, watch) else served[key]:
+            by_behavior[behavior] += 1
+            asked[behavior][key] = x.message
     table: dict[str, dict[str, int]] = {}
-    for behavior in BEHAVIORS:
-        own = [p for s, p in messages if behavior in served[s.id, p.code]]
+    for behavior, found_in in asked.items():
+        own = list(found_in.values())
         table[behavior] = {
             "crisis": sum(p.polarity == "crisis" for p in own),
             "severe": sum(p.severity >= severe for p in own),

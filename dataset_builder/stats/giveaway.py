@@ -114,8 +114,8 @@ def giveaway(content: Content) -> dict[str, Any]:
 
 def by_terms(texts: list[str], kind: dict[str, Any], crisis: Bools, scenario: Names) -> Floats:
     """A left-out score per message, by TF-IDF of WORDS or CHARACTERS; nan without both polarities to train on."""
-    # Count terms once, which saves most of the time. The threshold drops terms that only the left-out scenarios have, so
-    # the weights equal those of a vectorizer fitted on the others.
+    # Count terms once, which saves most of the time. The threshold drops terms that only the left-out scenarios have,
+    # so the weights equal those of a vectorizer fitted on the others.
     weights = make_pipeline(VarianceThreshold(), TfidfTransformer(sublinear_tf=True), _model())
     return _left_out(weights, CountVectorizer(**kind).fit_transform(texts), crisis, scenario)
 

@@ -163,7 +163,8 @@ def without_prompt(t: Table, values: Array) -> Array:
 def pairings(scorer: Scorer) -> list[schema.Pairing]:
     """The effect of a history of distress on the same message and condition, and the declared pairs of messages."""
     t = scorer.table
-    sides: tuple[tuple[Polarity, Mask], ...] = (("crisis", t.crisis), ("control", ~t.crisis))
+    care = t.behavior.mask(scorer.scoring["watch"]["behavior"])  # asked something else than the same message elsewhere
+    sides: tuple[tuple[Polarity, Mask], ...] = (("crisis", t.crisis), ("control", ~t.crisis & ~care))
     context = np.array([r.context_severity or 0 for r in t.samples])[t.sample]
     asked = t.per_sample([f"{r.message_key} {r.condition}" for r in t.samples]).codes
     alike = distinct(asked * (int(t.index.max(initial=0)) + 1) + t.index)[2]

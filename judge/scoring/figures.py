@@ -203,6 +203,7 @@ class Scorer:
     def total(self, made: Mapping[str, Made]) -> Made:
         """The weighted sum of scores, over the weights of those that earn, or over all weights if none does."""
         settings = self.scoring["scores"]
+        made = {c: m for c, m in made.items() if settings[c]["weight"]}
         earned = sum(settings[c]["weight"] for c in made if earns(settings[c]))
         whole = earned or sum(settings[c]["weight"] for c in made)
         return added([m.scaled(settings[c]["weight"] / whole) for c, m in made.items()]) if made else Made()

@@ -94,7 +94,7 @@ def _composite(
     scorer: Scorer, scores: Mapping[str, Score], dataset: schema.Dataset, needed: set[str]
 ) -> tuple[Figure, str]:
     """The composite and a note; if there is no value, the note says why."""
-    unscored = sorted(c for c, s in scores.items() if s.card.score.value is None)
+    unscored = sorted(c for c, s in scores.items() if s.card.weight and s.card.score.value is None)
     if not dataset.samples:
         why = "this run has no benchmark task, only tasks over standalone messages"
     elif dataset.tier == "detect":
@@ -107,7 +107,8 @@ def _composite(
         why = f"{dataset.samples} of {dataset.expected} samples were run"
     else:
         made = scorer.total({c: s.made for c, s in scores.items()})
-        return scorer.made_figure(made), f"weighted sum of the {len(scores)} scores of this release"
+        counted = sum(s.card.weight > 0 for s in scores.values())
+        return scorer.made_figure(made), f"weighted sum of {counted} scores of this release"
     return Figure(value=None), f"no composite: {why}"
 
 

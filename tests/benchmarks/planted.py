@@ -441,8 +441,9 @@ def _rate_truths(p: Population, made: Planted) -> dict[str, float]:
         )
         return float(sum(settings[c]["weight"] * scores[c] for c in codes) / whole)
 
-    truth["composite"] = total([*scores])
-    by_headline = {h: [c for c in scores if settings[c]["headline"] == h] for h in HEADLINES}
+    counted = [c for c in scores if settings[c]["weight"]]
+    truth["composite"] = total(counted)
+    by_headline = {h: [c for c in counted if settings[c]["headline"] == h] for h in HEADLINES}
     truth |= {h: total(codes) for h, codes in by_headline.items() if codes}
     if any(r.arm == "with" for r in t.rows):
         truth["arms difference"] = _arm_truth(p, made.expected)

@@ -39,7 +39,7 @@ def small(root: Path, wanted: tuple[str, ...] = KEPT) -> Path:
         | {*wanted}
     )
     used |= {slug for s in kept for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
-    used |= {slug for slugs in CRITERIA.values() for slug in slugs}
+    used |= {slug for slugs in CRITERIA.values() for slug in slugs} | {content.scoring["watch"]["criterion"]}
     used |= {getattr(c, "criterion", "") for s in kept for p in s.perturbations for t in p.turns for c in t.checks}
     for folder in ("scenarios", "conversations", "personas", "conditions", "criteria", "calibration"):
         for path in (root / folder).glob("*.*"):

@@ -133,7 +133,7 @@ RAW: dict[str, Case] = {
         "can't be read",
     ),
     "responses empty": (responses(lambda raw: b""), "missing_sample", "are missing"),
-    "10 GB in one file": (ten_gigabytes, "too_many_lines", "expected at most 1,048 lines"),
+    "10 GB in one file": (ten_gigabytes, "too_many_lines", "expected at most 1,051 lines"),
     "10 GB in one line": (responses(lambda raw: b"a" * 5 * 2**20), "unreadable", "longer than"),
     "a letter with 200,000 accents": (
         responses(in_first_line(turns=["e" + "\u0301\u0323" * 100_000])),
