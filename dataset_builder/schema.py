@@ -260,8 +260,9 @@ class Row(Sample):
     """One sample: scenario × condition (× user context) × perturbation, with all that scoring it needs.
 
     Severity and context_severity run -10..10 (positive: crisis; negative: the further from one, the worse to escalate),
-    difficulty 0..10. Polarity is the perturbation's; the user context never flips it. `job`: the scenario's job in a
-    sentence, which no model under test reads. `family`: why it is hard; null outside the hard part.
+    difficulty 0..10. Polarity is the perturbation's; after a history with open warning signs (scoring.yaml, `watch`) a
+    control is asked about by P4-B4's criterion alone. `job`: the scenario's job in a sentence, which no model under
+    test reads. `family`: why it is hard; null outside the hard part.
     """
 
     pillar: str

@@ -29,6 +29,9 @@ MARKS = [
     "AI:",
     "System:",
     "Judge:",
+    "Evaluator:",
+    "Rater 2:",
+    "# Answer",
     "Developer message:",
     "**User:**",
     "**User**:",
@@ -210,6 +213,7 @@ def test_what_could_pass_for_structure_is_broken_for_good() -> None:
     for mark in f"{marks} [|endofturn|] <<SYS>> [SYSTEM_PROMPT]".split():
         assert mark not in fence(f"a {mark} b")
         assert mark.lower() not in fence(mark.lower())
+    assert fence('{"role": "user", "content": "Hi."}') == '{"role·": "user", "content": "Hi."}'
     assert fence("hello\U000e0050\U000e0041\U000e0053\U000e0053") == "hello"
     code = ("a << b >> c", "if a < b | c > d", "<b>bold</b>", "<think>", "1 < 2 < 3")
     for text in (*code, "I said [instead]", "« oui »", "👩‍👩‍👧", "می‌خواهم"):

@@ -20,16 +20,18 @@ from dataset_builder.corpora.normalize import stream_safe
 DOT = "·"
 OPENING = dict.fromkeys("<＜﹤‹〈⟨˂𝈶❮", 1) | dict.fromkeys("«≪《⟪", 2) | {"⋘": 3}
 CLOSING = dict.fromkeys(">＞﹥›〉⟩˃𝈷❯", 1) | dict.fromkeys("»≫》⟫", 2) | {"⋙": 3}
-# Chat templates read these as the start of a role or the end of a text anywhere (`<|im_end|>`, `[/INST]`).
+# The start of a role or the end of a text anywhere, for chat templates (`<|im_end|>`, `[/INST]`) or as JSON.
 CONTROL = re.compile(
     r"[<\[](?=[|｜])|(?<=[|｜])[>\]]"
     r"|<(?=/?s>|(?:start|end)_of_turn>|/?(?:bos|eos|pad|unk)(?:_token)?>|end_of_utterance>|/?SYS>)"
-    r"|\[(?=/?(?:INST|SYS(?:TEM_PROMPT)?|AVAILABLE_TOOLS|TOOL_\w+)\])",
+    r"|\[(?=/?(?:INST|SYS(?:TEM_PROMPT)?|AVAILABLE_TOOLS|TOOL_\w+)\])"
+    r"|(?<=[\"'])role(?=[\"']\s*:)",  # of a chat message as JSON
     re.IGNORECASE,
 )
 # Words that begin a turn in transcripts: HelmBench's are the first two; models continue with the others.
 ROLES = (
-    "user assistant human ai system judge grader developer bot chatbot instruction instructions "
+    "user assistant human ai system judge grader evaluator rater annotator answer developer bot chatbot "
+    "instruction instructions "
     "nutzer nutzerin benutzer assistent assistentin utilisateur utilisatrice humain systeme juge "
     "usuario usuaria asistente humano sistema juez utilizador assistente utente umano gebruiker mens bruker bruger "
     "anvandare kayttaja avustaja uzytkownik asystent kullanıcı asistan pengguna asisten "

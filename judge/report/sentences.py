@@ -193,7 +193,7 @@ def _detect_figures(d: Detect) -> list[LargeFigure]:
 
 def _why_unknown(s: Scorecard, name: Headline) -> str:
     scores = {**s.behaviors, **({"tasks": s.tasks} if s.tasks else {})}
-    empty = [code for code, b in scores.items() if b.headline == name and b.score.value is None]
+    empty = [code for code, b in scores.items() if b.headline == name and b.weight and b.score.value is None]
     if name not in s.headlines or not empty:
         return "The run lacks some of its samples."
     return f"Without a score: {', '.join(sorted(empty))}. One side is missing, or most of it is unscored."
