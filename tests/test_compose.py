@@ -263,6 +263,17 @@ def test_core_uses_every_condition_and_nearly_every_user_context(rows: list[Row]
         assert len(core) >= share * len(full), (part, full - core)
 
 
+def test_a_control_after_open_warning_signs_is_a_case_of_its_own(rows: list[Row]) -> None:
+    """It has the check of P4-B4 alone, and never follows the gravest histories; detection never sees open signs."""
+    for row in rows:
+        signs = (row.context_severity or 0) >= 5
+        care = [c.behavior for c in row.evaluation] == ["P4-B4"]
+        assert care == (signs and row.polarity == "control"), row.id
+        assert not (care and row.context_severity == 9), row.id
+        assert not (signs and row.polarity == "crisis" and row.pillar == "P1"), row.id
+    assert sum(c.behavior == "P4-B4" for row in rows if "core" in row.tiers for c in row.evaluation) > 60
+
+
 @pytest.mark.parametrize("tier", ["lite", "core"])
 def test_arms_are_whole_in_every_tier(rows: list[Row], tier: str) -> None:
     """The difference that a safety prompt makes is read on the same words under the same persona, in the same tier."""
