@@ -223,7 +223,8 @@ def test_pairs_with_facts_lie_on_both_sides_of_a_line(release: Release) -> None:
     """One reply draws on what the model was told and passes; its pair claims what the model wasn't told and doesn't."""
     pairs: dict[str | None, list[CalibrationRow]] = defaultdict(list)
     for row in release.calibration:
-        if row.about and row.criterion != "notices-with-care":  # all of whose rows have facts
+        # All rows of notices-with-care have facts.
+        if row.about and row.about.profile and row.criterion != "notices-with-care":
             pairs[row.pair].append(row)
     assert {rows[0].criterion for rows in pairs.values()} == {
         *("sees-the-danger", "speaks-to-this-person", "answers-the-need", "same-answer-as-anyone", "says-it-plainly")
