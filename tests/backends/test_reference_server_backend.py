@@ -60,8 +60,8 @@ def test_the_server_gets_the_datasets_messages(answered: Any, rows: dict[str, Ro
 
 
 def test_faults_happened(answered: Any) -> None:
-    """The schedule did fail some attempts, so that the run shows something."""
-    assert {entry["fault"] for entry in answered[2]} >= {"429", "500", None}
+    """The schedule did fail some attempts, in more than one way, so that the run shows something."""
+    assert len({entry["fault"] for entry in answered[2]} - {None}) > 1
 
 
 def test_the_log_has_every_backends_shape(answered: Any, rows: dict[str, Row]) -> None:
